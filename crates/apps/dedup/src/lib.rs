@@ -1,0 +1,2 @@
+//! Finds the duplicate chunks of real trees.
+#![forbid(unsafe_code)]

@@ -1,0 +1,4 @@
+//! The `nandex` command.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,109 @@
+//! `PageBuf`: owned bytes, aligned to a page, as O_DIRECT wants them.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use crate::PAGE_BYTES;
+
+/// Owned, zeroed, page-aligned bytes, a whole number of pages long.
+///
+/// An operation owns its buffer until the device gives it back, so a buffer can never be freed or
+/// changed while the kernel reads or fills it.
+pub struct PageBuf {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a PageBuf owns its allocation alone, as a Box<[u8]> does.
+unsafe impl Send for PageBuf {}
+// SAFETY: shared access is read-only, as with a Box<[u8]>.
+unsafe impl Sync for PageBuf {}
+
+impl PageBuf {
+    /// A zeroed buffer of that many pages.
+    ///
+    /// # Panics
+    /// If `pages` is zero or the size passes `isize::MAX`.
+    #[must_use]
+    pub fn zeroed(pages: usize) -> Self {
+        assert!(pages > 0, "a buffer has at least one page");
+        let bytes = pages.checked_mul(PAGE_BYTES).expect("buffer size fits in usize");
+        let layout = Self::layout(bytes);
+        // SAFETY: the layout's size is at least one page, so it is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, bytes }
+    }
+
+    /// How many pages it holds.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.bytes / PAGE_BYTES
+    }
+
+    /// The bytes of page `index` of this buffer.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn page(&self, index: usize) -> &[u8] {
+        &self[index * PAGE_BYTES..(index + 1) * PAGE_BYTES]
+    }
+
+    /// The bytes of page `index` of this buffer, to be changed.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn page_mut(&mut self, index: usize) -> &mut [u8] {
+        &mut self[index * PAGE_BYTES..(index + 1) * PAGE_BYTES]
+    }
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, PAGE_BYTES).expect("buffer size fits in isize")
+    }
+}
+
+impl Drop for PageBuf {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from alloc_zeroed with this very layout and is freed once.
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) }
+    }
+}
+
+impl Deref for PageBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the allocation is `bytes` long, initialised (zeroed) and lives as long as self.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for PageBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in deref, and `&mut self` is the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl fmt::Debug for PageBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageBuf({} pages)", self.pages())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_and_zeroed() {
+        let buf = PageBuf::zeroed(3);
+        assert_eq!(buf.as_ptr() as usize % PAGE_BYTES, 0);
+        assert_eq!(buf.pages(), 3);
+        assert!(buf.iter().all(|&byte| byte == 0));
+    }
+}

@@ -1,0 +1,163 @@
+//! The trait and its laws.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use crate::{Error, Geometry, PAGE_BYTES, PageBuf, PageId, Result};
+
+/// Flash, as an array of pages.
+///
+/// Laws:
+/// 1. The caller aligns; the device refuses, never rounds.
+/// 2. A completed write is seen by every read pushed after its completion.
+/// 3. A completed write survives a crash only once a later [`sync`](Device::sync) has returned; until
+///    then any subset of its pages may be old, new or torn.
+/// 4. Operations in flight at the same time have no order between them.
+/// 5. After a failed write or sync the affected pages may hold anything.
+pub trait Device: Send + Sync + Debug {
+    /// Sizes that never change while the device is open.
+    fn geometry(&self) -> Geometry;
+
+    /// How many pages there are now.
+    fn page_count(&self) -> u64;
+
+    /// Makes the device at least `page_count` pages long; new pages read as zeros.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] where the file system is full or a block device is that small.
+    fn grow(&self, page_count: u64) -> Result<()>;
+
+    /// Opens one caller's lane, at most `depth` operations deep.
+    ///
+    /// # Errors
+    /// [`Error::Forked`], or the kernel's refusal.
+    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>>;
+
+    /// Makes every write that completed before this call durable.
+    ///
+    /// # Errors
+    /// The kernel's failure; the caller must then treat every unsynced write as lost.
+    fn sync(&self) -> Result<()>;
+
+    /// Tells the device that these pages hold nothing worth keeping. They read as anything.
+    ///
+    /// # Errors
+    /// As a write; a device that cannot discard does nothing and succeeds.
+    fn discard(&self, pages: Range<PageId>) -> Result<()>;
+
+    /// Device time in nanoseconds from an arbitrary start: the wall's on hardware, the model's in a
+    /// simulator.
+    fn now(&self) -> u64;
+
+    /// Which engine carries the operations, and why that one.
+    fn engine(&self) -> EngineReport;
+
+    /// Reads one run of pages and waits for it. `buf` says how many.
+    ///
+    /// # Errors
+    /// As a queued read.
+    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        one(&mut *self.queue(1)?, Op { token: 0, kind: OpKind::Read, page, buf })
+    }
+
+    /// Writes one run of pages and waits for it. The buffer comes back.
+    ///
+    /// # Errors
+    /// As a queued write.
+    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        one(&mut *self.queue(1)?, Op { token: 0, kind: OpKind::Write, page, buf })
+    }
+}
+
+fn one(queue: &mut dyn Queue, op: Op) -> Result<PageBuf> {
+    queue.push(op)?;
+    let mut done = Vec::with_capacity(1);
+    queue.wait(1, &mut done)?;
+    let completion = done.pop().expect("wait(1) gives at least one completion");
+    completion.result.map(|()| completion.buf)
+}
+
+/// One caller's lane: push owned, aligned operations, take back completions in any order.
+///
+/// Dropping a queue waits for what is in flight.
+pub trait Queue: Send {
+    /// Starts an operation; the device owns the buffer until it comes back through `wait`.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`]: nothing was started and the
+    /// buffer is gone. Errors of the operation itself arrive in its [`Completion`].
+    fn push(&mut self, op: Op) -> Result<()>;
+
+    /// Waits until at least `count_min` of the operations in flight are finished (all of them, when
+    /// fewer are in flight) and appends every finished one to `done`. `wait(0, ..)` polls.
+    ///
+    /// # Errors
+    /// Only when the lane itself is broken.
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()>;
+
+    /// Operations pushed and not yet given back.
+    fn in_flight(&self) -> usize;
+
+    /// The depth it was opened with.
+    fn depth(&self) -> usize;
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpKind {
+    /// Fill the buffer from the pages.
+    Read,
+    /// Put the buffer on the pages.
+    Write,
+}
+
+/// One operation on a run of pages, as long as its buffer.
+#[derive(Debug)]
+pub struct Op {
+    /// The caller's name for it, given back in the completion.
+    pub token: u64,
+    /// Read or write.
+    pub kind: OpKind,
+    /// The first page.
+    pub page: PageId,
+    /// The bytes; a whole number of pages.
+    pub buf: PageBuf,
+}
+
+impl Op {
+    /// Checks the operation against the size of the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`].
+    pub fn check(&self, page_count: u64) -> Result<()> {
+        let pages = (self.buf.len() / PAGE_BYTES) as u64;
+        if self.page.0.checked_add(pages).is_none_or(|end| end > page_count) {
+            return Err(Error::OutOfRange { page: self.page, pages, page_count });
+        }
+        Ok(())
+    }
+}
+
+/// A finished operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// The caller's name for it.
+    pub token: u64,
+    /// Read or write.
+    pub kind: OpKind,
+    /// The first page.
+    pub page: PageId,
+    /// The buffer, back in the caller's hands.
+    pub buf: PageBuf,
+    /// How it went; after an error the buffer holds anything.
+    pub result: Result<()>,
+}
+
+/// Which engine carries the operations, and why that one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineReport {
+    /// `uring`, `threads`, `buffered`, `memory`, or a list of those for an array.
+    pub name: String,
+    /// Why this one: forced, or what refused the better ones.
+    pub reason: String,
+}

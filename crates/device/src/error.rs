@@ -1,0 +1,112 @@
+//! What can go wrong on a device, said with the place and the remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::PageId;
+
+/// The result of a device operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong on a device.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel refused or failed an operation on these pages.
+    #[error("{operation} of {pages} page(s) at {page} failed: {source}")]
+    Io {
+        /// `read`, `write`, `sync`, `grow` or `discard`.
+        operation: &'static str,
+        /// The first page of the operation.
+        page: PageId,
+        /// Its length in pages.
+        pages: u64,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The operation reaches past the end of the device.
+    #[error("{page} + {pages} page(s) is past the end: the device has {page_count} pages")]
+    OutOfRange {
+        /// The first page asked for.
+        page: PageId,
+        /// Pages asked for.
+        pages: u64,
+        /// Pages there are.
+        page_count: u64,
+    },
+    /// A buffer's length is no positive multiple of the page.
+    #[error("a buffer of {bytes} bytes is no positive multiple of the page of {page_bytes} bytes")]
+    Unaligned {
+        /// The buffer's length.
+        bytes: usize,
+        /// The device's page.
+        page_bytes: usize,
+    },
+    /// A queue was pushed past the depth it was opened with.
+    #[error("the queue holds {depth} operations already; wait for one before the next push")]
+    QueueFull {
+        /// The depth asked for at `queue`.
+        depth: usize,
+    },
+    /// The file could not be opened or created.
+    #[error("cannot open {path}: {source}")]
+    Open {
+        /// The path as given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Another process, or another handle of this one, has the file open for writing.
+    #[error(
+        "{path} is in use by another process (or another handle of this one); close it there first, \
+         or open read-only when that one is read-only too"
+    )]
+    Locked {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The handle was opened before a fork and belongs to the parent process.
+    #[error(
+        "this handle was opened by process {opener} and is used in its child {user}; open the volume in the child, after the parent has closed it"
+    )]
+    Forked {
+        /// The process that opened the device.
+        opener: u32,
+        /// The process that uses it.
+        user: u32,
+    },
+    /// A write to a device that was opened for reading.
+    #[error("{path} was opened read-only; open it read-write to change it")]
+    ReadOnly {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The device or its file system has no room for that many pages.
+    #[error(
+        "no room for {wanted_bytes} bytes in {place}: {reason}; free some space, or ask for a smaller table"
+    )]
+    NoSpace {
+        /// Bytes the device was to have.
+        wanted_bytes: u64,
+        /// Where.
+        place: String,
+        /// The kernel's answer, or the size of the block device.
+        reason: String,
+    },
+    /// The engine that was asked for cannot run here.
+    #[error("the {engine} engine cannot run here: {reason}")]
+    Engine {
+        /// `uring`, `threads` or `buffered`.
+        engine: &'static str,
+        /// Why, in the kernel's words where it spoke.
+        reason: String,
+    },
+    /// Members of an array do not fit together.
+    #[error("array of {members} device(s): {reason}")]
+    Array {
+        /// How many members there are.
+        members: usize,
+        /// What does not fit.
+        reason: String,
+    },
+}

@@ -1,0 +1,192 @@
+//! The contracts: what a room promises, and the figures it shows.
+//!
+//! A room implements exactly one of these traits, single and batched calls alike. Batches are where
+//! flash parallelism comes from: `get_many` keeps the device's whole queue busy from one thread.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::Result;
+
+/// The longest value a table holds inline, in bytes.
+pub const VALUE_BYTES_MAX: usize = 64;
+
+/// A hash table from fixed-width keys to fixed-width values.
+///
+/// Laws: a `get` that begins after an `insert` of the same key has returned gives that value, unless
+/// a later `insert` or `remove` intervened or the table's stated eviction policy dropped the entry.
+/// Every method may be called from any number of threads at once.
+pub trait Table: Send + Sync {
+    /// Width of every key in bytes, as chosen at creation.
+    fn key_bytes(&self) -> usize;
+
+    /// Width of every value in bytes, as chosen at creation.
+    fn value_bytes(&self) -> usize;
+
+    /// Puts `value` under `key`, in place of what was there.
+    ///
+    /// # Errors
+    /// A key or value of the wrong width, a full table whose policy is to refuse, a poisoned volume.
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Removes `key`; nothing happens when it is not there.
+    ///
+    /// # Errors
+    /// As `insert`.
+    fn remove(&self, key: &[u8]) -> Result<()>;
+
+    /// The value under `key`.
+    ///
+    /// # Errors
+    /// A key of the wrong width, a failed read, a page that fails its check.
+    fn get(&self, key: &[u8]) -> Result<Option<Value>>;
+
+    /// Is `key` there?
+    ///
+    /// # Errors
+    /// As `get`.
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Puts each pair, in order.
+    ///
+    /// # Errors
+    /// As `insert`; pairs before the failing one are in, later ones may or may not be.
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()>;
+
+    /// The values under all of `keys`, in their order; the reads overlap.
+    ///
+    /// # Errors
+    /// As `get`.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>>;
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned.
+    fn sync(&self) -> Result<()>;
+
+    /// Puts every buffered entry on flash and makes it durable.
+    ///
+    /// # Errors
+    /// As `sync`.
+    fn flush(&self) -> Result<()>;
+
+    /// The three numbers, and what they come from.
+    fn stats(&self) -> TableStats;
+}
+
+/// A value, held inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.
+#[derive(Clone, Copy)]
+pub struct Value {
+    bytes: [u8; VALUE_BYTES_MAX],
+    len: u8,
+}
+
+impl Value {
+    /// A copy of `bytes`.
+    ///
+    /// # Panics
+    /// If there are more than [`VALUE_BYTES_MAX`].
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut value = Self { bytes: [0; VALUE_BYTES_MAX], len: 0 };
+        value.bytes[..bytes.len()].copy_from_slice(bytes);
+        value.len = u8::try_from(bytes.len()).expect("at most 64 bytes");
+        value
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// How many buckets the reads-per-operation histogram has; the last one collects all above.
+pub const READS_HISTOGRAM_LEN: usize = 9;
+
+/// The figures every table shows, since it was opened unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Entries held, in the buffers and on flash, counting a key once per version still stored.
+    pub entries: u64,
+    /// Bytes of RAM the structure holds: buffers, filters, maps, its share of the log's buffers.
+    pub ram_bytes: u64,
+    /// Bytes of flash the structure occupies.
+    pub flash_bytes: u64,
+    /// Inserts and removes taken.
+    pub inserts: u64,
+    /// Lookups that found their key.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Pages read by lookups that found their key.
+    pub hit_reads: u64,
+    /// Pages read by lookups that did not.
+    pub miss_reads: u64,
+    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
+    /// Buffers written to flash.
+    pub flushes: u64,
+    /// Entries in those buffers, over the room in them: the mean fill at flush.
+    pub flush_fill: f64,
+    /// Bytes written to the structure's own pages (incarnations, filters, images).
+    pub data_bytes_written: u64,
+    /// Bytes written to the write-ahead log on its behalf.
+    pub log_bytes_written: u64,
+    /// Entries dropped by the eviction policy.
+    pub evicted: u64,
+    /// Entries kept by a partial discard and put back into a buffer.
+    pub retained: u64,
+    /// Entries the policy wanted to keep but had to drop because the cascade reached its limit.
+    pub forced_evictions: u64,
+}
+
+impl TableStats {
+    /// RAM per entry held, in bytes.
+    #[must_use]
+    pub fn ram_bytes_per_entry(&self) -> f64 {
+        ratio(self.ram_bytes, self.entries)
+    }
+
+    /// Pages read per lookup that found its key.
+    #[must_use]
+    pub fn reads_per_hit(&self) -> f64 {
+        ratio(self.hit_reads, self.hits)
+    }
+
+    /// Pages read per lookup that did not.
+    #[must_use]
+    pub fn reads_per_miss(&self) -> f64 {
+        ratio(self.miss_reads, self.misses)
+    }
+
+    /// Pages read per lookup, found or not.
+    #[must_use]
+    pub fn reads_per_lookup(&self) -> f64 {
+        ratio(self.hit_reads + self.miss_reads, self.hits + self.misses)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

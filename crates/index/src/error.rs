@@ -1,0 +1,51 @@
+//! What can go wrong in an index, said with the place and the remedy.
+
+/// The result of an index operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong in an index.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key or a value of another width than the table was created with.
+    #[error("a {what} of {found} bytes: this table was created with {what}s of {expected} bytes")]
+    Width {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Bytes the table takes.
+        expected: usize,
+        /// Bytes it was given.
+        found: usize,
+    },
+    /// The table is full and its policy is to refuse rather than evict.
+    #[error(
+        "the table is full: {entries} entries on {flash_bytes} bytes of flash, and its policy is to refuse rather than evict; create it anew with more entries, or choose an eviction policy"
+    )]
+    Full {
+        /// Entries in it.
+        entries: u64,
+        /// Flash it may use.
+        flash_bytes: u64,
+    },
+    /// A configuration that cannot work.
+    #[error("{field}: {reason}")]
+    Config {
+        /// Which field of the configuration.
+        field: &'static str,
+        /// What is wrong with it, and what would do.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Refuses a key or value of the wrong width.
+    ///
+    /// # Errors
+    /// [`Error::Width`].
+    pub fn check_width(what: &'static str, bytes: &[u8], expected: usize) -> Result<()> {
+        if bytes.len() == expected {
+            return Ok(());
+        }
+        Err(Self::Width { what, expected, found: bytes.len() })
+    }
+}

@@ -1,0 +1,9 @@
+//! Hash indexes that are bigger than RAM, on flash.
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod error;
+pub mod oracle;
+
+pub use api::{Table, TableStats, Value};
+pub use error::{Error, Result};

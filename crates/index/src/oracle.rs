@@ -1,0 +1,78 @@
+//! The simplest table that cannot be wrong: a `HashMap` behind a lock.
+//!
+//! Every room is compared with it by the conformance suite, and applications test their own logic
+//! on it without a volume. It keeps nothing on flash.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::api::{Table, TableStats, Value};
+use crate::{Error, Result};
+
+/// A table in plain memory.
+#[derive(Debug)]
+pub struct MapTable {
+    key_bytes: usize,
+    value_bytes: usize,
+    map: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl MapTable {
+    /// An empty table of these widths.
+    #[must_use]
+    pub fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        Self { key_bytes, value_bytes, map: Mutex::default() }
+    }
+
+    fn map(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u8>, Vec<u8>>> {
+        self.map.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Table for MapTable {
+    fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.key_bytes)?;
+        Error::check_width("value", value, self.value_bytes)?;
+        self.map().insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.key_bytes)?;
+        self.map().remove(key);
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        Error::check_width("key", key, self.key_bytes)?;
+        Ok(self.map().get(key).map(|value| Value::new(value)))
+    }
+
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        pairs.iter().try_for_each(|(key, value)| self.insert(key, value))
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> TableStats {
+        TableStats { entries: self.map().len() as u64, ..TableStats::default() }
+    }
+}
