@@ -1,0 +1,224 @@
+//! The sealed page: bytes that prove where, when and what they are.
+//!
+//! Every page on flash begins with a header whose checksum covers the header and the body, and in
+//! which the page's own number, its structure and its generation stand. So a flipped bit, a page that
+//! landed elsewhere and a page left over from an earlier lap of a ring are all told from the page that
+//! was asked for. The bytes are drawn in docs/format.md.
+
+use nandex_device::{PAGE_BYTES, PageId};
+
+use crate::bytes::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
+use crate::{Error, Result};
+
+/// Bytes of a page's header; the body follows.
+pub const PAGE_HEADER_BYTES: usize = 32;
+
+/// Bytes of a page's body.
+pub const PAGE_BODY_BYTES: usize = PAGE_BYTES - PAGE_HEADER_BYTES;
+
+/// First bytes of every sealed page after its checksum: "ndx1".
+pub const PAGE_MAGIC: u32 = u32::from_le_bytes(*b"ndx1");
+
+/// What a page holds. The numbers are on flash: they never change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum PageKind {
+    /// One of the two superblocks.
+    Superblock = 1,
+    /// Part of a checkpoint.
+    Checkpoint = 2,
+    /// Part of a ring segment: entries of an incarnation.
+    Data = 3,
+    /// Part of a ring segment: the incarnation's filter.
+    Filter = 4,
+    /// Part of a buffer image: entries of a buffer that is not full yet.
+    Image = 5,
+}
+
+/// Names a structure inside a volume; given out once, never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StructureId(pub u16);
+
+impl StructureId {
+    /// The volume itself: superblocks and checkpoints.
+    pub const VOLUME: Self = Self(0);
+}
+
+/// What a page claims to be, or is expected to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageLabel {
+    /// What it holds.
+    pub kind: PageKind,
+    /// Whose it is.
+    pub structure: StructureId,
+    /// Which writing of the place it belongs to: a ring sequence number, a checkpoint's generation.
+    pub generation: u64,
+    /// Where it lies.
+    pub page: PageId,
+}
+
+/// Writes header and checksum into a page whose body is complete.
+///
+/// # Panics
+/// If `bytes` is not one page.
+pub fn seal(bytes: &mut [u8], label: PageLabel) {
+    assert_eq!(bytes.len(), PAGE_BYTES, "a page is sealed whole");
+    put_u32(bytes, 4, PAGE_MAGIC);
+    put_u16(bytes, 8, label.kind as u16);
+    put_u16(bytes, 10, label.structure.0);
+    put_u32(bytes, 12, 0);
+    put_u64(bytes, 16, label.generation);
+    put_u64(bytes, 24, label.page.0);
+    let sum = crc32c::crc32c(&bytes[4..]);
+    put_u32(bytes, 0, sum);
+}
+
+/// Page bytes from flash that nobody has checked yet.
+#[derive(Clone, Copy, Debug)]
+pub struct RawPage<'a>(&'a [u8]);
+
+impl<'a> RawPage<'a> {
+    /// Takes one page of bytes as they came from the device.
+    ///
+    /// # Panics
+    /// If `bytes` is not one page.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        assert_eq!(bytes.len(), PAGE_BYTES, "a page is checked whole");
+        Self(bytes)
+    }
+
+    /// Proves the page to be the one that was expected.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], naming what differs.
+    pub fn check(self, expected: PageLabel) -> Result<Page<'a>> {
+        let page = self.check_sum(expected.page)?;
+        let what = "page";
+        let differs = |field, want: u64, got: u64| {
+            Error::corrupt(what, expected.page, format!("{field} {want}"), format!("{field} {got}"))
+        };
+        let kind = get_u16(self.0, 8);
+        if kind != expected.kind as u16 {
+            return Err(differs("kind", expected.kind as u64, kind.into()));
+        }
+        let structure = get_u16(self.0, 10);
+        if structure != expected.structure.0 {
+            return Err(differs("structure", expected.structure.0.into(), structure.into()));
+        }
+        let found = page.generation();
+        if found != expected.generation {
+            return Err(differs("generation", expected.generation, found));
+        }
+        Ok(page)
+    }
+
+    /// Proves checksum, magic and place alone, for readers that do not know the rest beforehand.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn check_sum(self, place: PageId) -> Result<Page<'a>> {
+        let hex = |sum: u32| format!("checksum {sum:08x}");
+        let (stored, computed) = (get_u32(self.0, 0), crc32c::crc32c(&self.0[4..]));
+        if stored != computed {
+            return Err(Error::corrupt("page", place, hex(stored), hex(computed)));
+        }
+        let magic = get_u32(self.0, 4);
+        if magic != PAGE_MAGIC {
+            return Err(Error::corrupt("page", place, "magic ndx1", format!("magic {magic:08x}")));
+        }
+        let found = get_u64(self.0, 24);
+        if found != place.0 {
+            return Err(Error::corrupt("page", place, place, PageId(found)));
+        }
+        Ok(Page(self.0))
+    }
+}
+
+/// Page bytes that have been proven.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a>(&'a [u8]);
+
+impl<'a> Page<'a> {
+    /// All bytes of the page, header included.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// What the page carries.
+    #[must_use]
+    pub fn body(self) -> &'a [u8] {
+        &self.0[PAGE_HEADER_BYTES..]
+    }
+
+    /// Which writing of the place it belongs to.
+    #[must_use]
+    pub fn generation(self) -> u64 {
+        get_u64(self.0, 16)
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn structure(self) -> StructureId {
+        StructureId(get_u16(self.0, 10))
+    }
+
+    /// The number of its [`PageKind`].
+    #[must_use]
+    pub fn kind_number(self) -> u16 {
+        get_u16(self.0, 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABEL: PageLabel = PageLabel {
+        kind: PageKind::Data,
+        structure: StructureId(3),
+        generation: 9,
+        page: PageId(77),
+    };
+
+    fn sealed() -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..PAGE_BYTES).map(|i| (i % 251) as u8).collect();
+        seal(&mut bytes, LABEL);
+        bytes
+    }
+
+    #[test]
+    fn a_sealed_page_opens_with_its_label() {
+        let bytes = sealed();
+        let page = RawPage::new(&bytes).check(LABEL).unwrap();
+        assert_eq!(page.body()[0], 32);
+        assert_eq!(page.generation(), 9);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let mut bytes = sealed();
+        for bit in 0..PAGE_BYTES * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(RawPage::new(&bytes).check(LABEL).is_err(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn a_page_from_elsewhere_or_another_time_is_refused() {
+        let bytes = sealed();
+        let raw = RawPage::new(&bytes);
+        for wrong in [
+            PageLabel { page: PageId(78), ..LABEL },
+            PageLabel { generation: 10, ..LABEL },
+            PageLabel { structure: StructureId(4), ..LABEL },
+            PageLabel { kind: PageKind::Filter, ..LABEL },
+        ] {
+            let error = raw.check(wrong).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The mark that a failed write or sync leaves on a volume.
+//!
+//! After a failed sync the kernel may report success for the next one though the data is gone, so
+//! nothing that is written later can be trusted. Whoever sees a failure poisons the volume; whoever is
+//! about to write asks first.
+
+use std::sync::OnceLock;
+
+use crate::{Error, Result};
+
+/// One volume's mark, shared by everything that writes to it.
+#[derive(Debug, Default)]
+pub struct Poison {
+    cause: OnceLock<String>,
+}
+
+impl Poison {
+    /// Refuses when an earlier write or sync has failed.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn check(&self) -> Result<()> {
+        match self.cause.get() {
+            None => Ok(()),
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+        }
+    }
+
+    /// Passes a write's or sync's result on, and marks the volume when it is a failure.
+    ///
+    /// # Errors
+    /// The failure itself.
+    pub fn guard<T, E: Into<Error>>(&self, result: std::result::Result<T, E>) -> Result<T> {
+        result.map_err(|error| {
+            let error = error.into();
+            self.set(&error);
+            error
+        })
+    }
+
+    /// Marks the volume; the first cause stays.
+    pub fn set(&self, cause: &impl std::fmt::Display) {
+        // A later failure is a consequence of the first, which is the one worth telling.
+        let _ = self.cause.set(cause.to_string());
+    }
+
+    /// Has a write or sync failed?
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.cause.get().is_some()
+    }
+}
