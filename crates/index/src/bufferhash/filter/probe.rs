@@ -35,7 +35,7 @@ pub struct Filter {
 pub struct Built {
     /// The packed bits, [`FilterShape::column_words`] words.
     pub bits: Vec<u64>,
-    /// Which of the hashes could not be placed, by their index; always empty for Bloom.
+    /// Which of the hashes could not be placed, by their index, rising; always empty for Bloom.
     pub bumped: Vec<usize>,
 }
 
@@ -71,8 +71,8 @@ impl Filter {
         built
     }
 
-    /// Replaces `bits` by the packed column of these hashes and `bumped` by the indices of those that are
-    /// not in it. Of equal hashes a fuse filter places one. Never fails: with more hashes than
+    /// Replaces `bits` by the packed column of these hashes and `bumped` by the indices, rising, of
+    /// those that are not in it. Of equal hashes a fuse filter places one. Never fails: with more hashes than
     /// `entries_max`, a fuse filter bumps the surplus and a Bloom filter's rate rises. Linear time.
     ///
     /// # Panics
@@ -116,7 +116,9 @@ impl Filter {
         mut touch: impl FnMut(&'s [AtomicU64]),
     ) {
         match positions.0 {
-            Places::Bloom(rows) => rows.rows(&self.shape).for_each(|row| touch(slices.rows(row, 1))),
+            Places::Bloom(rows) => {
+                rows.rows(&self.shape).for_each(|row| touch(slices.rows(row, 1)))
+            }
             Places::Fuse { slots, .. } => {
                 let rows = wide(self.shape.bits_per_slot());
                 slots.iter().for_each(|slot| touch(slices.rows(wide(*slot) * rows, rows)));
@@ -149,13 +151,19 @@ impl Filter {
         }
     }
 
-    fn ask<const W: usize>(&self, slices: &Slices, positions: &Positions, live: &Columns) -> Columns {
+    fn ask<const W: usize>(
+        &self,
+        slices: &Slices,
+        positions: &Positions,
+        live: &Columns,
+    ) -> Columns {
         let mut left: [u64; W] = std::array::from_fn(|word| live[word]);
         match positions.0 {
             Places::Bloom(rows) => ask_bloom(slices, rows.rows(&self.shape), &mut left),
             Places::Fuse { slots, fingerprint } => {
                 let rows = wide(self.shape.bits_per_slot());
-                let runs = slots.map(|slot| slices.rows(wide(slot) * rows, rows).as_chunks::<W>().0);
+                let runs =
+                    slots.map(|slot| slices.rows(wide(slot) * rows, rows).as_chunks::<W>().0);
                 ask_fuse(runs, fingerprint, &mut left);
             }
         }
@@ -184,11 +192,7 @@ fn ask_bloom<const W: usize>(
 
 /// Leaves the columns in which the XOR of the four runs is the fingerprint, bit by bit.
 #[inline]
-fn ask_fuse<const W: usize>(
-    runs: [&[[AtomicU64; W]]; 4],
-    fingerprint: u32,
-    left: &mut [u64; W],
-) {
+fn ask_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
     let [first, second, third, fourth] = runs;
     let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
     let mut fingerprint = fingerprint;

@@ -102,7 +102,7 @@ impl FilterShape {
             check("filter segment", parts.segment, 0, 0)?;
             return Ok(Self { kind: FilterKind::Bloom, parts });
         }
-        check("filter segment", parts.segment, 4, 1 << 15)?;
+        check("filter segment", parts.segment, fuse::SEGMENT_MIN, fuse::SEGMENT_MAX)?;
         check("filter slots", parts.slots, 2 * fuse::ARITY * parts.segment, 4 * ENTRIES_MAX)?;
         check("filter bits per slot", parts.bits_per_slot, 1, BITS_PER_SLOT_MAX)?;
         check("filter hashes", parts.hashes, fuse::ARITY, fuse::ARITY)?;

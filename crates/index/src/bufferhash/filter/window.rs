@@ -39,7 +39,7 @@ impl Window {
     /// [`Error::Config`] unless `columns` is 64 to 256 in steps of 64, `group` a power of two up to 64, and
     /// `k` 1 to `columns - group`.
     pub fn sliding(k: usize, columns: usize, group: usize) -> Result<Self> {
-        if columns == 0 || columns % 64 != 0 || columns > 64 * WORDS_MAX {
+        if columns == 0 || !columns.is_multiple_of(64) || columns > 64 * WORDS_MAX {
             let reason = format!("{columns} columns; expected 64, 128, 192 or 256");
             return Err(Error::Config { field: "columns", reason });
         }
@@ -49,7 +49,8 @@ impl Window {
         }
         if k == 0 || k > columns - group {
             let most = columns - group;
-            let reason = format!("{k} incarnations per super table; {columns} columns allow 1 to {most}");
+            let reason =
+                format!("{k} incarnations per super table; {columns} columns allow 1 to {most}");
             return Err(Error::Config { field: "k", reason });
         }
         Ok(Self { k, columns, group, oldest: 0, len: 0 })
@@ -130,7 +131,7 @@ impl Window {
     #[must_use]
     pub fn group_left_by(&self, popped: usize) -> Option<Range<usize>> {
         let end = popped + 1;
-        (end % self.group == 0).then(|| end - self.group..end)
+        end.is_multiple_of(self.group).then(|| end - self.group..end)
     }
 
     /// The live columns.
@@ -176,4 +177,89 @@ fn take_highest(mask: &mut Columns) -> Option<usize> {
     let bit = mask[word].ilog2();
     mask[word] ^= 1 << bit;
     Some(64 * word + wide(bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn mask(columns: &[usize]) -> Columns {
+        let mut mask = [0; WORDS_MAX];
+        columns.iter().for_each(|column| mask[column / 64] |= 1 << (column % 64));
+        mask
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_is_a_queue_of_columns_on_a_circle(
+            k in 1_usize..=250, words in 1_usize..=4, group in 0_u32..=3,
+            acts in prop::collection::vec(any::<(bool, u8)>(), 0..900), filter: Columns,
+        ) {
+            let group = 1 << group;
+            let k = k.min(64 * words - group);
+            let mut window = Window::sliding(k, 64 * words, group).unwrap();
+            let mut queue = VecDeque::new();
+            let mut next = 0;
+            for (push, times) in acts {
+                for _ in 0..times % 8 {
+                    if push && !window.is_full() {
+                        prop_assert_eq!(window.push(), next % (64 * words));
+                        queue.push_back(next % (64 * words));
+                        next += 1;
+                    } else if !push {
+                        prop_assert_eq!(window.pop_oldest(), queue.pop_front());
+                    }
+                }
+                prop_assert_eq!(window.len(), queue.len());
+                prop_assert_eq!(window.is_full(), queue.len() == k);
+                prop_assert!(!queue.contains(&window.next_column()));
+                let live: Vec<_> = queue.iter().copied().collect();
+                prop_assert_eq!(window.live_mask(), mask(&live));
+                let expected = live.iter().rev().copied()
+                    .filter(|column| filter[column / 64] >> (column % 64) & 1 == 1);
+                prop_assert!(window.newest_first(filter).eq(expected));
+                let oldest = window.oldest().unwrap_or(next % (64 * words));
+                let again = Window::sliding(k, 64 * words, group).unwrap();
+                prop_assert_eq!(again.resumed(oldest, live.len()).unwrap(), window.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_is_left_when_its_last_column_goes_and_none_of_it_is_live() {
+        let mut window = Window::sliding(56, 64, 8).unwrap();
+        let mut left = Vec::new();
+        for _ in 0..200 {
+            if window.is_full() {
+                let popped = window.pop_oldest().unwrap();
+                if let Some(group) = window.group_left_by(popped) {
+                    assert!(
+                        mask_of(group.clone())
+                            .iter()
+                            .zip(window.live_mask())
+                            .all(|(a, b)| a & b == 0)
+                    );
+                    left.push(group.start);
+                }
+            }
+            window.push();
+        }
+        assert_eq!(left, [0, 8, 16, 24, 32, 40, 48, 56, 0, 8, 16, 24, 32, 40, 48, 56, 0, 8]);
+    }
+
+    #[test]
+    fn windows_refuse_what_leaves_no_column_to_write() {
+        assert!(Window::new(63, 64).is_ok());
+        let text = Window::new(64, 64).unwrap_err().to_string();
+        assert_eq!(text, "k: 64 incarnations per super table; 64 columns allow 1 to 63");
+        assert!(Window::sliding(57, 64, 8).is_err());
+        assert!(Window::sliding(8, 64, 12).is_err());
+        assert!(Window::new(8, 100).is_err());
+        assert!(Window::new(8, 320).is_err());
+        assert!(Window::new(0, 64).is_err());
+        assert!(Window::new(8, 64).unwrap().resumed(64, 0).is_err());
+        assert!(Window::new(8, 64).unwrap().resumed(0, 9).is_err());
+    }
 }
