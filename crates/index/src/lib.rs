@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod bufferhash;
 mod error;
 pub mod oracle;
 

@@ -1,0 +1,3 @@
+//! BufferHash: RAM buffers, incarnations on flash, bit-sliced filters between them.
+
+pub mod filter;
