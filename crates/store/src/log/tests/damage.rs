@@ -38,15 +38,15 @@ fn assert_corrupt(result: Result<(LogEnd, Vec<Entry>)>, page: u64) {
 fn a_torn_tail_ends_the_log() {
     let device = Probe::default();
     let (region, _log, places) = half_synced(&device);
-    for torn in 5..8 {
+    for (torn, &place) in places.iter().enumerate().skip(5) {
         for (from, bytes) in [(0, 1), (0, 4096), (512, 512), (4095, 1), (64, 8)] {
             let mut image = device.image();
-            let at = byte_of(&region, places[torn]) + from;
+            let at = byte_of(&region, place) + from;
             image[at..at + bytes].iter_mut().for_each(|byte| *byte ^= 0x5a);
             let image = on_image(&region, image);
             let (end, entries) = entries_from(&image, old_anchor()).unwrap();
             assert_eq!(numbers(&entries), (0..torn as u64).collect::<Vec<_>>());
-            assert_eq!(end.next, places[torn]);
+            assert_eq!(end.next, place);
         }
     }
 }
@@ -55,10 +55,10 @@ fn a_torn_tail_ends_the_log() {
 fn a_hole_before_a_block_that_knew_it_durable_is_damage() {
     let device = Probe::default();
     let (region, _log, places) = half_synced(&device);
-    for hole in 0..5 {
+    for (hole, &place) in places.iter().enumerate().take(5) {
         for fill in [0, 0xff] {
             let mut image = device.image();
-            let at = byte_of(&region, places[hole]);
+            let at = byte_of(&region, place);
             image[at..at + 4096].fill(fill);
             assert_corrupt(entries_from(&on_image(&region, image), old_anchor()), hole as u64);
         }
@@ -69,9 +69,9 @@ fn a_hole_before_a_block_that_knew_it_durable_is_damage() {
 fn a_log_that_ends_before_the_superblocks_word_is_damaged() {
     let device = Probe::default();
     let (region, log, places) = half_synced(&device);
-    for hole in 5..8 {
+    for (hole, &place) in places.iter().enumerate().skip(5) {
         let mut image = device.image();
-        image[byte_of(&region, places[hole])] ^= 1;
+        image[byte_of(&region, place)] ^= 1;
         let found = entries_from(&on_image(&region, image), log.anchor(Lsn(0)));
         assert_corrupt(found, hole as u64);
     }
