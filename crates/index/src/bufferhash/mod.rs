@@ -1,3 +1,4 @@
 //! BufferHash: RAM buffers, incarnations on flash, bit-sliced filters between them.
 
 pub mod filter;
+pub mod model;
