@@ -41,6 +41,20 @@ pub(super) fn geometry(entries: u32) -> (u32, u32) {
     (slots.max(2 * ARITY * segment), segment)
 }
 
+/// The mean share of bumped keys, at most, in a filter that [`FilterShape::fuse`] made for `entries_max`
+/// keys, when it is filled to `load` (1 for full). Measured; every per cent of room saves a third of a per cent.
+#[must_use]
+pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
+    let (full, slope) = match entries_max {
+        0..1_000 => (0.028, 0.2),
+        1_000..10_000 => (0.028, 0.3),
+        10_000..25_000 => (0.0225, 0.3),
+        25_000..50_000 => (0.0185, 0.3),
+        _ => (0.012, 0.3),
+    };
+    (full - slope * (1.0 - load)).max(0.004)
+}
+
 /// Where keys go: the few numbers of a shape that the hot paths need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {

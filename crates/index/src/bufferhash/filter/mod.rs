@@ -42,7 +42,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use fuse::BuildScratch;
+pub use fuse::{BuildScratch, bumped_share as fuse_bumped_share};
 pub use probe::{Built, Filter, Positions};
 pub use shape::{
     BITS_PER_SLOT_MAX, ENTRIES_MAX, FilterKind, FilterShape, HASHES_MAX, ShapeParts, WORDS_MAX,

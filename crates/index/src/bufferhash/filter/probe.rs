@@ -107,7 +107,8 @@ impl Filter {
         })
     }
 
-    /// Calls `touch` with every run of words that [`Filter::candidates_at`] may read: what to prefetch.
+    /// Calls `touch` with every run of words that [`Filter::candidates_at`] may read: what to
+    /// prefetch, a line of eight words at a time. A fuse filter has four runs, often of two lines.
     #[inline]
     pub fn for_each_run<'s>(
         &self,

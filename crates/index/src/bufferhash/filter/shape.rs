@@ -183,6 +183,19 @@ impl FilterShape {
             FilterKind::Fuse => f64::from(self.bits_per_slot()).exp2().recip(),
         }
     }
+
+    /// The share of its keys that a column given `entries` keys returns, on average, at most; 0 for Bloom.
+    /// It holds for shapes from [`FilterShape::fuse`] and up to `entries_max` keys.
+    #[must_use]
+    pub fn bumped_share(&self, entries: u64) -> f64 {
+        match self.kind {
+            FilterKind::Bloom => 0.0,
+            FilterKind::Fuse => fuse::bumped_share(
+                self.entries_max(),
+                entries as f64 / f64::from(self.entries_max()),
+            ),
+        }
+    }
 }
 
 /// Refuses a number outside `least..=most`.

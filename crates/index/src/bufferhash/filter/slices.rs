@@ -9,7 +9,9 @@ use super::{Columns, FilterShape, wide};
 /// * words + w`; bit `c % 64` of word `c / 64` belongs to column `c`.
 ///
 /// Readers load words while one writer stores columns that are not live; both are relaxed, because a
-/// reader gets its live mask under a lock that the writer took after it wrote.
+/// reader gets its live mask under a lock that the writer took after it wrote. A reader whose mask is older
+/// than an eviction may see the evicted column change under it: it may then miss that incarnation's keys,
+/// which are gone anyway, and read a page in vain, never more.
 pub struct Slices {
     slots: usize,
     bits_per_slot: usize,

@@ -175,13 +175,12 @@ fn hashes_that_share_their_high_or_low_bits_serve_as_well() {
 fn a_full_fuse_filter_bumps_few_keys_and_a_filter_with_room_next_to_none() {
     let mut scratch = BuildScratch::new();
     let (mut bits, mut bumped) = (Vec::new(), Vec::new());
-    let bounds =
-        [(50, 0.04), (200, 0.04), (1000, 0.03), (4000, 0.03), (15_000, 0.025), (30_000, 0.02)];
-    for (entries, bound) in bounds {
+    for entries in [50, 200, 450, 1000, 2000, 4000, 10_100, 15_000, 25_100, 30_000, 50_100] {
         let filter = Filter::new(FilterShape::fuse(entries, 8, 1).unwrap());
-        for (load, bound) in [(1.0, bound), (0.8, 0.004)] {
-            let rounds = 60_000 / entries + 1;
+        for load in [1.0, 0.99, 0.95, 0.8] {
+            let rounds = 40_000 / entries + 2;
             let count = (f64::from(entries) * load) as usize;
+            let bound = filter.shape().bumped_share(count as u64);
             let mut share = 0.0;
             for round in 0..rounds {
                 let keys = hashes(u64::from(entries + round), count);
