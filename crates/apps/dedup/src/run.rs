@@ -117,7 +117,11 @@ pub(crate) struct Stop<'a> {
     ended: &'a AtomicBool,
 }
 
-impl Stop<'_> {
+impl<'a> Stop<'a> {
+    pub(crate) fn new(cancel: &'a AtomicBool, ended: &'a AtomicBool) -> Self {
+        Self { cancel, ended }
+    }
+
     pub(crate) fn is_set(&self) -> bool {
         self.cancel.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
     }
@@ -140,7 +144,7 @@ fn run_pipeline(
     let (lanes, lanes_taken) = sync_channel(jobs_max);
     let jobs_taken = Arc::new(Mutex::new(jobs_taken));
     let ended = AtomicBool::new(false);
-    let stop = Stop { cancel, ended: &ended };
+    let stop = Stop::new(cancel, &ended);
     thread::scope(|scope| {
         let walking = scope.spawn(move || hand_out(walk, stop, &jobs, &lanes));
         for _ in 0..workers {

@@ -72,7 +72,7 @@ fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Resu
     for entry in &list[..list.len().min(LISTED_MAX)] {
         let duplicate = units::bytes(entry.duplicate_bytes);
         let share = units::percent(units::ratio(entry.duplicate_bytes, entry.bytes).unwrap_or(0.0));
-        writeln!(out, "{duplicate:>10} {share:>8}  {}", printable(&entry.path))?;
+        writeln!(out, "{duplicate:>10} {share:>8}  {}", units::printable(&entry.path))?;
     }
     Ok(())
 }
@@ -87,17 +87,10 @@ fn write_skipped(out: &mut String, summary: &Summary) -> std::fmt::Result {
         let of_kind = summary.skipped.iter().filter(|skipped| skipped.kind == kind.kind);
         let listed = if kind.kind.is_trouble() { LISTED_MAX } else { 0 };
         for skipped in of_kind.take(listed) {
-            writeln!(out, "            {}: {}", printable(&skipped.path), skipped.reason)?;
+            writeln!(out, "            {}: {}", units::printable(&skipped.path), skipped.reason)?;
         }
     }
     Ok(())
-}
-
-/// A path with its control characters escaped.
-fn printable(path: &str) -> String {
-    let escape =
-        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
-    path.chars().map(escape).collect()
 }
 
 #[cfg(test)]
@@ -112,8 +105,7 @@ mod tests {
         assert_eq!(lines[0], "Read         1.50 GiB in 1,234 files");
         assert_eq!(lines[1], "Duplicate    512 MiB, 33.3 %, ratio 1.50 to 1");
         assert_eq!(lines[6], "Flash reads  1.02 per lookup");
-        let directory = "   512 MiB    100 %  /data/a";
-        assert!(text.contains("100.0 %  /data/a"), "{directory} in {text}");
+        assert!(text.contains("\n   512 MiB  100.0 %  /data/a\n"), "{text}");
     }
 
     #[test]

@@ -76,6 +76,13 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{:.0} h {:02.0} min", (minutes / 60.0).floor(), minutes % 60.0)
 }
 
+/// Words with their control characters escaped, for a terminal or a page.
+pub(crate) fn printable(path: &str) -> String {
+    let escape =
+        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    path.chars().map(escape).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
