@@ -1,6 +1,6 @@
 //! Finds the duplicate chunks under the given paths with a table in plain memory.
 //!
-//! `cargo run --release --example dedup_tree -- [blake3|sha1] [fastcdc|rabin|fixed] PATH...`
+//! `cargo run --release -p nandex-dedup --example dedup_tree -- blake3|sha1 fastcdc|rabin|fixed PATH...`
 
 use std::sync::atomic::AtomicBool;
 

@@ -49,6 +49,8 @@ const WORKERS_MAX: usize = 256;
 pub struct Options {
     /// Files and directories to read, in this order.
     pub paths: Vec<PathBuf>,
+    /// Files to pass over wherever they come up: those that hold the table itself.
+    pub leave_out: Vec<PathBuf>,
     /// How files are cut. An index is good for one chunking.
     pub chunking: Chunking,
     /// How chunks are named. It decides the table's key width: [`Hash::key_bytes`].
@@ -62,6 +64,7 @@ impl Options {
     pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
         Self {
             paths: paths.into_iter().map(Into::into).collect(),
+            leave_out: Vec::new(),
             chunking: Chunking::default(),
             hash: Hash::default(),
             workers: thread::available_parallelism().map_or(1, Into::into),
@@ -79,7 +82,7 @@ impl Options {
 /// marked as interrupted; a later run on the same table goes on from there.
 ///
 /// # Errors
-/// A table of the wrong widths, a given path that cannot be looked at, a failing table, an entry in
+/// A table of the wrong widths, a given or left out path that cannot be looked at, a failing table, an entry in
 /// it that is not of a chunk. Files that cannot be read are in the summary instead.
 pub fn dedup(
     table: &dyn Table,
@@ -89,7 +92,7 @@ pub fn dedup(
 ) -> Result<Summary> {
     let start = Instant::now();
     check_widths(table, options.hash)?;
-    let walk = Walk::new(&options.paths)?;
+    let walk = Walk::new(&options.paths)?.leaving_out(&options.leave_out)?;
     let before = table.stats();
     let (tally, interrupted) = run_pipeline(table, options, walk, progress, cancel)?;
     table.sync()?;
@@ -155,7 +158,7 @@ fn run_pipeline(
         let mut indexer = Indexer::new(table, progress);
         let indexed = index(&mut indexer, lanes_taken, cancel);
         ended.store(true, Ordering::Relaxed);
-        let walked = walking.join().unwrap_or(ControlFlow::Break(()));
+        let walked = walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let interrupted = indexed?.is_break() || walked.is_break();
         Ok((indexer.into_tally(), interrupted))
     })

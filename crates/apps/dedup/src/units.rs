@@ -47,9 +47,11 @@ fn scaled(mut value: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// Three significant digits: `1.23`, `12.3`, `123`.
+/// Three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
 pub(crate) fn digits(value: f64) -> String {
-    let decimals = if value < 9.995 {
+    let decimals = if value < 0.9995 {
+        3
+    } else if value < 9.995 {
         2
     } else if value < 99.95 {
         1
@@ -98,9 +100,15 @@ mod tests {
         let texts = [0, 1023, 1024, 1536, 1 << 20, 1_073_000_000, u64::MAX].map(bytes);
         assert_eq!(
             texts,
-            ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "1.00 GiB", "16.0 EiB"]
+            ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "0.999 GiB", "16.0 EiB"]
         );
         assert_eq!(rate(512.0 * 1024.0 * 1024.0), "512 MiB/s");
+    }
+
+    #[test]
+    fn figures_have_three_digits_down_to_thousandths() {
+        let texts = [0.0, 0.0831, 0.9999, 1.234, 99.96, 1234.5].map(digits);
+        assert_eq!(texts, ["0.000", "0.083", "1.00", "1.23", "100", "1234"]);
     }
 
     #[test]

@@ -104,6 +104,23 @@ fn a_path_that_is_not_there_is_an_error_that_names_it() {
 }
 
 #[test]
+fn the_index_itself_is_left_out_under_any_name() {
+    let tree = tempfile::tempdir().unwrap();
+    let index = tree.path().join("index");
+    fs::write(&index, "its pages").unwrap();
+    fs::write(tree.path().join("f"), "x").unwrap();
+    fs::hard_link(&index, tree.path().join("other name")).unwrap();
+    let mut options = Options::new([tree.path()]);
+    options.leave_out = vec![index];
+    let summary = run(&MapTable::new(32, VALUE_BYTES), &options);
+    assert_eq!((summary.files, summary.total_bytes, summary.skipped_count), (1, 1, 2));
+    assert!(summary.skipped.iter().all(|skipped| skipped.kind == SkipKind::LeftOut));
+    options.leave_out = vec![tree.path().join("nowhere")];
+    let result = nandex_dedup::dedup(&MapTable::new(32, 8), &options, &(), &false.into());
+    assert!(matches!(result, Err(Error::Path { .. })));
+}
+
+#[test]
 fn proc_is_not_entered() {
     let found: Vec<Found> = Walk::new(&["/proc"]).unwrap().collect();
     assert!(matches!(&found[..], [Found::Skipped(s)] if s.kind == SkipKind::PseudoFileSystem));

@@ -24,12 +24,18 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// A path: escaped, and kept from turning the text around it if it is written from right to left.
+/// A path: escaped, broken into lines after slashes, and kept from turning the text around it if it
+/// is written from right to left.
 pub(super) struct Path<'a>(pub(super) &'a str);
 
 impl Display for Path<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "<bdi>{}</bdi>", Escaped(self.0))
+        f.write_str("<bdi>")?;
+        for part in self.0.split_inclusive('/') {
+            let break_here = if part.ends_with('/') { "<wbr>" } else { "" };
+            write!(f, "{}{break_here}", Escaped(part))?;
+        }
+        f.write_str("</bdi>")
     }
 }
 

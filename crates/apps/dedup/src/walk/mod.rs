@@ -85,6 +85,8 @@ pub enum SkipKind {
     Special,
     /// A file system that the kernel makes up.
     PseudoFileSystem,
+    /// A file that the caller asked to leave out.
+    LeftOut,
 }
 
 impl SkipKind {
@@ -105,6 +107,7 @@ impl SkipKind {
             Self::Symlink => "symbolic links",
             Self::Special => "sockets, pipes and devices",
             Self::PseudoFileSystem => "pseudo file systems",
+            Self::LeftOut => "files left out on request",
         }
     }
 }
@@ -133,7 +136,8 @@ impl Survey {
     }
 }
 
-/// Counts what lies under `paths`, by looking only: one `stat` per name, no file is opened.
+/// Counts what lies under `paths`, by looking only: one `stat` per name, no file is opened. Files that
+/// a run is asked to leave out are counted here.
 ///
 /// # Errors
 /// [`Error::Path`] if one of `paths` itself cannot be looked at.
@@ -174,6 +178,7 @@ pub struct Walk {
     levels: Vec<Level>,
     /// Files given as paths: the tree may hold them once more under their only name.
     given_files: HashSet<FileId>,
+    left_out_files: HashSet<FileId>,
     seen_files: HashSet<FileId>,
     seen_directories: HashSet<FileId>,
     pseudo: PseudoFileSystems,
@@ -198,10 +203,23 @@ impl Walk {
             roots: roots.into_iter(),
             levels: Vec::new(),
             given_files,
+            left_out_files: HashSet::new(),
             seen_files: HashSet::new(),
             seen_directories: HashSet::new(),
             pseudo: PseudoFileSystems::default(),
         })
+    }
+
+    /// The same walk, which passes over these files under whatever name it comes upon them.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if one of them cannot be looked at.
+    pub fn leaving_out<P: AsRef<Path>>(mut self, files: &[P]) -> Result<Self> {
+        for file in files {
+            let (_, metadata) = resolve(file.as_ref())?;
+            self.left_out_files.insert(file_id(&metadata));
+        }
+        Ok(self)
     }
 
     /// Directories entered so far.
@@ -239,6 +257,10 @@ impl Walk {
 
     fn file(&mut self, path: PathBuf, metadata: &Metadata) -> Found {
         let id = file_id(metadata);
+        if self.left_out_files.contains(&id) {
+            let reason = "it is left out on request, as the index's own files are";
+            return skip(Skipped::new(&path, SkipKind::LeftOut, reason));
+        }
         let may_come_again = metadata.nlink() > 1 || self.given_files.contains(&id);
         if may_come_again && !self.seen_files.insert(id) {
             let reason = "the same file under another name is counted already";
