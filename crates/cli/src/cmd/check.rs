@@ -1,0 +1,1 @@
+//! `nandex check`: reads every page of a volume and checks it.
