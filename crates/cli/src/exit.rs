@@ -43,4 +43,15 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-fn is_damage(_error: &anyhow::Error) -> bool { false }
+/// Does a cause say that bytes on flash are not what was written there?
+fn is_damage(error: &anyhow::Error) -> bool {
+    use nandex::store::Error as Store;
+    error.chain().any(|cause| {
+        let index = cause.downcast_ref().map(|index| match index {
+            nandex::Error::Store(store) => Some(store),
+            _ => None,
+        });
+        let store = cause.downcast_ref::<Store>().or(index.flatten());
+        matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
+    })
+}

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::bufferhash::model::{Advice, Need};
-use nandex::bufferhash::{BufferHash, Config, Policy, RuntimeOptions};
-use nandex::device::{Device, FileDevice, FileOptions};
+use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::{Durability, OpenOptions, Table, Volume, VolumeOptions};
 
 use crate::field::{Column, FieldFormat, Role};
@@ -159,7 +159,7 @@ impl Opened {
     /// A failed write or sync.
     pub fn close(self) -> Result<()> {
         self.table.close()?;
-        Ok(self.volume.close()?)
+        Ok(self.volume.checkpoint()?)
     }
 }
 
@@ -170,13 +170,13 @@ impl Opened {
 pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
     let advice = wish.advice()?;
     let context = || format!("cannot create {}", path.display());
-    let device = FileDevice::create(path, &FileOptions::default()).with_context(context)?;
+    let device_options = FileOptions { create: Create::New, ..FileOptions::default() };
+    let device = FileDevice::open(path, &device_options).with_context(context)?;
     let log_bytes = (LOG_PER_BUFFER * advice.buffer_bytes).clamp(LOG_BYTES.0, LOG_BYTES.1);
     let options =
         VolumeOptions { log_bytes, durability: wish.durability, ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(device), options).with_context(context)?;
-    let config = Config { policy: wish.policy, ..Config::from(&advice) };
-    let table = BufferHash::create(&volume, &wish.name, config, RuntimeOptions::default())?;
+    let table = BufferHash::create(&volume, &wish.name, config(&advice, wish.policy))?;
     Ok(Opened { volume, name: wish.name.clone(), table })
 }
 
@@ -210,7 +210,7 @@ pub fn open_with(path: &Path, args: &TableArgs, durability: Durability) -> Resul
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = BufferHash::open(&volume, &name, RuntimeOptions::default())?;
+    let table = BufferHash::open(&volume, &name)?;
     Ok(Opened { volume, name, table })
 }
 

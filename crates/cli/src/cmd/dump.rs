@@ -32,7 +32,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let opened = open(&args.file, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
-    for entry in opened.table.iter()? {
+    for entry in opened.table.iter() {
         let (key, value) = entry?;
         writer.write(&key, &value)?;
     }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::bufferhash::{BufferHash, RuntimeOptions};
-use nandex::{Durability, Table, TableStats, Volume};
+use nandex::{BufferHash, Durability, Table, TableStats, Volume};
 use serde::Serialize;
 
 use crate::place::open_volume;
@@ -64,12 +63,11 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         log_used_bytes: stats.log_used_bytes,
         tables,
     };
-    volume.close()?;
     talk.print(&info, text)
 }
 
 fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
-    let table = BufferHash::open(volume, &name, RuntimeOptions::default())?;
+    let table = BufferHash::open(volume, &name)?;
     let (key_bytes, value_bytes) = (table.key_bytes(), table.value_bytes());
     let stats = table.stats();
     let ram_bytes_per_entry = stats.ram_bytes_per_entry();
