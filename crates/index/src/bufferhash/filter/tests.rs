@@ -205,6 +205,25 @@ fn of_equal_hashes_one_is_placed_and_the_others_bumped() {
 }
 
 #[test]
+fn columns_are_the_same_bits_as_ever_because_they_are_stored_on_flash() {
+    let sum = |shape: crate::Result<FilterShape>| {
+        let bits = Filter::new(shape.unwrap()).build(&hashes(1, 1000)).bits;
+        bits.iter().fold(0, |sum, word| hash::mix(sum ^ word))
+    };
+    let parts = ShapeParts {
+        kind: 1,
+        entries_max: 1000,
+        slots: 1180,
+        bits_per_slot: 13,
+        hashes: 4,
+        segment: 27,
+        words: 1,
+    };
+    assert_eq!(sum(FilterShape::from_parts(parts)), 10_715_552_825_258_039_608);
+    assert_eq!(sum(FilterShape::bloom(1000, 10.0, 1)), 15_848_274_642_047_503_524);
+}
+
+#[test]
 fn scratch_may_be_used_again_for_other_shapes() {
     let mut scratch = BuildScratch::new();
     let (mut bits, mut bumped) = (vec![7; 9], vec![3]);
