@@ -48,7 +48,10 @@ impl FieldArgs {
         let value_format = self.value_format.unwrap_or(self.key_format);
         let key = Column::new(Role::Key, table.key_bytes(), self.key_format);
         let value = Column::new(Role::Value, table.value_bytes(), value_format);
-        Ok(Columns { key: key.map_err(|why| anyhow!(why))?, value: value.map_err(|why| anyhow!(why))? })
+        Ok(Columns {
+            key: key.map_err(|why| anyhow!(why))?,
+            value: value.map_err(|why| anyhow!(why))?,
+        })
     }
 }
 
@@ -104,7 +107,9 @@ impl FromStr for DurabilityArg {
             ("always", None) => Durability::Always,
             ("never", None) => Durability::Never,
             (_, Some(ms)) => Durability::Every(Duration::from_millis(ms)),
-            _ => return Err(format!("`{word}` is no durability; choose always, every:MS or never")),
+            _ => {
+                return Err(format!("`{word}` is no durability; choose always, every:MS or never"));
+            }
         };
         Ok(Self(durability))
     }
