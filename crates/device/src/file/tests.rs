@@ -362,6 +362,8 @@ fn a_child_process_is_refused_and_can_drop_what_it_inherited() {
             let buf = PageBuf::zeroed(1);
             queue.push(Op { token: page, kind: OpKind::Write, page: PageId(page), buf }).unwrap();
         }
+        let mut done = Vec::new();
+        queue.wait(0, &mut done).unwrap();
         let mut inherited = Some((device, queue));
         let code = in_child(|| {
             let (device, mut queue) = inherited.take().unwrap();
@@ -373,7 +375,6 @@ fn a_child_process_is_refused_and_can_drop_what_it_inherited() {
         let again = FileDevice::open(&path, &FileOptions::default());
         assert!(matches!(again, Err(Error::Locked { .. })), "the child must not free the lock");
         let (device, mut queue) = inherited.unwrap();
-        let mut done = Vec::new();
         queue.wait(8, &mut done).unwrap();
         assert!(done.len() == 8 && done.iter().all(|completion| completion.result.is_ok()));
         device.read(PageId(7), PageBuf::zeroed(1)).unwrap();
