@@ -58,6 +58,12 @@ fn every_engine_keeps_the_laws() {
 }
 
 #[test]
+fn a_file_system_of_memory_keeps_the_laws() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    laws::check(&FileDevice::open(directory.path().join("pages"), &NEW).unwrap());
+}
+
+#[test]
 fn an_array_of_files_keeps_the_laws() {
     let (_directory, path) = place();
     let member = |index: usize| {
