@@ -1,4 +1,41 @@
-//! The `nandex` command.
+//! The `nandex` command: hash indexes on flash, from the shell.
+//!
+//! One file per verb in `cmd`; the files beside it are what verbs share. Data goes to stdout and talk
+//! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cmd;
+mod exit;
+mod field;
+mod interrupt;
+mod place;
+mod records;
+mod size;
+mod talk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cmd::Command;
+use crate::talk::Talk;
+
+/// Hash indexes that are bigger than RAM, on flash.
+#[derive(Debug, Parser)]
+#[command(name = "nandex", version, max_term_width = 100)]
+#[command(after_help = "Sizes are written like 4096, 64MiB (2^20), 64M (10^6) or 1e9.\n\
+    Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.")]
+struct Cli {
+    #[command(flatten)]
+    talk: Talk,
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command.run(&cli.talk) {
+        Ok(()) => ExitCode::from(exit::SUCCESS),
+        Err(error) => exit::report(&error),
+    }
+}

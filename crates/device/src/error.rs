@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// Another process, or another handle of this one, has the file open for writing.
     #[error(
-        "{path} is in use by another process (or another handle of this one); close it there first, \
-         or open read-only when that one is read-only too"
+        "{path} is in use by another process (or another handle of this one, or a mount); close it \
+         there first, or open read-only when that one is read-only too"
     )]
     Locked {
         /// The path as given.
@@ -100,6 +100,20 @@ pub enum Error {
         engine: &'static str,
         /// Why, in the kernel's words where it spoke.
         reason: String,
+    },
+    /// One member of an array failed or refused.
+    #[error("member {member} of the array: {source}")]
+    Member {
+        /// Its place in the list the array was made of, from zero.
+        member: usize,
+        /// What it said.
+        source: Box<Error>,
+    },
+    /// The kernel gave no random bytes.
+    #[error("the kernel gives no random bytes: {source}; seed explicitly, or allow getrandom")]
+    Entropy {
+        /// The kernel's answer.
+        source: io::Error,
     },
     /// Members of an array do not fit together.
     #[error("array of {members} device(s): {reason}")]

@@ -7,6 +7,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
+    /// The volume failed, or holds what it should not.
+    #[error(transparent)]
+    Store(#[from] nandex_store::Error),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] nandex_device::Error),
     /// A key or a value of another width than the table was created with.
     #[error("a {what} of {found} bytes: this table was created with {what}s of {expected} bytes")]
     Width {

@@ -1,2 +1,43 @@
-//! Keeps the house in order; see `tests/tidy.rs`.
+//! Keeps the house in order: checks of layout, layering and prose that no compiler makes.
+//!
+//! Each checker takes text and gives back [`Violation`]s, so its own tests feed it bad samples;
+//! `tests/tidy.rs` runs all of them over the repository and fails on the first list that is not
+//! empty. What the lints of rustc and clippy can say is left to them.
 #![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod layers;
+pub mod markdown;
+pub mod rooms;
+pub mod shape;
+pub mod tokens;
+pub mod tree;
+pub mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One thing that is out of order, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The file, from the repository's root.
+    pub path: PathBuf,
+    /// The line, counted from one; zero speaks of the whole file.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl Violation {
+    /// A violation at a line of a file.
+    #[must_use]
+    pub fn new(path: &Path, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_path_buf(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
+    }
+}

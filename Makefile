@@ -1,0 +1,89 @@
+# One target per thing a developer does. `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+CARGO ?= cargo
+PATHS ?= /usr/share /usr/lib
+RAM ?= 32MiB
+REPORT ?= target/dedup-report.html
+TARGET ?= page
+SECONDS ?= 60
+ARGS ?=
+JOBS ?=
+FLAGS := --locked $(if $(JOBS),-j $(JOBS))
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | sort | column -t -s "$$(printf '\t')" \
+	  || sed -n 's/^\([a-z]*\):.*## \(.*\)/\1: \2/p' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
+	$(CARGO) build $(FLAGS) --release -p nandex-cli
+	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(REPORT)
+	@echo "report: $(CURDIR)/$(REPORT)"
+
+.PHONY: test
+test: fmt lint unit doctest docs ## Everything that must pass before a change is merged
+
+.PHONY: fmt
+fmt: tools ## Check the formatting
+	$(CARGO) fmt --all --check
+
+.PHONY: lint
+lint: tools compiler ## Clippy, warnings refused
+	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- -D warnings
+
+.PHONY: unit
+unit: compiler ## Unit and integration tests, the tidy test and the commands of the docs among them
+	$(CARGO) test $(FLAGS) --workspace --all-targets
+
+.PHONY: doctest
+doctest: compiler ## The examples in docstrings and in README.md
+	$(CARGO) test $(FLAGS) --workspace --doc
+
+.PHONY: docs
+docs: compiler ## The API documentation, warnings refused
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(FLAGS) --workspace --no-deps
+
+.PHONY: tidy
+tidy: compiler ## Only the tidy test, with its list of the longest functions
+	$(CARGO) test $(FLAGS) -p nandex-xtask -- --nocapture
+
+.PHONY: bench
+bench: compiler ## Measure nandex and the device's own limits (ARGS="...")
+	$(CARGO) run $(FLAGS) --release -p nandex-bench -- $(ARGS)
+
+.PHONY: peers
+peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS="...")
+	cd crates/peers && $(CARGO) run --locked --release -- $(ARGS)
+
+.PHONY: crash
+crash: compiler ## The long crash sweeps: every device operation, and kill -9
+	$(CARGO) test $(FLAGS) --release --workspace --all-targets -- --ignored crash
+
+.PHONY: fuzz
+fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)
+	$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
+	cd fuzz && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $(TARGET) -- -max_total_time=$(SECONDS)
+
+.PHONY: deny
+deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
+	$(CARGO) deny check bans licenses sources
+
+.PHONY: clean
+clean: ## Remove what was built
+	$(CARGO) clean
+
+# The parts of the toolchain that a bare machine may lack. Nothing happens where they are there.
+.PHONY: tools
+tools:
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust 1.95 or newer from https://rustup.rs" >&2; exit 1; }
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+.PHONY: compiler
+compiler:
+	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }

@@ -1,0 +1,171 @@
+//! `nandex dedup`: the duplicate chunks of files and directories.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nandex::bufferhash::Policy;
+use nandex::{Durability, Table};
+use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
+use tempfile::TempDir;
+
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::place::{Opened, TableArgs, TableWish, create, open};
+use crate::size::{self, show_bytes, show_count};
+use crate::talk::Talk;
+
+/// Fingerprints that the index has room for, at least.
+const ENTRIES_MIN: u64 = 100_000;
+/// The name of the table in an index.
+const TABLE: &str = "fingerprints";
+
+/// What to read, and how.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files and directories to read
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Keep the index in this volume, and go on with it where it is there already
+    #[arg(long, value_name = "FILE")]
+    index: Option<PathBuf>,
+    /// RAM that the index may take
+    #[arg(long, value_parser = size::parse, default_value = "64MiB")]
+    ram: u64,
+    /// How files are cut into chunks: fastcdc, rabin or fixed
+    #[arg(long, default_value = "fastcdc")]
+    chunker: Chunker,
+    /// The average chunk, a power of two
+    #[arg(long, value_parser = size::parse, default_value = "8KiB")]
+    avg: u64,
+    /// How chunks are named: sha1 or blake3
+    #[arg(long, default_value = "blake3")]
+    hash: Hash,
+    /// Write a report to this HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+/// Reads all paths and prints what is there twice.
+///
+/// # Errors
+/// A path that is not there, an index of another hash, no space.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let options = options(args)?;
+    let survey = nandex_dedup::survey(&args.paths)?;
+    let index = Index::of(args, &survey, talk)?;
+    let meter = talk.meter("reading", Some(survey.bytes));
+    let progress = |done: Done| meter.at(done.bytes);
+    let summary = nandex_dedup::dedup(&index.opened.table, &options, &progress, interrupt.flag());
+    meter.finish();
+    let summary = summary?;
+    index.opened.close()?;
+    if let Some(path) = &args.report {
+        fs::write(path, nandex_dedup::html(&summary))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    talk.print(&summary, nandex_dedup::text)?;
+    tell(args, &summary, talk);
+    if summary.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+fn options(args: &Args) -> Result<Options> {
+    let mut options = Options::new(&args.paths);
+    options.chunking = Chunking::new(args.chunker, args.avg.try_into()?)?;
+    options.hash = args.hash;
+    Ok(options)
+}
+
+fn tell(args: &Args, summary: &Summary, talk: &Talk) {
+    if let Some(path) = &args.report {
+        talk.note(&format!("report: {}", path.display()));
+    }
+    if let (true, Some(path)) = (summary.interrupted, &args.index) {
+        talk.note(&format!("stopped; the same command goes on with {}", path.display()));
+    }
+}
+
+/// The index of a run, and the folder that goes with it when it is temporary.
+struct Index {
+    opened: Opened,
+    _folder: Option<TempDir>,
+}
+
+impl Index {
+    fn of(args: &Args, survey: &Survey, talk: &Talk) -> Result<Self> {
+        if let Some(path) = args.index.as_deref().filter(|path| path.exists()) {
+            let table = TableArgs { table: Some(TABLE.into()) };
+            return Ok(Self { opened: open(path, &table)?, _folder: None });
+        }
+        let durability =
+            if args.index.is_some() { Durability::default() } else { Durability::Never };
+        let wish = wish(args, survey, durability, talk)?;
+        if let Some(path) = &args.index {
+            return Ok(Self { opened: create(path, &wish)?, _folder: None });
+        }
+        let folder = scratch_folder()?;
+        let opened = create(&folder.path().join("index.nandex"), &wish)?;
+        Ok(Self { opened, _folder: Some(folder) })
+    }
+}
+
+/// A folder for an index that nobody wants to keep: in `$TMPDIR` where that is set, else here, because
+/// the system's default is often kept in memory.
+fn scratch_folder() -> Result<TempDir> {
+    let place = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let builder = || tempfile::Builder::new().prefix(".nandex-").tempdir_in(&place);
+    builder().with_context(|| {
+        format!(
+            "cannot make a folder for the index in {}; set TMPDIR, or say where with --index",
+            place.display()
+        )
+    })
+}
+
+/// A table for the chunks that the survey leads to expect, and half as many more; or for as many as the
+/// RAM allows, with a word about it.
+fn wish(args: &Args, survey: &Survey, durability: Durability, talk: &Talk) -> Result<TableWish> {
+    let chunks = survey.bytes / args.avg.max(1) + survey.files;
+    let wanted = (chunks + chunks / 2).max(ENTRIES_MIN);
+    let mut wish = TableWish {
+        name: TABLE.into(),
+        entries: wanted,
+        key_bytes: u32::try_from(args.hash.key_bytes())?,
+        value_bytes: u32::try_from(VALUE_BYTES)?,
+        ram_bytes: Some(args.ram),
+        policy: Policy::Fifo,
+        durability,
+    };
+    wish.entries = most_that_fit(&wish)?;
+    if wish.entries < wanted {
+        talk.note(&format!(
+            "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
+             some duplicates are missed (more --ram or a larger --avg avoids it)",
+            show_bytes(args.ram),
+            show_count(wish.entries),
+            show_count(wanted),
+        ));
+    }
+    Ok(wish)
+}
+
+/// The most entries, up to the wish, for which there is RAM.
+fn most_that_fit(wish: &TableWish) -> Result<u64> {
+    let fits = |entries| TableWish { entries, ..wish.clone() }.advice();
+    if fits(wish.entries).is_ok() {
+        return Ok(wish.entries);
+    }
+    let (mut low, mut high) = (1, wish.entries);
+    fits(low).context("the index")?;
+    // Close enough: within one part in 64.
+    while high - low > high / 64 + 1 {
+        let middle = low + (high - low) / 2;
+        match fits(middle) {
+            Ok(_) => low = middle,
+            Err(_) => high = middle,
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,41 @@
+//! `nandex dump`: all records of a table.
+
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::place::{FieldArgs, TableArgs, open};
+use crate::records::{RecordFormat, Writer};
+use crate::talk::Talk;
+
+/// Which table, and how its records are written.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The volume
+    file: PathBuf,
+    /// How records are written
+    #[arg(long, default_value = "ndjson")]
+    format: RecordFormat,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+/// Writes the newest version of every entry to stdout, in no particular order.
+///
+/// # Errors
+/// Damage, or stdout's refusal.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let format = if talk.json { RecordFormat::Ndjson } else { args.format };
+    let opened = open(&args.file, &args.table)?;
+    let columns = args.fields.columns(&opened.table)?;
+    let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
+    for entry in opened.table.iter() {
+        let (key, value) = entry?;
+        writer.write(&key, &value)?;
+    }
+    writer.finish()?;
+    opened.close()
+}

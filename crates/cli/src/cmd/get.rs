@@ -1,0 +1,70 @@
+//! `nandex get`: looks keys up.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use nandex::Table;
+use serde_json::json;
+
+use crate::exit::{FAILURE, Quiet};
+use crate::place::{FieldArgs, TableArgs, open};
+use crate::records::{Columns, json_field, show};
+use crate::talk::Talk;
+
+/// Which keys, and where.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The volume
+    file: PathBuf,
+    /// The keys to look up
+    #[arg(required = true)]
+    keys: Vec<String>,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+/// Prints a line for each key: the key, a tab and its value; a key that is not there is named on
+/// stderr. With `--json`, an object for each key, with null for a value that is not there.
+///
+/// # Errors
+/// A key of the wrong width, damage, or, quietly, a key that is not there.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let opened = open(&args.file, &args.table)?;
+    let columns = args.fields.columns(&opened.table)?;
+    let keys = args.keys.iter().map(|key| columns.key.parse(key).map_err(|why| anyhow!(why)));
+    let keys: Vec<Vec<u8>> = keys.collect::<Result<_>>()?;
+    let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let values = opened.table.get_many(&slices)?;
+    let mut missing = 0;
+    let mut out = io::stdout().lock();
+    for (key, value) in keys.iter().zip(&values) {
+        missing += usize::from(value.is_none());
+        print_one(&mut out, talk, &columns, key, value.as_deref())?;
+    }
+    out.flush()?;
+    opened.close()?;
+    if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
+}
+
+fn print_one(
+    out: &mut impl Write,
+    talk: &Talk,
+    columns: &Columns,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<()> {
+    if talk.json {
+        let value = value.map(|value| json_field(&columns.value, value)).transpose()?;
+        writeln!(out, "{}", json!({"key": json_field(&columns.key, key)?, "value": value}))?;
+        return Ok(());
+    }
+    let key = show(&columns.key, key)?;
+    match value {
+        Some(value) => writeln!(out, "{key}\t{}", show(&columns.value, value)?)?,
+        None => talk.note(&format!("{key}: not there")),
+    }
+    Ok(())
+}

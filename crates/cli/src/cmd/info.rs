@@ -1,0 +1,112 @@
+//! `nandex info`: what a volume holds.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use nandex::{BufferHash, Durability, Table, TableStats, Volume};
+use serde::Serialize;
+
+use crate::place::open_volume;
+use crate::size::{show_bytes, show_count};
+use crate::talk::{Talk, aligned};
+
+/// Which volume.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The volume
+    file: PathBuf,
+}
+
+/// A volume, for people and programs.
+#[derive(Debug, Serialize)]
+struct Info {
+    path: PathBuf,
+    bytes: u64,
+    free_bytes: u64,
+    engine: String,
+    engine_reason: String,
+    log_bytes: u64,
+    log_used_bytes: u64,
+    tables: Vec<TableInfo>,
+}
+
+/// A table, for people and programs.
+#[derive(Debug, Serialize)]
+struct TableInfo {
+    name: String,
+    kind: String,
+    key_bytes: usize,
+    value_bytes: usize,
+    entries: u64,
+    ram_bytes: u64,
+    ram_bytes_per_entry: f64,
+    flash_bytes: u64,
+}
+
+/// Prints what the volume holds.
+///
+/// # Errors
+/// No such file, a file that is no volume, one that is in use, damage.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let volume = open_volume(&args.file, Durability::default())?;
+    let tables = volume.structures().into_iter();
+    let tables = tables.map(|it| table(&volume, it.name, it.kind)).collect::<Result<_>>()?;
+    let stats = volume.stats();
+    let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
+    let info = Info {
+        path: args.file.clone(),
+        bytes: stats.pages * page_bytes,
+        free_bytes: stats.free_pages * page_bytes,
+        engine: stats.engine.name,
+        engine_reason: stats.engine.reason,
+        log_bytes: stats.log_capacity_bytes,
+        log_used_bytes: stats.log_used_bytes,
+        tables,
+    };
+    talk.print(&info, text)
+}
+
+fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
+    let table = BufferHash::open(volume, &name)?;
+    let (key_bytes, value_bytes) = (table.key_bytes(), table.value_bytes());
+    let stats = table.stats();
+    let ram_bytes_per_entry = stats.ram_bytes_per_entry();
+    let TableStats { entries, ram_bytes, flash_bytes, .. } = stats;
+    table.close()?;
+    Ok(TableInfo {
+        name,
+        kind,
+        key_bytes,
+        value_bytes,
+        entries,
+        ram_bytes,
+        ram_bytes_per_entry,
+        flash_bytes,
+    })
+}
+
+fn text(info: &Info) -> String {
+    let log = format!("{}, {} in use", show_bytes(info.log_bytes), show_bytes(info.log_used_bytes));
+    let size = format!("{}, {} free", show_bytes(info.bytes), show_bytes(info.free_bytes));
+    let mut text = aligned(&[
+        ("volume", info.path.display().to_string()),
+        ("size", size),
+        ("engine", format!("{} ({})", info.engine, info.engine_reason)),
+        ("log", log),
+    ]);
+    info.tables.iter().for_each(|table| text.push_str(&table_text(table)));
+    text
+}
+
+fn table_text(table: &TableInfo) -> String {
+    let ram = show_bytes(table.ram_bytes);
+    let per_entry = format!("{ram}, {:.2} bytes per entry", table.ram_bytes_per_entry);
+    let rows = aligned(&[
+        ("  kind", table.kind.clone()),
+        ("  entries", show_count(table.entries)),
+        ("  widths", format!("{} + {} bytes", table.key_bytes, table.value_bytes)),
+        ("  RAM", per_entry),
+        ("  flash", show_bytes(table.flash_bytes)),
+    ]);
+    format!("table {}\n{rows}", table.name)
+}

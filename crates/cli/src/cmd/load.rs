@@ -1,0 +1,161 @@
+//! `nandex load`: records from a file or from stdin into a table.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use nandex::Table;
+use serde::Serialize;
+
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::place::{FieldArgs, Opened, TableArgs, open};
+use crate::records::{self, Record, RecordFormat};
+use crate::size::show_count;
+use crate::talk::{Meter, Talk};
+
+/// Records that go into the table in one call.
+const BATCH_RECORDS: usize = 1024;
+
+/// From where, to where.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The volume
+    file: PathBuf,
+    /// The file to read; `-` is stdin
+    #[arg(default_value = "-")]
+    input: PathBuf,
+    /// How records lie in the input
+    #[arg(long)]
+    format: RecordFormat,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Loaded {
+    table: String,
+    records: u64,
+    elapsed_s: f64,
+    records_per_s: f64,
+    interrupted: bool,
+}
+
+/// Puts all records into the table and makes them durable.
+///
+/// # Errors
+/// A bad record, named by its line; the records before it are in the table and durable.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let opened = open(&args.file, &args.table)?;
+    let columns = args.fields.columns(&opened.table)?;
+    let (input, done, total) = open_input(&args.input)?;
+    let meter = talk.meter("loading", total);
+    let start = Instant::now();
+    let mut loader =
+        Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), records: 0 };
+    let records = records::read(input, args.format, columns);
+    let result = loader.load(records, &interrupt, &meter, &done);
+    meter.finish();
+    let records = loader.records;
+    opened.table.sync()?;
+    result.with_context(|| format!("stopped after {records} records, which are in the table"))?;
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let loaded = Loaded {
+        table: opened.name.clone(),
+        records,
+        elapsed_s,
+        records_per_s: records as f64 / elapsed_s.max(f64::MIN_POSITIVE),
+        interrupted: interrupt.is_set(),
+    };
+    opened.close()?;
+    talk.print(&loaded, text)?;
+    if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+fn text(loaded: &Loaded) -> String {
+    let Loaded { table, records, elapsed_s, records_per_s, interrupted } = loaded;
+    let note = if *interrupted { ", interrupted" } else { "" };
+    let records = show_count(*records);
+    format!(
+        "{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}\n"
+    )
+}
+
+/// Fills batches and puts them into the table.
+struct Loader<'a> {
+    opened: &'a Opened,
+    batch: Vec<Record>,
+    records: u64,
+}
+
+impl Loader<'_> {
+    fn load(
+        &mut self,
+        records: impl Iterator<Item = Result<Record>>,
+        interrupt: &Interrupt,
+        meter: &Meter,
+        done: &AtomicU64,
+    ) -> Result<()> {
+        for record in records {
+            match record {
+                Ok(record) => self.batch.push(record),
+                Err(error) => return self.flush().and(Err(error)),
+            }
+            if self.batch.len() == BATCH_RECORDS {
+                self.flush()?;
+                meter.at(done.load(Ordering::Relaxed));
+                if interrupt.is_set() {
+                    return Ok(());
+                }
+            }
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let pairs: Vec<(&[u8], &[u8])> =
+            self.batch.iter().map(|it| (it.key.as_slice(), it.value.as_slice())).collect();
+        self.opened.table.insert_many(&pairs)?;
+        self.records += u64::try_from(self.batch.len()).expect("usize fits u64");
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+/// An input that counts what was read of it, and its size where it has one.
+type Input = (Box<dyn BufRead>, Arc<AtomicU64>, Option<u64>);
+
+fn open_input(path: &Path) -> Result<Input> {
+    let done = Arc::new(AtomicU64::new(0));
+    let counted = |source: Box<dyn Read>| {
+        let counted = Counted { source, done: Arc::clone(&done) };
+        Box::new(BufReader::with_capacity(1 << 18, counted))
+    };
+    if path == Path::new("-") {
+        return Ok((counted(Box::new(io::stdin())), done, None));
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let bytes = file.metadata().ok().filter(|it| it.is_file()).map(|it| it.len());
+    Ok((counted(Box::new(file)), done, bytes))
+}
+
+struct Counted {
+    source: Box<dyn Read>,
+    done: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buf)?;
+        self.done.fetch_add(u64::try_from(read).expect("usize fits u64"), Ordering::Relaxed);
+        Ok(read)
+    }
+}

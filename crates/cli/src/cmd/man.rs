@@ -1,0 +1,52 @@
+//! `nandex man`: the manual, made from the same definition as the command line.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use serde::Serialize;
+
+use crate::talk::Talk;
+
+/// Where to.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Write a page for each verb into this directory; without it, print the main page
+    dir: Option<PathBuf>,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Written {
+    pages: Vec<PathBuf>,
+}
+
+/// Prints the main page, or writes all of them.
+///
+/// # Errors
+/// A directory or a file that cannot be written.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let mut command = crate::Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        Man::new(command).render(&mut page)?;
+        return Ok(io::stdout().write_all(&page)?);
+    };
+    let pages = write_all(command, dir)?;
+    talk.print(&Written { pages }, |written| {
+        written.pages.iter().map(|page| format!("{}\n", page.display())).collect()
+    })
+}
+
+fn write_all(command: Command, dir: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let mut commands: Vec<Command> = command.get_subcommands().cloned().collect();
+    commands.push(command);
+    let write = |command| Man::new(command).generate_to(dir);
+    let pages: io::Result<Vec<PathBuf>> = commands.into_iter().map(write).collect();
+    pages.with_context(|| format!("cannot write to {}", dir.display()))
+}

@@ -1,0 +1,63 @@
+//! The verbs, one file each.
+
+mod advise;
+mod check;
+mod completions;
+mod create;
+mod dedup;
+mod dump;
+mod get;
+mod info;
+mod load;
+mod man;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::talk::Talk;
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the duplicate chunks of files and directories
+    Dedup(dedup::Args),
+    /// Make a volume with one empty table
+    Create(create::Args),
+    /// Show what a volume holds, and its three numbers
+    Info(info::Args),
+    /// Read every page of a volume and check it; exits with 3 where one is damaged
+    Check(check::Args),
+    /// Put records from a file or stdin into a table
+    Load(load::Args),
+    /// Look keys up; exits with 1 where one is not there
+    Get(get::Args),
+    /// Write all records of a table to stdout
+    Dump(dump::Args),
+    /// Say what a table would cost, before there is one
+    Advise(advise::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write all of them into a directory
+    Man(man::Args),
+}
+
+impl Command {
+    /// Runs the verb.
+    ///
+    /// # Errors
+    /// Whatever stops it; the exit code follows from the error.
+    pub fn run(self, talk: &Talk) -> Result<()> {
+        match self {
+            Self::Dedup(args) => dedup::run(&args, talk),
+            Self::Create(args) => create::run(&args, talk),
+            Self::Info(args) => info::run(&args, talk),
+            Self::Check(args) => check::run(&args, talk),
+            Self::Load(args) => load::run(&args, talk),
+            Self::Get(args) => get::run(&args, talk),
+            Self::Dump(args) => dump::run(&args, talk),
+            Self::Advise(args) => advise::run(&args, talk),
+            Self::Completions(args) => completions::run(&args),
+            Self::Man(args) => man::run(&args, talk),
+        }
+    }
+}

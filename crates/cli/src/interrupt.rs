@@ -1,0 +1,40 @@
+//! An interrupt becomes a flag, so that a long command can stop with a whole volume.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+/// True once the user has asked to stop.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens for interrupts and requests to terminate. The first sets the flag; the second ends the
+    /// process at once, which a volume survives as it survives a crash.
+    ///
+    /// # Errors
+    /// A second listener in one process.
+    pub fn listen() -> Result<Self> {
+        let interrupt = Self::default();
+        let flag = Arc::clone(&interrupt.0);
+        let act = move || {
+            if flag.swap(true, Ordering::Relaxed) {
+                std::process::exit(1);
+            }
+            eprintln!("stopping: what is done is kept (again to stop at once)");
+        };
+        ctrlc::set_handler(act).context("cannot listen for interrupts")?;
+        Ok(interrupt)
+    }
+
+    /// Has the user asked to stop?
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for a library that looks at it.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}

@@ -1,0 +1,262 @@
+//! Volumes and tables, as the verbs open and make them.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use nandex::bufferhash::model::{Advice, Need};
+use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::{Durability, OpenOptions, Table, Volume, VolumeOptions};
+
+use crate::field::{Column, FieldFormat, Role};
+use crate::records::Columns;
+
+/// Log bytes for each byte of a table's buffers: several times, so that the log seldom forces a flush.
+const LOG_PER_BUFFER: u64 = 8;
+/// Bytes of a volume's log, at least and at most.
+const LOG_BYTES: (u64, u64) = (8 << 20, 1 << 30);
+
+/// Which table of a volume.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TableArgs {
+    /// The table's name; not needed where the volume holds one
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+}
+
+/// How keys and values are written.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct FieldArgs {
+    /// How keys are written
+    #[arg(long, value_name = "FORMAT", default_value = "hex")]
+    pub key_format: FieldFormat,
+    /// How values are written; as keys, when not given
+    #[arg(long, value_name = "FORMAT")]
+    pub value_format: Option<FieldFormat>,
+}
+
+impl FieldArgs {
+    /// The two columns of a table, written in these ways.
+    ///
+    /// # Errors
+    /// A format that does not fit the table's widths.
+    pub fn columns(&self, table: &dyn Table) -> Result<Columns> {
+        let value_format = self.value_format.unwrap_or(self.key_format);
+        let key = Column::new(Role::Key, table.key_bytes(), self.key_format);
+        let value = Column::new(Role::Value, table.value_bytes(), value_format);
+        Ok(Columns {
+            key: key.map_err(|why| anyhow!(why))?,
+            value: value.map_err(|why| anyhow!(why))?,
+        })
+    }
+}
+
+/// A policy by its word on the command line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PolicyArg(pub Policy);
+
+/// The words for policies.
+const POLICY_WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS or reject";
+
+impl FromStr for PolicyArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let (name, number) = word.split_once(':').map_or((word, None), |(a, b)| (a, Some(b)));
+        let number = number.map(crate::size::parse).transpose()?;
+        let policy = match (name, number) {
+            ("fifo", None) => Policy::Fifo,
+            ("lru", None) => Policy::Lru,
+            ("update", None) => Policy::Update,
+            ("priority", threshold) => Policy::Threshold(threshold.unwrap_or(1)),
+            ("top", Some(part)) => Policy::Top(u16::try_from(part).map_err(|e| e.to_string())?),
+            ("reject", None) => Policy::Reject,
+            _ => return Err(format!("`{word}` is no policy; choose {POLICY_WORDS}")),
+        };
+        Ok(Self(policy))
+    }
+}
+
+impl fmt::Display for PolicyArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Policy::Fifo => f.write_str("fifo"),
+            Policy::Lru => f.write_str("lru"),
+            Policy::Update => f.write_str("update"),
+            Policy::Threshold(threshold) => write!(f, "priority:{threshold}"),
+            Policy::Top(thousandths) => write!(f, "top:{thousandths}"),
+            Policy::Reject => f.write_str("reject"),
+        }
+    }
+}
+
+/// A durability by its word on the command line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DurabilityArg(pub Durability);
+
+impl FromStr for DurabilityArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let every = word.strip_prefix("every:").map(|ms| ms.trim_end_matches("ms"));
+        let durability = match (word, every.map(crate::size::parse).transpose()?) {
+            ("always", None) => Durability::Always,
+            ("never", None) => Durability::Never,
+            (_, Some(ms)) => Durability::Every(Duration::from_millis(ms)),
+            _ => {
+                return Err(format!("`{word}` is no durability; choose always, every:MS or never"));
+            }
+        };
+        Ok(Self(durability))
+    }
+}
+
+/// A table that is to be made.
+#[derive(Clone, Debug)]
+pub struct TableWish {
+    /// Its name.
+    pub name: String,
+    /// Entries it must hold.
+    pub entries: u64,
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// RAM that it may take.
+    pub ram_bytes: Option<u64>,
+    /// What happens when flash is full.
+    pub policy: Policy,
+    /// When an acknowledged update is durable.
+    pub durability: Durability,
+}
+
+impl TableWish {
+    /// What it would cost.
+    ///
+    /// # Errors
+    /// Sizes that cannot work, with the least that would do.
+    pub fn advice(&self) -> Result<Advice> {
+        let mut need = Need::new(self.entries, self.key_bytes, self.value_bytes);
+        need.ram_bytes = self.ram_bytes;
+        Ok(need.advise()?)
+    }
+}
+
+/// An open volume and one of its tables.
+#[derive(Debug)]
+pub struct Opened {
+    /// The volume.
+    pub volume: Volume,
+    /// The table's name.
+    pub name: String,
+    /// The table.
+    pub table: BufferHash,
+}
+
+impl Opened {
+    /// Closes table and volume, in that order.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn close(self) -> Result<()> {
+        self.table.close()?;
+        Ok(self.volume.checkpoint()?)
+    }
+}
+
+/// Makes a volume with one empty table.
+///
+/// # Errors
+/// A file that holds a volume already, sizes that cannot work, no space.
+pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
+    let advice = wish.advice()?;
+    let context = || format!("cannot create {}", path.display());
+    let device_options = FileOptions { create: Create::New, ..FileOptions::default() };
+    let device = FileDevice::open(path, &device_options).with_context(context)?;
+    let log_bytes = (LOG_PER_BUFFER * advice.buffer_bytes).clamp(LOG_BYTES.0, LOG_BYTES.1);
+    let options =
+        VolumeOptions { log_bytes, durability: wish.durability, ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(device), options).with_context(context)?;
+    let table = BufferHash::create(&volume, &wish.name, config(&advice, wish.policy))?;
+    Ok(Opened { volume, name: wish.name.clone(), table })
+}
+
+/// Opens a volume.
+///
+/// # Errors
+/// No such file, a file that is no volume, one that is in use, damage.
+pub fn open_volume(path: &Path, durability: Durability) -> Result<Volume> {
+    let context = || format!("cannot open {}", path.display());
+    let device = FileDevice::open(path, &FileOptions::default()).with_context(context)?;
+    let device: Arc<dyn Device> = Arc::new(device);
+    let options = OpenOptions { durability, ..OpenOptions::default() };
+    Volume::open(device, options).with_context(context)
+}
+
+/// Opens a volume and the table that was named, or the only one.
+///
+/// # Errors
+/// As `open_volume`, and a table that is not there or not the only one.
+pub fn open(path: &Path, args: &TableArgs) -> Result<Opened> {
+    open_with(path, args, Durability::default())
+}
+
+/// As `open`, with a durability of its own.
+///
+/// # Errors
+/// As `open`.
+pub fn open_with(path: &Path, args: &TableArgs, durability: Durability) -> Result<Opened> {
+    let volume = open_volume(path, durability)?;
+    let name = match &args.table {
+        Some(name) => name.clone(),
+        None => only_table(&volume)?,
+    };
+    let table = BufferHash::open(&volume, &name)?;
+    Ok(Opened { volume, name, table })
+}
+
+fn only_table(volume: &Volume) -> Result<String> {
+    let mut names: Vec<String> = volume.structures().into_iter().map(|it| it.name).collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (Some(name), false) => {
+            names.push(name);
+            bail!("the volume holds {}; say which with --table", names.join(", "))
+        }
+        (None, _) => bail!("the volume holds no table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_reads_back_as_it_is_shown() {
+        let policies = [
+            Policy::Fifo,
+            Policy::Lru,
+            Policy::Update,
+            Policy::Threshold(7),
+            Policy::Top(500),
+            Policy::Reject,
+        ];
+        for policy in policies {
+            assert_eq!(PolicyArg(policy).to_string().parse(), Ok(PolicyArg(policy)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_policy_and_no_durability_is_refused_with_the_choices() {
+        assert!("random".parse::<PolicyArg>().unwrap_err().contains("fifo, lru"));
+        assert!("sometimes".parse::<DurabilityArg>().unwrap_err().contains("always, every:MS"));
+        assert_eq!(
+            "every:50".parse(),
+            Ok(DurabilityArg(Durability::Every(Duration::from_millis(50))))
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! Records in files: CSV, NDJSON and plain binary, read and written one at a time.
+//!
+//! CSV has two columns and, where the first line is `key,value`, a header. NDJSON has one object
+//! `{"key": .., "value": ..}` a line; numbers may stand without quotes. Binary is key after value
+//! after key, with nothing between.
+
+use std::io::{self, BufRead, Read, Write};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::field::{Column, FieldFormat};
+
+/// How records lie in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum RecordFormat {
+    /// Two columns, quoted where needed
+    Csv,
+    /// One JSON object for each line
+    Ndjson,
+    /// Keys and values of fixed width with nothing between
+    Binary,
+}
+
+/// The two columns of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Columns {
+    /// What is looked up.
+    pub key: Column,
+    /// What is found.
+    pub value: Column,
+}
+
+/// One record, as the table takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// As wide as the table's keys.
+    pub key: Vec<u8>,
+    /// As wide as the table's values.
+    pub value: Vec<u8>,
+}
+
+impl Columns {
+    fn record(&self, key: &str, value: &str) -> Result<Record> {
+        let key = self.key.parse(key).map_err(|why| anyhow!(why))?;
+        let value = self.value.parse(value).map_err(|why| anyhow!(why))?;
+        Ok(Record { key, value })
+    }
+}
+
+/// Gives the records of `input` one after another; an error names the line or the record.
+pub fn read<'a>(
+    input: Box<dyn BufRead + 'a>,
+    format: RecordFormat,
+    columns: Columns,
+) -> Box<dyn Iterator<Item = Result<Record>> + 'a> {
+    match format {
+        RecordFormat::Csv => Box::new(read_csv(input, columns)),
+        RecordFormat::Ndjson => Box::new(read_ndjson(input, columns)),
+        RecordFormat::Binary => Box::new(BinaryReader { input, columns, index: 0 }),
+    }
+}
+
+fn read_csv<'a>(
+    input: Box<dyn BufRead + 'a>,
+    columns: Columns,
+) -> impl Iterator<Item = Result<Record>> + 'a {
+    let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+    let is_header = |row: &csv::StringRecord| row.iter().eq(["key", "value"]);
+    let rows = reader.into_records().enumerate();
+    rows.filter(move |(index, row)| *index != 0 || !row.as_ref().is_ok_and(is_header)).map(
+        move |(index, row)| {
+            let row = row.with_context(|| format!("row {}", index + 1))?;
+            let line = row.position().map_or(0, csv::Position::line);
+            csv_record(&row, columns).with_context(|| format!("line {line}"))
+        },
+    )
+}
+
+fn csv_record(row: &csv::StringRecord, columns: Columns) -> Result<Record> {
+    if row.len() != 2 {
+        bail!("{} column(s); a record has two, key and value", row.len());
+    }
+    columns.record(&row[0], &row[1])
+}
+
+fn read_ndjson<'a>(
+    input: Box<dyn BufRead + 'a>,
+    columns: Columns,
+) -> impl Iterator<Item = Result<Record>> + 'a {
+    let lines = input.lines().enumerate();
+    let is_blank = |line: &io::Result<String>| line.as_ref().is_ok_and(|it| it.trim().is_empty());
+    lines.filter(move |(_, line)| !is_blank(line)).map(move |(index, line)| {
+        let parse = || ndjson_record(&line?, columns);
+        parse().with_context(|| format!("line {}", index + 1))
+    })
+}
+
+fn ndjson_record(line: &str, columns: Columns) -> Result<Record> {
+    let object: Value = serde_json::from_str(line)?;
+    let field = |name: &str| match object.get(name) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        Some(_) => bail!("`{name}` is neither a string nor a number"),
+        None => bail!("no `{name}`; a record is {{\"key\": .., \"value\": ..}}"),
+    };
+    columns.record(&field("key")?, &field("value")?)
+}
+
+struct BinaryReader<'a> {
+    input: Box<dyn BufRead + 'a>,
+    columns: Columns,
+    index: u64,
+}
+
+impl BinaryReader<'_> {
+    /// Fills `bytes`, or says how many there were before the end.
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.input.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn record(&mut self) -> Result<Option<Record>> {
+        let (key_bytes, value_bytes) = (self.columns.key.bytes, self.columns.value.bytes);
+        let mut bytes = vec![0; key_bytes + value_bytes];
+        let filled = self.fill(&mut bytes)?;
+        if filled == 0 {
+            return Ok(None);
+        }
+        if filled < bytes.len() {
+            bail!("the input ends after {filled} of its {} bytes", bytes.len());
+        }
+        let value = bytes.split_off(key_bytes);
+        Ok(Some(Record { key: bytes, value }))
+    }
+}
+
+impl Iterator for BinaryReader<'_> {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.index += 1;
+        self.record().with_context(|| format!("record {}", self.index)).transpose()
+    }
+}
+
+/// Writes records one after another.
+pub struct Writer<W: Write> {
+    output: W,
+    format: RecordFormat,
+    columns: Columns,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer of that format. CSV begins with its header.
+    ///
+    /// # Errors
+    /// The output's refusal.
+    pub fn new(mut output: W, format: RecordFormat, columns: Columns) -> io::Result<Self> {
+        if format == RecordFormat::Csv {
+            output.write_all(b"key,value\n")?;
+        }
+        Ok(Self { output, format, columns })
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// The output's refusal, or bytes that cannot be shown in the column's format.
+    pub fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let Columns { key: key_column, value: value_column } = self.columns;
+        match self.format {
+            RecordFormat::Binary => {
+                self.output.write_all(key)?;
+                self.output.write_all(value)?;
+            }
+            RecordFormat::Ndjson => {
+                let (key, value) =
+                    (json_field(&key_column, key)?, json_field(&value_column, value)?);
+                writeln!(self.output, "{}", json!({"key": key, "value": value}))?;
+            }
+            RecordFormat::Csv => {
+                let (key, value) = (show(&key_column, key)?, show(&value_column, value)?);
+                writeln!(self.output, "{},{}", quoted(key), quoted(value))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the system.
+    ///
+    /// # Errors
+    /// The output's refusal.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+/// A field as text.
+///
+/// # Errors
+/// Bytes that cannot be shown in the column's format.
+pub fn show(column: &Column, bytes: &[u8]) -> Result<String> {
+    column.show(bytes).map_err(|why| anyhow!(why))
+}
+
+/// A field as JSON: a number in the u64 format, a string otherwise.
+///
+/// # Errors
+/// As `show`.
+pub fn json_field(column: &Column, bytes: &[u8]) -> Result<Value> {
+    let shown = show(column, bytes)?;
+    Ok(match column.format {
+        FieldFormat::U64 => shown.parse::<u64>().map_or(Value::String(shown), Value::from),
+        FieldFormat::Hex | FieldFormat::Text => Value::String(shown),
+    })
+}
+
+fn quoted(field: String) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Role;
+
+    fn columns(format: FieldFormat) -> Columns {
+        let column = |role| Column::new(role, 8, format).unwrap();
+        Columns { key: column(Role::Key), value: column(Role::Value) }
+    }
+
+    fn read_all(text: &[u8], format: RecordFormat, field: FieldFormat) -> Vec<Result<Record>> {
+        read(Box::new(text), format, columns(field)).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_in_every_format() {
+        let pairs = [(b"a,\"bc\ndx", b"\x00\x01345678"), (b"01234567", b"abcdefgh")];
+        for format in [RecordFormat::Csv, RecordFormat::Ndjson, RecordFormat::Binary] {
+            for field in [FieldFormat::Text, FieldFormat::Hex, FieldFormat::U64] {
+                let mut bytes = Vec::new();
+                let mut writer = Writer::new(&mut bytes, format, columns(field)).unwrap();
+                pairs.iter().for_each(|(key, value)| writer.write(*key, *value).unwrap());
+                writer.finish().unwrap();
+                let back: Vec<Record> =
+                    read_all(&bytes, format, field).into_iter().map(Result::unwrap).collect();
+                let pair = |at: usize| (back[at].key.as_slice(), back[at].value.as_slice());
+                assert_eq!(pair(0), (&pairs[0].0[..], &pairs[0].1[..]), "{format:?} {field:?}");
+                assert_eq!(pair(1), (&pairs[1].0[..], &pairs[1].1[..]), "{format:?} {field:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_record_is_named_by_its_line() {
+        let samples: [(&[u8], RecordFormat, &str); 5] = [
+            (b"1,2\n3\n", RecordFormat::Csv, "line 2: 1 column(s)"),
+            (b"1,2\nx,4\n", RecordFormat::Csv, "line 2: `x` is no key"),
+            (b"\n{\"key\": 1}\n", RecordFormat::Ndjson, "line 2: no `value`"),
+            (b"{\"key\": [], \"value\": 1}\n", RecordFormat::Ndjson, "neither a string nor"),
+            (b"0123456701234567xyz", RecordFormat::Binary, "record 2: the input ends after 3"),
+        ];
+        for (text, format, reason) in samples {
+            let last = read_all(text, format, FieldFormat::U64).pop().unwrap();
+            let error = format!("{:#}", last.unwrap_err());
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

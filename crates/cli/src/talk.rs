@@ -1,0 +1,131 @@
+//! What the command says, and where: data on stdout, talk on stderr.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+/// How a long command tells what it has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum ProgressMode {
+    /// A bar on a terminal, nothing otherwise
+    #[default]
+    Auto,
+    /// A line on stderr every few seconds
+    Plain,
+    /// Nothing
+    None,
+}
+
+/// Switches that every verb takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Talk {
+    /// Print the result as JSON: one object, or one a line where there are many
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How to show progress, on stderr
+    #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
+    pub progress: ProgressMode,
+}
+
+impl Talk {
+    /// Prints a result: as one JSON object, or as the text that `text` makes of it.
+    ///
+    /// # Errors
+    /// Stdout's refusal.
+    pub fn print<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, result)?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", text(result))?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Says something on stderr that is no error.
+    pub fn note(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    /// A meter for work of a known size, counted in bytes.
+    pub fn meter(&self, what: &'static str, bytes_total: Option<u64>) -> Meter {
+        let is_bar = self.progress == ProgressMode::Auto && io::stderr().is_terminal();
+        let bar = bytes_total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        bar.set_draw_target(match is_bar {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        });
+        bar.set_style(style(bytes_total.is_some()));
+        bar.set_message(what);
+        if is_bar {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Meter { bar, plain: self.progress == ProgressMode::Plain, what, said: Said::default() }
+    }
+}
+
+fn style(has_total: bool) -> ProgressStyle {
+    let template = match has_total {
+        true => "{msg} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}",
+        false => "{msg} {spinner} {bytes} {binary_bytes_per_sec}",
+    };
+    ProgressStyle::with_template(template).expect("the template is a fixed text that parses")
+}
+
+/// Shows how far a long command has come.
+#[derive(Debug)]
+pub struct Meter {
+    bar: ProgressBar,
+    plain: bool,
+    what: &'static str,
+    said: Said,
+}
+
+/// How often plain progress speaks.
+const PLAIN_EVERY: Duration = Duration::from_secs(2);
+
+/// When plain progress last spoke.
+#[derive(Debug, Default)]
+struct Said(std::cell::Cell<Duration>);
+
+impl Meter {
+    /// Notes that this many bytes are done by now, in all.
+    pub fn at(&self, bytes: u64) {
+        self.bar.set_position(bytes);
+        let elapsed = self.bar.elapsed();
+        if self.plain && elapsed - self.said.0.get() >= PLAIN_EVERY {
+            self.said.0.set(elapsed);
+            let total =
+                self.bar.length().map(|total| format!(" of {}", crate::size::show_bytes(total)));
+            let (done, total) = (crate::size::show_bytes(bytes), total.unwrap_or_default());
+            eprintln!("{}: {done}{total} in {} s", self.what, elapsed.as_secs());
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Lines of `name: value`, the values below one another.
+pub fn aligned(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_below_one_another() {
+        let rows = [("a", "1".to_owned()), ("long", "2".to_owned())];
+        assert_eq!(aligned(&rows), "a     1\nlong  2\n");
+    }
+}

@@ -1,0 +1,222 @@
+//! The engine of threads: each waits for one transfer at a time, as deep as there are threads.
+//!
+//! It stands in where io_uring is refused, as in most containers. Up to [`THREADS_MAX`] threads
+//! belong to a device, shared by its queues, and are started when there is work and none is idle.
+//! As with a ring, `push` only notes an operation; `wait` hands over all of them under one lock.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use super::handle::Handle;
+use crate::{Completion, Error, Op, Queue, Result};
+
+/// Threads of one device: a queue of this depth keeps a flash device busy.
+const THREADS_MAX: usize = 32;
+
+/// A thread does nothing but transfer, so a small stack is enough.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// The threads of one device. Dropping it, after all its queues, ends them.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    handle: Arc<Handle>,
+    work: Mutex<Work>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Work {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    threads: usize,
+    is_closed: bool,
+}
+
+struct Job {
+    op: Op,
+    lane: Arc<Lane>,
+}
+
+/// Where the finished operations of one queue gather.
+#[derive(Default)]
+struct Lane {
+    finished: Mutex<Finished>,
+    enough: Condvar,
+}
+
+#[derive(Default)]
+struct Finished {
+    completions: Vec<Completion>,
+    /// How many the queue sleeps for; zero while it does not sleep.
+    wanted: usize,
+}
+
+impl Pool {
+    /// A pool of no threads yet.
+    pub(super) fn new(handle: Arc<Handle>) -> Self {
+        let shared = Shared { handle, work: Mutex::default(), ready: Condvar::new() };
+        Self { shared: Arc::new(shared), threads: Mutex::default() }
+    }
+
+    /// A queue whose operations these threads carry out.
+    pub(super) fn queue(self: &Arc<Self>, depth: usize) -> ThreadsQueue {
+        let (pool, lane, staged) = (Arc::clone(self), Arc::default(), Vec::new());
+        ThreadsQueue { pool, lane, staged, depth, in_flight: 0 }
+    }
+
+    /// Hands over all the jobs under one lock, and wakes or starts as many threads as they need.
+    fn submit(&self, staged: &mut Vec<Job>) {
+        let mut work = self.shared.work.lock().expect("no holder of this lock panics");
+        let awake = staged.len().min(work.idle);
+        work.jobs.extend(staged.drain(..));
+        let missing = work.jobs.len().saturating_sub(work.idle);
+        let started = missing.min(THREADS_MAX - work.threads);
+        work.threads += started;
+        drop(work);
+        (0..awake).for_each(|_| self.shared.ready.notify_one());
+        (0..started).for_each(|_| self.start_thread());
+    }
+
+    /// Starts a thread that is counted already. Where the kernel gives none, those that run do the
+    /// work, and where none runs, the caller does.
+    fn start_thread(&self) {
+        let shared = Arc::clone(&self.shared);
+        let builder = thread::Builder::new().name("nandex-io".into()).stack_size(STACK_BYTES);
+        if let Ok(thread) = builder.spawn(move || shared.work_until_closed()) {
+            self.threads.lock().expect("no holder of this lock panics").push(thread);
+            return;
+        }
+        let mut work = self.shared.work.lock().expect("no holder of this lock panics");
+        work.threads -= 1;
+        while work.threads == 0 {
+            let Some(job) = work.jobs.pop_front() else { return };
+            drop(work);
+            job.run(&self.shared.handle);
+            work = self.shared.work.lock().expect("no holder of this lock panics");
+        }
+    }
+}
+
+impl Shared {
+    fn work_until_closed(&self) {
+        let mut work = self.work.lock().expect("no holder of this lock panics");
+        loop {
+            if let Some(job) = work.jobs.pop_front() {
+                drop(work);
+                job.run(&self.handle);
+                work = self.work.lock().expect("no holder of this lock panics");
+            } else if work.is_closed {
+                return;
+            } else {
+                work.idle += 1;
+                work = self.ready.wait(work).expect("no holder of this lock panics");
+                work.idle -= 1;
+            }
+        }
+    }
+}
+
+impl Job {
+    fn run(mut self, handle: &Handle) {
+        let result = handle.transfer(&mut self.op);
+        let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
+        finished.completions.push(self.op.finished(result));
+        let is_enough = finished.wanted > 0 && finished.completions.len() >= finished.wanted;
+        drop(finished);
+        if is_enough {
+            self.lane.enough.notify_one();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The threads of a parent process do not exist in its child, and its locks may be held.
+        if self.shared.handle.is_inherited() {
+            return;
+        }
+        if let Ok(mut work) = self.shared.work.lock() {
+            work.is_closed = true;
+        }
+        self.shared.ready.notify_all();
+        if let Ok(threads) = self.threads.get_mut() {
+            for thread in threads.drain(..) {
+                // A thread that panicked has nothing more to give.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool(of at most {THREADS_MAX} threads)")
+    }
+}
+
+/// A lane whose operations the pool carries out.
+pub(super) struct ThreadsQueue {
+    pool: Arc<Pool>,
+    lane: Arc<Lane>,
+    /// Pushed since the last wait, which hands them over together.
+    staged: Vec<Job>,
+    depth: usize,
+    in_flight: usize,
+}
+
+impl ThreadsQueue {
+    fn collect(&mut self, count_min: usize, done: &mut Vec<Completion>) {
+        let wanted = count_min.min(self.in_flight);
+        if !self.staged.is_empty() {
+            self.pool.submit(&mut self.staged);
+        }
+        let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
+        while finished.completions.len() < wanted {
+            finished.wanted = wanted;
+            finished = self.lane.enough.wait(finished).expect("no holder of this lock panics");
+        }
+        finished.wanted = 0;
+        self.in_flight -= finished.completions.len();
+        done.append(&mut finished.completions);
+    }
+}
+
+impl Queue for ThreadsQueue {
+    fn push(&mut self, op: Op) -> Result<()> {
+        self.pool.shared.handle.check(&op)?;
+        if self.in_flight >= self.depth {
+            return Err(Error::QueueFull { depth: self.depth });
+        }
+        self.in_flight += 1;
+        self.staged.push(Job { op, lane: Arc::clone(&self.lane) });
+        Ok(())
+    }
+
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        self.pool.shared.handle.check_process()?;
+        self.collect(count_min, done);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+impl Drop for ThreadsQueue {
+    fn drop(&mut self) {
+        if !self.pool.shared.handle.is_inherited() {
+            self.collect(self.in_flight, &mut Vec::new());
+        }
+    }
+}

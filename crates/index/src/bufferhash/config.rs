@@ -1,0 +1,374 @@
+//! What a BufferHash is created with, kept with it on flash, and what can be chosen at each opening.
+
+use std::fmt;
+use std::sync::Arc;
+
+use nandex_store::bytes::Reader;
+use nandex_store::entries::EntryLayout;
+
+use super::filter::{FilterKind, FilterShape, ShapeParts};
+use super::model::Advice;
+use crate::{Error, Result};
+
+/// Which entries go when flash is full (paper, section 5.1.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// The oldest incarnation goes whole: full discard, the default and the cheapest.
+    #[default]
+    Fifo,
+    /// As FIFO, and a lookup that finds its key on flash puts the entry back into the buffer, later
+    /// and in the background, so that entries in use stay young.
+    Lru,
+    /// Partial discard: entries of the oldest incarnation that were neither updated nor removed since
+    /// are kept, by putting them back into the buffer. Unlike the paper's, which asks the filters
+    /// alone, a filter's answer is verified on flash, so no live entry is dropped by mistake.
+    Update,
+    /// Partial discard: live entries are kept while their priority is at least the threshold, which
+    /// can be changed at any time.
+    Threshold(u64),
+    /// Partial discard: so many of the live entries of each incarnation are kept, those of the
+    /// highest priority; this many thousandths of an incarnation.
+    Top(u16),
+    /// Nothing is ever evicted; an insert into a full table is an error.
+    Reject,
+}
+
+impl Policy {
+    /// Does eviction read the incarnation and keep some of it?
+    #[must_use]
+    pub const fn is_partial(self) -> bool {
+        matches!(self, Self::Update | Self::Threshold(_) | Self::Top(_))
+    }
+
+    fn encode(self) -> (u8, u64) {
+        match self {
+            Self::Fifo => (0, 0),
+            Self::Lru => (1, 0),
+            Self::Update => (2, 0),
+            Self::Threshold(priority) => (3, priority),
+            Self::Top(thousandths) => (4, thousandths.into()),
+            Self::Reject => (5, 0),
+        }
+    }
+
+    fn decode(number: u8, parameter: u64) -> Option<Self> {
+        Some(match number {
+            0 => Self::Fifo,
+            1 => Self::Lru,
+            2 => Self::Update,
+            3 => Self::Threshold(parameter),
+            4 => Self::Top(u16::try_from(parameter).ok()?),
+            5 => Self::Reject,
+            _ => return None,
+        })
+    }
+}
+
+/// What a BufferHash is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Bytes in a key: 8 to 32.
+    pub key_bytes: usize,
+    /// Bytes in a value: 0 to 64.
+    pub value_bytes: usize,
+    /// Super tables, a power of two up to 65,536 (the paper's 2^k1).
+    pub super_tables: u32,
+    /// Pages of 4 KiB in a buffer, and in an incarnation: the paper's B'. At most 65,535.
+    pub buffer_pages: u32,
+    /// Incarnations that the ring holds, of all super tables together.
+    pub segments: u64,
+    /// Incarnations that one super table may have, the paper's k; a little more than
+    /// `segments / super_tables`, because super tables do not fill alike.
+    pub incarnations_max: u32,
+    /// The filter of each incarnation.
+    pub filter: FilterShape,
+    /// Which entries go when flash is full.
+    pub policy: Policy,
+    /// Incarnations that may be evicted for each one that the user's own inserts fill, before a
+    /// partial discard drops live entries after all (paper, section 7.4).
+    pub cascade_limit: u32,
+    /// Segments kept free ahead of the head, so that flushes need not wait for evictions.
+    pub reserve_segments: u64,
+    /// Buffers beside one per super table, for super tables whose buffer is being written.
+    pub spare_buffers: u32,
+    /// Flush the first buffer of each super table early, each at another fill, so that super tables,
+    /// which fill alike, do not all flush at once ever after.
+    pub stagger: bool,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: 4 super tables of 2-page
+    /// buffers and a ring of 24 incarnations.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self {
+            key_bytes: 8,
+            value_bytes: 8,
+            super_tables: 4,
+            buffer_pages: 2,
+            segments: 24,
+            incarnations_max: 12,
+            filter: FilterShape::fuse(470, 12, 1).expect("these numbers are in range"),
+            policy: Policy::Fifo,
+            cascade_limit: 4,
+            reserve_segments: 4,
+            spare_buffers: 2,
+            stagger: false,
+        }
+    }
+
+    /// What the cost model advises, evicting in FIFO order.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        let columns = 64 * advice.filter.words();
+        // One column is written while all others are live; a Bloom group is left before it is reset.
+        let spare_columns = if advice.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
+        let reserve_segments = u64::from(advice.super_tables).max(4);
+        Self {
+            key_bytes: advice.need.key_bytes as usize,
+            value_bytes: advice.need.value_bytes as usize,
+            super_tables: advice.super_tables,
+            buffer_pages: advice.pages_per_buffer,
+            segments: advice.segments + reserve_segments,
+            incarnations_max: columns - spare_columns,
+            filter: advice.filter,
+            policy: Policy::Fifo,
+            cascade_limit: 4,
+            reserve_segments,
+            spare_buffers: advice.spare_buffers.max(2),
+            stagger: advice.super_tables > 1,
+        }
+    }
+
+    /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
+    /// hold, and 16 MiB at least, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
+        let bytes = entries * (1 + self.key_bytes + self.value_bytes) as u64;
+        (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
+    }
+
+    /// How pages are cut up.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for widths out of range.
+    pub fn layout(&self) -> Result<EntryLayout> {
+        Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.layout()?;
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if !self.super_tables.is_power_of_two() || self.super_tables > 1 << 16 {
+            return refuse(
+                "super_tables",
+                format!("{} is no power of two up to 65,536", self.super_tables),
+            );
+        }
+        if !(1..=65_535).contains(&self.buffer_pages) {
+            return refuse("buffer_pages", format!("{} is not in 1..=65,535", self.buffer_pages));
+        }
+        if self.segments < 2 * self.reserve_segments
+            || self.segments <= u64::from(self.super_tables)
+        {
+            let reason = format!(
+                "{} incarnations for {} super tables and a reserve of {}; take more than one each and twice the reserve",
+                self.segments, self.super_tables, self.reserve_segments
+            );
+            return refuse("segments", reason);
+        }
+        let columns = 64 * self.filter.words();
+        if self.incarnations_max < 2 || self.incarnations_max >= columns {
+            let reason = format!("{} is not in 2..{columns}", self.incarnations_max);
+            return refuse("incarnations_max", reason);
+        }
+        if self.reserve_segments == 0 || self.cascade_limit == 0 || self.spare_buffers == 0 {
+            return refuse(
+                "reserve_segments",
+                "reserve, cascade limit and spare buffers are at least 1".into(),
+            );
+        }
+        if self.policy.is_partial() && self.spare_buffers < 2 {
+            return refuse(
+                "spare_buffers",
+                "a partial discard needs 2, one of them for itself".into(),
+            );
+        }
+        if matches!(self.policy, Policy::Top(thousandths) if thousandths > 900) {
+            return refuse(
+                "policy",
+                "top-k keeps at most 900 thousandths of an incarnation".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Pages of an incarnation's filter on flash.
+    #[must_use]
+    pub fn filter_pages(&self) -> u32 {
+        let bytes = self.filter.column_bits().div_ceil(64) * 8;
+        u32::try_from(bytes.div_ceil(nandex_store::page::PAGE_BODY_BYTES))
+            .expect("filters are smaller than data")
+    }
+
+    /// Pages of a segment: an incarnation and its filter.
+    #[must_use]
+    pub fn segment_pages(&self) -> u32 {
+        self.buffer_pages + self.filter_pages()
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![CONFIG_VERSION];
+        let (policy, parameter) = self.policy.encode();
+        let parts = self.filter.parts();
+        out.extend_from_slice(&[policy, u8::from(self.stagger)]);
+        for number in [
+            u32::try_from(self.key_bytes).expect("at most 32"),
+            u32::try_from(self.value_bytes).expect("at most 64"),
+            self.super_tables,
+            self.buffer_pages,
+            self.incarnations_max,
+            self.cascade_limit,
+            self.spare_buffers,
+            parts.kind,
+            parts.entries_max,
+            parts.slots,
+            parts.bits_per_slot,
+            parts.hashes,
+            parts.segment,
+            parts.words,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.segments, self.reserve_segments, parameter] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != CONFIG_VERSION {
+            return Err(reader.refuse("bufferhash configuration 1", version).into());
+        }
+        let (policy, stagger) = (reader.u8()?, reader.u8()?);
+        let mut narrow = [0; 14];
+        for number in &mut narrow {
+            *number = reader.u32()?;
+        }
+        let (segments, reserve_segments, parameter) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let [
+            key_bytes,
+            value_bytes,
+            super_tables,
+            buffer_pages,
+            incarnations_max,
+            cascade_limit,
+            ..,
+        ] = narrow;
+        let [.., spare_buffers, kind, entries_max, slots, bits_per_slot, hashes, segment, words] =
+            narrow;
+        let policy = Policy::decode(policy, parameter)
+            .ok_or_else(|| reader.refuse("a known policy", policy))?;
+        let config = Self {
+            key_bytes: key_bytes as usize,
+            value_bytes: value_bytes as usize,
+            super_tables,
+            buffer_pages,
+            segments,
+            incarnations_max,
+            filter: FilterShape::from_parts(ShapeParts {
+                kind,
+                entries_max,
+                slots,
+                bits_per_slot,
+                hashes,
+                segment,
+                words,
+            })?,
+            policy,
+            cascade_limit,
+            reserve_segments,
+            spare_buffers,
+            stagger: stagger != 0,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// The version of the configuration's bytes.
+const CONFIG_VERSION: u8 = 1;
+
+/// Gives an entry's priority from its key and value; higher stays longer.
+pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
+
+/// What can be chosen each time a BufferHash is opened.
+#[derive(Clone)]
+pub struct RuntimeOptions {
+    /// Threads that write full buffers. Default 1.
+    pub flush_threads: usize,
+    /// Reads in flight in a batch of lookups. Default 32.
+    pub read_depth: usize,
+    /// An entry's priority, for the priority policies. Default: the first 8 bytes of its value as a
+    /// little-endian number.
+    pub priority: Priority,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self { flush_threads: 1, read_depth: 32, priority: Arc::new(value_as_priority) }
+    }
+}
+
+impl fmt::Debug for RuntimeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { flush_threads, read_depth, .. } = self;
+        write!(f, "RuntimeOptions {{ flush_threads: {flush_threads}, read_depth: {read_depth} }}")
+    }
+}
+
+fn value_as_priority(_key: &[u8], value: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let len = value.len().min(8);
+    word[..len].copy_from_slice(&value[..len]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandex_device::PageId;
+
+    #[test]
+    fn a_configuration_reads_back() {
+        for policy in [Policy::Fifo, Policy::Threshold(7), Policy::Top(500), Policy::Reject] {
+            let config = Config { policy, ..Config::tiny() };
+            let bytes = config.encode();
+            let mut reader = Reader::new(&bytes, "configuration", PageId(0));
+            assert_eq!(Config::decode(&mut reader).unwrap(), config);
+            for len in 0..bytes.len() {
+                let mut reader = Reader::new(&bytes[..len], "configuration", PageId(0));
+                assert!(Config::decode(&mut reader).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |config: Config, field: &str| {
+            let text = config.validate().unwrap_err().to_string();
+            assert!(text.contains(field), "{text}");
+        };
+        refused(Config { key_bytes: 7, ..Config::tiny() }, "key_bytes");
+        refused(Config { super_tables: 3, ..Config::tiny() }, "super_tables");
+        refused(Config { segments: 4, ..Config::tiny() }, "segments");
+        refused(Config { incarnations_max: 64, ..Config::tiny() }, "incarnations_max");
+        refused(Config { policy: Policy::Top(901), ..Config::tiny() }, "policy");
+    }
+}

@@ -1,0 +1,182 @@
+//! Making room ahead of the head: full discard, or partial discard by policy (paper, section 5.1.2).
+//!
+//! Evictions run just before each checkpoint, which then allows their segments to be overwritten. A
+//! partial discard reads the incarnation, asks buffers and filters of its super table which entries
+//! have a newer version, verifies the filters' answers on flash, and puts what the policy keeps back
+//! into the buffer. What is put back fills buffers, which need segments, which need evictions: the
+//! cascade of section 7.4. Each segment that the user's own inserts fill pays for `cascade_limit`
+//! partial discards; when that is spent, the next eviction drops everything, in FIFO order.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::PageBuf;
+use nandex_store::entries::{Entry, SlotState};
+use nandex_store::hash::KeyHash;
+use nandex_store::page::{PageKind, RawPage};
+use nandex_store::ring::{SegmentId, SegmentTag};
+
+use super::filter::Columns;
+use super::table::Incarnation;
+use super::{Inner, Policy};
+use crate::Result;
+
+/// What one partial discard costs of the cascade's credit, in thousandths.
+const DISCARD_COST: u64 = 1000;
+
+/// How an eviction went.
+#[derive(PartialEq, Eq)]
+enum Evicted {
+    Yes,
+    /// What is kept finds no buffer now; some flush has to finish first.
+    NotNow,
+}
+
+impl Inner {
+    /// Evicts until the reserve ahead of the head is free.
+    pub(super) fn evict_ahead(&self) -> Result<()> {
+        while self.evicts() && self.ring.free_segments() < self.config.reserve_segments {
+            let Some((id, tag)) = self.ring.oldest() else { return Ok(()) };
+            if self.evict(id, tag)? == Evicted::NotNow {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn evict(&self, id: SegmentId, tag: SegmentTag) -> Result<Evicted> {
+        if tag.entries == 0 {
+            self.ring.evict(id);
+            return Ok(Evicted::Yes);
+        }
+        let index = tag.owner as usize;
+        let table = &self.tables[index];
+        let _turn = table.take_turn();
+        let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
+        let Some(incarnation) = incarnation else {
+            self.ring.evict(id);
+            return Ok(Evicted::Yes);
+        };
+        if !self.config.policy.is_partial() || !self.may_cascade() {
+            return self.discard(index, incarnation, &[], self.config.policy.is_partial());
+        }
+        let pages = self.read_incarnation(id)?;
+        let kept = self.choose(index, incarnation, &pages)?;
+        self.discard(index, incarnation, &kept, false)
+    }
+
+    /// Draws on the cascade's credit. While recovery replays the log nothing can be put back: it would
+    /// come after updates that are still to be replayed.
+    fn may_cascade(&self) -> bool {
+        let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
+        self.ready.load(std::sync::atomic::Ordering::Acquire)
+            && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+    }
+
+    /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
+    fn discard(
+        &self,
+        index: usize,
+        incarnation: Incarnation,
+        kept: &[(KeyHash, Entry<'_>)],
+        forced: bool,
+    ) -> Result<Evicted> {
+        let mut state = self.tables[index].lock();
+        let room = self.buffer_limit().saturating_sub(state.active.len());
+        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
+            // With a free segment, the coming checkpoint lets a flush go on, which frees a buffer.
+            if self.ring.free_segments() > 0 {
+                self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
+                return Ok(Evicted::NotNow);
+            }
+            // Every buffer waits for a segment, and this one is the next: it goes whole.
+            drop(state);
+            return self.discard(index, incarnation, &[], true);
+        }
+        let mut retained = 0;
+        for &(hash, entry) in kept {
+            if !state.in_frozen(hash, entry.key)
+                && state.active.put_left_over(&self.hasher, hash, entry)
+            {
+                state.puts += 1;
+                retained += 1;
+                self.log_always(&mut state, entry)?;
+            }
+        }
+        self.drop_oldest(index, &mut state);
+        self.ring.evict(incarnation.id);
+        drop(state);
+        let dropped = u64::from(incarnation.entries).saturating_sub(retained);
+        self.counters.retained.fetch_add(retained, Relaxed);
+        self.counters.evicted.fetch_add(dropped, Relaxed);
+        if forced {
+            self.counters.forced_evictions.fetch_add(dropped, Relaxed);
+        }
+        Ok(Evicted::Yes)
+    }
+
+    /// Reads the data pages of an incarnation in one stroke and proves each.
+    pub(super) fn read_incarnation(&self, id: SegmentId) -> Result<PageBuf> {
+        let pages = PageBuf::zeroed(self.config.buffer_pages as usize);
+        let pages = self.volume.device().read(self.ring.page(id, 0), pages)?;
+        for index in 0..pages.pages() {
+            let label = self.ring.label(id, index as u64, PageKind::Data);
+            RawPage::new(pages.page(index)).check(label)?;
+        }
+        Ok(pages)
+    }
+
+    /// The entries of an incarnation that the policy keeps.
+    fn choose<'p>(
+        &self,
+        index: usize,
+        incarnation: Incarnation,
+        pages: &'p PageBuf,
+    ) -> Result<Vec<(KeyHash, Entry<'p>)>> {
+        let threshold = self.threshold.load(Relaxed);
+        let priority = |entry: &Entry<'_>| (self.options.priority)(entry.key, entry.value);
+        let mut kept: Vec<_> = (0..pages.pages())
+            .flat_map(|page| self.layout.entries(pages.page(page)))
+            .map(|(_, entry)| (self.hasher.hash(entry.key), entry))
+            // The oldest tombstone hides nothing any more.
+            .filter(|(_, entry)| entry.state == SlotState::Live)
+            .filter(|(_, entry)| match self.config.policy {
+                Policy::Threshold(_) => priority(entry) >= threshold,
+                _ => true,
+            })
+            .collect();
+        let newer = self.tables[index].lock().newest_first();
+        let newer: Vec<_> = newer.into_iter().filter(|(_, i)| i.id != incarnation.id).collect();
+        let keys: Vec<_> = kept.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
+        let mut superseded = self.superseded(index, &keys, &newer)?.into_iter();
+        kept.retain(|_| superseded.next() == Some(false));
+        if let Policy::Top(thousandths) = self.config.policy {
+            let keep = incarnation.entries as usize * usize::from(thousandths) / 1000;
+            kept.sort_by_key(|(_, entry)| std::cmp::Reverse(priority(entry)));
+            kept.truncate(keep);
+        }
+        Ok(kept)
+    }
+
+    /// For each key, does one of these incarnations hold it? The filters say for most; where one says
+    /// maybe, the page is read.
+    pub(super) fn superseded(
+        &self,
+        index: usize,
+        keys: &[(KeyHash, &[u8])],
+        newer: &[(usize, Incarnation)],
+    ) -> Result<Vec<bool>> {
+        let mut live: Columns = [0; 4];
+        newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
+        let slices = &self.tables[index].slices;
+        let mut answers = vec![false; keys.len()];
+        let mut maybes = Vec::new();
+        for (number, (hash, _)) in keys.iter().enumerate() {
+            let mask = self.filter.candidates(slices, hash.filter, &live);
+            let hit = |column: &usize| mask[column / 64] >> (column % 64) & 1 == 1;
+            let ids = newer.iter().filter(|(column, _)| hit(column)).map(|(_, i)| i.id);
+            maybes.extend(ids.map(|id| (number, id)));
+        }
+        self.verify(keys, &maybes, &mut answers)?;
+        Ok(answers)
+    }
+}

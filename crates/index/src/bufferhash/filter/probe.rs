@@ -1,0 +1,212 @@
+//! The filter itself: builds columns from hashes, and asks all columns at once about one hash.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::bloom::{self, Progression};
+use super::fuse::{BuildScratch, Layout};
+use super::hash::mix;
+use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
+
+/// Rows of a fuse slot that are ANDed between two looks at whether any column is left: a look at every
+/// row would cost more in mispredicted branches than the rows it saves.
+const ROWS_PER_LOOK: usize = 4;
+
+/// Builds and asks filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
+///
+/// ```
+/// use nandex::bufferhash::filter::{Filter, FilterShape, Slices};
+/// # fn main() -> nandex::Result<()> {
+/// let filter = Filter::new(FilterShape::fuse(1000, 12, 1)?);
+/// let slices = Slices::new(filter.shape());
+/// let built = filter.build(&[0x9AB4_55C1_20F3_7D61, 0x1B2E_90D4_C8A7_3F05]);
+/// slices.write_column(7, &built.bits);
+/// let found = filter.candidates(&slices, 0x1B2E_90D4_C8A7_3F05, &[1 << 7, 0, 0, 0]);
+/// assert_eq!(found, [1 << 7, 0, 0, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Filter {
+    shape: FilterShape,
+}
+
+/// A column, ready to be written, and the keys that are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    /// The packed bits, [`FilterShape::column_words`] words.
+    pub bits: Vec<u64>,
+    /// Which of the hashes could not be placed, by their index, rising; always empty for Bloom.
+    pub bumped: Vec<usize>,
+}
+
+/// Where a hash is looked up; computed once, used to prefetch and to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Positions(Places);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Places {
+    Bloom(Progression),
+    Fuse { slots: [u32; 4], fingerprint: u32 },
+}
+
+impl Filter {
+    /// A filter of this shape.
+    #[must_use]
+    pub fn new(shape: FilterShape) -> Self {
+        Self { shape }
+    }
+
+    /// Its shape.
+    #[must_use]
+    pub fn shape(&self) -> &FilterShape {
+        &self.shape
+    }
+
+    /// The column of these hashes; they should be uniform, but may share some bits (those that chose the
+    /// super table). See [`Filter::build_into`] to reuse memory.
+    #[must_use]
+    pub fn build(&self, hashes: &[u64]) -> Built {
+        let mut built = Built::default();
+        self.build_into(&mut BuildScratch::new(), hashes, &mut built.bits, &mut built.bumped);
+        built
+    }
+
+    /// Replaces `bits` by the packed column of these hashes and `bumped` by the indices, rising, of
+    /// those that are not in it. Of equal hashes a fuse filter places one. Never fails: with more hashes than
+    /// `entries_max`, a fuse filter bumps the surplus and a Bloom filter's rate rises. Linear time.
+    ///
+    /// # Panics
+    /// With 2^32 hashes or more.
+    pub fn build_into(
+        &self,
+        scratch: &mut BuildScratch,
+        hashes: &[u64],
+        bits: &mut Vec<u64>,
+        bumped: &mut Vec<usize>,
+    ) {
+        assert!(u32::try_from(hashes.len()).is_ok(), "{} hashes in one column", hashes.len());
+        match self.shape.kind() {
+            FilterKind::Bloom => {
+                bumped.clear();
+                bloom::build(&self.shape, hashes, bits);
+            }
+            FilterKind::Fuse => scratch.build(&self.shape, hashes, bits, bumped),
+        }
+    }
+
+    /// Where this hash is looked up.
+    #[inline]
+    #[must_use]
+    pub fn positions(&self, hash: u64) -> Positions {
+        Positions(match self.shape.kind() {
+            FilterKind::Bloom => Places::Bloom(Progression::new(hash)),
+            FilterKind::Fuse => {
+                let (layout, mixed) = (Layout::new(&self.shape), mix(hash));
+                Places::Fuse { slots: layout.slots(mixed), fingerprint: layout.fingerprint(mixed) }
+            }
+        })
+    }
+
+    /// Calls `touch` with every run of words that [`Filter::candidates_at`] may read: what to
+    /// prefetch, a line of eight words at a time. A fuse filter has four runs, often of two lines.
+    #[inline]
+    pub fn for_each_run<'s>(
+        &self,
+        slices: &'s Slices,
+        positions: &Positions,
+        mut touch: impl FnMut(&'s [AtomicU64]),
+    ) {
+        match positions.0 {
+            Places::Bloom(rows) => {
+                rows.rows(&self.shape).for_each(|row| touch(slices.rows(row, 1)))
+            }
+            Places::Fuse { slots, .. } => {
+                let rows = wide(self.shape.bits_per_slot());
+                slots.iter().for_each(|slot| touch(slices.rows(wide(*slot) * rows, rows)));
+            }
+        }
+    }
+
+    /// The live columns that may hold this hash: every column that does, and others at the filter's rate.
+    ///
+    /// # Panics
+    /// If `slices` were made for another shape.
+    #[inline]
+    #[must_use]
+    pub fn candidates(&self, slices: &Slices, hash: u64, live: &Columns) -> Columns {
+        self.candidates_at(slices, &self.positions(hash), live)
+    }
+
+    /// As [`Filter::candidates`], with the positions at hand.
+    ///
+    /// # Panics
+    /// If `slices` or `positions` were made for another shape.
+    #[inline]
+    #[must_use]
+    pub fn candidates_at(&self, slices: &Slices, positions: &Positions, live: &Columns) -> Columns {
+        match slices.words() {
+            1 => self.ask::<1>(slices, positions, live),
+            2 => self.ask::<2>(slices, positions, live),
+            3 => self.ask::<3>(slices, positions, live),
+            _ => self.ask::<4>(slices, positions, live),
+        }
+    }
+
+    fn ask<const W: usize>(
+        &self,
+        slices: &Slices,
+        positions: &Positions,
+        live: &Columns,
+    ) -> Columns {
+        let mut left: [u64; W] = std::array::from_fn(|word| live[word]);
+        match positions.0 {
+            Places::Bloom(rows) => ask_bloom(slices, rows.rows(&self.shape), &mut left),
+            Places::Fuse { slots, fingerprint } => {
+                let rows = wide(self.shape.bits_per_slot());
+                let runs =
+                    slots.map(|slot| slices.rows(wide(slot) * rows, rows).as_chunks::<W>().0);
+                ask_fuse(runs, fingerprint, &mut left);
+            }
+        }
+        let mut found = [0; WORDS_MAX];
+        found[..W].copy_from_slice(&left);
+        found
+    }
+}
+
+/// ANDs the rows into `left` until nothing is left.
+#[inline]
+fn ask_bloom<const W: usize>(
+    slices: &Slices,
+    rows: impl Iterator<Item = usize>,
+    left: &mut [u64; W],
+) {
+    for row in rows {
+        for (word, cell) in left.iter_mut().zip(slices.rows(row, 1)) {
+            *word &= cell.load(Relaxed);
+        }
+        if *left == [0; W] {
+            return;
+        }
+    }
+}
+
+/// Leaves the columns in which the XOR of the four runs is the fingerprint, bit by bit.
+#[inline]
+fn ask_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
+    let [first, second, third, fourth] = runs;
+    let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
+    let mut fingerprint = fingerprint;
+    for (number, ((a, b), (c, d))) in rows.enumerate() {
+        // All ones where the fingerprint has a zero: the XOR must differ from it to match.
+        let flip = u64::from(fingerprint & 1).wrapping_sub(1);
+        fingerprint >>= 1;
+        for word in 0..W {
+            let cells = [&a[word], &b[word], &c[word], &d[word]];
+            left[word] &= cells.iter().fold(flip, |xor, cell| xor ^ cell.load(Relaxed));
+        }
+        if number % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 && *left == [0; W] {
+            return;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Iteration: super table by super table, newest version first, each key once.
+
+use std::collections::HashSet;
+use std::collections::VecDeque;
+
+use nandex_store::entries::{Entry, SlotState};
+
+use super::Inner;
+use super::table::Incarnation;
+use crate::api::Value;
+use crate::{Error, Result};
+
+/// An entry that the iteration gives: key and value.
+pub type Pair = (Vec<u8>, Value);
+
+/// Goes over all entries of a table; see [`super::BufferHash::iter`].
+#[derive(Debug)]
+pub struct Iter<'t> {
+    inner: &'t Inner,
+    table: usize,
+    /// Entries found and not given yet.
+    ready: VecDeque<Pair>,
+    /// Keys of the super table that its buffers held, so that older versions are passed over.
+    buffered: HashSet<Vec<u8>>,
+    /// Columns and incarnations of the super table, newest first, and how many have been read.
+    incarnations: Vec<(usize, Incarnation)>,
+    read: usize,
+    failed: bool,
+}
+
+impl<'t> Iter<'t> {
+    pub(super) fn new(inner: &'t Inner) -> Self {
+        Self {
+            inner,
+            table: 0,
+            ready: VecDeque::new(),
+            buffered: HashSet::new(),
+            incarnations: Vec::new(),
+            read: 0,
+            failed: false,
+        }
+    }
+
+    /// Finds more entries; false when there are none.
+    fn advance(&mut self) -> Result<bool> {
+        if self.read < self.incarnations.len() {
+            self.read_incarnation()?;
+            return Ok(true);
+        }
+        if self.table >= self.inner.tables.len() {
+            return Ok(false);
+        }
+        self.inner.load_filters(self.table)?;
+        self.take_buffers();
+        self.table += 1;
+        Ok(true)
+    }
+
+    /// Takes what the buffers of the next super table hold, and notes its incarnations.
+    fn take_buffers(&mut self) {
+        self.buffered.clear();
+        self.read = 0;
+        let state = self.inner.tables[self.table].lock();
+        let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
+        for buffer in std::iter::once(&state.active).chain(frozen) {
+            let entries = buffer.page_entries().map(|(_, _, entry)| entry);
+            for entry in entries.chain(buffer.stash_entries()) {
+                if self.buffered.insert(entry.key.to_vec()) && entry.state == SlotState::Live {
+                    self.ready.push_back((entry.key.to_vec(), Value::new(entry.value)));
+                }
+            }
+        }
+        self.incarnations = state.newest_first();
+    }
+
+    fn read_incarnation(&mut self) -> Result<()> {
+        let (index, (newer, rest)) = (self.table - 1, self.incarnations.split_at(self.read));
+        let (_, incarnation) = rest[0];
+        let pages = match self.inner.read_incarnation(incarnation.id) {
+            Err(_) if !self.inner.tables[index].lock().holds(incarnation.id) => {
+                self.read += 1;
+                return Ok(());
+            }
+            pages => pages?,
+        };
+        let layout = self.inner.layout;
+        let entries: Vec<Entry<'_>> = (0..pages.pages())
+            .flat_map(|page| layout.entries(pages.page(page)))
+            .map(|(_, entry)| entry)
+            .filter(|entry| entry.state == SlotState::Live && !self.buffered.contains(entry.key))
+            .collect();
+        let keys: Vec<_> =
+            entries.iter().map(|entry| (self.inner.hasher.hash(entry.key), entry.key)).collect();
+        let superseded = self.inner.superseded(index, &keys, newer)?;
+        let newest = entries.iter().zip(superseded).filter(|(_, superseded)| !superseded);
+        self.ready.extend(newest.map(|(entry, _)| (entry.key.to_vec(), Value::new(entry.value))));
+        self.read += 1;
+        Ok(())
+    }
+}
+
+impl Iterator for Iter<'_> {
+    type Item = std::result::Result<Pair, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(pair) = self.ready.pop_front() {
+                return Some(Ok(pair));
+            }
+            match self.advance() {
+                _ if self.failed => return None,
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

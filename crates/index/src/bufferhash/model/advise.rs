@@ -1,0 +1,336 @@
+//! The search for the parameters that take the least RAM.
+//!
+//! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not:
+//! rows are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are some
+//! ten thousand combinations, so all are tried.
+
+use super::advice::Advice;
+use super::presets::CostPreset;
+use crate::api::VALUE_BYTES_MAX;
+use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
+use crate::{Error, Result};
+
+/// Bytes of a flash page.
+pub(super) const PAGE_BYTES: u64 = 4096;
+/// Bytes of it that are not entries.
+pub const PAGE_HEADER_BYTES: u64 = 32;
+/// Slots of a bucket.
+const BUCKET_SLOTS: u64 = 4;
+/// The mean share of a buffer's slots in use when it is flushed; filters are made for it.
+pub const FILL_MEAN: f64 = 0.94;
+/// The share that is counted on.
+pub const FILL: f64 = 0.93;
+/// Room beyond the entries asked for.
+pub const CAPACITY_SLACK: f64 = 1.01;
+/// Standard deviations by which a super table may have more than its share of the entries.
+const SHARE_SIGMAS: f64 = 5.0;
+/// Super tables, at most.
+pub const SUPER_TABLES_MAX: u32 = 1 << 16;
+/// The smallest buffer.
+pub const BUFFER_BYTES_MIN: u64 = 32 << 10;
+/// The largest buffer.
+pub const BUFFER_BYTES_MAX: u64 = 1 << 20;
+/// The buffer to prefer.
+const BUFFER_BYTES_BEST: f64 = (256 << 10) as f64;
+/// Super tables to have at least, if RAM allows: threads that insert rarely meet in one.
+const SUPER_TABLES_GOOD: u32 = 16;
+/// Incarnations per super table, at least: with fewer, an eviction drops too large a part of the table.
+pub const INCARNATIONS_MIN: u32 = 4;
+/// Columns of a fuse filter that are not live: one being written, one being evicted.
+const FUSE_SPARE_COLUMNS: u32 = 2;
+/// Columns of a Bloom filter that are not live: the paper's w, reset at once.
+const BLOOM_SPARE_COLUMNS: u32 = 8;
+/// RAM whatever the size: scratch for building filters, page buffers, maps.
+const FIXED_RAM_BYTES: u64 = 2 << 20;
+/// RAM per segment: where it lies and what it holds.
+const SEGMENT_RAM_BYTES: u64 = 24;
+/// Bytes of a log record beyond key and value.
+pub const LOG_RECORD_EXTRA_BYTES: u64 = 8;
+/// Combinations this close to the least RAM are as good; the handiest of them is taken.
+const RAM_TOLERANCE: f64 = 1.03;
+
+/// What a table is wanted for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Need {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// RAM it may take; `None` for what it needs. More than it needs is left alone.
+    pub ram_bytes: Option<u64>,
+    /// Flash it may take; `None` for what it needs.
+    pub flash_bytes: Option<u64>,
+    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 10.
+    pub miss_reads_max: f64,
+    /// Which filters.
+    pub filter: FilterKind,
+    /// What the device charges.
+    pub device: CostPreset,
+}
+
+/// How many entries a table is for, and how much RAM it may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// RAM it may take, in bytes.
+    pub ram_bytes: u64,
+}
+
+impl Need {
+    /// A table for so many entries of these widths, on a common NVMe drive, with fuse filters, one vain
+    /// read in a hundred misses and no limit on RAM or flash.
+    #[must_use]
+    pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
+        Self {
+            entries,
+            key_bytes,
+            value_bytes,
+            ram_bytes: None,
+            flash_bytes: None,
+            miss_reads_max: 0.01,
+            filter: FilterKind::Fuse,
+            device: CostPreset::default(),
+        }
+    }
+
+    /// The parameters that take the least RAM and keep `miss_reads_max`; of several within 3 % of it, the
+    /// one with the narrowest rows, buffers near 256 KiB and 16 super tables or more. If `ram_bytes` is
+    /// less than that takes, the filters are made smaller until it fits, and misses read more.
+    ///
+    /// Tries some ten thousand combinations; takes tens of milliseconds.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and RAM or
+    /// flash that does not suffice, with the least that would.
+    pub fn advise(&self) -> Result<Advice> {
+        self.check()?;
+        let candidates = self.candidates();
+        let least_ram = candidates.iter().map(|candidate| candidate.ram_bytes).min();
+        let Some(least_ram) = least_ram else { return Err(self.too_many_entries()) };
+        let budget = self.ram_bytes.unwrap_or(u64::MAX);
+        let fitting: Vec<_> =
+            candidates.into_iter().filter(|candidate| candidate.ram_bytes <= budget).collect();
+        if fitting.is_empty() {
+            return Err(too_little("RAM", budget, least_ram));
+        }
+        let advice = Advice::new(self, &self.pick(&fitting));
+        match self.flash_bytes {
+            Some(flash_bytes) if flash_bytes < advice.flash_bytes => {
+                Err(too_little("flash", flash_bytes, advice.flash_bytes))
+            }
+            _ => Ok(advice),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.entries == 0 {
+            return refuse("entries", "0; expected 1 or more".into());
+        }
+        if self.key_bytes == 0 || page_slots(self.entry_bytes()) == 0 {
+            let reason = format!(
+                "{} bytes, with values of {}; expected at least 1, and at most 1015 with the value",
+                self.key_bytes, self.value_bytes
+            );
+            return refuse("key bytes", reason);
+        }
+        if u64::from(self.value_bytes) > VALUE_BYTES_MAX as u64 {
+            let reason = format!("{}; expected 0 to {VALUE_BYTES_MAX}", self.value_bytes);
+            return refuse("value bytes", reason);
+        }
+        if !(0.0001..=10.0).contains(&self.miss_reads_max) {
+            let reason = format!("{}; expected 0.0001 to 10", self.miss_reads_max);
+            return refuse("reads per miss", reason);
+        }
+        Ok(())
+    }
+
+    /// e: bytes of key and value.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    }
+
+    /// Entries that every super table must have room for: its share, and what chance may add to it.
+    fn share(&self, super_tables: u32) -> f64 {
+        let mean = self.entries as f64 / f64::from(super_tables);
+        let chance = if super_tables == 1 { 0.0 } else { SHARE_SIGMAS * mean.sqrt() };
+        (mean * CAPACITY_SLACK).max(mean + chance)
+    }
+
+    /// Everything that holds the entries, whatever its RAM and its reads.
+    fn candidates(&self) -> Vec<Candidate> {
+        let spare = self.spare_columns();
+        let words_max = u32::try_from(WORDS_MAX).expect("four words");
+        let mut found = Vec::new();
+        for super_tables in (0..=SUPER_TABLES_MAX.ilog2()).map(|power| 1 << power) {
+            for incarnations in INCARNATIONS_MIN..=64 * words_max - spare {
+                self.candidates_of(super_tables, incarnations, &mut found);
+            }
+        }
+        found
+    }
+
+    /// With the smallest buffers that hold the entries in so many incarnations: every size of filter.
+    fn candidates_of(&self, super_tables: u32, incarnations: u32, found: &mut Vec<Candidate>) {
+        let share = self.share(super_tables) / f64::from(incarnations);
+        let (least, most) = PAGES_MIN_MAX;
+        // No page is fuller, so no fewer pages do; those bumped may take a few more.
+        let estimate = (share / (page_slots(self.entry_bytes()) as f64 * FILL)).ceil();
+        if estimate > f64::from(most) {
+            return;
+        }
+        let holds = |pages: &u32| self.entries_kept(*pages) as f64 >= share;
+        let Some(pages) = ((estimate as u32).max(least)..=most).find(holds) else { return };
+        let words = (incarnations + self.spare_columns()).div_ceil(64);
+        let entries = self.entries_kept(pages);
+        let layout = Layout { super_tables, incarnations, pages, entries };
+        found.extend(self.filters(self.keys(pages), words).map(|filter| layout.with(filter)));
+    }
+
+    /// Keys that a filter for buffers of so many pages is made for.
+    fn keys(&self, pages: u32) -> u32 {
+        (page_slots(self.entry_bytes()) as f64 * f64::from(pages) * FILL_MEAN) as u32
+    }
+
+    /// New entries that one flush brings to flash: the buffer's, without those bumped.
+    fn entries_kept(&self, pages: u32) -> u64 {
+        let slots = page_slots(self.entry_bytes()) as f64 * f64::from(pages);
+        let bumped = match self.filter {
+            FilterKind::Bloom => 0.0,
+            FilterKind::Fuse => fuse_bumped_share(self.keys(pages), FILL / FILL_MEAN),
+        };
+        (slots * FILL * (1.0 - bumped)) as u64
+    }
+
+    /// Filters of every size for so many keys.
+    fn filters(&self, keys: u32, words: u32) -> impl Iterator<Item = FilterShape> {
+        let kind = self.filter;
+        let sizes = match kind {
+            FilterKind::Bloom => 1..=80,
+            FilterKind::Fuse => 1..=24,
+        };
+        sizes.filter_map(move |size| match kind {
+            FilterKind::Bloom => FilterShape::bloom(keys, f64::from(size) / 2.0, words).ok(),
+            FilterKind::Fuse => FilterShape::fuse(keys, size, words).ok(),
+        })
+    }
+
+    pub(super) fn spare_columns(&self) -> u32 {
+        match self.filter {
+            FilterKind::Bloom => BLOOM_SPARE_COLUMNS,
+            FilterKind::Fuse => FUSE_SPARE_COLUMNS,
+        }
+    }
+
+    /// The best of those that fit: the handiest near the least RAM if one keeps the reads, else the one
+    /// that reads least.
+    fn pick(&self, fitting: &[Candidate]) -> Candidate {
+        let keeps = |candidate: &&Candidate| candidate.miss_reads <= self.miss_reads_max;
+        let least = fitting.iter().filter(keeps).map(|candidate| candidate.ram_bytes).min();
+        let best = match least {
+            Some(least) => fitting
+                .iter()
+                .filter(keeps)
+                .filter(|candidate| candidate.ram_bytes as f64 <= least as f64 * RAM_TOLERANCE)
+                .min_by(|a, b| a.awkwardness().total_cmp(&b.awkwardness())),
+            None => fitting.iter().min_by(|a, b| {
+                let reads = a.miss_reads.total_cmp(&b.miss_reads);
+                reads.then(a.awkwardness().total_cmp(&b.awkwardness()))
+            }),
+        };
+        *best.expect("one fits")
+    }
+
+    fn too_many_entries(&self) -> Error {
+        let reason = format!(
+            "{} entries of {} bytes; {SUPER_TABLES_MAX} super tables with buffers of {BUFFER_BYTES_MAX} bytes hold fewer",
+            self.entries,
+            self.entry_bytes()
+        );
+        Error::Config { field: "entries", reason }
+    }
+}
+
+/// Pages of the smallest and the largest buffer.
+const PAGES_MIN_MAX: (u32, u32) =
+    ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
+
+fn too_little(what: &'static str, found: u64, least: u64) -> Error {
+    let reason = format!("{found} bytes; this table needs {least} or more");
+    Error::Config { field: what, reason }
+}
+
+/// Slots for entries of `entry_bytes` in one page: buckets of four with a byte of tags each.
+#[must_use]
+pub fn page_slots(entry_bytes: u64) -> u64 {
+    (PAGE_BYTES - PAGE_HEADER_BYTES) / (BUCKET_SLOTS * entry_bytes + 1) * BUCKET_SLOTS
+}
+
+/// Sizes without a filter.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    super_tables: u32,
+    incarnations: u32,
+    pages: u32,
+    entries: u64,
+}
+
+/// One combination of all parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) super_tables: u32,
+    pub(super) incarnations: u32,
+    pub(super) pages: u32,
+    pub(super) spare_buffers: u32,
+    /// New entries per incarnation, those bumped not counted.
+    pub(super) entries: u64,
+    pub(super) filter: FilterShape,
+    pub(super) buffer_bytes: u64,
+    pub(super) filter_bytes: u64,
+    pub(super) ram_bytes: u64,
+    pub(super) miss_reads: f64,
+}
+
+impl Layout {
+    fn with(self, filter: FilterShape) -> Candidate {
+        let Self { super_tables, incarnations, pages, entries } = self;
+        let spare_buffers = (super_tables / 16).max(2);
+        let buffers = u64::from(super_tables) + u64::from(spare_buffers);
+        let buffer_bytes = buffers * u64::from(pages) * PAGE_BYTES;
+        let filter_bytes = u64::from(super_tables) * filter.ram_bytes() as u64;
+        let segments = u64::from(super_tables) * u64::from(incarnations) + u64::from(spare_buffers);
+        let ram_bytes =
+            buffer_bytes + filter_bytes + FIXED_RAM_BYTES + segments * SEGMENT_RAM_BYTES;
+        let miss_reads = f64::from(incarnations) * filter.rate(entries);
+        Candidate {
+            super_tables,
+            incarnations,
+            pages,
+            spare_buffers,
+            entries,
+            filter,
+            buffer_bytes,
+            filter_bytes,
+            ram_bytes,
+            miss_reads,
+        }
+    }
+}
+
+impl Candidate {
+    /// RAM beside buffers and filters.
+    pub(super) fn other_bytes(&self) -> u64 {
+        self.ram_bytes - self.buffer_bytes - self.filter_bytes
+    }
+
+    /// How far from handy: doublings of the buffer away from 256 KiB, halvings of the super tables below
+    /// 16, and words of columns that every lookup must read.
+    fn awkwardness(&self) -> f64 {
+        let buffer = (u64::from(self.pages) * PAGE_BYTES) as f64 / BUFFER_BYTES_BEST;
+        let few = (f64::from(SUPER_TABLES_GOOD) / f64::from(self.super_tables)).log2().max(0.0);
+        buffer.log2().abs() + 1.5 * few + 3.0 * f64::from(self.filter.words() - 1)
+    }
+}

@@ -1,0 +1,99 @@
+//! What known devices charge, in the linear form of section 6.1.
+//!
+//! The paper gives few of the constants (its technical report has them); each preset says which figures
+//! are the paper's and which are assumed.
+
+use super::paper::{FlashCosts, Linear, Medium};
+use crate::{Error, Result};
+
+const KIB: f64 = 1024.0;
+const US: f64 = 1e3;
+const MS: f64 = 1e6;
+
+/// A device's costs, by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CostPreset {
+    /// What to call it, as in [`CostPreset::by_name`].
+    pub name: &'static str,
+    /// Where its figures come from.
+    pub source: &'static str,
+    /// The figures.
+    pub costs: FlashCosts,
+}
+
+const ALL: [CostPreset; 4] = [
+    CostPreset {
+        name: "nvme",
+        source: "a common NVMe drive: 80 us per 4 KiB read, 2 GB/s of writes, 20 us to start one (assumed)",
+        costs: ssd(
+            Linear::through(4.0 * KIB, 80.0 * US, 0.3),
+            Linear { fixed_ns: 20.0 * US, byte_ns: 0.5 },
+        ),
+    },
+    CostPreset {
+        name: "intel-x18m",
+        source: "paper: 0.31 ms per read (Table 2), 2.72 ms to flush 128 KB (section 7.2.1); assumed: 250 MB/s of reads, 70 MB/s of writes",
+        costs: ssd(
+            Linear::through(4.0 * KIB, 0.31 * MS, 4.0),
+            Linear::through(128.0 * KIB, 2.72 * MS, 1000.0 / 70.0),
+        ),
+    },
+    CostPreset {
+        name: "transcend-ts32",
+        source: "paper: 30 ms to flush 128 KB (section 7.2.1), 0.6 ms for nine of ten lookups (Figure 6); assumed: 100 MB/s of reads, 30 MB/s of writes",
+        costs: ssd(
+            Linear::through(4.0 * KIB, 0.6 * MS, 10.0),
+            Linear::through(128.0 * KIB, 30.0 * MS, 1000.0 / 30.0),
+        ),
+    },
+    // Large-block SLC: 25 us to read a page from the array, 200 us to program it, 1.5 ms to erase a block.
+    // Table 2's 0.24 ms then leave 0.21 ms for moving 2 KiB over the bus, which a write pays as well.
+    // Array and bus times are per page, so they are in b; a is 5 us for the command.
+    CostPreset {
+        name: "flash-chip",
+        source: "paper: 0.24 ms per read (Table 2), blocks of 128 KB; assumed: 2 KiB pages of large-block SLC, 0.2 ms to program, 1.5 ms to erase, 5 us per command",
+        costs: FlashCosts {
+            medium: Medium::Chip,
+            page_bytes: 2.0 * KIB,
+            block_bytes: 128.0 * KIB,
+            read: Linear::through(2.0 * KIB, 0.24 * MS, 0.235 * MS / (2.0 * KIB)),
+            write: Linear { fixed_ns: 5.0 * US, byte_ns: 0.41 * MS / (2.0 * KIB) },
+            erase: Linear::through(128.0 * KIB, 1.505 * MS, 1.5 * MS / (128.0 * KIB)),
+        },
+    },
+];
+
+/// An SSD of 4 KiB sectors; its erases are part of its writes.
+const fn ssd(read: Linear, write: Linear) -> FlashCosts {
+    let erase = Linear { fixed_ns: 0.0, byte_ns: 0.0 };
+    let page_bytes = 4.0 * KIB;
+    FlashCosts { medium: Medium::Ssd, page_bytes, block_bytes: page_bytes, read, write, erase }
+}
+
+impl CostPreset {
+    /// Every preset.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        &ALL
+    }
+
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the names there are.
+    pub fn by_name(name: &str) -> Result<Self> {
+        ALL.into_iter().find(|preset| preset.name == name).ok_or_else(|| {
+            let names = ALL.map(|preset| preset.name).join(", ");
+            Error::Config {
+                field: "device",
+                reason: format!("no preset {name:?}; there are {names}"),
+            }
+        })
+    }
+}
+
+impl Default for CostPreset {
+    fn default() -> Self {
+        ALL[0]
+    }
+}

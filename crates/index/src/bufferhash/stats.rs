@@ -1,0 +1,130 @@
+//! The figures: counted where they arise, added up when somebody asks.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::PAGE_BYTES;
+
+use super::Inner;
+use crate::api::{READS_HISTOGRAM_LEN, TableStats};
+
+/// What is counted since the table was opened.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    hit_reads: AtomicU64,
+    miss_reads: AtomicU64,
+    reads_histogram: [AtomicU64; READS_HISTOGRAM_LEN],
+    pub(super) flushes: AtomicU64,
+    pub(super) flush_entries: AtomicU64,
+    pub(super) flush_slots: AtomicU64,
+    /// Entries in incarnations now.
+    pub(super) flushed_entries: AtomicU64,
+    pub(super) data_bytes_written: AtomicU64,
+    pub(super) evicted: AtomicU64,
+    pub(super) retained: AtomicU64,
+    pub(super) forced_evictions: AtomicU64,
+    pub(super) scratch_bytes: AtomicU64,
+}
+
+/// The lookups of a batch, counted before they are added up.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    hits: u64,
+    misses: u64,
+    hit_reads: u64,
+    miss_reads: u64,
+    reads_histogram: [u64; READS_HISTOGRAM_LEN],
+}
+
+impl Lookups {
+    pub(super) fn count(&mut self, found: bool, reads: usize) {
+        if found {
+            self.hits += 1;
+            self.hit_reads += reads as u64;
+        } else {
+            self.misses += 1;
+            self.miss_reads += reads as u64;
+        }
+        self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)] += 1;
+    }
+}
+
+impl Counters {
+    #[inline]
+    pub(super) fn lookup(&self, found: bool, reads: usize) {
+        if found { &self.hits } else { &self.misses }.fetch_add(1, Relaxed);
+        if reads > 0 {
+            if found { &self.hit_reads } else { &self.miss_reads }.fetch_add(reads as u64, Relaxed);
+        }
+        self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn add(&self, lookups: &Lookups) {
+        self.hits.fetch_add(lookups.hits, Relaxed);
+        self.misses.fetch_add(lookups.misses, Relaxed);
+        self.hit_reads.fetch_add(lookups.hit_reads, Relaxed);
+        self.miss_reads.fetch_add(lookups.miss_reads, Relaxed);
+        for (total, count) in self.reads_histogram.iter().zip(lookups.reads_histogram) {
+            total.fetch_add(count, Relaxed);
+        }
+    }
+}
+
+impl Inner {
+    /// Bytes of flash that the table occupies.
+    pub(super) fn flash_bytes(&self) -> u64 {
+        let images = super::image::pages(&self.config).unwrap_or(0);
+        let segments = self.config.segments * u64::from(self.config.segment_pages());
+        (segments + images) * PAGE_BYTES as u64
+    }
+
+    /// RAM that the table holds: buffers and spare buffers, filters, maps, lanes, what its background
+    /// threads use, and the log's buffers.
+    fn ram_bytes(&self) -> u64 {
+        let buffers = u64::from(self.config.super_tables + self.config.spare_buffers);
+        let buffer_bytes = u64::from(self.config.buffer_pages) * PAGE_BYTES as u64;
+        let per_table: u64 = self.tables.iter().map(|table| table.slices.ram_bytes() as u64).sum();
+        let maps = self.tables.len() * (size_of::<super::SuperTable>() + 64 * 16);
+        buffers * buffer_bytes
+            + per_table
+            + (maps + self.lanes.ram_bytes() + self.ring.ram_bytes()) as u64
+            + self.counters.scratch_bytes.load(Relaxed)
+            + self.volume.log().ram_bytes()
+    }
+
+    pub(super) fn stats(&self) -> TableStats {
+        let counters = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let (mut entries, mut inserts) = (0, 0);
+        for table in &self.tables {
+            let state = table.lock();
+            entries += state.entries();
+            inserts += state.inserts;
+        }
+        let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
+        for (count, total) in reads_histogram.iter_mut().zip(&counters.reads_histogram) {
+            *count = read(total);
+        }
+        let slots = read(&counters.flush_slots);
+        TableStats {
+            entries,
+            ram_bytes: self.ram_bytes(),
+            flash_bytes: self.flash_bytes(),
+            inserts,
+            hits: read(&counters.hits),
+            misses: read(&counters.misses),
+            hit_reads: read(&counters.hit_reads),
+            miss_reads: read(&counters.miss_reads),
+            reads_histogram,
+            flushes: read(&counters.flushes),
+            flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
+            data_bytes_written: read(&counters.data_bytes_written),
+            log_bytes_written: self.volume.log().bytes_written(),
+            evicted: read(&counters.evicted),
+            retained: read(&counters.retained),
+            forced_evictions: read(&counters.forced_evictions),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The insert path: buffer first, then the log, then the acknowledgement.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_store::Durability;
+use nandex_store::entries::{Entry, SlotState};
+use nandex_store::hash::KeyHash;
+use nandex_store::ring::SegmentId;
+
+use super::format::{LOG_PUT, LOG_REMOVE};
+use super::pool::Job;
+use super::table::TableState;
+use super::{Inner, Policy};
+use crate::{Error, Result};
+
+/// Full buffers that a super table may have waiting before its inserts wait too.
+const FROZEN_MAX: usize = 2;
+
+/// Pairs of a batch that are sorted by super table at a time.
+const BATCH: usize = 4096;
+
+impl Inner {
+    #[inline]
+    pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.config.key_bytes)?;
+        Error::check_width("value", value, self.config.value_bytes)?;
+        self.start_write(1)?;
+        let hash = self.hasher.hash(key);
+        let entry = Entry { state: SlotState::Live, key, value };
+        let index = self.table_of(hash);
+        let state = self.put(index, self.tables[index].lock(), hash, entry)?;
+        drop(state);
+        Ok(self.volume.log().commit()?)
+    }
+
+    /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.config.key_bytes)?;
+        self.start_write(1)?;
+        let hash = self.hasher.hash(key);
+        let index = self.table_of(hash);
+        let mut state = self.tables[index].lock();
+        if self.may_be_older(index, &state, hash, key) {
+            let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
+            state = self.put(index, state, hash, entry)?;
+        } else {
+            state.active.forget(hash, key);
+            self.note_user_put(&mut state);
+            self.log_entry(&mut state, Entry { state: SlotState::Tombstone, key, value: &[] })?;
+        }
+        drop(state);
+        Ok(self.volume.log().commit()?)
+    }
+
+    /// May a version of this key lie below the active buffer?
+    fn may_be_older(&self, index: usize, state: &TableState, hash: KeyHash, key: &[u8]) -> bool {
+        if !state.filters_loaded || state.in_frozen(hash, key) {
+            return true;
+        }
+        let live = state.window.live_mask();
+        self.filter.candidates(&self.tables[index].slices, hash.filter, &live) != [0; 4]
+    }
+
+    pub(super) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        for (key, value) in pairs {
+            Error::check_width("key", key, self.config.key_bytes)?;
+            Error::check_width("value", value, self.config.value_bytes)?;
+        }
+        pairs.chunks(BATCH).try_for_each(|batch| self.insert_batch(batch))?;
+        Ok(self.volume.log().commit()?)
+    }
+
+    /// Puts a batch super table by super table, so that each is locked once and its pages stay in the
+    /// processor's cache. The order of pairs with the same key is kept.
+    fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.start_write(pairs.len())?;
+        let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
+        let order = self.by_super_table(&hashes);
+        let mut at = 0;
+        while let Some(&(index, _)) = order.get(at) {
+            let mut state = self.tables[index as usize].lock();
+            while let Some(&(_, pair)) = order.get(at).filter(|(other, _)| *other == index) {
+                let (key, value) = pairs[pair as usize];
+                let entry = Entry { state: SlotState::Live, key, value };
+                state = self.put(index as usize, state, hashes[pair as usize], entry)?;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The super table and the position of each hash, sorted by super table and then by position.
+    fn by_super_table(&self, hashes: &[KeyHash]) -> Vec<(u32, u32)> {
+        let mut starts = vec![0u32; self.tables.len() + 1];
+        for hash in hashes {
+            starts[self.table_of(*hash) + 1] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut order = vec![(0, 0); hashes.len()];
+        for (position, hash) in (0u32..).zip(hashes) {
+            let index = self.table_of(*hash);
+            order[starts[index] as usize] = (index as u32, position);
+            starts[index] += 1;
+        }
+        order
+    }
+
+    /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
+    #[inline]
+    fn start_write(&self, entries: usize) -> Result<()> {
+        self.volume.poison().check()?;
+        let bytes = (entries * (1 + self.layout.entry_bytes())) as u64;
+        Ok(self.volume.log().wait_for_room(bytes)?)
+    }
+
+    /// Puts an entry into the active buffer and the log; changes buffers when this one is full.
+    #[inline]
+    pub(super) fn put<'a>(
+        &'a self,
+        index: usize,
+        mut state: MutexGuard<'a, TableState>,
+        hash: KeyHash,
+        entry: Entry<'_>,
+    ) -> Result<MutexGuard<'a, TableState>> {
+        while state.active.put(&self.hasher, hash, entry).is_err() {
+            state = self.rotate(index, state)?;
+        }
+        self.note_user_put(&mut state);
+        self.log_entry(&mut state, entry)?;
+        Ok(state)
+    }
+
+    #[inline]
+    fn note_user_put(&self, state: &mut TableState) {
+        state.puts += 1;
+        state.user_puts += 1;
+        state.inserts += 1;
+    }
+
+    /// Logs a user's update, unless durability waits for the flush.
+    #[inline]
+    fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+        if self.volume.durability() == Durability::Never {
+            return Ok(());
+        }
+        self.log_always(state, entry)
+    }
+
+    /// Logs an update whatever the durability: one that comes from flash and must not be lost.
+    #[inline]
+    pub(super) fn log_always(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+        let log = self.volume.log();
+        // Noted before the append, so that the place is not after the entry's.
+        state.since.get_or_insert_with(|| log.next_lsn());
+        match entry.state {
+            SlotState::Live => log.append(self.id, &[&[LOG_PUT], entry.key, entry.value])?,
+            SlotState::Tombstone => log.append(self.id, &[&[LOG_REMOVE], entry.key])?,
+        };
+        Ok(())
+    }
+
+    /// Puts a fresh buffer in the place of the full one, which is written in the background; waits when
+    /// there is none.
+    #[cold]
+    pub(super) fn rotate<'a>(
+        &'a self,
+        index: usize,
+        mut state: MutexGuard<'a, TableState>,
+    ) -> Result<MutexGuard<'a, TableState>> {
+        self.volume.poison().check()?;
+        if state.frozen.len() < FROZEN_MAX
+            && self.try_freeze(index, &mut state, self.left_to_evictions())?
+        {
+            return Ok(state);
+        }
+        drop(state);
+        self.pool.wait();
+        Ok(self.tables[index].lock())
+    }
+
+    /// Spare buffers that inserts leave alone. Where evictions put entries back, one is theirs: else,
+    /// with every buffer waiting for a segment, none could be freed without dropping what is to stay.
+    pub(super) fn left_to_evictions(&self) -> usize {
+        usize::from(self.config.policy.is_partial())
+    }
+
+    /// Freezes the active buffer if the pool has another, beside those it is to leave.
+    pub(super) fn try_freeze(
+        &self,
+        index: usize,
+        state: &mut TableState,
+        leave: usize,
+    ) -> Result<bool> {
+        let Some(mut fresh) = self.pool.take(leave) else { return Ok(false) };
+        let segment = match self.config.policy {
+            Policy::Reject => match self.reserve_or_full(state) {
+                Ok(segment) => Some(segment),
+                Err(full) => {
+                    self.pool.give(fresh);
+                    return Err(full);
+                }
+            },
+            _ => None,
+        };
+        fresh.limit(self.buffer_limit());
+        state.freeze(fresh, segment);
+        self.work.push(Job::Flush(index));
+        Ok(true)
+    }
+
+    /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
+    fn reserve_or_full(&self, state: &TableState) -> Result<SegmentId> {
+        let waiting = state.frozen.len();
+        let room = state.window.len() + waiting < self.config.incarnations_max as usize;
+        let segment = if room { self.ring.reserve() } else { None };
+        segment.ok_or_else(|| Error::Full {
+            entries: self.counters.flushed_entries.load(Relaxed),
+            flash_bytes: self.flash_bytes(),
+        })
+    }
+
+    pub(super) fn sync(&self) -> Result<()> {
+        if self.volume.durability() == Durability::Never {
+            // Nothing of the user's is in the log: only flash makes it durable.
+            return self.flush_all();
+        }
+        Ok(self.volume.log().sync()?)
+    }
+}

@@ -1,0 +1,391 @@
+//! The entry page: a small cuckoo table in one page, in RAM and on flash alike.
+//!
+//! A page holds buckets of four slots. A key has two buckets, both in the same page, so a lookup
+//! needs one page whatever it finds (NSDI'10 puts a buffer's two cuckoo choices anywhere in it). Two
+//! bits a slot tell empty, live and tombstone. An insert that finds both buckets full looks for a
+//! path of displacements, breadth first, inside the page. The bytes are drawn in docs/format.md.
+
+use nandex_device::PAGE_BYTES;
+
+use crate::bytes::get_u64;
+use crate::hash::{KeyHash, KeyHasher, reduce16};
+use crate::page::PAGE_HEADER_BYTES;
+use crate::{Error, Result};
+
+/// Slots in a bucket.
+pub const BUCKET_SLOTS: usize = 4;
+
+/// Most buckets a page can have: entries of 8 bytes.
+const BUCKETS_MAX: usize = 128;
+
+/// What a slot holds, beside nothing. The numbers are on flash: they never change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum SlotState {
+    /// A key and its value.
+    Live = 1,
+    /// A key that was removed: it hides older versions of itself.
+    Tombstone = 2,
+}
+
+/// Widths of keys and values, and how a page is cut up for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryLayout {
+    key_bytes: usize,
+    value_bytes: usize,
+    buckets: usize,
+    slots_at: usize,
+}
+
+/// An entry of a page, in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// Live or a tombstone.
+    pub state: SlotState,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value; zeros in a tombstone.
+    pub value: &'a [u8],
+}
+
+/// The two buckets of a key, inside its page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buckets(pub usize, pub usize);
+
+impl EntryLayout {
+    /// The layout for keys of 8 to 32 bytes and values of 0 to 64 bytes.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for other widths.
+    pub fn new(key_bytes: usize, value_bytes: usize) -> Result<Self> {
+        if !(8..=32).contains(&key_bytes) {
+            let reason =
+                format!("{key_bytes} is not in 8..=32; hash longer keys to 16 bytes or more");
+            return Err(Error::config("key_bytes", reason));
+        }
+        if value_bytes > 64 {
+            let reason = format!("{value_bytes} is more than 64; keep longer values elsewhere");
+            return Err(Error::config("value_bytes", reason));
+        }
+        // One byte of states and four entries a bucket: 62 buckets of 4 for 8 + 8 bytes.
+        let bucket_bytes = BUCKET_SLOTS * (key_bytes + value_bytes);
+        let buckets = (PAGE_BYTES - PAGE_HEADER_BYTES) / (bucket_bytes + 1);
+        let slots_at = PAGE_BYTES - buckets * bucket_bytes;
+        Ok(Self { key_bytes, value_bytes, buckets, slots_at })
+    }
+
+    /// Bytes in a key.
+    #[must_use]
+    pub const fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    /// Bytes in a value.
+    #[must_use]
+    pub const fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    /// Bytes in an entry.
+    #[must_use]
+    pub const fn entry_bytes(&self) -> usize {
+        self.key_bytes + self.value_bytes
+    }
+
+    /// Buckets in a page.
+    #[must_use]
+    pub const fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// Slots in a page.
+    #[must_use]
+    pub const fn slots(&self) -> usize {
+        self.buckets * BUCKET_SLOTS
+    }
+
+    /// The two buckets of a key, never the same one.
+    #[inline]
+    #[must_use]
+    pub fn buckets_of(&self, hash: KeyHash) -> Buckets {
+        let first = reduce16((hash.place & 0xffff) as u16, self.buckets);
+        let second = reduce16((hash.place >> 16 & 0xffff) as u16, self.buckets - 1);
+        Buckets(first, if second >= first { second + 1 } else { second })
+    }
+
+    #[inline]
+    fn slot_at(&self, slot: usize) -> usize {
+        self.slots_at + slot * self.entry_bytes()
+    }
+
+    #[inline]
+    fn state_bits(page: &[u8], slot: usize) -> u8 {
+        page[PAGE_HEADER_BYTES + slot / BUCKET_SLOTS] >> (slot % BUCKET_SLOTS * 2) & 3
+    }
+
+    /// The entry in a slot; nothing where the slot is empty or its state is none we know.
+    #[inline]
+    #[must_use]
+    pub fn entry<'a>(&self, page: &'a [u8], slot: usize) -> Option<Entry<'a>> {
+        let state = match Self::state_bits(page, slot) {
+            1 => SlotState::Live,
+            2 => SlotState::Tombstone,
+            _ => return None,
+        };
+        let at = self.slot_at(slot);
+        let (key, value) = page[at..at + self.entry_bytes()].split_at(self.key_bytes);
+        Some(Entry { state, key, value })
+    }
+
+    /// All entries of a page with their slots.
+    pub fn entries<'a>(
+        &self,
+        page: &'a [u8],
+    ) -> impl Iterator<Item = (usize, Entry<'a>)> + use<'a> {
+        let layout = *self;
+        (0..self.slots()).filter_map(move |slot| Some((slot, layout.entry(page, slot)?)))
+    }
+
+    /// The slot that holds `key`, one of eight.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, page: &[u8], key: &[u8], buckets: Buckets) -> Option<usize> {
+        self.find_in(page, key, buckets.0).or_else(|| self.find_in(page, key, buckets.1))
+    }
+
+    #[inline]
+    fn find_in(&self, page: &[u8], key: &[u8], bucket: usize) -> Option<usize> {
+        let first = bucket * BUCKET_SLOTS;
+        if self.key_bytes == 8 {
+            let key = get_u64(key, 0);
+            return (first..first + BUCKET_SLOTS).find(|&slot| {
+                get_u64(page, self.slot_at(slot)) == key && Self::state_bits(page, slot) != 0
+            });
+        }
+        (first..first + BUCKET_SLOTS).find(|&slot| {
+            let at = self.slot_at(slot);
+            &page[at..at + self.key_bytes] == key && Self::state_bits(page, slot) != 0
+        })
+    }
+
+    /// Writes an entry into a slot, over whatever is there.
+    #[inline]
+    pub fn put(&self, page: &mut [u8], slot: usize, entry: Entry<'_>) {
+        let at = self.slot_at(slot);
+        page[at..at + self.key_bytes].copy_from_slice(entry.key);
+        let value = &mut page[at + self.key_bytes..at + self.entry_bytes()];
+        if entry.value.len() == value.len() {
+            value.copy_from_slice(entry.value)
+        } else {
+            value.fill(0)
+        }
+        Self::set_state(page, slot, entry.state as u8);
+    }
+
+    /// Empties a slot.
+    pub fn clear(&self, page: &mut [u8], slot: usize) {
+        let at = self.slot_at(slot);
+        page[at..at + self.entry_bytes()].fill(0);
+        Self::set_state(page, slot, 0);
+    }
+
+    #[inline]
+    fn set_state(page: &mut [u8], slot: usize, bits: u8) {
+        let shift = slot % BUCKET_SLOTS * 2;
+        let states = &mut page[PAGE_HEADER_BYTES + slot / BUCKET_SLOTS];
+        *states = *states & !(3 << shift) | bits << shift;
+    }
+
+    #[inline]
+    fn empty_slot(page: &[u8], bucket: usize) -> Option<usize> {
+        let states = page[PAGE_HEADER_BYTES + bucket];
+        // A slot is taken when either of its two bits is set.
+        let empty = !(states | states >> 1) & 0b0101_0101;
+        (empty != 0).then(|| bucket * BUCKET_SLOTS + empty.trailing_zeros() as usize / 2)
+    }
+
+    /// Makes room for a key that is not in the page, displacing others where it must.
+    ///
+    /// Gives the slot to put it in, or nothing when no displacement makes room.
+    #[inline]
+    pub fn make_room(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
+        Self::empty_slot(page, to.0)
+            .or_else(|| Self::empty_slot(page, to.1))
+            .or_else(|| self.displace(page, to, hasher))
+    }
+
+    /// Finds the shortest path of displacements to an empty slot and moves entries along it.
+    #[cold]
+    fn displace(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
+        let mut search = Search::new(to);
+        let mut next = 0;
+        while next < search.len {
+            let bucket = usize::from(search.steps[next].bucket);
+            for slot in bucket * BUCKET_SLOTS..(bucket + 1) * BUCKET_SLOTS {
+                let other = self.other_bucket(page, slot, bucket, hasher)?;
+                if let Some(empty) = Self::empty_slot(page, other) {
+                    return Some(self.shift(page, &search, next, slot, empty));
+                }
+                search.visit(other, next, slot);
+            }
+            next += 1;
+        }
+        None
+    }
+
+    fn other_bucket(
+        &self,
+        page: &[u8],
+        slot: usize,
+        bucket: usize,
+        hasher: &KeyHasher,
+    ) -> Option<usize> {
+        let entry = self.entry(page, slot)?;
+        let Buckets(first, second) = self.buckets_of(hasher.hash(entry.key));
+        Some(if first == bucket { second } else { first })
+    }
+
+    /// Moves the entry of `slot` to `empty`, the one that leads here to `slot`, and so on back.
+    fn shift(
+        &self,
+        page: &mut [u8],
+        search: &Search,
+        step: usize,
+        slot: usize,
+        empty: usize,
+    ) -> usize {
+        let (mut step, mut slot, mut empty) = (step, slot, empty);
+        loop {
+            self.relocate(page, slot, empty);
+            let Some((parent, parent_slot)) = search.parent(step) else { return slot };
+            (step, empty, slot) = (parent, slot, parent_slot);
+        }
+    }
+
+    fn relocate(&self, page: &mut [u8], source: usize, target: usize) {
+        let bits = Self::state_bits(page, source);
+        let at = self.slot_at(source);
+        page.copy_within(at..at + self.entry_bytes(), self.slot_at(target));
+        Self::set_state(page, target, bits);
+        Self::set_state(page, source, 0);
+    }
+}
+
+/// One bucket reached by the search, and how.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    bucket: u8,
+    parent: u8,
+    slot: u16,
+}
+
+/// The breadth-first search for a displacement path: every bucket is visited once.
+struct Search {
+    steps: [Step; BUCKETS_MAX],
+    len: usize,
+    visited: u128,
+}
+
+impl Search {
+    fn new(to: Buckets) -> Self {
+        let mut search = Self { steps: [Step::default(); BUCKETS_MAX], len: 0, visited: 0 };
+        search.visit(to.0, usize::from(Self::ROOT), 0);
+        search.visit(to.1, usize::from(Self::ROOT), 0);
+        search
+    }
+
+    const ROOT: u8 = u8::MAX;
+
+    fn visit(&mut self, bucket: usize, parent: usize, slot: usize) {
+        let bit = 1u128 << bucket;
+        if self.visited & bit == 0 {
+            self.visited |= bit;
+            let narrow = "a page has at most 128 buckets of 4 slots";
+            self.steps[self.len] = Step {
+                bucket: u8::try_from(bucket).expect(narrow),
+                parent: u8::try_from(parent).expect(narrow),
+                slot: u16::try_from(slot).expect(narrow),
+            };
+            self.len += 1;
+        }
+    }
+
+    fn parent(&self, step: usize) -> Option<(usize, usize)> {
+        let Step { parent, slot, .. } = self.steps[step];
+        (parent != Self::ROOT).then_some((usize::from(parent), usize::from(slot)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::HashKind;
+
+    fn fill(layout: EntryLayout, seed: u64) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let hasher = KeyHasher::new(HashKind::Xxh3, seed.into());
+        let mut page = vec![0; PAGE_BYTES];
+        let mut keys = Vec::new();
+        for number in 0u64.. {
+            let mut key = vec![0xee; layout.key_bytes()];
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            let buckets = layout.buckets_of(hasher.hash(&key));
+            let Some(slot) = layout.make_room(&mut page, buckets, &hasher) else { break };
+            let value = vec![number as u8; layout.value_bytes()];
+            layout.put(&mut page, slot, Entry { state: SlotState::Live, key: &key, value: &value });
+            keys.push(key);
+        }
+        for (number, key) in keys.iter().enumerate() {
+            let slot = layout.find(&page, key, layout.buckets_of(hasher.hash(key))).unwrap();
+            let entry = layout.entry(&page, slot).unwrap();
+            assert_eq!(entry.key, key);
+            assert!(entry.value.iter().all(|&byte| byte == number as u8));
+        }
+        (page, keys)
+    }
+
+    #[test]
+    fn pages_of_every_width_fill_past_nine_tenths() {
+        for (key_bytes, value_bytes) in [(8, 0), (8, 8), (20, 8), (32, 8), (32, 64)] {
+            let layout = EntryLayout::new(key_bytes, value_bytes).unwrap();
+            let filled: usize = (0..20).map(|seed| fill(layout, seed).1.len()).sum();
+            let fill = filled as f64 / (20 * layout.slots()) as f64;
+            assert!(fill > 0.9, "{key_bytes} + {value_bytes}: {fill}");
+        }
+    }
+
+    #[test]
+    fn eight_plus_eight_bytes_give_248_slots() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        assert_eq!((layout.buckets(), layout.slots(), layout.slots_at), (62, 248, 128));
+    }
+
+    #[test]
+    fn a_cleared_slot_is_not_found_and_is_used_again() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        let hasher = KeyHasher::new(HashKind::Xxh3, 5);
+        let (mut page, keys) = fill(layout, 5);
+        let buckets = layout.buckets_of(hasher.hash(&keys[3]));
+        let slot = layout.find(&page, &keys[3], buckets).unwrap();
+        layout.clear(&mut page, slot);
+        assert_eq!(layout.find(&page, &keys[3], buckets), None);
+        assert!(layout.make_room(&mut page, buckets, &hasher).is_some());
+    }
+
+    #[test]
+    fn any_bytes_can_be_read_as_a_page() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        let page = vec![0xff; PAGE_BYTES];
+        assert_eq!(layout.entries(&page).count(), 0);
+        assert_eq!(
+            layout.find(&page, &[0xff; 8], Buckets(0, 1)).and_then(|s| layout.entry(&page, s)),
+            None
+        );
+    }
+
+    #[test]
+    fn widths_out_of_range_are_refused() {
+        assert!(EntryLayout::new(7, 8).is_err());
+        assert!(EntryLayout::new(33, 8).is_err());
+        assert!(EntryLayout::new(8, 65).is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! The bytes of a block: header, groups of entries, checksum. Pure: no device, no clock.
+//!
+//! A block is a whole number of pages. Its checksum covers everything behind it up to the block's end,
+//! zero padding included. The bytes are drawn in docs/format.md.
+
+use nandex_device::PAGE_BYTES;
+
+use super::Lsn;
+use crate::StructureId;
+use crate::bytes::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
+
+/// Bytes of a block's header; the groups follow.
+pub const BLOCK_HEADER_BYTES: usize = 64;
+
+/// Bytes of a group's header; its entries follow.
+pub const GROUP_HEADER_BYTES: usize = 8;
+
+/// First bytes of every block after its checksum: "ndxl".
+pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"ndxl");
+
+/// What a block says of itself, beside its size and checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockHeader {
+    /// Bytes of groups behind the header.
+    pub payload_bytes: u32,
+    /// Its own place in the log.
+    pub lsn: Lsn,
+    /// The session that wrote it.
+    pub epoch: u64,
+    /// The volume it belongs to.
+    pub volume_id: u128,
+    /// The checksum of the block before it.
+    pub prev_crc: u32,
+    /// Every byte of the log before this place was durable when the block was sealed.
+    pub synced: Lsn,
+}
+
+/// What a block must be to be believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockLabel {
+    /// The volume it belongs to.
+    pub volume_id: u128,
+    /// Its place in the log.
+    pub lsn: Lsn,
+    /// The largest block of this log.
+    pub block_bytes_max: usize,
+}
+
+/// Why bytes are not the block that was looked for.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// No block starts here.
+    #[error("no log block")]
+    Magic,
+    /// The block belongs to another volume.
+    #[error("a block of another volume")]
+    Volume,
+    /// The block belongs elsewhere, as one of an earlier lap does.
+    #[error("the block of log byte {found}")]
+    Place {
+        /// Where it belongs.
+        found: u64,
+    },
+    /// The sizes in the header cannot be.
+    #[error("a block of {block_bytes} bytes with {payload_bytes} bytes of entries")]
+    Size {
+        /// Its size, as it says.
+        block_bytes: u32,
+        /// Its groups' size, as it says.
+        payload_bytes: u32,
+    },
+    /// Some byte is not what was written.
+    #[error("a block with checksum {computed:08x} that says {stored:08x}")]
+    Checksum {
+        /// The checksum in the header.
+        stored: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// The block continues another block than the one before it.
+    #[error("a block that follows another one than the last")]
+    Chain,
+    /// The block was written by an earlier session than its place tells.
+    #[error("a block left over from the earlier session {epoch}")]
+    Stale {
+        /// The session that wrote it.
+        epoch: u64,
+    },
+    /// The groups do not add up.
+    #[error("a group of entries that reaches past its block, or is empty")]
+    Group,
+}
+
+/// Writes header and checksum into a block whose groups and padding are complete; returns the
+/// checksum, which the next block is to name.
+///
+/// # Panics
+/// If `bytes` is not a whole number of pages, at least one, or is too short for the payload.
+pub fn seal(bytes: &mut [u8], header: &BlockHeader) -> u32 {
+    assert!(!bytes.is_empty() && bytes.len().is_multiple_of(PAGE_BYTES), "a block is pages");
+    let payload_bytes_max = bytes.len() - BLOCK_HEADER_BYTES;
+    assert!(header.payload_bytes as usize <= payload_bytes_max, "a block holds its payload");
+    put_u32(bytes, 4, BLOCK_MAGIC);
+    put_u32(bytes, 8, u32::try_from(bytes.len()).expect("a block is shorter than 4 GiB"));
+    put_u32(bytes, 12, header.payload_bytes);
+    put_u64(bytes, 16, header.lsn.0);
+    put_u64(bytes, 24, header.epoch);
+    bytes[32..48].copy_from_slice(&header.volume_id.to_le_bytes());
+    put_u32(bytes, 48, header.prev_crc);
+    put_u32(bytes, 52, 0);
+    put_u64(bytes, 56, header.synced.0);
+    let crc = crc32c::crc32c(&bytes[4..]);
+    put_u32(bytes, 0, crc);
+    crc
+}
+
+/// Writes a group's header.
+///
+/// # Panics
+/// If fewer than [`GROUP_HEADER_BYTES`] bytes follow `at`.
+pub fn put_group(bytes: &mut [u8], at: usize, structure: StructureId, entry: u16, count: u32) {
+    put_u16(bytes, at, structure.0);
+    put_u16(bytes, at + 2, entry);
+    put_u32(bytes, at + 4, count);
+}
+
+/// Bytes from flash that may start with a block, or may be anything.
+#[derive(Clone, Copy, Debug)]
+pub struct RawBlock<'a>(&'a [u8]);
+
+impl<'a> RawBlock<'a> {
+    /// Takes bytes from a block's place on, as many as there are.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Proves the block to be whole and the one that was looked for. Whether it continues the log is
+    /// for the reader to say. Costs a checksum only when the header looks right.
+    ///
+    /// # Errors
+    /// The [`Flaw`] that was found first.
+    pub fn check(self, label: BlockLabel) -> Result<Block<'a>, Flaw> {
+        let head = self.0.get(..BLOCK_HEADER_BYTES).ok_or(Flaw::Magic)?;
+        if get_u32(head, 4) != BLOCK_MAGIC {
+            return Err(Flaw::Magic);
+        }
+        let header = header(head);
+        if header.volume_id != label.volume_id {
+            return Err(Flaw::Volume);
+        }
+        if header.lsn != label.lsn {
+            return Err(Flaw::Place { found: header.lsn.0 });
+        }
+        let bytes = self.cut(header.payload_bytes, label.block_bytes_max)?;
+        let (stored, computed) = (get_u32(bytes, 0), crc32c::crc32c(&bytes[4..]));
+        if stored != computed {
+            return Err(Flaw::Checksum { stored, computed });
+        }
+        Ok(Block { header, bytes })
+    }
+
+    /// The block's own bytes, by the size that its header names.
+    fn cut(self, payload_bytes: u32, block_bytes_max: usize) -> Result<&'a [u8], Flaw> {
+        let block_bytes = get_u32(self.0, 8);
+        let flaw = Flaw::Size { block_bytes, payload_bytes };
+        let length = usize::try_from(block_bytes).map_err(|_| flaw)?;
+        let payload = usize::try_from(payload_bytes).map_err(|_| flaw)?;
+        let whole = length > 0 && length.is_multiple_of(PAGE_BYTES) && length <= block_bytes_max;
+        if !whole || payload > length - BLOCK_HEADER_BYTES {
+            return Err(flaw);
+        }
+        self.0.get(..length).ok_or(flaw)
+    }
+}
+
+/// The fields of a header, believed or not.
+fn header(head: &[u8]) -> BlockHeader {
+    let mut volume_id = [0; 16];
+    volume_id.copy_from_slice(&head[32..48]);
+    BlockHeader {
+        payload_bytes: get_u32(head, 12),
+        lsn: Lsn(get_u64(head, 16)),
+        epoch: get_u64(head, 24),
+        volume_id: u128::from_le_bytes(volume_id),
+        prev_crc: get_u32(head, 48),
+        synced: Lsn(get_u64(head, 56)),
+    }
+}
+
+/// A block that has been proven.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    header: BlockHeader,
+    bytes: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    /// What it says of itself.
+    #[must_use]
+    pub fn header(self) -> BlockHeader {
+        self.header
+    }
+
+    /// Its size, header and padding included.
+    #[must_use]
+    pub fn block_bytes(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Its checksum.
+    #[must_use]
+    pub fn crc(self) -> u32 {
+        get_u32(self.bytes, 0)
+    }
+
+    /// Its groups, in the order of their writing.
+    #[must_use]
+    pub fn groups(self) -> Groups<'a> {
+        let payload = &self.bytes[BLOCK_HEADER_BYTES..];
+        Groups { rest: &payload[..self.header.payload_bytes as usize] }
+    }
+}
+
+/// Entries of one structure and one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group<'a> {
+    /// Whose they are.
+    pub structure: StructureId,
+    /// Bytes of each.
+    pub entry_bytes: usize,
+    /// All of them, one behind another; at least one.
+    pub entries: &'a [u8],
+}
+
+/// Reads groups one after another; ends after the first that does not add up.
+#[derive(Clone, Debug)]
+pub struct Groups<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Groups<'a> {
+    /// Reads groups from bytes that may be anything.
+    #[must_use]
+    pub fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload }
+    }
+
+    fn take(&mut self) -> Option<Group<'a>> {
+        let (head, rest) = self.rest.split_at_checked(GROUP_HEADER_BYTES)?;
+        let structure = StructureId(get_u16(head, 0));
+        let entry_bytes = usize::from(get_u16(head, 2));
+        let count = usize::try_from(get_u32(head, 4)).ok()?;
+        let (entries, rest) = rest.split_at_checked(entry_bytes.checked_mul(count)?)?;
+        self.rest = rest;
+        (!entries.is_empty()).then_some(Group { structure, entry_bytes, entries })
+    }
+}
+
+impl<'a> Iterator for Groups<'a> {
+    type Item = Result<Group<'a>, Flaw>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let group = self.take();
+        if group.is_none() {
+            self.rest = &[];
+        }
+        Some(group.ok_or(Flaw::Group))
+    }
+}

@@ -1,0 +1,223 @@
+//! Reading the log back after a crash: the chain of blocks from the tail on, and why it ends.
+//!
+//! A log ends where no block continues it. That is a torn tail, as every power cut leaves, or it is
+//! damage; a checksum alone cannot tell. But a later block that was sealed when the missing place was
+//! durable already proves damage, and so does the superblock's word.
+
+use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+
+use super::format::{Block, BlockLabel, Flaw, RawBlock};
+use super::region::{LogRegion, PAGE};
+use super::{LogAnchor, LogEnd, Lsn};
+use crate::{Error, Result, StructureId};
+
+/// What damage in the log is called.
+const WHAT: &str = "log block";
+
+/// Blocks that are read at once; a block that straddles two reads is read twice.
+const WINDOW_BLOCKS: u64 = 8;
+
+/// What replayed entries are given to: the start of their block, whose they are, the bytes of each, and
+/// all of a group's, one behind another.
+pub type Visit<'a> = dyn FnMut(Lsn, StructureId, usize, &[u8]) -> Result<()> + 'a;
+
+/// A block, or why there is none.
+type Checked<'a> = std::result::Result<Block<'a>, Flaw>;
+
+/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached.
+/// What is being written behind that place meanwhile is not looked at.
+///
+/// # Errors
+/// As [`replay`]; [`Error::Corrupt`] also when the log ends before `until`.
+pub fn replay_until(
+    region: &LogRegion,
+    volume_id: u128,
+    anchor: LogAnchor,
+    until: Lsn,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    region.check()?;
+    let mut window = Window::new(region)?;
+    let mut chain = Chain::new(region, volume_id, anchor);
+    while chain.end.next < until {
+        let bytes = window.at(chain.end.next.0)?;
+        match chain.next(bytes) {
+            Ok(block) => visit_block(region, block, visit)?,
+            Err(flaw) => return chain.check_end(&mut window, flaw),
+        }
+    }
+    Ok(())
+}
+
+/// Reads all entries from `anchor.tail` to the log's end, in order, and finds that end. An error of
+/// `visit` ends the reading.
+///
+/// Reads the region once, since behind the end it looks for proof of damage. Everything before
+/// `anchor.synced` is there, or this fails. Behind it the last durable blocks can be lost unnoticed
+/// only where damage took them together with every block that was sealed after their sync.
+///
+/// # Errors
+/// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Config`] for a region or place
+/// that cannot be, the device's failure, and whatever `visit` returns.
+pub fn replay(
+    region: &LogRegion,
+    volume_id: u128,
+    anchor: LogAnchor,
+    visit: &mut Visit<'_>,
+) -> Result<LogEnd> {
+    region.check()?;
+    region.check_place("log_tail", anchor.tail)?;
+    region.check_place("log_synced", anchor.synced)?;
+    let mut window = Window::new(region)?;
+    let mut chain = Chain::new(region, volume_id, anchor);
+    let flaw = loop {
+        let bytes = window.at(chain.end.next.0)?;
+        match chain.next(bytes) {
+            Ok(block) => visit_block(region, block, visit)?,
+            Err(flaw) => break flaw,
+        }
+    };
+    chain.check_end(&mut window, flaw)?;
+    Ok(chain.end)
+}
+
+fn visit_block(region: &LogRegion, block: Block<'_>, visit: &mut Visit<'_>) -> Result<()> {
+    let lsn = block.header().lsn;
+    for group in block.groups() {
+        let page = region.page(lsn.0);
+        let group = group.map_err(|flaw| Error::corrupt(WHAT, page, "whole groups", flaw))?;
+        visit(lsn, group.structure, group.entry_bytes, group.entries)?;
+    }
+    Ok(())
+}
+
+/// The blocks that follow one another from the tail on.
+struct Chain<'a> {
+    region: &'a LogRegion,
+    volume_id: u128,
+    anchor: LogAnchor,
+    end: LogEnd,
+    first: bool,
+}
+
+impl<'a> Chain<'a> {
+    fn new(region: &'a LogRegion, volume_id: u128, anchor: LogAnchor) -> Self {
+        let next = Lsn(region.start_from(anchor.tail.0));
+        let end = LogEnd { next, prev_crc: 0, epoch: 0 };
+        Self { region, volume_id, anchor, end, first: true }
+    }
+
+    /// Takes the block at the chain's end, if one is there that continues it.
+    fn next<'b>(&mut self, bytes: &'b [u8]) -> Checked<'b> {
+        let block = self.whole(bytes, self.end.next)?;
+        let header = block.header();
+        if header.epoch < self.epoch_min(header.lsn) {
+            return Err(Flaw::Stale { epoch: header.epoch });
+        }
+        // The tail's predecessor is gone: its block is known by place, volume and session.
+        if !self.first && header.prev_crc != self.end.prev_crc {
+            return Err(Flaw::Chain);
+        }
+        let next = self.region.start_from(header.lsn.0 + block.block_bytes() as u64);
+        self.end = LogEnd { next: Lsn(next), prev_crc: block.crc(), epoch: header.epoch };
+        self.first = false;
+        Ok(block)
+    }
+
+    fn whole<'b>(&self, bytes: &'b [u8], lsn: Lsn) -> Checked<'b> {
+        let block_bytes_max = self.region.block_bytes;
+        let label = BlockLabel { volume_id: self.volume_id, lsn, block_bytes_max };
+        RawBlock::new(bytes).check(label)
+    }
+
+    /// The oldest session that can have written a block at `lsn`.
+    fn epoch_min(&self, lsn: Lsn) -> u64 {
+        let anchored = if lsn >= self.anchor.synced { self.anchor.epoch } else { 0 };
+        self.end.epoch.max(anchored)
+    }
+
+    /// Tells a torn tail from damage, now that no block was found at the end because of `flaw`.
+    fn check_end(&mut self, window: &mut Window<'_>, flaw: Flaw) -> Result<()> {
+        let end = self.end.next;
+        let damage = |proof: String| {
+            let expected = format!("the block of {end}, which was durable as {proof} tells");
+            Error::corrupt(WHAT, self.region.page(end.0), expected, flaw)
+        };
+        if end < self.region_start(self.anchor.synced) {
+            return Err(damage("the superblock".into()));
+        }
+        if let Some(witness) = self.witness(window)? {
+            return Err(damage(format!("the block of {witness}")));
+        }
+        self.end.epoch = self.end.epoch.max(self.anchor.epoch);
+        Ok(())
+    }
+
+    fn region_start(&self, lsn: Lsn) -> Lsn {
+        Lsn(self.region.start_from(lsn.0))
+    }
+
+    /// A block behind the end that was sealed when the end's place was durable.
+    fn witness(&self, window: &mut Window<'_>) -> Result<Option<Lsn>> {
+        let end = self.end.next;
+        let lap_end = self.region.start_from(self.anchor.tail.0) + self.region.bytes();
+        let mut lsn = end.0 + PAGE;
+        while lsn < lap_end {
+            if let Ok(block) = self.whole(window.at(lsn)?, Lsn(lsn)) {
+                let header = block.header();
+                if header.synced > end && header.epoch >= self.epoch_min(header.lsn) {
+                    return Ok(Some(header.lsn));
+                }
+            }
+            lsn += PAGE;
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the region in large strokes.
+struct Window<'a> {
+    region: &'a LogRegion,
+    queue: Box<dyn Queue>,
+    start: u64,
+    buf: Option<PageBuf>,
+}
+
+impl<'a> Window<'a> {
+    fn new(region: &'a LogRegion) -> Result<Self> {
+        Ok(Self { region, queue: region.device.queue(1)?, start: 0, buf: None })
+    }
+
+    /// The bytes from `lsn` on: as many as a largest block has, or all up to the lap's end, and
+    /// perhaps more.
+    fn at(&mut self, lsn: u64) -> Result<&[u8]> {
+        let wanted = self.region.block().min(self.region.left_in_lap(lsn));
+        if !self.holds(lsn, wanted) {
+            self.load(lsn)?;
+        }
+        let buf = self.buf.as_ref().expect("the window was loaded");
+        let from = usize::try_from(lsn - self.start).expect("the window holds the place");
+        Ok(&buf[from..])
+    }
+
+    fn holds(&self, lsn: u64, wanted: u64) -> bool {
+        let bytes = self.buf.as_ref().map_or(0, |buf| buf.len() as u64);
+        lsn >= self.start && lsn + wanted <= self.start + bytes
+    }
+
+    fn load(&mut self, lsn: u64) -> Result<()> {
+        let bytes = (WINDOW_BLOCKS * self.region.block()).min(self.region.left_in_lap(lsn));
+        let pages = usize::try_from(bytes).expect("a few blocks fit memory") / PAGE_BYTES;
+        let reused = self.buf.take().filter(|buf| buf.pages() == pages);
+        let buf = reused.unwrap_or_else(|| PageBuf::zeroed(pages));
+        let page = self.region.page(lsn);
+        self.queue.push(Op { token: lsn, kind: OpKind::Read, page, buf })?;
+        let mut done = Vec::with_capacity(1);
+        self.queue.wait(1, &mut done)?;
+        let completion = done.pop().expect("wait(1) gives at least one completion");
+        completion.result?;
+        self.start = lsn;
+        self.buf = Some(completion.buf);
+        Ok(())
+    }
+}

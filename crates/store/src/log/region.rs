@@ -1,0 +1,98 @@
+//! Where the log lies, and the arithmetic that lays an endless stream on a ring of pages.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, PAGE_BYTES, PageId};
+
+use super::Lsn;
+use crate::{Error, Result};
+
+/// Bytes in a page, as a place in the log counts them.
+pub(super) const PAGE: u64 = PAGE_BYTES as u64;
+
+/// The fewest blocks a region holds, so that the writes in flight never meet.
+const BLOCKS_MIN: u64 = 4;
+
+/// The largest block: its size stands in 32 bits, and memory holds several.
+const BLOCK_BYTES_MAX: usize = 1 << 30;
+
+/// A run of pages that holds a log, and the size of the log's blocks.
+#[derive(Clone, Debug)]
+pub struct LogRegion {
+    /// The device it lies on.
+    pub device: Arc<dyn Device>,
+    /// Its first page.
+    pub first_page: PageId,
+    /// Its length in pages; four blocks at least.
+    pub pages: u64,
+    /// The largest block in bytes, a whole number of pages. It decides where the blocks lie, so it
+    /// never changes while the region holds a log.
+    pub block_bytes: usize,
+}
+
+impl LogRegion {
+    /// A block size that makes good use of a device's bandwidth.
+    pub const BLOCK_BYTES_DEFAULT: usize = 256 * 1024;
+
+    /// Refuses sizes that cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn check(&self) -> Result<()> {
+        let block_bytes = self.block_bytes;
+        if block_bytes == 0 || !block_bytes.is_multiple_of(PAGE_BYTES) {
+            let reason = format!("{block_bytes} is no positive multiple of {PAGE_BYTES}");
+            return Err(Error::config("log_block_bytes", reason));
+        }
+        if block_bytes > BLOCK_BYTES_MAX {
+            let reason = format!("{block_bytes} is more than {BLOCK_BYTES_MAX}");
+            return Err(Error::config("log_block_bytes", reason));
+        }
+        let bytes_min = self.block() * BLOCKS_MIN;
+        if self.pages.checked_mul(PAGE).is_none_or(|bytes| bytes < bytes_min) {
+            let reason = format!(
+                "{} pages of {PAGE_BYTES} bytes; a log of blocks of {block_bytes} bytes needs \
+                 {bytes_min} bytes or more",
+                self.pages
+            );
+            return Err(Error::config("log_bytes", reason));
+        }
+        Ok(())
+    }
+
+    /// Refuses a place where no block can start.
+    pub(super) fn check_place(&self, field: &'static str, lsn: Lsn) -> Result<()> {
+        if !lsn.0.is_multiple_of(PAGE) || lsn.0 > u64::MAX / 2 {
+            return Err(Error::config(field, format!("no block of a log starts at {lsn}")));
+        }
+        Ok(())
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.pages * PAGE
+    }
+
+    /// The largest block, as a place in the log counts it.
+    pub(super) fn block(&self) -> u64 {
+        self.block_bytes as u64
+    }
+
+    /// Where a block goes that may start at `lsn`: there, or at the next lap's start when a largest
+    /// block would not fit before this lap's end.
+    pub(super) fn start_from(&self, lsn: u64) -> u64 {
+        let left = self.left_in_lap(lsn);
+        if left < self.block() { lsn + left } else { lsn }
+    }
+
+    /// Bytes from `lsn` to the end of its lap.
+    pub(super) fn left_in_lap(&self, lsn: u64) -> u64 {
+        self.bytes() - lsn % self.bytes()
+    }
+
+    /// The page that holds the byte `lsn`.
+    pub(super) fn page(&self, lsn: u64) -> PageId {
+        self.first_page.plus(lsn % self.bytes() / PAGE)
+    }
+}

@@ -1,0 +1,248 @@
+//! What the log's callers and its threads share, and the act of appending.
+//!
+//! Two locks, never held together but for the write lane around both: `staging` is held for a copy,
+//! `progress` for a comparison. No lock of these two is held while the device works.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::block::OpenBlock;
+use super::region::LogRegion;
+use super::staging::Staging;
+use super::writer::Lane;
+use super::{Durability, LogEnd, LogOptions, Lsn};
+use crate::{Error, Poison, Result, StructureId};
+
+/// Why taking one of the log's locks cannot fail.
+pub(super) const LOCKED: &str = "no holder of this lock panics";
+
+/// How often one who waits for room looks whether the volume was poisoned meanwhile.
+const POISON_POLL: Duration = Duration::from_millis(50);
+
+/// How far the log has come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Every block before this place is written.
+    pub written: u64,
+    /// Is somebody writing blocks?
+    pub draining: bool,
+    /// Every block before this place is durable.
+    pub synced: u64,
+    /// Is somebody syncing?
+    pub syncing: bool,
+}
+
+/// The log itself.
+pub(super) struct Shared {
+    pub region: LogRegion,
+    pub volume_id: u128,
+    pub epoch: u64,
+    pub durability: Durability,
+    pub poison: Arc<Poison>,
+    staging: Mutex<Staging>,
+    /// There are closed blocks, or the threads are to end.
+    pub work: Condvar,
+    /// The threads are to end.
+    pub stopped: Condvar,
+    /// The tail has moved.
+    pub room: Condvar,
+    progress: Mutex<Progress>,
+    /// Blocks have been written, or their writer has given up.
+    pub written_moved: Condvar,
+    /// A sync has ended.
+    pub sync_done: Condvar,
+    pub lane: Mutex<Lane>,
+    /// Copy of `Staging::start`.
+    pub next: AtomicU64,
+    /// Copy of `Progress::synced`.
+    pub synced: AtomicU64,
+    pub bytes_written: AtomicU64,
+    pub syncs: AtomicU64,
+}
+
+impl Shared {
+    /// A log that goes on behind `end`.
+    pub fn new(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
+        check(&options, end, tail)?;
+        let LogOptions { region, volume_id, epoch, durability } = options;
+        let start = region.start_from(end.next.0);
+        let lane = Lane::new(&region, end.prev_crc)?;
+        let progress = Progress { written: start, synced: start, ..Progress::default() };
+        Ok(Self {
+            staging: Mutex::new(Staging::new(start, tail.0, region.block_bytes)),
+            region,
+            volume_id,
+            epoch,
+            durability,
+            poison,
+            work: Condvar::new(),
+            stopped: Condvar::new(),
+            room: Condvar::new(),
+            progress: Mutex::new(progress),
+            written_moved: Condvar::new(),
+            sync_done: Condvar::new(),
+            lane: Mutex::new(lane),
+            next: AtomicU64::new(start),
+            synced: AtomicU64::new(start),
+            bytes_written: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+        })
+    }
+
+    pub fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().expect(LOCKED)
+    }
+
+    pub fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect(LOCKED)
+    }
+
+    /// See [`Log::append`](super::Log::append).
+    pub fn append(&self, structure: StructureId, entry: &[&[u8]]) -> Result<Lsn> {
+        let entry_bytes = self.check_entry(entry.iter().map(|part| part.len()).sum())?;
+        self.poison.check()?;
+        let mut staging = self.staging();
+        loop {
+            if let Some(open) = &mut staging.open
+                && open.push(structure, entry, entry_bytes)
+            {
+                staging.payload_bytes += u64::from(entry_bytes);
+                return Ok(Lsn(staging.start));
+            }
+            staging = self.next_block(staging)?;
+        }
+    }
+
+    /// See [`Log::append_many`](super::Log::append_many).
+    pub fn append_many(
+        &self,
+        structure: StructureId,
+        entry_bytes: usize,
+        mut entries: &[u8],
+    ) -> Result<Lsn> {
+        let size = self.check_entry(entry_bytes)?;
+        check_whole(entry_bytes, entries)?;
+        self.poison.check()?;
+        let mut first = None;
+        let mut staging = self.staging();
+        loop {
+            let start = Lsn(staging.start);
+            if let Some(open) = &mut staging.open {
+                let taken = open.push_many(structure, size, entries);
+                staging.payload_bytes += taken as u64;
+                entries = &entries[taken..];
+                if taken > 0 {
+                    first.get_or_insert(start);
+                }
+            }
+            match first {
+                Some(first) if entries.is_empty() => return Ok(first),
+                _ => staging = self.next_block(staging)?,
+            }
+        }
+    }
+
+    /// Closes the open block, which is full, and opens the next; when all buffers are in use it waits
+    /// for the device first, and the caller has to look again.
+    fn next_block<'a>(&'a self, mut staging: MutexGuard<'a, Staging>) -> Result<Staged<'a>> {
+        if staging.open.is_some() {
+            self.close_block(&mut staging);
+            self.work.notify_one();
+        }
+        if staging.start + self.region.block() > staging.tail + self.region.bytes() {
+            return Err(self.full(
+                "append never waits for its tail to move; call wait_for_room \
+                                  first, or flush the structures that hold the tail",
+            ));
+        }
+        if let Some(buf) = staging.take_buffer() {
+            staging.open = Some(OpenBlock::new(buf));
+            return Ok(staging);
+        }
+        let closed = staging.start;
+        drop(staging);
+        self.write_some(closed)?;
+        self.poison.check()?;
+        Ok(self.staging())
+    }
+
+    /// Closes the open block, if there is one, and tells where the next will start.
+    pub fn close_block(&self, staging: &mut Staging) -> u64 {
+        let start = staging.close(&self.region);
+        self.next.store(start, Ordering::Release);
+        start
+    }
+
+    /// See [`Log::wait_for_room`](super::Log::wait_for_room).
+    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+        let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
+        let Some(used_max) = self.region.bytes().checked_sub(needed) else {
+            return Err(self.full(&format!(
+                "{bytes} bytes of entries at once are too many for it; give it more pages, or \
+                 append less at a time"
+            )));
+        };
+        let mut staging = self.staging();
+        loop {
+            self.poison.check()?;
+            if staging.used_bytes() <= used_max {
+                return Ok(());
+            }
+            staging = self.room.wait_timeout(staging, POISON_POLL).expect(LOCKED).0;
+        }
+    }
+
+    /// Tells the threads to end.
+    pub fn stop(&self) {
+        self.staging().stop = true;
+        self.work.notify_all();
+        self.stopped.notify_all();
+    }
+
+    fn check_entry(&self, entry_bytes: usize) -> Result<u16> {
+        let entry_bytes_max = OpenBlock::entry_bytes_max(self.region.block_bytes);
+        if entry_bytes == 0 || entry_bytes > entry_bytes_max {
+            let reason = format!(
+                "an entry of the log has 1 to {entry_bytes_max} bytes, this one has {entry_bytes}"
+            );
+            return Err(Error::config("entry_bytes", reason));
+        }
+        Ok(u16::try_from(entry_bytes).expect("the largest entry's size fits 16 bits"))
+    }
+
+    fn full(&self, reason: &str) -> Error {
+        Error::LogFull { log_bytes: self.region.bytes(), reason: reason.into() }
+    }
+}
+
+/// The staging area, locked.
+type Staged<'a> = MutexGuard<'a, Staging>;
+
+fn check(options: &LogOptions, end: LogEnd, tail: Lsn) -> Result<()> {
+    let LogOptions { region, epoch, .. } = options;
+    region.check()?;
+    region.check_place("log_end", end.next)?;
+    region.check_place("log_tail", tail)?;
+    if tail > end.next || end.next.0 - tail.0 > region.bytes() {
+        let reason =
+            format!("a log of {} bytes cannot reach from {tail} to {}", region.bytes(), end.next);
+        return Err(Error::config("log_tail", reason));
+    }
+    if *epoch <= end.epoch {
+        let reason = format!("session {epoch} cannot follow session {}", end.epoch);
+        return Err(Error::config("epoch", reason));
+    }
+    Ok(())
+}
+
+fn check_whole(entry_bytes: usize, entries: &[u8]) -> Result<()> {
+    if entries.is_empty() || !entries.len().is_multiple_of(entry_bytes) {
+        let reason = format!(
+            "{} bytes are no positive number of entries of {entry_bytes} bytes",
+            entries.len()
+        );
+        return Err(Error::config("entries", reason));
+    }
+    Ok(())
+}

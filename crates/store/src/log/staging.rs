@@ -1,0 +1,135 @@
+//! What the lock around appending guards: the open block, the closed ones, and their buffers.
+
+use std::collections::VecDeque;
+
+use nandex_device::{PAGE_BYTES, PageBuf};
+
+use super::block::OpenBlock;
+use super::format::BLOCK_HEADER_BYTES;
+use super::region::LogRegion;
+
+/// Block buffers in all: one is filled, four are written, the rest absorb a slow sync.
+const BUFFERS_MAX: usize = 8;
+
+/// A block that takes no more entries and waits for its writing.
+pub(super) struct ClosedBlock {
+    /// Its place.
+    pub lsn: u64,
+    /// The place of the block after it.
+    pub next: u64,
+    /// Bytes of groups.
+    pub payload_bytes: u32,
+    /// Exactly the block; padded, not sealed.
+    pub buf: PageBuf,
+}
+
+/// Blocks that are not with the device.
+pub(super) struct Staging {
+    /// Where the open block starts, or the next one will.
+    pub start: u64,
+    /// The oldest place that must not be overwritten.
+    pub tail: u64,
+    /// The block that takes entries; it holds at least one.
+    pub open: Option<OpenBlock>,
+    /// Bytes of entries appended.
+    pub payload_bytes: u64,
+    /// Have the threads been told to end?
+    pub stop: bool,
+    closed: VecDeque<ClosedBlock>,
+    spare: Vec<PageBuf>,
+    buffers: usize,
+    block_bytes: usize,
+}
+
+impl Staging {
+    /// Nothing appended yet; the first block will start at `start`.
+    pub fn new(start: u64, tail: u64, block_bytes: usize) -> Self {
+        Self {
+            start,
+            tail,
+            open: None,
+            payload_bytes: 0,
+            stop: false,
+            closed: VecDeque::new(),
+            spare: Vec::new(),
+            buffers: 0,
+            block_bytes,
+        }
+    }
+
+    /// The place that the durable part of the log must reach for everything appended to be durable.
+    pub fn wanted(&self) -> u64 {
+        self.start + u64::from(self.open.is_some())
+    }
+
+    /// Bytes from the tail to the end of the open block.
+    pub fn used_bytes(&self) -> u64 {
+        let open = self.open.as_ref().map_or(0, OpenBlock::bytes);
+        self.start - self.tail + open.next_multiple_of(PAGE_BYTES) as u64
+    }
+
+    /// Bytes of memory in block buffers and in short blocks that wait.
+    pub fn ram_bytes(&self) -> u64 {
+        let short = self.closed.iter().map(|block| block.buf.len());
+        let short: usize = short.filter(|&bytes| bytes < self.block_bytes).sum();
+        (self.buffers * self.block_bytes + short) as u64
+    }
+
+    /// A buffer for a new block, unless all are in use.
+    pub fn take_buffer(&mut self) -> Option<PageBuf> {
+        if let Some(buf) = self.spare.pop() {
+            return Some(buf);
+        }
+        if self.buffers == BUFFERS_MAX {
+            return None;
+        }
+        self.buffers += 1;
+        Some(PageBuf::zeroed(self.block_bytes / PAGE_BYTES))
+    }
+
+    /// Takes a written block's buffer back.
+    pub fn give_buffer(&mut self, buf: PageBuf) {
+        if buf.len() == self.block_bytes {
+            self.spare.push(buf);
+        }
+    }
+
+    /// Closes the open block, if there is one, and returns the place where the next will start.
+    pub fn close(&mut self, region: &LogRegion) -> u64 {
+        let Some(open) = self.open.take() else { return self.start };
+        let (buf, bytes) = open.finish();
+        let buf = self.pad(buf, bytes);
+        let lsn = self.start;
+        self.start = region.start_from(lsn + buf.len() as u64);
+        let payload_bytes = u32::try_from(bytes - BLOCK_HEADER_BYTES).expect("less than a block");
+        self.closed.push_back(ClosedBlock { lsn, next: self.start, payload_bytes, buf });
+        self.start
+    }
+
+    /// The oldest closed block, if it lies before `until`.
+    pub fn take_closed(&mut self, until: u64) -> Option<ClosedBlock> {
+        if self.closed.front()?.lsn >= until {
+            return None;
+        }
+        self.closed.pop_front()
+    }
+
+    /// Are there closed blocks?
+    pub fn has_closed(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// The block's first `bytes` bytes and zeros up to a whole page, in a buffer of just that size,
+    /// because the device writes whole buffers.
+    fn pad(&mut self, mut buf: PageBuf, bytes: usize) -> PageBuf {
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        if pages == buf.pages() {
+            buf[bytes..].fill(0);
+            return buf;
+        }
+        let mut short = PageBuf::zeroed(pages);
+        short[..bytes].copy_from_slice(&buf[..bytes]);
+        self.give_buffer(buf);
+        short
+    }
+}

@@ -1,0 +1,79 @@
+//! Durability: group commit, and the thread that syncs once in a while.
+//!
+//! One thread at a time syncs, for all: it closes the open block, writes it and syncs the device.
+//! Those who come meanwhile fill the next block and wait; one of them syncs next.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::shared::{LOCKED, Shared};
+use crate::Result;
+
+impl Shared {
+    /// Makes what a replay has found durable: a killed process may have left it in the kernel alone.
+    pub fn sync_found(&self) -> Result<()> {
+        self.poison.check()?;
+        self.sync_device()
+    }
+
+    /// Waits until the log is durable up to `wanted`, which is no further than it was appended to;
+    /// syncs itself when nobody else does.
+    pub fn sync_until(&self, wanted: u64) -> Result<()> {
+        let mut progress = self.progress();
+        loop {
+            self.poison.check()?;
+            if progress.synced >= wanted {
+                return Ok(());
+            }
+            if progress.syncing {
+                progress = self.sync_done.wait(progress).expect(LOCKED);
+                continue;
+            }
+            progress.syncing = true;
+            drop(progress);
+            let synced = self.sync_all();
+            progress = self.progress();
+            progress.syncing = false;
+            self.sync_done.notify_all();
+            synced?;
+        }
+    }
+
+    /// Syncs once per period, until the log stops or a sync fails.
+    pub fn run_timer(&self, period: Duration) {
+        loop {
+            let staging = self.staging();
+            let waited = self.stopped.wait_timeout_while(staging, period, |staging| !staging.stop);
+            let (staging, _) = waited.expect(LOCKED);
+            if staging.stop {
+                return;
+            }
+            let wanted = staging.wanted();
+            drop(staging);
+            // A failure has poisoned the volume; the next commit reports it.
+            if self.sync_until(wanted).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Closes the open block, writes everything and syncs. The writer may go on with later blocks
+    /// while the device syncs.
+    fn sync_all(&self) -> Result<()> {
+        let closed = self.close_block(&mut self.staging());
+        self.write_until(closed)?;
+        let written = self.progress().written;
+        self.sync_device()?;
+        self.progress().synced = written;
+        self.synced.store(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Syncs the device. A volume that was poisoned meanwhile is not believed: the kernel tells a
+    /// failed sync to one caller only, and that may have been another one.
+    fn sync_device(&self) -> Result<()> {
+        self.poison.guard(self.region.device.sync())?;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.poison.check()
+    }
+}

@@ -1,0 +1,112 @@
+//! The log's bounds: it says when it is full, and those who ask first wait for room.
+
+use super::*;
+use crate::Error;
+
+fn fill(log: &Log) -> u64 {
+    let mut count = 0;
+    loop {
+        match log.append(StructureId(1), &[&numbered(count, 100)]) {
+            Ok(_) => count += 1,
+            Err(error) => {
+                assert!(matches!(error, Error::LogFull { .. }), "{error}");
+                return count;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_log_says_so_and_keeps_what_it_has() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Never);
+    let count = fill(&log);
+    assert!(count >= 14 * 40, "{count}");
+    assert!(log.used_bytes() <= log.capacity_bytes());
+    assert!(matches!(log.append_many(StructureId(1), 9, &[1; 90]), Err(Error::LogFull { .. })));
+    log.sync().unwrap();
+    let (_, entries) = entries_from(&region, log.anchor(Lsn(0))).unwrap();
+    assert_eq!(numbers(&entries), (0..count).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_log_takes_entries_again_once_its_tail_moves() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Never);
+    for _ in 0..5 {
+        assert!(fill(&log) > 100);
+        log.sync().unwrap();
+        log.release(log.next_lsn());
+        assert_eq!((log.used_bytes(), log.tail()), (0, log.next_lsn()));
+    }
+}
+
+#[test]
+fn a_release_behind_the_tail_changes_nothing() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Never);
+    let places = append_synced(&log, 0..3);
+    log.release(places[2]);
+    log.release(places[1]);
+    assert_eq!(log.tail(), places[2]);
+}
+
+#[test]
+fn more_than_an_empty_log_holds_is_never_waited_for() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Never);
+    log.wait_for_room(6 * 4096).unwrap();
+    for bytes in [6 * 4096 + 1, u64::MAX] {
+        assert!(matches!(log.wait_for_room(bytes), Err(Error::LogFull { .. })));
+    }
+}
+
+#[test]
+fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Never);
+    fill(&log);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            log.wait_for_room(1000)?;
+            log.append(StructureId(1), &[&numbered(7, 1000)])
+        });
+        log.sync().unwrap();
+        let next = log.next_lsn();
+        log.release(next);
+        assert!(waiter.join().unwrap().unwrap() >= next);
+    });
+}
+
+#[test]
+fn appends_after_waiting_for_room_always_fit() {
+    let region = region(&Probe::default(), 48, 2);
+    let log = start(&region, Durability::Never);
+    for round in 0..3000_u64 {
+        let bytes = 16 + (round as usize * 61) % 3000;
+        if log.used_bytes() > region.bytes() / 2 {
+            log.release(log.next_lsn());
+        }
+        log.wait_for_room(3 * bytes as u64).unwrap();
+        for number in 0..3 {
+            log.append(StructureId(number), &[&numbered(round, bytes)]).unwrap();
+        }
+        if round % 5 == 0 {
+            log.sync().unwrap();
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_for_room_learns_of_the_poison() {
+    let device = Probe::default();
+    let region = region(&device, 16, 2);
+    let log = start(&region, Durability::Never);
+    fill(&log);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| log.wait_for_room(1000));
+        device.fail_syncs(true);
+        assert!(log.sync().is_err());
+        assert!(matches!(waiter.join().unwrap(), Err(Error::Poisoned { .. })));
+    });
+}

@@ -1,0 +1,156 @@
+//! Writing: closed blocks are sealed and given to the device, in order, several at a time.
+//!
+//! Whoever needs blocks written writes them, unless somebody does so already; then it waits for the
+//! blocks, not for the writer. So a commit needs no other thread, and a busy writer starves nobody.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use nandex_device::{Completion, Op, OpKind, Queue};
+
+use super::Lsn;
+use super::format::{BlockHeader, seal};
+use super::region::LogRegion;
+use super::shared::{LOCKED, Shared};
+use super::staging::ClosedBlock;
+use crate::Result;
+
+/// Writes in flight at once; fewer than the region's blocks, so no two of them meet.
+const WRITES_MAX: usize = 4;
+
+/// A block that is with the device.
+struct Pending {
+    lsn: u64,
+    next: u64,
+    done: bool,
+}
+
+/// The one way to the device.
+pub(super) struct Lane {
+    queue: Box<dyn Queue>,
+    prev_crc: u32,
+    pending: VecDeque<Pending>,
+    done: Vec<Completion>,
+}
+
+impl Lane {
+    /// A lane whose first block follows one with checksum `prev_crc`.
+    pub fn new(region: &LogRegion, prev_crc: u32) -> Result<Self> {
+        let queue = region.device.queue(WRITES_MAX)?;
+        Ok(Self { queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
+    }
+
+    /// Forgets the oldest blocks that are done and returns the place behind the last of them.
+    fn advance(&mut self) -> Option<u64> {
+        let mut written = None;
+        while let Some(block) = self.pending.pop_front_if(|block| block.done) {
+            written = Some(block.next);
+        }
+        written
+    }
+}
+
+impl Shared {
+    /// Writes full blocks as they come, until the log stops or a write fails.
+    pub fn run_writer(&self) {
+        loop {
+            let staging = self.staging();
+            let idle =
+                |staging: &mut super::staging::Staging| !staging.has_closed() && !staging.stop;
+            let staging = self.work.wait_while(staging, idle).expect(LOCKED);
+            if staging.stop {
+                return;
+            }
+            let closed = staging.start;
+            drop(staging);
+            // A failure has poisoned the volume; those who wait for the blocks report it.
+            if self.write_until(closed).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the blocks before `target`, all of which are closed, are written; writes them
+    /// itself when nobody else does.
+    pub fn write_until(&self, target: u64) -> Result<()> {
+        let mut progress = self.progress();
+        loop {
+            self.poison.check()?;
+            if progress.written >= target {
+                return Ok(());
+            }
+            if progress.draining {
+                progress = self.written_moved.wait(progress).expect(LOCKED);
+                continue;
+            }
+            progress.draining = true;
+            drop(progress);
+            let drained = self.drain();
+            progress = self.progress();
+            progress.draining = false;
+            self.written_moved.notify_all();
+            drained?;
+        }
+    }
+
+    /// Waits until at least one more block is written, unless all before `closed` are.
+    pub fn write_some(&self, closed: u64) -> Result<()> {
+        let written = self.progress().written;
+        self.write_until(closed.min(written + 1))
+    }
+
+    /// Writes all blocks that are closed by now.
+    fn drain(&self) -> Result<()> {
+        let mut lane = self.lane.lock().expect(LOCKED);
+        let until = self.staging().start;
+        loop {
+            self.poison.check()?;
+            self.fill(&mut lane, until)?;
+            if lane.pending.is_empty() {
+                return Ok(());
+            }
+            self.reap(&mut lane)?;
+        }
+    }
+
+    fn fill(&self, lane: &mut Lane, until: u64) -> Result<()> {
+        while lane.queue.in_flight() < WRITES_MAX {
+            let closed = self.staging().take_closed(until);
+            let Some(block) = closed else { return Ok(()) };
+            self.push(lane, block)?;
+        }
+        Ok(())
+    }
+
+    fn push(&self, lane: &mut Lane, block: ClosedBlock) -> Result<()> {
+        let ClosedBlock { lsn, next, payload_bytes, mut buf } = block;
+        let header = BlockHeader {
+            payload_bytes,
+            lsn: Lsn(lsn),
+            epoch: self.epoch,
+            volume_id: self.volume_id,
+            prev_crc: lane.prev_crc,
+            synced: Lsn(self.synced.load(Ordering::Acquire)),
+        };
+        lane.prev_crc = seal(&mut buf, &header);
+        lane.pending.push_back(Pending { lsn, next, done: false });
+        let op = Op { token: lsn, kind: OpKind::Write, page: self.region.page(lsn), buf };
+        self.poison.guard(lane.queue.push(op))
+    }
+
+    fn reap(&self, lane: &mut Lane) -> Result<()> {
+        self.poison.guard(lane.queue.wait(1, &mut lane.done))?;
+        for completion in lane.done.drain(..) {
+            self.poison.guard(completion.result)?;
+            self.bytes_written.fetch_add(completion.buf.len() as u64, Ordering::Relaxed);
+            let mut of = lane.pending.iter_mut().filter(|block| block.lsn == completion.token);
+            of.next().expect("the device gives back what it was given").done = true;
+            self.staging().give_buffer(completion.buf);
+        }
+        if let Some(written) = lane.advance() {
+            self.progress().written = written;
+            self.written_moved.notify_all();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The superblock: the first thing read, twice on the volume.
+//!
+//! Pages 0 and 1 take turns; the one with the higher generation that proves itself is valid. So a
+//! torn write of one leaves the other. The bytes are drawn in docs/format.md.
+
+use nandex_device::{PAGE_BYTES, PageId};
+
+use crate::bytes::{Reader, get_u16};
+use crate::hash::{HashKind, KeyHasher};
+use crate::log::{LogAnchor, Lsn};
+use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
+use crate::space::Extent;
+use crate::{Error, Result};
+
+/// The format this build writes, and the newest it reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Pages at the start of the volume that hold superblocks.
+pub const SUPERBLOCK_PAGES: u64 = 2;
+
+/// Everything needed to find everything else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// Counts writes of the superblock; the highest is valid.
+    pub generation: u64,
+    /// Names the volume, so that pages and logs of another are told apart.
+    pub volume_id: u128,
+    /// The hash function and its key.
+    pub hash: HashKind,
+    /// The hash function's key.
+    pub hash_key: u128,
+    /// Counts openings for writing; log blocks carry it, and `log_synced` is this one's word.
+    pub epoch: u64,
+    /// The volume's length in pages.
+    pub page_count: u64,
+    /// Where the checkpoint lies.
+    pub checkpoint: Extent,
+    /// How many bytes of it count.
+    pub checkpoint_bytes: u64,
+    /// The generation its pages carry.
+    pub checkpoint_generation: u64,
+    /// Where the log lies, on the volume or on a device of its own.
+    pub log: Extent,
+    /// Does the log lie on a device of its own?
+    pub log_apart: bool,
+    /// The longest log block, in bytes.
+    pub log_block_bytes: u32,
+    /// The oldest place of the log that is still needed.
+    pub log_tail: Lsn,
+    /// Everything in the log before this place was durable.
+    pub log_synced: Lsn,
+}
+
+impl Superblock {
+    /// The page that this generation is written to.
+    #[must_use]
+    pub fn place(&self) -> PageId {
+        PageId(self.generation % SUPERBLOCK_PAGES)
+    }
+
+    /// What the log is to be read back by.
+    #[must_use]
+    pub fn log_anchor(&self) -> LogAnchor {
+        LogAnchor { tail: self.log_tail, synced: self.log_synced, epoch: self.epoch }
+    }
+
+    /// The volume's hash function.
+    #[must_use]
+    pub fn hasher(&self) -> KeyHasher {
+        KeyHasher::new(self.hash, self.hash_key)
+    }
+
+    /// Writes the superblock into a page and seals it.
+    pub fn encode(&self, page: &mut [u8]) {
+        let mut body = Vec::with_capacity(160);
+        body.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        body.extend_from_slice(&[self.hash as u8, u8::from(self.log_apart)]);
+        body.extend_from_slice(&self.log_block_bytes.to_le_bytes());
+        body.extend_from_slice(&self.volume_id.to_le_bytes());
+        body.extend_from_slice(&self.hash_key.to_le_bytes());
+        for number in self.numbers() {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
+        page.fill(0);
+        page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + body.len()].copy_from_slice(&body);
+        seal(page, label(self.generation, self.place()));
+    }
+
+    fn numbers(&self) -> [u64; 10] {
+        [
+            self.epoch,
+            self.page_count,
+            self.checkpoint.start.0,
+            self.checkpoint.pages,
+            self.checkpoint_bytes,
+            self.checkpoint_generation,
+            self.log.start.0,
+            self.log.pages,
+            self.log_tail.0,
+            self.log_synced.0,
+        ]
+    }
+
+    /// Reads a superblock from a page that may hold anything.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or [`Error::Version`] when a newer nandex wrote it.
+    pub fn decode(bytes: &[u8], place: PageId) -> Result<Self> {
+        let page = RawPage::new(bytes).check_sum(place)?;
+        let version = get_u16(page.body(), 0);
+        if version > FORMAT_VERSION {
+            return Err(Error::Version { found: version, supported: FORMAT_VERSION });
+        }
+        RawPage::new(bytes).check(label(page.generation(), place))?;
+        let mut reader = Reader::new(page.body(), "superblock", place);
+        reader.u16()?;
+        let (hash, apart) = (reader.u8()?, reader.u8()?);
+        let log_block_bytes = reader.u32()?;
+        let (volume_id, hash_key) = (reader.u128()?, reader.u128()?);
+        let mut numbers = [0; 10];
+        for number in &mut numbers {
+            *number = reader.u64()?;
+        }
+        let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
+        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced] =
+            numbers;
+        let superblock = Self {
+            generation: page.generation(),
+            volume_id,
+            hash: HashKind::from_number(hash).ok_or_else(|| reader.refuse("a known hash", hash))?,
+            hash_key,
+            epoch,
+            page_count,
+            checkpoint: Extent { start: PageId(checkpoint_start), pages: checkpoint_pages },
+            checkpoint_bytes,
+            checkpoint_generation,
+            log: Extent { start: PageId(log_start), pages: log_pages },
+            log_apart: apart != 0,
+            log_block_bytes,
+            log_tail: Lsn(tail),
+            log_synced: Lsn(synced),
+        };
+        superblock.check_sizes(&reader)?;
+        Ok(superblock)
+    }
+
+    fn check_sizes(&self, reader: &Reader<'_>) -> Result<()> {
+        let room = self.checkpoint.pages.checked_mul((PAGE_BYTES - PAGE_HEADER_BYTES) as u64);
+        if room.is_none_or(|room| room < self.checkpoint_bytes) {
+            return Err(reader.refuse("a checkpoint that fits its extent", self.checkpoint_bytes));
+        }
+        let inside = |extent: Extent| {
+            extent.start.0.checked_add(extent.pages).is_some_and(|end| end <= self.page_count)
+        };
+        if !inside(self.checkpoint) || !(self.log_apart || inside(self.log)) {
+            return Err(reader.refuse("extents inside the volume", "one past its end"));
+        }
+        Ok(())
+    }
+
+    /// Chooses the valid one of the two pages at the start of a volume.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] when neither page was ever nandex's, [`Error::Version`] when the newer one
+    /// is a newer nandex's, else what is wrong with the first.
+    pub fn choose(pages: [&[u8]; 2]) -> Result<Self> {
+        let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
+        match (first, second) {
+            (Ok(first), Ok(second)) => {
+                Ok(if first.generation >= second.generation { first } else { second })
+            }
+            (Err(error @ Error::Version { .. }), _) | (_, Err(error @ Error::Version { .. })) => {
+                Err(error)
+            }
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
+            (Err(error), Err(_)) => Err(foreign(pages).unwrap_or(error)),
+        }
+    }
+}
+
+fn label(generation: u64, page: PageId) -> PageLabel {
+    PageLabel { kind: PageKind::Superblock, structure: StructureId::VOLUME, generation, page }
+}
+
+/// Tells a file that was never a volume from one that was and is damaged.
+fn foreign(pages: [&[u8]; 2]) -> Option<Error> {
+    if pages.iter().any(|page| page[4..8] == *b"ndx1") {
+        return None;
+    }
+    let reason = if pages.iter().all(|page| page.iter().all(|&byte| byte == 0)) {
+        "its first pages are all zeros".to_owned()
+    } else {
+        format!("it begins with {:02x?} where a volume has \"ndx1\" at byte 4", &pages[0][..8])
+    };
+    Some(Error::Foreign { reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn superblock(generation: u64) -> Superblock {
+        Superblock {
+            generation,
+            volume_id: 7 << 100 | 3,
+            hash: HashKind::Sip13,
+            hash_key: 9 << 90,
+            epoch: 4,
+            page_count: 1000,
+            checkpoint: Extent { start: PageId(40), pages: 2 },
+            checkpoint_bytes: 5000,
+            checkpoint_generation: 11,
+            log: Extent { start: PageId(2), pages: 32 },
+            log_apart: false,
+            log_block_bytes: 1 << 18,
+            log_tail: Lsn(4096),
+            log_synced: Lsn(8192),
+        }
+    }
+
+    fn page(generation: u64) -> Vec<u8> {
+        let mut bytes = vec![0; PAGE_BYTES];
+        superblock(generation).encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_newer_one_is_chosen_and_a_torn_one_passed_over() {
+        let (even, mut odd) = (page(12), page(13));
+        assert_eq!(Superblock::choose([&even, &odd]).unwrap(), superblock(13));
+        odd[2000..].fill(0xaa);
+        assert_eq!(Superblock::choose([&even, &odd]).unwrap(), superblock(12));
+    }
+
+    #[test]
+    fn foreign_damaged_and_newer_files_are_told_apart() {
+        let zeros = vec![0; PAGE_BYTES];
+        let text = vec![b'x'; PAGE_BYTES];
+        let mut damaged = page(12);
+        damaged[100] ^= 1;
+        let mut newer = page(12);
+        newer[PAGE_HEADER_BYTES] = 2;
+        seal(&mut newer, label(12, PageId(0)));
+        let choose = |first: &[u8]| Superblock::choose([first, &zeros]).unwrap_err();
+        assert!(matches!(choose(&zeros), Error::Foreign { .. }));
+        assert!(matches!(choose(&text), Error::Foreign { .. }));
+        assert!(matches!(choose(&damaged), Error::Corrupt { .. }));
+        assert!(matches!(choose(&newer), Error::Version { found: 2, supported: 1 }));
+    }
+}

@@ -1,0 +1,211 @@
+//! Taking checkpoints, and the thread that does so when it is time.
+//!
+//! A checkpoint is a list of steps, and each makes the next one safe: what the structures captured is
+//! made durable, then the maps that refer to it, then the superblock that refers to the maps; only
+//! then is the log's tail released and are evicted places written again.
+
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::opening::write_superblock;
+use super::{Captured, Checkpointed, Inner, Root, Volume};
+use crate::checkpoint::{self, pages_for};
+use crate::log::LogAnchor;
+use crate::space::Extent;
+use crate::superblock::Superblock;
+use crate::{Error, Lsn, Result, StructureId};
+
+/// How often the log's fill is looked at.
+const PERIOD: Duration = Duration::from_millis(20);
+
+impl Volume {
+    /// Takes a checkpoint now and waits for it.
+    ///
+    /// # Errors
+    /// A failed write or sync, which poisons the volume.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
+    }
+
+    /// Asks for a checkpoint soon.
+    pub fn request_checkpoint(&self) {
+        self.inner.maintenance.request();
+    }
+}
+
+type Room = (StructureId, Arc<dyn Checkpointed>);
+
+impl Inner {
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        self.poison.check()?;
+        let rooms = self.open_rooms();
+        rooms.iter().try_for_each(|(_, room)| room.prepare())?;
+        let captures: Vec<_> = rooms.iter().map(|(id, room)| (*id, room.capture())).collect();
+        self.make_captured_durable()?;
+        let tail = self.poison.guard(self.write_checkpoint(captures))?;
+        self.log.release(tail);
+        rooms.iter().for_each(|(_, room)| room.committed());
+        Ok(())
+    }
+
+    fn open_rooms(&self) -> Vec<Room> {
+        let mut rooms: Vec<_> = {
+            let rooms = self.rooms();
+            rooms.iter().filter_map(|(id, room)| Some((*id, room.upgrade()?))).collect()
+        };
+        rooms.sort_by_key(|(id, _)| *id);
+        rooms
+    }
+
+    /// The log first: what a partial discard put back into buffers must be in it for good before the
+    /// place it came from is overwritten.
+    fn make_captured_durable(&self) -> Result<()> {
+        self.log.sync()?;
+        self.poison.guard(self.device.sync())
+    }
+
+    fn write_checkpoint(&self, captures: Vec<(StructureId, Captured)>) -> Result<Lsn> {
+        let mut root = self.root();
+        root.note(captures);
+        let LogAnchor { tail, synced, epoch } = self.log.anchor(root.tail(self.log.synced()));
+        let bytes = root.catalog.encode();
+        let extent = root.next_extent(pages_for(bytes.len()));
+        self.device.grow(root.space.page_count())?;
+        let generation = root.superblock.generation + 1;
+        checkpoint::write(&*self.device, extent, generation, &bytes)?;
+        self.device.sync()?;
+        let superblock = Superblock {
+            generation,
+            page_count: root.space.page_count(),
+            checkpoint: extent,
+            checkpoint_bytes: bytes.len() as u64,
+            checkpoint_generation: generation,
+            log_tail: tail,
+            log_synced: synced,
+            epoch,
+            ..root.superblock.clone()
+        };
+        write_superblock(&*self.device, &superblock)?;
+        root.spare = Some(root.superblock.checkpoint);
+        root.superblock = superblock;
+        root.checkpoints += 1;
+        Ok(tail)
+    }
+
+    /// Takes a checkpoint when the log fills, and makes structures let go of its tail when that alone
+    /// does not help.
+    fn maintain(&self, requested: bool) -> Result<()> {
+        if self.poison.is_set() {
+            return Ok(());
+        }
+        let capacity = self.log.capacity_bytes();
+        if requested || self.log.used_bytes() > capacity / 4 {
+            self.checkpoint()?;
+        }
+        if self.log.used_bytes() > capacity / 2 {
+            let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
+            self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))?;
+            self.checkpoint()?;
+            self.tell_what_pins_the_log(before);
+        }
+        Ok(())
+    }
+
+    /// A structure that nobody has opened cannot save its updates, so they stay in the log.
+    fn tell_what_pins_the_log(&self, before: Lsn) {
+        let root = self.root();
+        let open = self.rooms();
+        let closed = |id| open.get(id).is_none_or(|room| room.strong_count() == 0);
+        let pinning = root.catalog.entries.iter().find(|e| e.tail < before && closed(&e.id));
+        if let Some(entry) = pinning {
+            if self.log.used_bytes() > self.log.capacity_bytes() * 3 / 4 {
+                let reason = format!(
+                    "updates of {:?} are still in it from before a crash; open that structure too",
+                    entry.name
+                );
+                self.poison.set(&Error::LogFull { log_bytes: self.log.capacity_bytes(), reason });
+            }
+        }
+    }
+}
+
+impl Root {
+    fn note(&mut self, captures: Vec<(StructureId, Captured)>) {
+        for (id, captured) in captures {
+            if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
+                entry.state = captured.state;
+                entry.tail = captured.tail;
+            }
+        }
+    }
+
+    /// The oldest place that any structure still needs.
+    fn tail(&self, synced: Lsn) -> Lsn {
+        let tails = self.catalog.entries.iter().map(|entry| entry.tail);
+        tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
+    }
+
+    fn next_extent(&mut self, pages: u64) -> Extent {
+        match self.spare.take() {
+            Some(extent) if extent.pages >= pages => extent,
+            spare => {
+                spare.into_iter().for_each(|extent| self.space.release(extent));
+                // Room to grow, so that this is rare.
+                self.space.allocate(pages + pages / 2)
+            }
+        }
+    }
+}
+
+/// What the maintenance thread waits on.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    wish: Mutex<Wish>,
+    woken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Wish {
+    checkpoint: bool,
+    stop: bool,
+}
+
+impl Maintenance {
+    fn request(&self) {
+        self.wish.lock().expect("no holder of the wish panics").checkpoint = true;
+        self.woken.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.wish.lock().expect("no holder of the wish panics").stop = true;
+        self.woken.notify_all();
+    }
+
+    /// Waits for a wish or the period; gives nothing when it is time to stop.
+    fn next(&self) -> Option<bool> {
+        let wish = self.wish.lock().expect("no holder of the wish panics");
+        let idle = |wish: &mut Wish| !wish.checkpoint && !wish.stop;
+        let (mut wish, _) = self
+            .woken
+            .wait_timeout_while(wish, PERIOD, idle)
+            .expect("no holder of the wish panics");
+        (!wish.stop).then(|| std::mem::take(&mut wish.checkpoint))
+    }
+}
+
+/// Starts the maintenance thread; it ends with the volume.
+pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
+    let run = move || {
+        while let Some(inner) = inner.upgrade() {
+            let Some(requested) = inner.maintenance.next() else { return };
+            if let Err(error) = inner.maintain(requested) {
+                inner.poison.set(&error);
+            }
+        }
+    };
+    Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {
+        Error::config("threads", format!("the checkpoint thread cannot start: {error}"))
+    })
+}

@@ -1,0 +1,362 @@
+//! The volume: one file or device that holds many named structures, and survives.
+//!
+//! ```text
+//!   page 0   1        2 ..
+//!  +-----+-----+------------+--------------+---------------------+--------------+-----
+//!  | superblocks | the log  | checkpoint   | structure's extents | checkpoint   | ...
+//!  +-----+-----+------------+--------------+---------------------+--------------+-----
+//!     |  points at the log's tail and at one of the two checkpoints
+//! ```
+//!
+//! Invariants
+//! 1. The newest superblock that proves itself points at a whole checkpoint and at a log tail from
+//!    which every acknowledged durable update that is not in a structure's own pages can be replayed.
+//! 2. Nothing that the newest durable checkpoint refers to is overwritten.
+//! 3. A failed write or sync poisons the volume: nothing is acknowledged after it.
+//! 4. Opening reads superblocks, the checkpoint and the log's tail, never a structure's pages.
+
+mod checkpointing;
+mod opening;
+mod options;
+mod replay;
+mod stats;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::JoinHandle;
+
+use nandex_device::Device;
+
+use crate::checkpoint::Catalog;
+use crate::hash::KeyHasher;
+use crate::log::LogEnd;
+use crate::space::{Extent, Space};
+use crate::superblock::Superblock;
+use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
+
+pub use options::{OpenOptions, VolumeOptions};
+pub use stats::{StructureInfo, VolumeStats};
+
+use checkpointing::Maintenance;
+
+/// A handle to an open volume; clones share it, and the last one closes it.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    inner: Arc<Inner>,
+    /// Ends the maintenance thread when the last handle goes.
+    _keeper: Arc<Keeper>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: Arc<dyn Device>,
+    hasher: KeyHasher,
+    log: Log,
+    replay: replay::Source,
+    poison: Arc<Poison>,
+    durability: Durability,
+    root: Mutex<Root>,
+    rooms: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
+    /// Held for the length of a checkpoint: there is one at a time.
+    turn: Mutex<()>,
+    maintenance: Maintenance,
+}
+
+/// What the next checkpoint is made from.
+#[derive(Debug)]
+struct Root {
+    superblock: Superblock,
+    catalog: Catalog,
+    space: Space,
+    spare: Option<Extent>,
+    checkpoints: u64,
+}
+
+/// A structure's side of a checkpoint.
+pub trait Checkpointed: Send + Sync {
+    /// Does what has to be done before the state is captured, such as evicting ahead of the head.
+    ///
+    /// # Errors
+    /// Any failure; the checkpoint is then not taken.
+    fn prepare(&self) -> Result<()>;
+
+    /// The small maps, and the oldest place of the log that is still needed beside them.
+    ///
+    /// Every update that was logged before that place is in pages whose writes have completed.
+    fn capture(&self) -> Captured;
+
+    /// Told when a checkpoint with what `capture` gave last is durable.
+    fn committed(&self);
+
+    /// Saves every buffered update that was logged before this place somewhere else than in the log,
+    /// which is nearly full.
+    ///
+    /// # Errors
+    /// A failed write.
+    fn relieve(&self, before: Lsn) -> Result<()>;
+}
+
+/// A structure's state at one moment.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// Its small maps, in its own bytes.
+    pub state: Vec<u8>,
+    /// The oldest place of the log that is still needed.
+    pub tail: Lsn,
+}
+
+/// A structure of a volume, as its room opens it.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// Its number.
+    pub id: StructureId,
+    /// Its name.
+    pub name: String,
+    /// What it was created with, in the room's own bytes.
+    pub config: Vec<u8>,
+    /// Its small maps in the room's own bytes; empty when it was just created.
+    pub state: Vec<u8>,
+    /// Where its pages lie.
+    pub extent: Extent,
+    /// Where its part of the log begins.
+    pub tail: Lsn,
+}
+
+impl Volume {
+    /// The device under it.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.inner.device
+    }
+
+    /// Its hash function.
+    #[must_use]
+    pub fn hasher(&self) -> KeyHasher {
+        self.inner.hasher
+    }
+
+    /// Its write-ahead log.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.inner.log
+    }
+
+    /// The mark of a failed write or sync.
+    #[must_use]
+    pub fn poison(&self) -> &Arc<Poison> {
+        &self.inner.poison
+    }
+
+    /// When an acknowledged update is durable.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.inner.durability
+    }
+
+    /// How often it was opened for writing.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.inner.root().superblock.epoch
+    }
+
+    /// Makes room for a new structure and notes it in the catalog, durably.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], no space on the device, or a failed write.
+    pub fn create_structure(
+        &self,
+        name: &str,
+        kind: &str,
+        config: Vec<u8>,
+        pages: u64,
+    ) -> Result<Structure> {
+        self.inner.poison.check()?;
+        check_name(name)?;
+        let structure = self.inner.root().add(&*self.inner.device, name, kind, config, pages)?;
+        if let Err(error) = self.checkpoint() {
+            self.inner.root().remove(structure.id);
+            return Err(error);
+        }
+        Ok(structure)
+    }
+
+    /// Finds a structure of that kind.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
+    pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
+        let structure = self.inner.root().find(name, kind)?;
+        let rooms = self.inner.rooms();
+        if rooms.get(&structure.id).is_some_and(|room| room.strong_count() > 0) {
+            return Err(Error::Busy { name: name.into() });
+        }
+        Ok(structure)
+    }
+
+    /// Removes a structure and gives its pages back, durably.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchStructure`], [`Error::Busy`] while it is open, or a failed write.
+    pub fn drop_structure(&self, name: &str) -> Result<()> {
+        self.inner.poison.check()?;
+        let kind = self.inner.root().kind_of(name)?;
+        let structure = self.open_structure(name, &kind)?;
+        self.inner.root().remove(structure.id);
+        self.checkpoint()
+    }
+
+    /// Makes a structure's room part of every checkpoint from now on.
+    pub fn register(&self, id: StructureId, room: Weak<dyn Checkpointed>) {
+        self.inner.rooms().insert(id, room);
+    }
+
+    /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.
+    ///
+    /// # Errors
+    /// A failed read, damage, or what `visit` returns.
+    pub fn replay(
+        &self,
+        structure: &Structure,
+        visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.inner.replay.of(structure, visit)
+    }
+}
+
+impl Inner {
+    fn root(&self) -> MutexGuard<'_, Root> {
+        self.root.lock().expect("no holder of the root's lock panics")
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<StructureId, Weak<dyn Checkpointed>>> {
+        self.rooms.lock().expect("no holder of the rooms' lock panics")
+    }
+}
+
+impl Root {
+    fn add(
+        &mut self,
+        device: &dyn Device,
+        name: &str,
+        kind: &str,
+        config: Vec<u8>,
+        pages: u64,
+    ) -> Result<Structure> {
+        if self.catalog.find(name).is_some() {
+            return Err(Error::Exists { name: name.into() });
+        }
+        let Some(next_id) = self.catalog.next_id.checked_add(1) else {
+            return Err(Error::config("name", "a volume names at most 65,534 structures, ever"));
+        };
+        let before = self.space.clone();
+        let extent = self.space.allocate(pages);
+        if let Err(error) = device.grow(self.space.page_count()) {
+            self.space = before;
+            return Err(error.into());
+        }
+        let id = StructureId(self.catalog.next_id);
+        let tail = self.superblock.log_tail;
+        let structure =
+            Structure { id, name: name.into(), config, state: Vec::new(), extent, tail };
+        self.catalog.next_id = next_id;
+        self.catalog.entries.push(crate::checkpoint::CatalogEntry {
+            id,
+            name: name.into(),
+            kind: kind.into(),
+            config: structure.config.clone(),
+            state: Vec::new(),
+            tail,
+            extents: vec![extent],
+        });
+        Ok(structure)
+    }
+
+    fn remove(&mut self, id: StructureId) {
+        let entries = &mut self.catalog.entries;
+        if let Some(index) = entries.iter().position(|entry| entry.id == id) {
+            let entry = entries.remove(index);
+            entry.extents.into_iter().for_each(|extent| self.space.release(extent));
+        }
+    }
+
+    fn kind_of(&self, name: &str) -> Result<String> {
+        let missing = || Error::NoSuchStructure { name: name.into(), found: self.catalog.names() };
+        Ok(self.catalog.find(name).ok_or_else(missing)?.kind.clone())
+    }
+
+    fn find(&self, name: &str, kind: &str) -> Result<Structure> {
+        let found = self.kind_of(name)?;
+        if found != kind {
+            return Err(Error::Kind { name: name.into(), expected: kind.into(), found });
+        }
+        let entry = self.catalog.find(name).expect("kind_of found it");
+        let place = self.superblock.checkpoint.start;
+        let none = || Error::corrupt("checkpoint", place, "an extent for each structure", "none");
+        Ok(Structure {
+            id: entry.id,
+            name: entry.name.clone(),
+            config: entry.config.clone(),
+            state: entry.state.clone(),
+            extent: *entry.extents.first().ok_or_else(none)?,
+            tail: entry.tail,
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=64).contains(&name.len()) && name.chars().all(fine) {
+        return Ok(());
+    }
+    let reason = format!("{name:?} is not 1 to 64 letters, digits, underscores and hyphens");
+    Err(Error::config("name", reason))
+}
+
+/// Ends the maintenance thread and closes the log when the last handle goes.
+#[derive(Debug)]
+struct Keeper {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.inner.maintenance.stop();
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        if let Some(thread) = thread {
+            // A panic over there has poisoned the volume already.
+            let _ = thread.join();
+        }
+        // Nobody is left to be told; what was acknowledged as durable is so already.
+        let _ = self.inner.log.close();
+    }
+}
+
+impl Volume {
+    fn assemble(
+        device: Arc<dyn Device>,
+        root: Root,
+        log: Log,
+        replay: replay::Source,
+        poison: Arc<Poison>,
+        durability: Durability,
+    ) -> Result<Self> {
+        let inner = Arc::new(Inner {
+            device,
+            hasher: root.superblock.hasher(),
+            log,
+            replay,
+            poison,
+            durability,
+            root: Mutex::new(root),
+            rooms: Mutex::default(),
+            turn: Mutex::default(),
+            maintenance: Maintenance::default(),
+        });
+        let thread = Mutex::new(Some(checkpointing::spawn(Arc::downgrade(&inner))?));
+        Ok(Self { _keeper: Arc::new(Keeper { inner: Arc::clone(&inner), thread }), inner })
+    }
+}
+
+/// Where a log that was never written ends.
+const FRESH_LOG: LogEnd = LogEnd { next: Lsn(0), prev_crc: 0, epoch: 0 };

@@ -1,0 +1,201 @@
+//! Creating and opening a volume.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, PageBuf, PageId, random_u128};
+
+use super::replay::Source;
+use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions};
+use crate::checkpoint::{self, Catalog, pages_for};
+use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
+use crate::space::{Extent, Space};
+use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
+use crate::{Durability, Error, Lsn, Poison, Result};
+
+impl Volume {
+    /// Makes a volume on an empty device.
+    ///
+    /// # Errors
+    /// A device that holds a volume already, options that cannot work, no space, a failed write.
+    pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Self> {
+        options.validate()?;
+        refuse_existing(&*device)?;
+        let catalog = Catalog { next_id: 1, entries: Vec::new() };
+        let (superblock, space) = lay_out(&options, catalog.encode().len())?;
+        device.grow(space.page_count())?;
+        let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
+        region.device.grow(superblock.log.end().0)?;
+        write_first(&*device, &superblock, &catalog)?;
+        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
+    }
+
+    /// Opens a volume for reading and writing.
+    ///
+    /// Reads the superblocks, the checkpoint and the log's tail; the time does not depend on the
+    /// volume's size.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`],
+    /// [`Error::LogDevice`], or a failure of the device.
+    pub fn open(device: Arc<dyn Device>, options: OpenOptions) -> Result<Self> {
+        // What a killed process wrote may still be in a cache; it must not be lost after we built on it.
+        device.sync()?;
+        let mut superblock = read_superblock(&*device)?;
+        let catalog = checkpoint::read(&device, &superblock)?;
+        let space = space_of(&superblock, &catalog)?;
+        let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
+        region.device.sync()?;
+        let end = Source::find_end(&region, &superblock)?;
+        superblock.epoch = superblock.epoch.max(end.epoch) + 1;
+        let tail = superblock.log_tail;
+        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        Self::start(device, root, region, tail, options.durability, end)
+    }
+
+    fn start(
+        device: Arc<dyn Device>,
+        mut root: Root,
+        region: LogRegion,
+        tail: Lsn,
+        durability: Durability,
+        end: LogEnd,
+    ) -> Result<Self> {
+        let poison = Arc::new(Poison::default());
+        let volume_id = root.superblock.volume_id;
+        let log_options = LogOptions {
+            region: region.clone(),
+            volume_id,
+            epoch: root.superblock.epoch,
+            durability,
+        };
+        let replay = Source::new(region, volume_id, end);
+        let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
+        begin_epoch(&*device, &mut root.superblock, &log)?;
+        Self::assemble(device, root, log, replay, poison, durability)
+    }
+}
+
+fn refuse_existing(device: &dyn Device) -> Result<()> {
+    if device.page_count() < SUPERBLOCK_PAGES {
+        return Ok(());
+    }
+    let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
+    match Superblock::choose([pages.page(0), pages.page(1)]) {
+        Err(Error::Foreign { .. }) => Ok(()),
+        _ => Err(Error::config(
+            "path",
+            "there is a nandex volume already; open it, or remove it first",
+        )),
+    }
+}
+
+/// Puts superblocks, log and the first checkpoint one after another.
+fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblock, Space)> {
+    let mut space = Space::full(SUPERBLOCK_PAGES);
+    let log = match options.log_device {
+        // A log of its own begins at its device's start.
+        Some(_) => Extent { start: PageId(0), pages: options.log_pages() },
+        None => space.allocate(options.log_pages()),
+    };
+    let checkpoint = space.allocate(pages_for(checkpoint_bytes));
+    let superblock = Superblock {
+        generation: 1,
+        volume_id: random_u128()?,
+        hash: options.hash,
+        hash_key: options.hash_key.map_or_else(random_u128, Ok)?,
+        epoch: 1,
+        page_count: space.page_count(),
+        checkpoint,
+        checkpoint_bytes: checkpoint_bytes as u64,
+        checkpoint_generation: 1,
+        log,
+        log_apart: options.log_device.is_some(),
+        log_block_bytes: u32::try_from(options.log_block_bytes).expect("validated"),
+        log_tail: Lsn(0),
+        log_synced: Lsn(0),
+    };
+    Ok((superblock, space))
+}
+
+/// Writes the empty catalog, and both superblocks so that neither is ever foreign.
+fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) -> Result<()> {
+    let bytes = catalog.encode();
+    checkpoint::write(device, superblock.checkpoint, superblock.checkpoint_generation, &bytes)?;
+    device.sync()?;
+    for generation in [0, 1] {
+        let superblock = Superblock { generation, ..superblock.clone() };
+        write_superblock(device, &superblock)?;
+    }
+    Ok(())
+}
+
+/// Writes a superblock to its place and makes it durable.
+pub(super) fn write_superblock(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+    let mut buf = PageBuf::zeroed(1);
+    superblock.encode(&mut buf);
+    device.write(superblock.place(), buf)?;
+    device.sync()?;
+    Ok(())
+}
+
+/// Reads the newest superblock.
+///
+/// # Errors
+/// As [`Superblock::choose`]; a device shorter than two pages is foreign.
+pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
+    let page_count = device.page_count();
+    if page_count < SUPERBLOCK_PAGES {
+        let reason =
+            format!("it has {page_count} whole pages of 4096 bytes, a volume has at least 2");
+        return Err(Error::Foreign { reason });
+    }
+    let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
+    Superblock::choose([pages.page(0), pages.page(1)])
+}
+
+/// What the superblock and the catalog leave free.
+pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
+    let mut taken =
+        vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
+    if !superblock.log_apart {
+        taken.push(superblock.log);
+    }
+    taken.extend(catalog.entries.iter().flat_map(|entry| &entry.extents));
+    Space::around(taken, superblock.page_count).ok_or_else(|| {
+        let place = superblock.checkpoint.start;
+        Error::corrupt("checkpoint", place, "extents side by side", "extents that overlap")
+    })
+}
+
+/// Where the log lies, on the volume or on the device that was given for it.
+pub fn log_region(
+    device: &Arc<dyn Device>,
+    log_device: Option<&Arc<dyn Device>>,
+    superblock: &Superblock,
+) -> Result<LogRegion> {
+    let device = match (superblock.log_apart, log_device) {
+        (false, None) => Arc::clone(device),
+        (true, Some(log_device)) => Arc::clone(log_device),
+        (true, None) => {
+            let reason = "give it as log_device when opening".into();
+            return Err(Error::LogDevice { reason });
+        }
+        (false, Some(_)) => {
+            let reason = "this volume keeps its log in itself; open it without a log device".into();
+            return Err(Error::LogDevice { reason });
+        }
+    };
+    let block_bytes = superblock.log_block_bytes as usize;
+    let Extent { start: first_page, pages } = superblock.log;
+    Ok(LogRegion { device, first_page, pages, block_bytes })
+}
+
+/// Notes durably that the volume is written from now on, so that log blocks of this opening are told
+/// from what an earlier one may have left behind.
+fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
+    let LogAnchor { tail, synced, epoch } = log.anchor(superblock.log_tail);
+    (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);
+    superblock.generation += 1;
+    write_superblock(device, superblock)
+}

@@ -1,0 +1,83 @@
+//! What can be chosen when a volume is created or opened.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, PAGE_BYTES};
+
+use crate::hash::HashKind;
+use crate::{Durability, Error, Result};
+
+/// What can be chosen when a volume is created.
+#[derive(Clone, Debug)]
+pub struct VolumeOptions {
+    /// The hash function of all its structures. Default XXH3; take SipHash where others choose keys.
+    pub hash: HashKind,
+    /// The hash function's key; random when not given. Give one only for runs that must repeat.
+    pub hash_key: Option<u128>,
+    /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
+    /// the buffers of the tables in the volume; recovery replays at most this much.
+    pub log_bytes: u64,
+    /// The longest single write to the log in bytes, a whole number of pages. Default 256 KiB.
+    pub log_block_bytes: usize,
+    /// Where the log lies, when not in the volume itself: a second file or device (ANCS'14
+    /// section 8), which must then be given at every open.
+    pub log_device: Option<Arc<dyn Device>>,
+    /// When an acknowledged update is durable. Default every 100 ms.
+    pub durability: Durability,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> Self {
+        Self {
+            hash: HashKind::default(),
+            hash_key: None,
+            log_bytes: 128 << 20,
+            log_block_bytes: 256 << 10,
+            log_device: None,
+            durability: Durability::default(),
+        }
+    }
+}
+
+impl VolumeOptions {
+    /// The smallest limits that work, so that tests reach every one of them.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self {
+            hash_key: Some(42),
+            log_bytes: 64 * PAGE_BYTES as u64,
+            log_block_bytes: 2 * PAGE_BYTES,
+            ..Self::default()
+        }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn validate(&self) -> Result<()> {
+        let block = self.log_block_bytes;
+        if block < PAGE_BYTES || !block.is_multiple_of(PAGE_BYTES) || block > 16 << 20 {
+            let reason = format!("{block} is no multiple of {PAGE_BYTES} up to 16 MiB");
+            return Err(Error::config("log_block_bytes", reason));
+        }
+        if self.log_bytes < 4 * block as u64 || self.log_bytes > 1 << 40 {
+            let reason = format!("{} is not between 4 log blocks and 1 TiB", self.log_bytes);
+            return Err(Error::config("log_bytes", reason));
+        }
+        Ok(())
+    }
+
+    pub(super) fn log_pages(&self) -> u64 {
+        self.log_bytes / PAGE_BYTES as u64
+    }
+}
+
+/// What can be chosen when a volume is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// When an acknowledged update is durable. Default every 100 ms.
+    pub durability: Durability,
+    /// The device of the log, when the volume was created with one.
+    pub log_device: Option<Arc<dyn Device>>,
+}

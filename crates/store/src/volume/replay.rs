@@ -1,0 +1,55 @@
+//! Reading the log back for the structures that need it.
+//!
+//! The log is read once at open to find its end and prove it whole, and once more by each structure
+//! that is opened, which picks its own updates.
+
+use crate::log::{LogAnchor, LogEnd, LogRegion, replay, replay_until};
+use crate::superblock::Superblock;
+use crate::{Error, Lsn, Result};
+
+use super::Structure;
+
+/// The log as it was when the volume was opened.
+#[derive(Debug)]
+pub(super) struct Source {
+    region: LogRegion,
+    volume_id: u128,
+    end: LogEnd,
+}
+
+impl Source {
+    pub(super) fn new(region: LogRegion, volume_id: u128, end: LogEnd) -> Self {
+        Self { region, volume_id, end }
+    }
+
+    /// Reads the log from its tail to its end.
+    pub(super) fn find_end(region: &LogRegion, superblock: &Superblock) -> Result<LogEnd> {
+        let found_pages = region.device.page_count();
+        let needed = superblock.log.end().0;
+        if found_pages < needed {
+            let reason = format!("its log has {needed} pages, the device given has {found_pages}");
+            return Err(Error::LogDevice { reason });
+        }
+        replay(region, superblock.volume_id, superblock.log_anchor(), &mut |_, _, _, _| Ok(()))
+    }
+
+    /// Visits the updates of one structure that were in the log when the volume was opened.
+    pub(super) fn of(
+        &self,
+        structure: &Structure,
+        visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let LogEnd { next: end, epoch, .. } = self.end;
+        if structure.tail >= end {
+            return Ok(());
+        }
+        let mut pick = |lsn: Lsn, id, entry_bytes: usize, entries: &[u8]| {
+            if id != structure.id || entry_bytes == 0 {
+                return Ok(());
+            }
+            entries.chunks_exact(entry_bytes).try_for_each(|entry| visit(lsn, entry))
+        };
+        let anchor = LogAnchor { tail: structure.tail, synced: end, epoch };
+        replay_until(&self.region, self.volume_id, anchor, end, &mut pick)
+    }
+}

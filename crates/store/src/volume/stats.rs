@@ -1,0 +1,72 @@
+//! What a volume tells of itself.
+
+use nandex_device::EngineReport;
+
+use super::Volume;
+
+/// A structure, as a listing shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StructureInfo {
+    /// Its name.
+    pub name: String,
+    /// Which room reads it.
+    pub kind: String,
+    /// Pages it occupies.
+    pub pages: u64,
+}
+
+/// What a volume tells of itself.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct VolumeStats {
+    /// Which engine carries the operations, and why that one.
+    pub engine: EngineReport,
+    /// The volume's length in pages.
+    pub pages: u64,
+    /// Pages that no structure has.
+    pub free_pages: u64,
+    /// Checkpoints taken since it was opened.
+    pub checkpoints: u64,
+    /// Bytes of the log's region.
+    pub log_capacity_bytes: u64,
+    /// Bytes of it that recovery would read.
+    pub log_used_bytes: u64,
+    /// Bytes written to the log since it was opened, padding and headers among them.
+    pub log_bytes_written: u64,
+    /// RAM the log's buffers hold, in bytes.
+    pub log_ram_bytes: u64,
+    /// Has a write or sync failed?
+    pub poisoned: bool,
+}
+
+impl Volume {
+    /// What the volume tells of itself.
+    #[must_use]
+    pub fn stats(&self) -> VolumeStats {
+        let log = self.log();
+        let root = self.inner.root();
+        VolumeStats {
+            engine: self.device().engine(),
+            pages: root.space.page_count(),
+            free_pages: root.space.free_pages(),
+            checkpoints: root.checkpoints,
+            log_capacity_bytes: log.capacity_bytes(),
+            log_used_bytes: log.used_bytes(),
+            log_bytes_written: log.bytes_written(),
+            log_ram_bytes: log.ram_bytes(),
+            poisoned: self.poison().is_set(),
+        }
+    }
+
+    /// The structures it holds, oldest first.
+    #[must_use]
+    pub fn structures(&self) -> Vec<StructureInfo> {
+        let root = self.inner.root();
+        let info = |entry: &crate::checkpoint::CatalogEntry| StructureInfo {
+            name: entry.name.clone(),
+            kind: entry.kind.clone(),
+            pages: entry.extents.iter().map(|extent| extent.pages).sum(),
+        };
+        root.catalog.entries.iter().map(info).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! Rooms never import one another: invariant 1.
+//!
+//! A room is a folder right under `crates/index/src/`. What two rooms need moves down to the store;
+//! the exceptions are listed here by name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::Violation;
+use crate::tokens::{self, PathUse};
+use crate::tree::File;
+
+const INDEX: &str = "crates/index/src";
+
+/// Who may use whose inside.
+const ALLOWED: [(&str, &str); 1] = [("cascade", "quotient")];
+
+/// Where a room of the index names another one.
+#[must_use]
+pub fn check(files: &[File]) -> Vec<Violation> {
+    let rooms: BTreeSet<String> = files.iter().filter_map(room_of).collect();
+    files
+        .iter()
+        .filter(|file| file.is("rs"))
+        .filter_map(|file| room_of(file).map(|room| (file, room)))
+        .flat_map(|(file, room)| foreign(file, &room, &rooms))
+        .collect()
+}
+
+fn room_of(file: &File) -> Option<String> {
+    let inside = file.path.strip_prefix(INDEX).ok()?;
+    let mut parts = inside.components();
+    let first = parts.next()?.as_os_str().to_str()?.to_owned();
+    parts.next().map(|_| first)
+}
+
+fn foreign(file: &File, room: &str, rooms: &BTreeSet<String>) -> Vec<Violation> {
+    let paths = match tokens::paths(&file.text) {
+        Ok(paths) => paths,
+        Err(message) => return vec![Violation::new(&file.path, 0, message)],
+    };
+    let modules = modules_of(&file.path);
+    let target = |path: &PathUse| top_module(path, &modules);
+    paths
+        .iter()
+        .filter_map(|path| target(path).map(|found| (path.line, found)))
+        .filter(|(_, found)| found != room && rooms.contains(found))
+        .filter(|(_, found)| !ALLOWED.contains(&(room, found.as_str())))
+        .map(|(line, found)| {
+            let message =
+                format!("room {room} uses room {found}: move the shared part to the store");
+            Violation::new(&file.path, line, message)
+        })
+        .collect()
+}
+
+/// The modules a file is, from the crate's root: `bufferhash/mod.rs` is `[bufferhash]`.
+fn modules_of(path: &Path) -> Vec<String> {
+    let inside = path.strip_prefix(INDEX).unwrap_or(path).with_extension("");
+    let parts = inside.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts.filter(|part| part != "mod" && part != "lib").collect()
+}
+
+/// The module right under the crate's root that a path leads into, where it says so.
+fn top_module(path: &PathUse, file_modules: &[String]) -> Option<String> {
+    let mut place: Vec<&String> = file_modules.iter().chain(&path.modules).collect();
+    let mut rest = path.segments.as_slice();
+    match rest.first()?.as_str() {
+        "crate" => {
+            place.clear();
+            rest = &rest[1..];
+        }
+        "super" | "self" => {
+            while let Some(step @ ("super" | "self")) = rest.first().map(String::as_str) {
+                if step == "super" {
+                    place.pop();
+                }
+                rest = &rest[1..];
+            }
+        }
+        _ => return None,
+    }
+    place.into_iter().chain(rest).next().cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn house(text: &str) -> Vec<Violation> {
+        let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
+        check(&[
+            file("crates/index/src/bufferhash/evict.rs", text),
+            file("crates/index/src/slicehash/mod.rs", "//! Slices."),
+            file("crates/index/src/quotient/mod.rs", "//! Quotients."),
+            file("crates/index/src/cascade/mod.rs", "use crate::quotient::Filter;"),
+            file("crates/index/src/lib.rs", "use crate::bufferhash::BufferHash;"),
+        ])
+    }
+
+    #[test]
+    fn a_room_may_use_itself_the_contracts_and_the_allowed_pair() {
+        assert_eq!(
+            house("use super::Config; use crate::api::Table; use crate::bufferhash::x;"),
+            []
+        );
+    }
+
+    #[test]
+    fn a_room_that_uses_another_is_named_with_its_line() {
+        let found = house("\nuse crate::{api::Table, slicehash::Slice};");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line, 2);
+        assert!(found[0].message.contains("bufferhash uses room slicehash"));
+    }
+
+    #[test]
+    fn going_up_and_down_again_is_seen_through() {
+        assert_eq!(house("use super::super::slicehash::Slice;").len(), 1);
+        assert_eq!(house("mod inner { use super::super::super::slicehash::Slice; }").len(), 1);
+        assert_eq!(house("mod inner { use super::super::format; }"), []);
+    }
+}

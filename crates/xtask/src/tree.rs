@@ -1,0 +1,92 @@
+//! The files of the repository, as the checkers want them: path from the root, and text.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Folders that hold nothing of ours: what was built, what was fetched, what a fuzzer found.
+const SKIPPED: [&str; 6] = ["target", ".git", "corpus", "artifacts", "node_modules", ".venv"];
+
+/// One text file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// From the repository's root.
+    pub path: PathBuf,
+    /// The whole text.
+    pub text: String,
+}
+
+impl File {
+    /// Does the name end in this extension?
+    #[must_use]
+    pub fn is(&self, extension: &str) -> bool {
+        self.path.extension().is_some_and(|found| found == extension)
+    }
+
+    /// Is the whole file test code, by its name or its folder?
+    #[must_use]
+    pub fn is_test(&self) -> bool {
+        self.path.components().any(|part| part.as_os_str() == "tests")
+            || self.path.file_name().is_some_and(|name| name == "tests.rs")
+    }
+}
+
+/// The root of the repository this crate was built from.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every text file under `root`, sorted by path.
+///
+/// # Errors
+/// A folder or a file that cannot be read.
+pub fn files(root: &Path) -> io::Result<Vec<File>> {
+    let mut found = Vec::new();
+    walk(root, root, &mut found)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn walk(root: &Path, folder: &Path, found: &mut Vec<File>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if SKIPPED.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            walk(root, &path, found)?;
+        } else if let Some(file) = read(root, &path)? {
+            found.push(file);
+        }
+    }
+    Ok(())
+}
+
+fn read(root: &Path, path: &Path) -> io::Result<Option<File>> {
+    let Ok(text) = String::from_utf8(fs::read(path)?) else { return Ok(None) };
+    let path = path.strip_prefix(root).unwrap_or(path).to_path_buf();
+    Ok(Some(File { path, text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_finds_this_file_and_nothing_that_was_built() {
+        let files = files(&root()).unwrap();
+        let has = |path: &str| files.iter().any(|file| file.path == Path::new(path));
+        assert!(has("crates/xtask/src/tree.rs"));
+        assert!(has("Cargo.toml"));
+        assert!(files.iter().all(|file| !file.path.starts_with("target")));
+    }
+
+    #[test]
+    fn tests_are_known_by_name_and_by_folder() {
+        let file = |path: &str| File { path: path.into(), text: String::new() };
+        assert!(file("crates/x/tests/a.rs").is_test());
+        assert!(file("crates/x/src/room/tests.rs").is_test());
+        assert!(!file("crates/x/src/room/testing.rs").is_test());
+    }
+}

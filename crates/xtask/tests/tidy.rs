@@ -1,0 +1,69 @@
+//! Runs every checker over the repository. A failure lists all that is out of order.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use nandex_xtask::tree::{self, File};
+use nandex_xtask::{Violation, clock, layers, markdown, rooms, shape, words};
+
+fn repository() -> Vec<File> {
+    let files = tree::files(&tree::root()).expect("the repository can be read");
+    assert!(files.len() > 20, "only {} files: the walk has lost its way", files.len());
+    files
+}
+
+fn assert_none(found: &[Violation]) {
+    let list: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(list.is_empty(), "{} thing(s) out of order:\n{}", list.len(), list.join("\n"));
+}
+
+#[test]
+fn layers_point_down() {
+    assert_none(&repository().iter().flat_map(layers::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn rooms_do_not_import_one_another() {
+    assert_none(&rooms::check(&repository()));
+}
+
+#[test]
+fn only_the_device_names_the_kernel_the_clock_and_entropy() {
+    assert_none(&repository().iter().flat_map(clock::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_rust_file_is_in_shape() {
+    assert_none(&repository().iter().flat_map(shape::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_forbidden_word_stands_anywhere() {
+    assert_none(&repository().iter().flat_map(words::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_markdown_page_is_in_order() {
+    let files = repository();
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    let check = |file| markdown::check(file, &paths);
+    assert_none(&files.iter().flat_map(check).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_longest_functions_are_listed() {
+    let files = repository();
+    let named = |file: &File| {
+        let path = file.path.display().to_string();
+        shape::functions(file)
+            .into_iter()
+            .map(move |it| (it.lines, format!("{path}:{}", it.line), it.name))
+    };
+    let mut longest: Vec<_> = files.iter().filter(|file| file.is("rs")).flat_map(named).collect();
+    longest.sort();
+    println!("the ten longest functions, in lines of code:");
+    for (lines, place, name) in longest.iter().rev().take(10) {
+        println!("{lines:5}  {name:40} {place}");
+    }
+    assert!(longest.len() > 20, "only {} functions found", longest.len());
+}
