@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::bufferhash::model::{Advice, Need};
-use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Create, Device, FileDevice, FileOptions};
-use nandex::{Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{BufferHash, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
@@ -19,6 +19,11 @@ use crate::records::Columns;
 const LOG_PER_BUFFER: u64 = 8;
 /// Bytes of a volume's log, at least and at most.
 const LOG_BYTES: (u64, u64) = (8 << 20, 1 << 30);
+
+/// Segments that are kept free, at least.
+const RESERVE_SEGMENTS_MIN: u64 = 2;
+/// Incarnations that may be evicted for one that is filled.
+const CASCADE_LIMIT: u32 = 4;
 
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -178,6 +183,27 @@ pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
     let volume = Volume::create(Arc::new(device), options).with_context(context)?;
     let table = BufferHash::create(&volume, &wish.name, config(&advice, wish.policy))?;
     Ok(Opened { volume, name: wish.name.clone(), table })
+}
+
+/// The configuration that an advice comes to.
+fn config(advice: &Advice, policy: Policy) -> Config {
+    let width = |bytes| usize::try_from(bytes).expect("widths are below 2^16");
+    let reserve_segments = u64::from(advice.spare_buffers).max(RESERVE_SEGMENTS_MIN);
+    let columns = 64 * advice.words;
+    Config {
+        key_bytes: width(advice.need.key_bytes),
+        value_bytes: width(advice.need.value_bytes),
+        super_tables: advice.super_tables,
+        buffer_pages: advice.pages_per_buffer,
+        segments: advice.segments + reserve_segments,
+        incarnations_max: columns - 1,
+        filter: advice.filter,
+        policy,
+        cascade_limit: CASCADE_LIMIT,
+        reserve_segments,
+        spare_buffers: advice.spare_buffers,
+        stagger: true,
+    }
 }
 
 /// Opens a volume.

@@ -62,15 +62,15 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         key_bytes: args.key_bytes.try_into()?,
         value_bytes: args.value_bytes.try_into()?,
         ram_bytes: args.ram,
-        policy: args.policy,
-        durability: args.durability,
+        policy: args.policy.0,
+        durability: args.durability.0,
     };
     let made = create(&args.file, &wish)?;
     let stats = made.table.stats();
     let created = Created {
         path: args.file.clone(),
         table: args.table.clone(),
-        entries_capacity: made.entries_capacity,
+        entries_capacity: wish.advice()?.entries_capacity,
         key_bytes: made.table.key_bytes(),
         value_bytes: made.table.value_bytes(),
         policy: args.policy.to_string(),

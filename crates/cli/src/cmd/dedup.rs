@@ -2,11 +2,11 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use nandex::bufferhash::Policy;
-use nandex::{Durability, Table};
+use nandex::Durability;
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
