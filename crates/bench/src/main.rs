@@ -1,3 +1,49 @@
 //! `nandex-bench`: the figures nandex is judged by.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::alloc::System;
+use std::io::{IsTerminal, Write};
+
+use anyhow::Result;
+use clap::Parser;
+use nandex_bench::options::{Options, in_force};
+use nandex_bench::session::{self, Surroundings};
+use nandex_bench::subject::Index;
+
+/// Counts what is allocated: one relaxed addition per call, a nanosecond or so.
+#[global_allocator]
+static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
+
+/// Runs a workload on an index of nandex, beside the device's own limits in the same run.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-bench", version, args_override_self = true)]
+struct Arguments {
+    /// The index.
+    #[arg(long, value_enum)]
+    index: Index,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let options = &arguments.options;
+    let plan = options.plan()?;
+    let cgroup = options.enter_cgroup()?;
+    let talk = std::io::stderr().is_terminal();
+    let report = session::run(
+        &plan,
+        &arguments.index,
+        Surroundings {
+            allocated_bytes: || ALLOCATOR.allocated() as u64,
+            memory_limit: &|| in_force(cgroup.as_ref()),
+            progress: &|sentence| {
+                if talk {
+                    eprintln!("{sentence}");
+                }
+            },
+        },
+    )?;
+    let text = if options.json { format!("{}\n", report.json()) } else { report.text() };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}

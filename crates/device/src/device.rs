@@ -111,6 +111,17 @@ pub enum OpKind {
     Write,
 }
 
+impl OpKind {
+    /// `read` or `write`, as errors name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// One operation on a run of pages, as long as its buffer.
 #[derive(Debug)]
 pub struct Op {
@@ -135,6 +146,20 @@ impl Op {
             return Err(Error::OutOfRange { page: self.page, pages, page_count });
         }
         Ok(())
+    }
+
+    /// Turns the operation into its completion.
+    #[must_use]
+    pub fn finished(self, result: Result<()>) -> Completion {
+        let Self { token, kind, page, buf } = self;
+        Completion { token, kind, page, buf, result }
+    }
+
+    /// The error of this operation when the kernel, or a model of it, has failed it.
+    #[must_use]
+    pub fn failure(&self, source: std::io::Error) -> Error {
+        let (operation, page, pages) = (self.kind.name(), self.page, self.buf.pages() as u64);
+        Error::Io { operation, page, pages, source }
     }
 }
 

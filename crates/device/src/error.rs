@@ -101,6 +101,20 @@ pub enum Error {
         /// Why, in the kernel's words where it spoke.
         reason: String,
     },
+    /// One member of an array failed or refused.
+    #[error("member {member} of the array: {source}")]
+    Member {
+        /// Its place in the list the array was made of, from zero.
+        member: usize,
+        /// What it said.
+        source: Box<Error>,
+    },
+    /// The kernel gave no random bytes.
+    #[error("the kernel gives no random bytes: {source}; seed explicitly, or allow getrandom")]
+    Entropy {
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// Members of an array do not fit together.
     #[error("array of {members} device(s): {reason}")]
     Array {

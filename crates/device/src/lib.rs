@@ -6,14 +6,30 @@
 //! This is the only crate with `unsafe` code, the only one that talks to the kernel, and the only one
 //! that knows the wall clock and entropy.
 
+mod array;
 mod buf;
+mod counted;
+mod crash;
 mod device;
+mod entropy;
 mod error;
+mod faulty;
+mod file;
+mod forward;
 mod geometry;
+pub mod laws;
 mod memory;
+mod prefetch;
 
+pub use array::{ArrayDevice, Striping};
 pub use buf::PageBuf;
+pub use counted::{Counted, Counts};
+pub use crash::CrashDevice;
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};
+pub use entropy::random_u128;
 pub use error::{Error, Result};
+pub use faulty::{Fault, FaultKind, FaultOn, FaultSpan, Faulty};
+pub use file::{Access, Create, EngineChoice, FileDevice, FileOptions};
 pub use geometry::{Geometry, PAGE_BYTES, PageId};
 pub use memory::MemoryDevice;
+pub use prefetch::prefetch;

@@ -5,7 +5,10 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use crate::{Completion, Device, EngineReport, Error, Geometry, Op, OpKind, PAGE_BYTES};
-use crate::{PageId, Queue, Result};
+use crate::{PageBuf, PageId, Queue, Result};
+
+/// The most pages whose bytes can be counted.
+const UNLIMITED: u64 = u64::MAX / PAGE_BYTES as u64;
 
 /// Pages in memory. Clones share them, so a test can drop a volume and open it again.
 #[derive(Clone, Debug)]
@@ -19,7 +22,7 @@ impl MemoryDevice {
     /// An empty device that may grow without limit.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_limit(u64::MAX / PAGE_BYTES as u64)
+        Self::with_limit(UNLIMITED)
     }
 
     /// An empty device that may grow to `page_count_max` pages and no further.
@@ -43,16 +46,29 @@ impl MemoryDevice {
         device
     }
 
+    /// Checks and carries out one operation.
     fn run(&self, op: &mut Op) -> Result<()> {
-        let mut pages = self.pages.write().expect("no holder of this lock panics");
-        let start = usize::try_from(op.page.0).expect("checked against the length") * PAGE_BYTES;
-        let place = &mut pages[start..start + op.buf.len()];
         match op.kind {
-            OpKind::Read => op.buf.copy_from_slice(place),
-            OpKind::Write => place.copy_from_slice(&op.buf),
+            OpKind::Read => {
+                let pages = self.pages.read().expect("no holder of this lock panics");
+                let place = place(op, pages.len())?;
+                op.buf.copy_from_slice(&pages[place]);
+            }
+            OpKind::Write => {
+                let mut pages = self.pages.write().expect("no holder of this lock panics");
+                let place = place(op, pages.len())?;
+                pages[place].copy_from_slice(&op.buf);
+            }
         }
         Ok(())
     }
+}
+
+/// Where an operation's bytes lie in a memory of that many.
+fn place(op: &Op, bytes: usize) -> Result<Range<usize>> {
+    op.check((bytes / PAGE_BYTES) as u64)?;
+    let start = usize::try_from(op.page.0).expect("checked against the length") * PAGE_BYTES;
+    Ok(start..start + op.buf.len())
 }
 
 impl Default for MemoryDevice {
@@ -74,7 +90,10 @@ impl Device for MemoryDevice {
         let no_space = || Error::NoSpace {
             wanted_bytes: page_count.saturating_mul(PAGE_BYTES as u64),
             place: "memory".into(),
-            reason: format!("the device is limited to {} pages", self.page_count_max),
+            reason: match self.page_count_max {
+                UNLIMITED => "the process cannot have that much".into(),
+                pages => format!("the device is limited to {pages} pages"),
+            },
         };
         if page_count > self.page_count_max {
             return Err(no_space());
@@ -82,6 +101,8 @@ impl Device for MemoryDevice {
         let bytes = usize::try_from(page_count * PAGE_BYTES as u64).map_err(|_| no_space())?;
         let mut pages = self.pages.write().expect("no holder of this lock panics");
         if bytes > pages.len() {
+            let missing = bytes - pages.len();
+            pages.try_reserve_exact(missing).map_err(|_| no_space())?;
             pages.resize(bytes, 0);
         }
         Ok(())
@@ -106,6 +127,16 @@ impl Device for MemoryDevice {
     fn engine(&self) -> EngineReport {
         EngineReport { name: "memory".into(), reason: "the device is memory".into() }
     }
+
+    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        let mut op = Op { token: 0, kind: OpKind::Read, page, buf };
+        self.run(&mut op).map(|()| op.buf)
+    }
+
+    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        let mut op = Op { token: 0, kind: OpKind::Write, page, buf };
+        self.run(&mut op).map(|()| op.buf)
+    }
 }
 
 /// Runs each operation at once and hands it back at the next `wait`.
@@ -120,10 +151,8 @@ impl Queue for MemoryQueue {
         if self.finished.len() >= self.depth {
             return Err(Error::QueueFull { depth: self.depth });
         }
-        op.check(self.device.page_count())?;
-        let result = self.device.run(&mut op);
-        let Op { token, kind, page, buf } = op;
-        self.finished.push(Completion { token, kind, page, buf, result });
+        self.device.run(&mut op)?;
+        self.finished.push(op.finished(Ok(())));
         Ok(())
     }
 
@@ -144,7 +173,6 @@ impl Queue for MemoryQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PageBuf;
 
     #[test]
     fn what_is_written_is_read() {
@@ -170,5 +198,15 @@ mod tests {
     fn growth_past_the_limit_is_refused() {
         let error = MemoryDevice::with_limit(2).grow(3).unwrap_err();
         assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    }
+
+    #[test]
+    fn growth_past_all_memory_is_an_error_and_no_abort() {
+        let device = MemoryDevice::new();
+        for page_count in [1 << 50, 1 << 51, u64::MAX / 4096, u64::MAX] {
+            let error = device.grow(page_count).unwrap_err();
+            assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        }
+        assert_eq!(device.page_count(), 0);
     }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
 
 use crate::bytes::{Reader, put_field};
-use crate::page::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
+use crate::page::{
+    PAGE_BODY_BYTES, PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal,
+};
 use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result};
@@ -63,7 +65,8 @@ impl Catalog {
         let mut reader = Reader::new(bytes, "checkpoint", place);
         let next_id = reader.u16()?;
         let count = reader.count(CatalogEntry::BYTES_MIN)?;
-        let entries = (0..count).map(|_| CatalogEntry::decode(&mut reader)).collect::<Result<_>>()?;
+        let entries =
+            (0..count).map(|_| CatalogEntry::decode(&mut reader)).collect::<Result<_>>()?;
         Ok(Self { next_id, entries })
     }
 

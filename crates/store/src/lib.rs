@@ -3,17 +3,23 @@
 
 pub mod buffer;
 pub mod bytes;
+pub mod checkpoint;
 pub mod entries;
 mod error;
-pub mod superblock;
-pub mod space;
-pub mod checkpoint;
 pub mod hash;
 pub mod log;
 pub mod page;
 mod poison;
+pub mod ring;
+pub mod space;
+pub mod superblock;
+mod volume;
 
 pub use error::{Error, Result};
 pub use log::{Durability, Log, LogSpan, Lsn};
 pub use page::StructureId;
 pub use poison::Poison;
+pub use volume::{
+    Captured, Checkpointed, OpenOptions, Structure, StructureInfo, Volume, VolumeOptions,
+    VolumeStats,
+};

@@ -7,9 +7,10 @@ use nandex_device::{PAGE_BYTES, PageId};
 
 use crate::bytes::{Reader, get_u16};
 use crate::hash::{HashKind, KeyHasher};
+use crate::log::{LogAnchor, Lsn};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use crate::space::Extent;
-use crate::{Error, Lsn, Result};
+use crate::{Error, Result};
 
 /// The format this build writes, and the newest it reads.
 pub const FORMAT_VERSION: u16 = 1;
@@ -28,7 +29,7 @@ pub struct Superblock {
     pub hash: HashKind,
     /// The hash function's key.
     pub hash_key: u128,
-    /// Counts openings for writing; log blocks carry it.
+    /// Counts openings for writing; log blocks carry it, and `log_synced` is this one's word.
     pub epoch: u64,
     /// The volume's length in pages.
     pub page_count: u64,
@@ -55,6 +56,12 @@ impl Superblock {
     #[must_use]
     pub fn place(&self) -> PageId {
         PageId(self.generation % SUPERBLOCK_PAGES)
+    }
+
+    /// What the log is to be read back by.
+    #[must_use]
+    pub fn log_anchor(&self) -> LogAnchor {
+        LogAnchor { tail: self.log_tail, synced: self.log_synced, epoch: self.epoch }
     }
 
     /// The volume's hash function.
@@ -115,7 +122,8 @@ impl Superblock {
             *number = reader.u64()?;
         }
         let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
-        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced] = numbers;
+        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced] =
+            numbers;
         let superblock = Self {
             generation: page.generation(),
             volume_id,
@@ -156,8 +164,7 @@ impl Superblock {
     /// [`Error::Foreign`] when neither page was ever nandex's, [`Error::Version`] when the newer one
     /// is a newer nandex's, else what is wrong with the first.
     pub fn choose(pages: [&[u8]; 2]) -> Result<Self> {
-        let [first, second] =
-            [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
+        let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
         match (first, second) {
             (Ok(first), Ok(second)) => {
                 Ok(if first.generation >= second.generation { first } else { second })

@@ -1,2 +1,49 @@
-//! Finds the duplicate chunks of real trees.
+//! Finds the duplicate chunks of real trees with a fingerprint table bigger than its RAM.
+//!
+//! This is the content side of the WAN optimizer in section 8 of the BufferHash paper (NSDI'10): data
+//! is cut into chunks where its content says so, each chunk is named by a cryptographic digest, and
+//! the digests are kept in a hash table on flash. [`dedup`] walks trees, cuts and hashes their files
+//! on all cores, looks every digest up in a [`nandex::Table`] and returns a [`Summary`]: how much is
+//! there twice, where, and what the index costs. [`survey`] is the cheap first pass that sizes the
+//! table; [`html`] and [`text`] show a summary to people, and its JSON form shows it to programs.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use nandex::oracle::MapTable;
+//! use nandex_dedup::{Options, VALUE_BYTES, dedup};
+//!
+//! let tree = tempfile::tempdir()?;
+//! std::fs::write(tree.path().join("a"), "the same words")?;
+//! std::fs::write(tree.path().join("b"), "the same words")?;
+//! let options = Options::new([tree.path()]);
+//! let table = MapTable::new(options.hash.key_bytes(), VALUE_BYTES);
+//! let summary = dedup(&table, &options, &(), &AtomicBool::new(false))?;
+//! assert_eq!((summary.total_bytes, summary.duplicate_bytes), (28, 14));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+pub mod chunk;
+mod error;
+mod fingerprint;
+mod indexer;
+mod progress;
+mod read;
+mod report;
+mod run;
+mod summary;
+mod text;
+mod tops;
+mod units;
+mod walk;
+
+pub use chunk::{Chunker, Chunking};
+pub use error::{Error, Result};
+pub use fingerprint::{ChunkValue, Fingerprint, Hash, VALUE_BYTES};
+pub use progress::{Done, Progress};
+pub use report::html;
+pub use run::{Options, dedup};
+pub use summary::{KindCount, Largest, SKIPPED_LISTED_PER_KIND_MAX, Summary};
+pub use text::text;
+pub use tops::LARGEST_LISTED_MAX;
+pub use walk::{FileEntry, Found, SkipKind, Skipped, Survey, Walk, survey};

@@ -132,12 +132,17 @@ impl Config {
         self.layout()?;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
         if !self.super_tables.is_power_of_two() || self.super_tables > 1 << 16 {
-            return refuse("super_tables", format!("{} is no power of two up to 65,536", self.super_tables));
+            return refuse(
+                "super_tables",
+                format!("{} is no power of two up to 65,536", self.super_tables),
+            );
         }
         if !(1..=65_535).contains(&self.buffer_pages) {
             return refuse("buffer_pages", format!("{} is not in 1..=65,535", self.buffer_pages));
         }
-        if self.segments < 2 * self.reserve_segments || self.segments <= u64::from(self.super_tables) {
+        if self.segments < 2 * self.reserve_segments
+            || self.segments <= u64::from(self.super_tables)
+        {
             let reason = format!(
                 "{} incarnations for {} super tables and a reserve of {}; take more than one each and twice the reserve",
                 self.segments, self.super_tables, self.reserve_segments
@@ -150,10 +155,22 @@ impl Config {
             return refuse("incarnations_max", reason);
         }
         if self.reserve_segments == 0 || self.cascade_limit == 0 || self.spare_buffers == 0 {
-            return refuse("reserve_segments", "reserve, cascade limit and spare buffers are at least 1".into());
+            return refuse(
+                "reserve_segments",
+                "reserve, cascade limit and spare buffers are at least 1".into(),
+            );
+        }
+        if self.policy.is_partial() && self.spare_buffers < 2 {
+            return refuse(
+                "spare_buffers",
+                "a partial discard needs 2, one of them for itself".into(),
+            );
         }
         if matches!(self.policy, Policy::Top(thousandths) if thousandths > 900) {
-            return refuse("policy", "top-k keeps at most 900 thousandths of an incarnation".into());
+            return refuse(
+                "policy",
+                "top-k keeps at most 900 thousandths of an incarnation".into(),
+            );
         }
         Ok(())
     }
@@ -162,7 +179,8 @@ impl Config {
     #[must_use]
     pub fn filter_pages(&self) -> u32 {
         let bytes = self.filter.column_bits().div_ceil(64) * 8;
-        u32::try_from(bytes.div_ceil(nandex_store::page::PAGE_BODY_BYTES)).expect("filters are smaller than data")
+        u32::try_from(bytes.div_ceil(nandex_store::page::PAGE_BODY_BYTES))
+            .expect("filters are smaller than data")
     }
 
     /// Pages of a segment: an incarnation and its filter.
@@ -211,9 +229,17 @@ impl Config {
             *number = reader.u32()?;
         }
         let (segments, reserve_segments, parameter) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let [key_bytes, value_bytes, super_tables, buffer_pages, incarnations_max, cascade_limit, ..] =
+        let [
+            key_bytes,
+            value_bytes,
+            super_tables,
+            buffer_pages,
+            incarnations_max,
+            cascade_limit,
+            ..,
+        ] = narrow;
+        let [.., spare_buffers, kind, entries_max, slots, bits_per_slot, hashes, segment, words] =
             narrow;
-        let [.., spare_buffers, kind, entries_max, slots, bits_per_slot, hashes, segment, words] = narrow;
         let policy = Policy::decode(policy, parameter)
             .ok_or_else(|| reader.refuse("a known policy", policy))?;
         let config = Self {

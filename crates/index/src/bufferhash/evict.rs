@@ -82,9 +82,9 @@ impl Inner {
     ) -> Result<Evicted> {
         let mut state = self.tables[index].lock();
         let room = self.buffer_limit().saturating_sub(state.active.len());
-        if room < kept.len() && !self.try_freeze(index, &mut state)? {
-            let stuck = self.ring.granted_segments() == 0;
-            if !stuck {
+        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
+            // With a free segment, the coming checkpoint lets a flush go on, which frees a buffer.
+            if self.ring.free_segments() > 0 {
                 self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
                 return Ok(Evicted::NotNow);
             }

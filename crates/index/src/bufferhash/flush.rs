@@ -290,13 +290,7 @@ impl Inner {
     }
 
     /// Puts an entry that was found on flash back into the buffer, if nothing newer can be there.
-    fn reinsert(
-        &self,
-        index: usize,
-        key: &[u8],
-        value: &[u8],
-        newest_sequence: u64,
-    ) -> Result<()> {
+    fn reinsert(&self, index: usize, key: &[u8], value: &[u8], newest_sequence: u64) -> Result<()> {
         let hash = self.hasher.hash(key);
         let mut state = self.tables[index].lock();
         if state.buffered(hash, key).is_some() || state.newest_sequence() != newest_sequence {
@@ -305,7 +299,8 @@ impl Inner {
         let entry = Entry { state: nandex_store::entries::SlotState::Live, key, value };
         if state.active.put(&self.hasher, hash, entry).is_err() {
             // A full buffer that nobody can take now: the next use of the key tries again.
-            let frozen = state.frozen.is_empty() && self.try_freeze(index, &mut state)?;
+            let frozen = state.frozen.is_empty()
+                && self.try_freeze(index, &mut state, self.left_to_evictions())?;
             if !frozen || state.active.put(&self.hasher, hash, entry).is_err() {
                 return Ok(());
             }

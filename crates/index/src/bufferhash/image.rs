@@ -168,7 +168,7 @@ impl Inner {
                 return Ok(true);
             }
             if state.active.stash_len() > STASH_ROOM {
-                self.try_freeze(index, &mut state)?;
+                self.try_freeze(index, &mut state, 0)?;
                 return Ok(false);
             }
             let (image, buf) = (self.next_image(index), self.encode_image(&state.active));
@@ -216,7 +216,12 @@ impl Inner {
     }
 
     /// Reads an image into an empty buffer.
-    pub(super) fn load_image(&self, index: usize, image: ImageRef, buffer: &mut Buffer) -> Result<()> {
+    pub(super) fn load_image(
+        &self,
+        index: usize,
+        image: ImageRef,
+        buffer: &mut Buffer,
+    ) -> Result<()> {
         let buf = PageBuf::zeroed(usize::try_from(self.images.pages).expect("fits in memory"));
         let mut buf = self.volume.device().read(self.images.place(index, image.slot), buf)?;
         for page in 0..buf.pages() {

@@ -23,8 +23,10 @@ impl BufferPool {
         self.buffers.lock().expect("no holder of the pool's lock panics")
     }
 
-    pub(super) fn take(&self) -> Option<Buffer> {
-        self.lock().pop()
+    /// Takes a buffer, unless only `leave` are left.
+    pub(super) fn take(&self, leave: usize) -> Option<Buffer> {
+        let mut buffers = self.lock();
+        if buffers.len() <= leave { None } else { buffers.pop() }
     }
 
     /// Takes a buffer back, emptied.
@@ -98,12 +100,7 @@ pub(super) enum Job {
     /// Write the oldest frozen buffer of a super table.
     Flush(usize),
     /// Put an entry that was found on flash back into the buffer (LRU).
-    Reinsert {
-        table: usize,
-        key: Vec<u8>,
-        value: Vec<u8>,
-        newest_sequence: u64,
-    },
+    Reinsert { table: usize, key: Vec<u8>, value: Vec<u8>, newest_sequence: u64 },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
 }
@@ -173,6 +170,15 @@ impl WorkQueue {
         while (!work.flushes.is_empty() || work.running > 0) && !given_up() {
             let wait = self.changed.wait_timeout(work, Duration::from_millis(20));
             work = wait.expect("no holder of the work's lock panics").0;
+        }
+    }
+
+    /// Waits until nothing at all waits or runs.
+    #[cfg(test)]
+    pub(super) fn wait_quiet(&self) {
+        let mut work = self.lock();
+        while !work.flushes.is_empty() || !work.others.is_empty() || work.running > 0 {
+            work = self.changed.wait(work).expect("no holder of the work's lock panics");
         }
     }
 

@@ -86,10 +86,12 @@ impl Inner {
                 }
                 Seen::Tombstone => return Ok(Some(None)),
                 Seen::Gone => return Ok(None),
-                Seen::Absent => match self.tables[self.table_of(hash)].next_candidate(&candidates) {
-                    Some(next) => candidates = next,
-                    None => return Ok(Some(None)),
-                },
+                Seen::Absent => {
+                    match self.tables[self.table_of(hash)].next_candidate(&candidates) {
+                        Some(next) => candidates = next,
+                        None => return Ok(Some(None)),
+                    }
+                }
             }
         }
     }

@@ -54,7 +54,8 @@ pub(super) fn open(
     let inner = Arc::new(assemble(volume, &structure, config, options, ring, &state)?);
     inner.place_incarnations(place)?;
     inner.load_images(&state)?;
-    let room: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Checkpointed>));
+    let room: Weak<dyn Checkpointed> =
+        Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Checkpointed>));
     volume.register(structure.id, room);
     let threads = start_threads(&inner)?;
     // From here on, dropping the handle ends the threads.
@@ -206,7 +207,12 @@ impl Inner {
             let Some(entry) = decode_log_entry(bytes, self.layout) else {
                 let found = format!("{} bytes that begin with {:02x?}", bytes.len(), bytes.first());
                 let page = PageId(lsn.0 / PAGE_BYTES as u64);
-                return Err(nandex_store::Error::corrupt("log entry", page, "a put or remove", found));
+                return Err(nandex_store::Error::corrupt(
+                    "log entry",
+                    page,
+                    "a put or remove",
+                    found,
+                ));
             };
             self.replay_entry(lsn, entry).map_err(into_store)
         })?;
@@ -287,7 +293,11 @@ impl Inner {
 
     /// What closing does. While recovery has not finished there is nothing to save: it is in the log.
     pub(super) fn save_buffers(&self) -> Result<()> {
-        if self.ready.load(Acquire) && !self.volume.poison().is_set() { self.flush_all() } else { Ok(()) }
+        if self.ready.load(Acquire) && !self.volume.poison().is_set() {
+            self.flush_all()
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -144,17 +144,18 @@ fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
     let volume = volume(&device);
     let config = Config { policy: Policy::Update, ..Config::tiny() };
     let table = BufferHash::create(&volume, "t", config).unwrap();
-    // 2,000 keys that are never touched again, then the same 1,500 keys over and over.
+    // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
     fill(&table, 0..2000);
     for round in 0..40 {
-        for key in 10_000..11_500 {
+        for key in 10_000..14_000 {
             table.insert_u64(key, round).unwrap();
         }
     }
     for key in 0..2000 {
-        assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}");
+        let value = table.get_u64(key).unwrap();
+        assert_eq!(value, Some(key * 3), "key {key}, {:?}", table.stats());
     }
-    for key in 10_000..11_500 {
+    for key in 10_000..14_000 {
         assert_eq!(table.get_u64(key).unwrap(), Some(39));
     }
     let stats = table.stats();
@@ -215,6 +216,7 @@ fn under_lru_what_is_used_stays() {
         if key % 10 == 0 {
             // Each of the first 200 keys is used every 2,000 inserts, while 10,000 fit.
             table.get_u64(key / 10 % 200).unwrap();
+            table.inner.work.wait_quiet();
         }
     }
     let kept = (0..200).filter(|&key| table.get_u64(key).unwrap().is_some()).count();

@@ -171,7 +171,9 @@ impl Inner {
         mut state: MutexGuard<'a, TableState>,
     ) -> Result<MutexGuard<'a, TableState>> {
         self.volume.poison().check()?;
-        if state.frozen.len() < FROZEN_MAX && self.try_freeze(index, &mut state)? {
+        if state.frozen.len() < FROZEN_MAX
+            && self.try_freeze(index, &mut state, self.left_to_evictions())?
+        {
             return Ok(state);
         }
         drop(state);
@@ -179,9 +181,20 @@ impl Inner {
         Ok(self.tables[index].lock())
     }
 
-    /// Freezes the active buffer if the pool has another.
-    pub(super) fn try_freeze(&self, index: usize, state: &mut TableState) -> Result<bool> {
-        let Some(mut fresh) = self.pool.take() else { return Ok(false) };
+    /// Spare buffers that inserts leave alone. Where evictions put entries back, one is theirs: else,
+    /// with every buffer waiting for a segment, none could be freed without dropping what is to stay.
+    pub(super) fn left_to_evictions(&self) -> usize {
+        usize::from(self.config.policy.is_partial())
+    }
+
+    /// Freezes the active buffer if the pool has another, beside those it is to leave.
+    pub(super) fn try_freeze(
+        &self,
+        index: usize,
+        state: &mut TableState,
+        leave: usize,
+    ) -> Result<bool> {
+        let Some(mut fresh) = self.pool.take(leave) else { return Ok(false) };
         let segment = match self.config.policy {
             Policy::Reject => match self.reserve_or_full(state) {
                 Ok(segment) => Some(segment),

@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use reader::{Visit, replay};
+pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 
 use crate::{Error, Poison, Result, StructureId};

@@ -24,6 +24,31 @@ pub type Visit<'a> = dyn FnMut(Lsn, StructureId, usize, &[u8]) -> Result<()> + '
 /// A block, or why there is none.
 type Checked<'a> = std::result::Result<Block<'a>, Flaw>;
 
+/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached.
+/// What is being written behind that place meanwhile is not looked at.
+///
+/// # Errors
+/// As [`replay`]; [`Error::Corrupt`] also when the log ends before `until`.
+pub fn replay_until(
+    region: &LogRegion,
+    volume_id: u128,
+    anchor: LogAnchor,
+    until: Lsn,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    region.check()?;
+    let mut window = Window::new(region)?;
+    let mut chain = Chain::new(region, volume_id, anchor);
+    while chain.end.next < until {
+        let bytes = window.at(chain.end.next.0)?;
+        match chain.next(bytes) {
+            Ok(block) => visit_block(region, block, visit)?,
+            Err(flaw) => return chain.check_end(&mut window, flaw),
+        }
+    }
+    Ok(())
+}
+
 /// Reads all entries from `anchor.tail` to the log's end, in order, and finds that end. An error of
 /// `visit` ends the reading.
 ///

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::opening::write_superblock;
 use super::{Captured, Checkpointed, Inner, Root, Volume};
 use crate::checkpoint::{self, pages_for};
+use crate::log::LogAnchor;
 use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result, StructureId};
@@ -66,10 +67,9 @@ impl Inner {
     }
 
     fn write_checkpoint(&self, captures: Vec<(StructureId, Captured)>) -> Result<Lsn> {
-        let synced = self.log.synced();
         let mut root = self.root();
         root.note(captures);
-        let tail = root.tail(synced);
+        let LogAnchor { tail, synced, epoch } = self.log.anchor(root.tail(self.log.synced()));
         let bytes = root.catalog.encode();
         let extent = root.next_extent(pages_for(bytes.len()));
         self.device.grow(root.space.page_count())?;
@@ -84,6 +84,7 @@ impl Inner {
             checkpoint_generation: generation,
             log_tail: tail,
             log_synced: synced,
+            epoch,
             ..root.superblock.clone()
         };
         write_superblock(&*self.device, &superblock)?;
@@ -186,8 +187,10 @@ impl Maintenance {
     fn next(&self) -> Option<bool> {
         let wish = self.wish.lock().expect("no holder of the wish panics");
         let idle = |wish: &mut Wish| !wish.checkpoint && !wish.stop;
-        let (mut wish, _) =
-            self.woken.wait_timeout_while(wish, PERIOD, idle).expect("no holder of the wish panics");
+        let (mut wish, _) = self
+            .woken
+            .wait_timeout_while(wish, PERIOD, idle)
+            .expect("no holder of the wish panics");
         (!wish.stop).then(|| std::mem::take(&mut wish.checkpoint))
     }
 }

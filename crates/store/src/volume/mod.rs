@@ -32,7 +32,7 @@ use crate::hash::KeyHasher;
 use crate::log::LogEnd;
 use crate::space::{Extent, Space};
 use crate::superblock::Superblock;
-use crate::{Error, Log, Lsn, Poison, Result, StructureId};
+use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
 pub use options::{OpenOptions, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
@@ -54,6 +54,7 @@ struct Inner {
     log: Log,
     replay: replay::Source,
     poison: Arc<Poison>,
+    durability: Durability,
     root: Mutex<Root>,
     rooms: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Held for the length of a checkpoint: there is one at a time.
@@ -144,6 +145,12 @@ impl Volume {
     #[must_use]
     pub fn poison(&self) -> &Arc<Poison> {
         &self.inner.poison
+    }
+
+    /// When an acknowledged update is durable.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.inner.durability
     }
 
     /// How often it was opened for writing.
@@ -249,7 +256,8 @@ impl Root {
         }
         let id = StructureId(self.catalog.next_id);
         let tail = self.superblock.log_tail;
-        let structure = Structure { id, name: name.into(), config, state: Vec::new(), extent, tail };
+        let structure =
+            Structure { id, name: name.into(), config, state: Vec::new(), extent, tail };
         self.catalog.next_id = next_id;
         self.catalog.entries.push(crate::checkpoint::CatalogEntry {
             id,
@@ -272,8 +280,7 @@ impl Root {
     }
 
     fn kind_of(&self, name: &str) -> Result<String> {
-        let missing =
-            || Error::NoSuchStructure { name: name.into(), found: self.catalog.names() };
+        let missing = || Error::NoSuchStructure { name: name.into(), found: self.catalog.names() };
         Ok(self.catalog.find(name).ok_or_else(missing)?.kind.clone())
     }
 
@@ -332,6 +339,7 @@ impl Volume {
         log: Log,
         replay: replay::Source,
         poison: Arc<Poison>,
+        durability: Durability,
     ) -> Result<Self> {
         let inner = Arc::new(Inner {
             device,
@@ -339,6 +347,7 @@ impl Volume {
             log,
             replay,
             poison,
+            durability,
             root: Mutex::new(root),
             rooms: Mutex::default(),
             turn: Mutex::default(),
@@ -350,4 +359,4 @@ impl Volume {
 }
 
 /// Where a log that was never written ends.
-const FRESH_LOG: LogEnd = LogEnd { next: Lsn(0), prev_crc: 0 };
+const FRESH_LOG: LogEnd = LogEnd { next: Lsn(0), prev_crc: 0, epoch: 0 };

@@ -7,7 +7,7 @@ use nandex_device::{Device, PageBuf, PageId, random_u128};
 use super::replay::Source;
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions};
 use crate::checkpoint::{self, Catalog, pages_for};
-use crate::log::{Log, LogOptions, LogRegion};
+use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Durability, Error, Lsn, Poison, Result};
@@ -20,11 +20,11 @@ impl Volume {
     pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Self> {
         options.validate()?;
         refuse_existing(&*device)?;
-        let (superblock, space) = lay_out(&options)?;
+        let catalog = Catalog { next_id: 1, entries: Vec::new() };
+        let (superblock, space) = lay_out(&options, catalog.encode().len())?;
         device.grow(space.page_count())?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.grow(superblock.log.end().0)?;
-        let catalog = Catalog { next_id: 1, entries: Vec::new() };
         write_first(&*device, &superblock, &catalog)?;
         let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
         Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
@@ -47,7 +47,7 @@ impl Volume {
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.sync()?;
         let end = Source::find_end(&region, &superblock)?;
-        begin_epoch(&*device, &mut superblock)?;
+        superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
         let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
         Self::start(device, root, region, tail, options.durability, end)
@@ -55,19 +55,24 @@ impl Volume {
 
     fn start(
         device: Arc<dyn Device>,
-        root: Root,
+        mut root: Root,
         region: LogRegion,
         tail: Lsn,
         durability: Durability,
-        end: crate::log::LogEnd,
+        end: LogEnd,
     ) -> Result<Self> {
         let poison = Arc::new(Poison::default());
         let volume_id = root.superblock.volume_id;
-        let log_options =
-            LogOptions { region: region.clone(), volume_id, epoch: root.superblock.epoch, durability };
-        let replay = Source::new(region, volume_id, end.next);
+        let log_options = LogOptions {
+            region: region.clone(),
+            volume_id,
+            epoch: root.superblock.epoch,
+            durability,
+        };
+        let replay = Source::new(region, volume_id, end);
         let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
-        Self::assemble(device, root, log, replay, poison)
+        begin_epoch(&*device, &mut root.superblock, &log)?;
+        Self::assemble(device, root, log, replay, poison, durability)
     }
 }
 
@@ -86,14 +91,14 @@ fn refuse_existing(device: &dyn Device) -> Result<()> {
 }
 
 /// Puts superblocks, log and the first checkpoint one after another.
-fn lay_out(options: &VolumeOptions) -> Result<(Superblock, Space)> {
+fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblock, Space)> {
     let mut space = Space::full(SUPERBLOCK_PAGES);
     let log = match options.log_device {
         // A log of its own begins at its device's start.
         Some(_) => Extent { start: PageId(0), pages: options.log_pages() },
         None => space.allocate(options.log_pages()),
     };
-    let checkpoint = space.allocate(pages_for(0));
+    let checkpoint = space.allocate(pages_for(checkpoint_bytes));
     let superblock = Superblock {
         generation: 1,
         volume_id: random_u128()?,
@@ -102,7 +107,7 @@ fn lay_out(options: &VolumeOptions) -> Result<(Superblock, Space)> {
         epoch: 1,
         page_count: space.page_count(),
         checkpoint,
-        checkpoint_bytes: 0,
+        checkpoint_bytes: checkpoint_bytes as u64,
         checkpoint_generation: 1,
         log,
         log_apart: options.log_device.is_some(),
@@ -118,9 +123,8 @@ fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) 
     let bytes = catalog.encode();
     checkpoint::write(device, superblock.checkpoint, superblock.checkpoint_generation, &bytes)?;
     device.sync()?;
-    let checkpoint_bytes = bytes.len() as u64;
     for generation in [0, 1] {
-        let superblock = Superblock { generation, checkpoint_bytes, ..superblock.clone() };
+        let superblock = Superblock { generation, ..superblock.clone() };
         write_superblock(device, &superblock)?;
     }
     Ok(())
@@ -142,7 +146,8 @@ pub(super) fn write_superblock(device: &dyn Device, superblock: &Superblock) -> 
 pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
     let page_count = device.page_count();
     if page_count < SUPERBLOCK_PAGES {
-        let reason = format!("it has {page_count} whole pages of 4096 bytes, a volume has at least 2");
+        let reason =
+            format!("it has {page_count} whole pages of 4096 bytes, a volume has at least 2");
         return Err(Error::Foreign { reason });
     }
     let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
@@ -151,7 +156,8 @@ pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
 
 /// What the superblock and the catalog leave free.
 pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
-    let mut taken = vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
+    let mut taken =
+        vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
     if !superblock.log_apart {
         taken.push(superblock.log);
     }
@@ -187,8 +193,9 @@ pub fn log_region(
 
 /// Notes durably that the volume is written from now on, so that log blocks of this opening are told
 /// from what an earlier one may have left behind.
-fn begin_epoch(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
-    superblock.epoch += 1;
+fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
+    let LogAnchor { tail, synced, epoch } = log.anchor(superblock.log_tail);
+    (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);
     superblock.generation += 1;
     write_superblock(device, superblock)
 }

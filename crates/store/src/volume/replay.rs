@@ -3,7 +3,7 @@
 //! The log is read once at open to find its end and prove it whole, and once more by each structure
 //! that is opened, which picks its own updates.
 
-use crate::log::{LogEnd, LogRegion, replay};
+use crate::log::{LogAnchor, LogEnd, LogRegion, replay, replay_until};
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result};
 
@@ -14,11 +14,11 @@ use super::Structure;
 pub(super) struct Source {
     region: LogRegion,
     volume_id: u128,
-    end: Lsn,
+    end: LogEnd,
 }
 
 impl Source {
-    pub(super) fn new(region: LogRegion, volume_id: u128, end: Lsn) -> Self {
+    pub(super) fn new(region: LogRegion, volume_id: u128, end: LogEnd) -> Self {
         Self { region, volume_id, end }
     }
 
@@ -30,8 +30,7 @@ impl Source {
             let reason = format!("its log has {needed} pages, the device given has {found_pages}");
             return Err(Error::LogDevice { reason });
         }
-        let Superblock { volume_id, log_tail, log_synced, .. } = *superblock;
-        replay(region, volume_id, log_tail, log_synced, &mut |_, _, _, _| Ok(()))
+        replay(region, superblock.volume_id, superblock.log_anchor(), &mut |_, _, _, _| Ok(()))
     }
 
     /// Visits the updates of one structure that were in the log when the volume was opened.
@@ -40,15 +39,17 @@ impl Source {
         structure: &Structure,
         visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        if structure.tail >= self.end {
+        let LogEnd { next: end, epoch, .. } = self.end;
+        if structure.tail >= end {
             return Ok(());
         }
         let mut pick = |lsn: Lsn, id, entry_bytes: usize, entries: &[u8]| {
-            if id != structure.id || lsn >= self.end || entry_bytes == 0 {
+            if id != structure.id || entry_bytes == 0 {
                 return Ok(());
             }
             entries.chunks_exact(entry_bytes).try_for_each(|entry| visit(lsn, entry))
         };
-        replay(&self.region, self.volume_id, structure.tail, self.end, &mut pick).map(|_| ())
+        let anchor = LogAnchor { tail: structure.tail, synced: end, epoch };
+        replay_until(&self.region, self.volume_id, anchor, end, &mut pick)
     }
 }

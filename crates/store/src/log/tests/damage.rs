@@ -118,25 +118,53 @@ fn blocks_of_a_session_that_crashed_are_not_read_again() {
     assert_eq!(numbers(&entries), [101]);
 }
 
-#[test]
-fn blocks_of_an_earlier_session_are_refused_even_when_their_chain_fits() {
-    let device = Probe::default();
-    let region = region(&device, 32, 1);
-    let options = |epoch| LogOptions {
+/// Starts a session at an end that no replay gave.
+fn start_forged(region: &LogRegion, epoch: u64, end: LogEnd) -> Log {
+    let options = LogOptions {
         region: region.clone(),
         volume_id: VOLUME,
         epoch,
         durability: Durability::Never,
     };
-    let log = Log::start(options(5), LogEnd::default(), Lsn(0), Arc::default()).unwrap();
-    append_synced(&log, 0..2);
+    Log::start(options, LogEnd { epoch: 0, ..end }, Lsn(0), Arc::default()).unwrap()
+}
+
+#[test]
+fn blocks_of_an_earlier_session_are_refused_even_when_their_chain_fits() {
+    let region = region(&Probe::default(), 32, 1);
+    append_synced(&start_forged(&region, 5, LogEnd::default()), 0..2);
     let (end, _) = entries_from(&region, old_anchor()).unwrap();
-    drop(log);
-    let forged = LogEnd { epoch: 3, ..end };
-    let log = Log::start(options(4), forged, Lsn(0), Arc::default()).unwrap();
-    append_synced(&log, 2..3);
+    append_synced(&start_forged(&region, 4, end), 2..3);
     let (end, entries) = entries_from(&region, old_anchor()).unwrap();
     assert_eq!((numbers(&entries), end.epoch), (vec![0, 1], 5));
+}
+
+#[test]
+fn blocks_of_a_session_with_the_same_number_are_refused_by_their_chain() {
+    let region = region(&Probe::default(), 32, 1);
+    let log = start(&region, Durability::Never);
+    for number in 0..6 {
+        log.append(StructureId(1), &[&numbered(number, 4000)]).unwrap();
+    }
+    log.close().unwrap();
+    append_synced(&start_forged(&region, 1, LogEnd::default()), 100..101);
+    let (_, entries) = entries_from(&region, old_anchor()).unwrap();
+    assert_eq!(numbers(&entries), [100]);
+}
+
+/// Whoever gives up the log behind some damage goes on before it; what the old session knew to be
+/// durable behind that place is no proof against the new one.
+#[test]
+fn a_log_that_was_cut_short_on_purpose_is_whole() {
+    let region = region(&Probe::default(), 32, 1);
+    let log = start(&region, Durability::Never);
+    append_synced(&log, 0..2);
+    let (end, _) = entries_from(&region, old_anchor()).unwrap();
+    append_synced(&log, 2..8);
+    drop(log);
+    append_synced(&start_forged(&region, 2, end), 100..101);
+    let (_, entries) = entries_from(&region, old_anchor()).unwrap();
+    assert_eq!(numbers(&entries), [0, 1, 100]);
 }
 
 #[test]

@@ -53,6 +53,24 @@ fn a_stream_of_small_entries_costs_their_bytes_and_little_more() {
 }
 
 #[test]
+fn padding_is_zero_though_buffers_are_used_again() {
+    let device = Probe::default();
+    let region = region(&device, 64, 1);
+    let log = start(&region, Durability::Never);
+    for round in 0..25 {
+        log.append(StructureId(1), &[&vec![0xff; 4000 - round * 20]]).unwrap();
+    }
+    log.sync().unwrap();
+    let image = device.image();
+    let first = FIRST_PAGE as usize;
+    for block in image.chunks_exact(PAGE_BYTES).skip(first).take(25) {
+        let payload_bytes = crate::bytes::get_u32(block, 12) as usize;
+        assert!((8 + 3500..8 + 4001).contains(&payload_bytes));
+        assert!(block[64 + payload_bytes..].iter().all(|&byte| byte == 0));
+    }
+}
+
+#[test]
 fn an_append_tells_the_block_that_holds_the_entry() {
     let region = region(&Probe::default(), 64, 1);
     let log = start(&region, Durability::Never);

@@ -91,6 +91,25 @@ fn appending_and_writing_go_on_while_a_sync_runs() {
 }
 
 #[test]
+fn a_sync_vouches_only_for_what_was_written_when_it_began() {
+    let device = Probe::default();
+    let region = region(&device, 256, 2);
+    let log = start(&region, Durability::Never);
+    std::thread::scope(|scope| {
+        device.with_syncs_held(|| {
+            log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
+            scope.spawn(|| log.sync().unwrap());
+            until("the sync", || device.syncs_waiting() == 1);
+            for number in 0..100 {
+                log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
+            }
+            until("writing", || log.bytes_written() >= 4096 + 5 * 8192);
+        });
+    });
+    assert_eq!(log.synced(), Lsn(4096));
+}
+
+#[test]
 fn a_commit_of_nothing_new_costs_no_sync() {
     let device = Probe::default();
     let log = start(&region(&device, 16, 1), Durability::Always);

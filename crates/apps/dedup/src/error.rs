@@ -1,0 +1,76 @@
+//! What can stop a run, said with the place and the remedy.
+//!
+//! A file that cannot be read never stops a run: it is passed over and listed in the summary.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The result of a run or one of its parts.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can stop a run.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The fingerprint table failed.
+    #[error("the fingerprint table: {0}")]
+    Index(#[from] nandex::Error),
+    /// A path given by the caller cannot even be looked at.
+    #[error(
+        "cannot look at {}: {source}; give paths that exist and that this user may read",
+        path.display()
+    )]
+    Path {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An average chunk size that no chunker takes.
+    #[error(
+        "an average chunk of {found} bytes: it must be a power of two from {min} to {max} bytes",
+        min = crate::chunk::AVERAGE_BYTES_MIN,
+        max = crate::chunk::AVERAGE_BYTES_MAX
+    )]
+    Average {
+        /// Bytes asked for.
+        found: usize,
+    },
+    /// A word that names none of the choices.
+    #[error("{found:?} is no {what}: choose one of {choices}")]
+    Name {
+        /// `chunker` or `hash`.
+        what: &'static str,
+        /// The word.
+        found: String,
+        /// The words that would do.
+        choices: &'static str,
+    },
+    /// A table whose keys or values have another width than the run needs.
+    #[error(
+        "the table holds {what}s of {found} bytes, but {expected} are needed: create it with keys of {key_bytes} bytes and values of {value_bytes} bytes, or choose the hash it was created for",
+        value_bytes = crate::VALUE_BYTES
+    )]
+    Width {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Bytes the run needs.
+        expected: usize,
+        /// Bytes the table has.
+        found: usize,
+        /// Bytes of a key under the chosen hash.
+        key_bytes: usize,
+    },
+    /// An entry that a run with this table cannot have written.
+    #[error(
+        "under fingerprint {fingerprint} the table says a chunk of {found} bytes, but the chunk just read has {expected}: this table was filled by something else or is damaged; use a table made for chunk fingerprints"
+    )]
+    Foreign {
+        /// The fingerprint, in hexadecimal.
+        fingerprint: String,
+        /// Bytes of the chunk at hand.
+        expected: u32,
+        /// Bytes the table says.
+        found: u32,
+    },
+}

@@ -1,0 +1,200 @@
+//! The table's side: looks chunks up in batches, inserts the new ones and adds everything up.
+//!
+//! Pieces come in the order of the walk and batches are cut by their sizes alone, so a tree gives the same
+//! totals, the same lookups and the same order of inserts every time, however many workers read it.
+
+use std::collections::HashSet;
+
+use nandex::{Table, TableStats};
+
+use crate::read::{Chunk, End, Piece};
+use crate::summary::SkippedTally;
+use crate::tops::{Sizes, Tops};
+use crate::{ChunkValue, Done, Error, Fingerprint, Progress, Result, VALUE_BYTES};
+
+/// Chunks in a batch of lookups, at most. Keeps a deep queue busy; costs about 200 KiB.
+const BATCH_CHUNKS_MAX: usize = 4096;
+
+/// Bytes of chunks in a batch, about: with chunks of 1 MiB progress is still seen twice a second.
+const BATCH_BYTES_MAX: u64 = 64 << 20;
+
+/// What all chunks and files so far add up to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) done: Done,
+    pub(crate) total_chunks: u64,
+    pub(crate) unique_chunks: u64,
+    pub(crate) tops: Tops,
+    pub(crate) skipped: SkippedTally,
+}
+
+/// Takes pieces in, batches them and keeps the tally.
+pub(crate) struct Indexer<'a> {
+    table: &'a dyn Table,
+    progress: &'a dyn Progress,
+    tally: Tally,
+    chunks: Vec<Chunk>,
+    chunks_bytes: u64,
+    /// With each end the number of waiting chunks before it.
+    ends: Vec<(usize, End)>,
+    /// The number of the file whose chunks come next, and its bytes so far.
+    file: u64,
+    file_sizes: Sizes,
+}
+
+impl<'a> Indexer<'a> {
+    pub(crate) fn new(table: &'a dyn Table, progress: &'a dyn Progress) -> Self {
+        Self {
+            table,
+            progress,
+            tally: Tally::default(),
+            chunks: Vec::with_capacity(BATCH_CHUNKS_MAX),
+            chunks_bytes: 0,
+            ends: Vec::new(),
+            file: 0,
+            file_sizes: Sizes::default(),
+        }
+    }
+
+    /// Whether `piece` must wait until the batch is done.
+    pub(crate) fn is_full_for(&self, piece: &Piece) -> bool {
+        self.chunks.len() + piece.chunks.len() > BATCH_CHUNKS_MAX
+            || self.ends.len() + piece.ends.len() > BATCH_CHUNKS_MAX
+            || self.chunks_bytes >= BATCH_BYTES_MAX
+    }
+
+    /// Puts a piece into the batch.
+    pub(crate) fn take(&mut self, piece: Piece) {
+        let before = self.chunks.len();
+        self.ends.extend(piece.ends.into_iter().map(|(at, end)| (before + at, end)));
+        self.chunks_bytes += piece.chunks.iter().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+        self.chunks.extend(piece.chunks);
+    }
+
+    /// Does the batch: one `get_many`, one `insert_many`, then the sums.
+    pub(crate) fn do_batch(&mut self) -> Result<()> {
+        let chunks = std::mem::take(&mut self.chunks);
+        let ends = std::mem::take(&mut self.ends);
+        self.chunks_bytes = 0;
+        let files = self.file_of_each(chunks.len(), &ends);
+        let duplicate = find_and_insert(self.table, &chunks, &files)?;
+        self.add_up(&chunks, &duplicate, ends);
+        self.progress.update(self.tally.done);
+        self.chunks = chunks;
+        self.chunks.clear();
+        Ok(())
+    }
+
+    pub(crate) fn into_tally(self) -> Tally {
+        self.tally
+    }
+
+    /// For every waiting chunk the number of its file.
+    fn file_of_each(&self, chunks: usize, ends: &[(usize, End)]) -> Vec<u32> {
+        let mut files = Vec::with_capacity(chunks);
+        let mut file = self.file;
+        for (at, end) in ends {
+            files.resize(*at, number(file));
+            file += u64::from(matches!(end, End::File(..)));
+        }
+        files.resize(chunks, number(file));
+        files
+    }
+
+    fn add_up(&mut self, chunks: &[Chunk], duplicate: &[bool], ends: Vec<(usize, End)>) {
+        let mut from = 0;
+        for (to, end) in ends {
+            self.add_chunks(&chunks[from..to], &duplicate[from..to]);
+            self.add_end(end);
+            from = to;
+        }
+        self.add_chunks(&chunks[from..], &duplicate[from..]);
+    }
+
+    fn add_chunks(&mut self, chunks: &[Chunk], duplicate: &[bool]) {
+        for (chunk, &is_duplicate) in chunks.iter().zip(duplicate) {
+            let bytes = u64::from(chunk.length);
+            let duplicate_bytes = if is_duplicate { bytes } else { 0 };
+            self.tally.total_chunks += 1;
+            self.tally.unique_chunks += u64::from(!is_duplicate);
+            self.tally.done.bytes += bytes;
+            self.tally.done.duplicate_bytes += duplicate_bytes;
+            self.file_sizes.total += bytes;
+            self.file_sizes.duplicate += duplicate_bytes;
+        }
+    }
+
+    fn add_end(&mut self, end: End) {
+        match end {
+            End::Skipped(skipped) => self.tally.skipped.add(skipped),
+            End::File(entry, remark) => {
+                let sizes = std::mem::take(&mut self.file_sizes);
+                self.tally.tops.add(&entry, sizes);
+                self.file += 1;
+                let was_read = sizes.total > 0 || remark.is_none();
+                self.tally.done.files += u64::from(was_read);
+                if let Some(remark) = remark {
+                    self.tally.skipped.add(remark);
+                }
+            }
+        }
+    }
+}
+
+/// A file's number as the table keeps it.
+fn number(file: u64) -> u32 {
+    u32::try_from(file).unwrap_or(u32::MAX)
+}
+
+/// For every chunk whether it was there before: in the table, or earlier in the batch. The others
+/// are inserted, in order.
+fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<bool>> {
+    let (firsts, mut duplicate) = first_of_each(chunks);
+    let keys: Vec<&[u8]> = firsts.iter().map(|&at| chunks[at].fingerprint.as_bytes()).collect();
+    let found = table.get_many(&keys)?;
+    let mut new = Vec::new();
+    for (&at, value) in firsts.iter().zip(found) {
+        match value {
+            Some(value) => {
+                check_length(&chunks[at], &value)?;
+                duplicate[at] = true;
+            }
+            None => new.push(at),
+        }
+    }
+    insert(table, chunks, files, &new)?;
+    Ok(duplicate)
+}
+
+/// Where each fingerprint of a batch occurs first, and a mark on all its further places.
+fn first_of_each(chunks: &[Chunk]) -> (Vec<usize>, Vec<bool>) {
+    let mut seen: HashSet<&Fingerprint> = HashSet::with_capacity(chunks.len());
+    let is_again: Vec<bool> = chunks.iter().map(|chunk| !seen.insert(&chunk.fingerprint)).collect();
+    let firsts = (0..chunks.len()).filter(|&at| !is_again[at]).collect();
+    (firsts, is_again)
+}
+
+fn insert(table: &dyn Table, chunks: &[Chunk], files: &[u32], new: &[usize]) -> Result<()> {
+    let value = |&at: &usize| ChunkValue { length: chunks[at].length, file: files[at] }.encode();
+    let values: Vec<[u8; VALUE_BYTES]> = new.iter().map(value).collect();
+    let keys = new.iter().map(|&at| chunks[at].fingerprint.as_bytes());
+    let pairs: Vec<(&[u8], &[u8])> = keys.zip(values.iter().map(|value| &value[..])).collect();
+    Ok(table.insert_many(&pairs)?)
+}
+
+fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {
+    let found = ChunkValue::decode(value).map_or(0, |value| value.length);
+    if found == chunk.length {
+        return Ok(());
+    }
+    let fingerprint = chunk.fingerprint.to_string();
+    Err(Error::Foreign { fingerprint, expected: chunk.length, found })
+}
+
+/// Pages read per lookup between two looks at the table's figures.
+pub(crate) fn reads_per_lookup(before: &TableStats, after: &TableStats) -> f64 {
+    let since = |figure: fn(&TableStats) -> u64| figure(after).saturating_sub(figure(before));
+    let reads = since(|stats| stats.hit_reads + stats.miss_reads);
+    let lookups = since(|stats| stats.hits + stats.misses);
+    crate::units::ratio(reads, lookups).unwrap_or(0.0)
+}

@@ -1,0 +1,225 @@
+//! The workers' side: opens files, cuts and hashes them, and sends the chunks' names on in pieces.
+//!
+//! A file counts as changed if its size or its modification time differ before and after reading, or
+//! if the bytes read are not as many as its size says. What was read is used all the same.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::mpsc::SyncSender;
+
+use rustix::fs::{Advice, Mode, OFlags};
+
+use crate::chunk::ChunkBuffer;
+use crate::run::{Options, Stop};
+use crate::{FileEntry, Fingerprint, Found, Hash, SkipKind, Skipped};
+
+/// Chunks in a piece, at most: a file of any size is sent on in bounded memory.
+const PIECE_CHUNKS_MAX: usize = 1024;
+
+/// Bytes of chunks in a piece, about: so that progress and cancelling do not wait for 1,024 chunks of 8 MiB.
+const PIECE_BYTES_MAX: u64 = 16 << 20;
+
+/// From this size on the kernel is told that a file will be read from front to back.
+const ADVISE_BYTES_MIN: u64 = 1 << 20;
+
+/// A chunk on its way to the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) length: u32,
+}
+
+/// What ended: a file whose chunks are all there, or something passed over.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// A file with its number in the walk, and what is to be said about its reading.
+    File(FileEntry, Option<Skipped>),
+    /// Passed over: no chunks.
+    Skipped(Skipped),
+}
+
+/// Part of a job's results, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub(crate) chunks: Vec<Chunk>,
+    /// With each end the number of this piece's chunks before it.
+    pub(crate) ends: Vec<(usize, End)>,
+    /// Nothing of the job comes after this piece.
+    pub(crate) is_last: bool,
+}
+
+/// Some neighbouring finds of the walk, and where their results go.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) finds: Vec<Found>,
+    pub(crate) results: SyncSender<Piece>,
+}
+
+/// Something to read that can say when it changes.
+trait Source: Read {
+    /// Size and modification time, now.
+    fn stamp(&self) -> io::Result<Stamp>;
+}
+
+/// A file's size and modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified_s: i64,
+    modified_ns: i64,
+}
+
+impl Source for File {
+    fn stamp(&self) -> io::Result<Stamp> {
+        let metadata = self.metadata()?;
+        Ok(Stamp {
+            bytes: metadata.len(),
+            modified_s: metadata.mtime(),
+            modified_ns: metadata.mtime_nsec(),
+        })
+    }
+}
+
+/// One worker's tools, used for all its jobs.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    buffer: ChunkBuffer,
+    hash: Hash,
+    stop: Stop<'a>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(options: &Options, stop: Stop<'a>) -> Self {
+        Self { buffer: ChunkBuffer::new(&options.chunking), hash: options.hash, stop }
+    }
+
+    /// Does a job to its end, or breaks off when the run stops or nobody takes the results.
+    pub(crate) fn work(&mut self, job: Job) -> ControlFlow<()> {
+        let mut outbox = Outbox { results: job.results, piece: Piece::default(), bytes: 0 };
+        for find in job.finds {
+            let end = match find {
+                Found::Skipped(skipped) => End::Skipped(skipped),
+                Found::File(entry) => {
+                    let remark = self.read(&entry, &mut outbox)?;
+                    End::File(entry, remark)
+                }
+            };
+            outbox.piece.ends.push((outbox.piece.chunks.len(), end));
+        }
+        outbox.piece.is_last = true;
+        outbox.send()
+    }
+
+    /// Reads one file; what is to be said about it, if not all went well.
+    fn read(&mut self, entry: &FileEntry, outbox: &mut Outbox) -> ControlFlow<(), Option<Skipped>> {
+        if self.stop.is_set() {
+            return ControlFlow::Break(());
+        }
+        if entry.bytes == 0 {
+            // Nothing to cut, and files that only pretend to be empty are not ours to read.
+            return ControlFlow::Continue(None);
+        }
+        match open(&entry.path) {
+            Ok(mut file) => self.read_source(&entry.path, &mut file, outbox),
+            Err(error) => {
+                ControlFlow::Continue(Some(Skipped::unreadable(&entry.path, "open it", &error)))
+            }
+        }
+    }
+
+    fn read_source(
+        &mut self,
+        path: &Path,
+        source: &mut impl Source,
+        outbox: &mut Outbox,
+    ) -> ControlFlow<(), Option<Skipped>> {
+        let mut bytes = 0;
+        let remark = match self.read_between_stamps(source, outbox, &mut bytes) {
+            Ok(ControlFlow::Break(())) => return ControlFlow::Break(()),
+            Ok(ControlFlow::Continue(true)) => None,
+            Ok(ControlFlow::Continue(false)) => {
+                let reason =
+                    format!("it changed while it was read; the {bytes} bytes read are counted");
+                Some(Skipped::new(path, SkipKind::Changed, reason))
+            }
+            Err(error) => {
+                let act = format!("read it further than {bytes} bytes, which are counted");
+                Some(Skipped::unreadable(path, &act, &error))
+            }
+        };
+        ControlFlow::Continue(remark)
+    }
+
+    /// Cuts and hashes a source; says whether it stayed as it was, and counts the bytes read.
+    fn read_between_stamps(
+        &mut self,
+        source: &mut impl Source,
+        outbox: &mut Outbox,
+        bytes: &mut u64,
+    ) -> io::Result<ControlFlow<(), bool>> {
+        let before = source.stamp()?;
+        let (hash, stop) = (self.hash, self.stop);
+        let flow = self.buffer.for_each_chunk(source, |chunk| {
+            if stop.is_set() {
+                return ControlFlow::Break(());
+            }
+            let length = u32::try_from(chunk.len()).expect("a chunk has at most 8 MiB");
+            *bytes += u64::from(length);
+            outbox.push(Chunk { fingerprint: hash.fingerprint(chunk), length })
+        })?;
+        if flow.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let stayed = source.stamp()? == before && *bytes == before.bytes;
+        Ok(ControlFlow::Continue(stayed))
+    }
+}
+
+/// Opens a file to read, if it still is one: a name may mean something else since the walk.
+///
+/// A link is refused, and a pipe that took the file's place does not block.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no longer a regular file"));
+    }
+    if metadata.len() >= ADVISE_BYTES_MIN {
+        // A hint: where it is refused, reading is slower and nothing else.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+    }
+    Ok(file)
+}
+
+/// A piece being filled.
+struct Outbox {
+    results: SyncSender<Piece>,
+    piece: Piece,
+    bytes: u64,
+}
+
+impl Outbox {
+    fn push(&mut self, chunk: Chunk) -> ControlFlow<()> {
+        self.piece.chunks.push(chunk);
+        self.bytes += u64::from(chunk.length);
+        if self.piece.chunks.len() < PIECE_CHUNKS_MAX && self.bytes < PIECE_BYTES_MAX {
+            return ControlFlow::Continue(());
+        }
+        self.send()
+    }
+
+    fn send(&mut self) -> ControlFlow<()> {
+        self.bytes = 0;
+        match self.results.send(std::mem::take(&mut self.piece)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

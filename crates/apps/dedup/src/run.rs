@@ -1,0 +1,280 @@
+//! The pipeline: one thread walks, workers read, cut and hash, and the caller's thread indexes.
+//!
+//! ```text
+//!             jobs                      pieces of each job
+//!   walk ---------------> workers -----------------------------> index
+//!      \________ the jobs' result lanes, in order of the walk ______/
+//! ```
+//!
+//! 1. A job is a few neighbouring small files, or one large one. It comes with a lane of its own for its
+//!    results; the indexer empties the lanes in the order of the walk, whichever worker is ahead.
+//! 2. All lanes and queues are bounded: a worker that runs ahead waits. Workers take jobs in order, so the
+//!    job whose lane is being emptied is always in hand and there is no deadlock.
+//! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker under
+//!    way, each with up to three pieces of 40 KiB.
+//! 4. When the indexer stops, the lanes close; a worker that sends into a closed lane ends, and then the walk.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nandex::{Table, TableStats};
+
+use crate::indexer::{Indexer, Tally, reads_per_lookup};
+use crate::read::{Job, Piece, Reader};
+use crate::units::{float, ratio};
+use crate::{Chunking, Error, Found, Hash, Progress, Result, Summary, VALUE_BYTES, Walk};
+
+/// Finds in a job, at most.
+const JOB_FINDS_MAX: usize = 64;
+
+/// A job takes no further file once its files have so many bytes.
+const JOB_BYTES_MAX: u64 = 1 << 20;
+
+/// Jobs under way for each worker: enough that none waits while a large file is being emptied.
+const JOBS_PER_WORKER: usize = 4;
+
+/// Finished pieces that may wait in a job's lane.
+const PIECES_PER_LANE: usize = 2;
+
+/// The most workers that are started, whatever is asked for.
+const WORKERS_MAX: usize = 256;
+
+/// What to read, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Files and directories to read, in this order.
+    pub paths: Vec<PathBuf>,
+    /// Files to pass over wherever they come up: those that hold the table itself.
+    pub leave_out: Vec<PathBuf>,
+    /// How files are cut. An index is good for one chunking.
+    pub chunking: Chunking,
+    /// How chunks are named. It decides the table's key width: [`Hash::key_bytes`].
+    pub hash: Hash,
+    /// Threads that read, cut and hash; from 1 to 256. The walk and the index have one more each.
+    pub workers: usize,
+}
+
+impl Options {
+    /// These paths with FastCDC at 8 KiB, BLAKE3 and a worker for every processor.
+    pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            paths: paths.into_iter().map(Into::into).collect(),
+            leave_out: Vec::new(),
+            chunking: Chunking::default(),
+            hash: Hash::default(),
+            workers: thread::available_parallelism().map_or(1, Into::into),
+        }
+    }
+}
+
+/// Reads everything under the options' paths, and finds and remembers its chunks in `table`.
+///
+/// The table maps [`Hash::key_bytes`] bytes to [`VALUE_BYTES`]. It remembers fingerprints, not trees:
+/// on a table from an earlier run, what that run saw counts as duplicate, so a second run over the same tree
+/// finds nothing unique. That is how to ask what a new backup adds to the old ones.
+///
+/// Once `cancel` is true the run stops before its next batch, syncs the table and returns what it has,
+/// marked as interrupted; a later run on the same table goes on from there.
+///
+/// # Errors
+/// A table of the wrong widths, a given or left out path that cannot be looked at, a failing table, an entry in
+/// it that is not of a chunk. Files that cannot be read are in the summary instead.
+pub fn dedup(
+    table: &dyn Table,
+    options: &Options,
+    progress: &dyn Progress,
+    cancel: &AtomicBool,
+) -> Result<Summary> {
+    let start = Instant::now();
+    check_widths(table, options.hash)?;
+    let walk = Walk::new(&options.paths)?.leaving_out(&options.leave_out)?;
+    let before = table.stats();
+    let (tally, interrupted) = run_pipeline(table, options, walk, progress, cancel)?;
+    table.sync()?;
+    let after = table.stats();
+    let figures = Figures { before, after, elapsed: start.elapsed(), interrupted };
+    Ok(summarise(options, tally, &figures))
+}
+
+fn check_widths(table: &dyn Table, hash: Hash) -> Result<()> {
+    let key_bytes = hash.key_bytes();
+    let widths =
+        [("key", key_bytes, table.key_bytes()), ("value", VALUE_BYTES, table.value_bytes())];
+    for (what, expected, found) in widths {
+        if expected != found {
+            return Err(Error::Width { what, expected, found, key_bytes });
+        }
+    }
+    Ok(())
+}
+
+/// Two reasons to stop: the caller's wish, and the indexer's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop<'a> {
+    cancel: &'a AtomicBool,
+    ended: &'a AtomicBool,
+}
+
+impl<'a> Stop<'a> {
+    pub(crate) fn new(cancel: &'a AtomicBool, ended: &'a AtomicBool) -> Self {
+        Self { cancel, ended }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// Results of one job, piece by piece.
+type Lane = Receiver<Piece>;
+
+/// Runs all threads to their end; the tally, and whether anything was left undone.
+fn run_pipeline(
+    table: &dyn Table,
+    options: &Options,
+    walk: Walk,
+    progress: &dyn Progress,
+    cancel: &AtomicBool,
+) -> Result<(Tally, bool)> {
+    let workers = options.workers.clamp(1, WORKERS_MAX);
+    let jobs_max = workers * JOBS_PER_WORKER;
+    let (jobs, jobs_taken) = sync_channel(jobs_max);
+    let (lanes, lanes_taken) = sync_channel(jobs_max);
+    let jobs_taken = Arc::new(Mutex::new(jobs_taken));
+    let ended = AtomicBool::new(false);
+    let stop = Stop::new(cancel, &ended);
+    thread::scope(|scope| {
+        let walking = scope.spawn(move || hand_out(walk, stop, &jobs, &lanes));
+        for _ in 0..workers {
+            let jobs_taken = Arc::clone(&jobs_taken);
+            scope.spawn(move || work(&jobs_taken, Reader::new(options, stop)));
+        }
+        drop(jobs_taken);
+        let mut indexer = Indexer::new(table, progress);
+        let indexed = index(&mut indexer, lanes_taken, cancel);
+        ended.store(true, Ordering::Relaxed);
+        let walked = walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let interrupted = indexed?.is_break() || walked.is_break();
+        Ok((indexer.into_tally(), interrupted))
+    })
+}
+
+/// The walk's thread: groups finds into jobs and hands them out.
+fn hand_out(
+    walk: Walk,
+    stop: Stop<'_>,
+    jobs: &SyncSender<Job>,
+    lanes: &SyncSender<Lane>,
+) -> ControlFlow<()> {
+    let mut finds = Vec::new();
+    let mut bytes = 0_u64;
+    for find in walk {
+        if stop.is_set() {
+            return ControlFlow::Break(());
+        }
+        if let Found::File(file) = &find {
+            bytes = bytes.saturating_add(file.bytes);
+        }
+        finds.push(find);
+        if finds.len() >= JOB_FINDS_MAX || bytes >= JOB_BYTES_MAX {
+            send_job(std::mem::take(&mut finds), jobs, lanes)?;
+            bytes = 0;
+        }
+    }
+    if finds.is_empty() { ControlFlow::Continue(()) } else { send_job(finds, jobs, lanes) }
+}
+
+fn send_job(
+    finds: Vec<Found>,
+    jobs: &SyncSender<Job>,
+    lanes: &SyncSender<Lane>,
+) -> ControlFlow<()> {
+    let (results, lane) = sync_channel(PIECES_PER_LANE);
+    let sent = lanes.send(lane).is_ok() && jobs.send(Job { finds, results }).is_ok();
+    if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// A worker's thread: one job after another until there are none, or the run stops.
+fn work(jobs: &Mutex<Receiver<Job>>, mut reader: Reader<'_>) {
+    loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        if reader.work(job).is_break() {
+            return;
+        }
+    }
+}
+
+/// The caller's thread: empties the lanes in order. Breaks if cancelled or if a job stayed unfinished.
+fn index(
+    indexer: &mut Indexer<'_>,
+    lanes: Receiver<Lane>,
+    cancel: &AtomicBool,
+) -> Result<ControlFlow<()>> {
+    for lane in lanes {
+        loop {
+            let Ok(piece) = lane.recv() else { return Ok(ControlFlow::Break(())) };
+            let is_last = piece.is_last;
+            if indexer.is_full_for(&piece) {
+                if cancel.load(Ordering::Relaxed) {
+                    return Ok(ControlFlow::Break(()));
+                }
+                indexer.do_batch()?;
+            }
+            indexer.take(piece);
+            if is_last {
+                break;
+            }
+        }
+    }
+    if cancel.load(Ordering::Relaxed) {
+        return Ok(ControlFlow::Break(()));
+    }
+    indexer.do_batch()?;
+    Ok(ControlFlow::Continue(()))
+}
+
+/// What the summary says besides the tally.
+struct Figures {
+    before: TableStats,
+    after: TableStats,
+    elapsed: Duration,
+    interrupted: bool,
+}
+
+fn summarise(options: &Options, tally: Tally, figures: &Figures) -> Summary {
+    let Tally { done, total_chunks, unique_chunks, tops, skipped } = tally;
+    let (largest_duplicate_files, largest_duplicate_directories) = tops.finish();
+    let (skipped, skipped_by_kind) = skipped.finish();
+    let unique_bytes = done.bytes - done.duplicate_bytes;
+    let elapsed_s = figures.elapsed.as_secs_f64();
+    Summary {
+        total_bytes: done.bytes,
+        duplicate_bytes: done.duplicate_bytes,
+        duplicate_fraction: ratio(done.duplicate_bytes, done.bytes).unwrap_or(0.0),
+        dedup_ratio: if done.bytes == 0 { Some(1.0) } else { ratio(done.bytes, unique_bytes) },
+        total_chunks,
+        unique_chunks,
+        files: done.files,
+        index_entries: figures.after.entries,
+        index_bytes: figures.after.flash_bytes,
+        ram_bytes_per_entry: figures.after.ram_bytes_per_entry(),
+        reads_per_lookup: reads_per_lookup(&figures.before, &figures.after),
+        bytes_per_s: if elapsed_s > 0.0 { float(done.bytes) / elapsed_s } else { 0.0 },
+        elapsed_s,
+        interrupted: figures.interrupted,
+        chunker: options.chunking.chunker(),
+        average_bytes: u64::try_from(options.chunking.average_bytes()).expect("at most 1 MiB"),
+        hash: options.hash,
+        largest_duplicate_files,
+        largest_duplicate_directories,
+        skipped_count: skipped_by_kind.iter().map(|kind| kind.count).sum(),
+        skipped,
+        skipped_by_kind,
+    }
+}

@@ -1,0 +1,189 @@
+//! What a run found, for people and programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{Chunker, Hash, SkipKind, Skipped};
+
+/// How many things of one kind a summary lists as skipped; all are counted.
+pub const SKIPPED_LISTED_PER_KIND_MAX: u64 = 100;
+
+/// What a run found. As JSON, the keys are the names of the fields and stay as they are.
+///
+/// For a given tree and an equally filled table all figures but those of time are the same every run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Bytes cut, hashed and looked up.
+    pub total_bytes: u64,
+    /// Bytes of chunks that were there before: earlier in this run, or in the table from earlier runs.
+    pub duplicate_bytes: u64,
+    /// `duplicate_bytes` over `total_bytes`, from 0 to 1.
+    pub duplicate_fraction: f64,
+    /// `total_bytes` over the unique bytes; 1 for an empty run, and null when nothing was unique.
+    pub dedup_ratio: Option<f64>,
+    /// Chunks looked up.
+    pub total_chunks: u64,
+    /// Chunks that were not there before. With an evicting table also those it had forgotten.
+    pub unique_chunks: u64,
+    /// Files read. Empty files count, unreadable ones do not.
+    pub files: u64,
+    /// Entries in the table after the run.
+    pub index_entries: u64,
+    /// Bytes of flash the table occupies after the run.
+    pub index_bytes: u64,
+    /// Bytes of RAM the table holds after the run, for each of its entries.
+    pub ram_bytes_per_entry: f64,
+    /// Flash pages read for each lookup of this run. Chunks repeated within a batch of at most 4,096
+    /// are looked up once.
+    pub reads_per_lookup: f64,
+    /// `total_bytes` over `elapsed_s`.
+    pub bytes_per_s: f64,
+    /// Seconds from start to synced table.
+    pub elapsed_s: f64,
+    /// True if the run was cancelled: the figures then cover what was looked up until then.
+    pub interrupted: bool,
+    /// How files were cut: `fastcdc`, `rabin` or `fixed`.
+    pub chunker: Chunker,
+    /// The nominal average chunk, in bytes.
+    pub average_bytes: u64,
+    /// How chunks were named: `blake3` or `sha1`.
+    pub hash: Hash,
+    /// The files with the most duplicate bytes, at most 20.
+    pub largest_duplicate_files: Vec<Largest>,
+    /// The directories with the most duplicate bytes in all the files under them, at most 20. A
+    /// directory counts for every directory around it up to the given path.
+    pub largest_duplicate_directories: Vec<Largest>,
+    /// What was passed over or changed, in the order of the walk, at most 100 of each kind.
+    pub skipped: Vec<Skipped>,
+    /// How much was passed over or changed, listed or not.
+    pub skipped_count: u64,
+    /// The same for each kind that occurred.
+    pub skipped_by_kind: Vec<KindCount>,
+}
+
+impl Summary {
+    /// Bytes of chunks that were not there before.
+    #[must_use]
+    pub fn unique_bytes(&self) -> u64 {
+        self.total_bytes - self.duplicate_bytes
+    }
+}
+
+/// A file or directory with many duplicate bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Largest {
+    /// Where it is; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// Its bytes that were read.
+    pub bytes: u64,
+    /// Those in chunks that were there before.
+    pub duplicate_bytes: u64,
+}
+
+/// How much of one kind was passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct KindCount {
+    /// The kind.
+    pub kind: SkipKind,
+    /// How many.
+    pub count: u64,
+}
+
+/// Lists what was passed over while it is little, and counts it always.
+#[derive(Debug, Default)]
+pub(crate) struct SkippedTally {
+    listed: Vec<Skipped>,
+    counts: BTreeMap<SkipKind, u64>,
+}
+
+impl SkippedTally {
+    pub(crate) fn add(&mut self, skipped: Skipped) {
+        let count = self.counts.entry(skipped.kind).or_default();
+        *count += 1;
+        if *count <= SKIPPED_LISTED_PER_KIND_MAX {
+            self.listed.push(skipped);
+        }
+    }
+
+    /// The list and the counts of each kind.
+    pub(crate) fn finish(self) -> (Vec<Skipped>, Vec<KindCount>) {
+        let counts = self.counts.into_iter().map(|(kind, count)| KindCount { kind, count });
+        (self.listed, counts.collect())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A summary with something in every field.
+    pub(crate) fn example() -> Summary {
+        let gib = 1 << 30;
+        Summary {
+            total_bytes: 3 * gib / 2,
+            duplicate_bytes: gib / 2,
+            duplicate_fraction: 1.0 / 3.0,
+            dedup_ratio: Some(1.5),
+            total_chunks: 150_000,
+            unique_chunks: 100_000,
+            files: 1234,
+            index_entries: 100_000,
+            index_bytes: 8 << 20,
+            ram_bytes_per_entry: 2.5,
+            reads_per_lookup: 1.02,
+            bytes_per_s: 800e6,
+            elapsed_s: 2.01,
+            interrupted: false,
+            chunker: Chunker::FastCdc,
+            average_bytes: 8192,
+            hash: Hash::Blake3,
+            largest_duplicate_files: vec![largest("/data/a/<b>\u{1b}[2J&.iso", gib / 4, gib / 8)],
+            largest_duplicate_directories: vec![largest("/data/a", gib / 2, gib / 2)],
+            skipped: vec![Skipped {
+                path: "/data/secret".to_owned(),
+                kind: SkipKind::Unreadable,
+                reason: "cannot open it: Permission denied".to_owned(),
+            }],
+            skipped_count: 4,
+            skipped_by_kind: vec![
+                KindCount { kind: SkipKind::Unreadable, count: 1 },
+                KindCount { kind: SkipKind::Symlink, count: 3 },
+            ],
+        }
+    }
+
+    fn largest(path: &str, bytes: u64, duplicate_bytes: u64) -> Largest {
+        Largest { path: path.to_owned(), bytes, duplicate_bytes }
+    }
+
+    #[test]
+    fn the_json_keys_stay_as_they_are() {
+        let json = serde_json::to_value(example()).unwrap();
+        let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        let expected = "average_bytes bytes_per_s chunker dedup_ratio duplicate_bytes \
+            duplicate_fraction elapsed_s files hash index_bytes index_entries interrupted \
+            largest_duplicate_directories largest_duplicate_files ram_bytes_per_entry \
+            reads_per_lookup skipped skipped_by_kind skipped_count total_bytes total_chunks \
+            unique_chunks";
+        assert_eq!(keys.join(" "), expected);
+        assert_eq!(json["chunker"], "fastcdc");
+        assert_eq!(json["hash"], "blake3");
+        assert_eq!(json["skipped"][0]["kind"], "unreadable");
+        assert_eq!(json["largest_duplicate_files"][0]["duplicate_bytes"], 1 << 27);
+        assert_eq!(json["skipped_by_kind"][1]["count"], 3);
+    }
+
+    #[test]
+    fn skipped_things_are_listed_up_to_the_limit_of_their_kind_and_counted_beyond() {
+        let mut tally = SkippedTally::default();
+        for number in 0..250 {
+            let kind = if number % 2 == 0 { SkipKind::Symlink } else { SkipKind::Special };
+            tally.add(Skipped { path: number.to_string(), kind, reason: String::new() });
+        }
+        let (listed, counts) = tally.finish();
+        assert_eq!(listed.len(), 200);
+        assert_eq!(counts.iter().map(|kind| kind.count).sum::<u64>(), 250);
+    }
+}

@@ -1,0 +1,125 @@
+//! The summary for a terminal: aligned lines, human units, the three numbers first.
+
+use std::fmt::Write;
+
+use crate::summary::Largest;
+use crate::{Summary, units};
+
+/// Lines of each list on a terminal; the page and the JSON have them all.
+const LISTED_MAX: usize = 5;
+
+/// The summary in lines of text that end in a newline, for standard output.
+///
+/// Plain ASCII but for paths, no colours; control characters in paths are escaped, so that a file
+/// name cannot drive the terminal.
+#[must_use]
+pub fn text(summary: &Summary) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_all(&mut out, summary);
+    out
+}
+
+fn write_all(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    if summary.interrupted {
+        writeln!(out, "Interrupted: the figures cover what was looked up until then.\n")?;
+    }
+    write_figures(out, summary)?;
+    write_list(out, "Files with the most duplicate bytes", &summary.largest_duplicate_files)?;
+    let directories = &summary.largest_duplicate_directories;
+    write_list(out, "Directories with the most duplicate bytes", directories)?;
+    write_skipped(out, summary)
+}
+
+fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    let ratio = summary
+        .dedup_ratio
+        .map_or("all duplicate".to_owned(), |ratio| format!("ratio {} to 1", units::digits(ratio)));
+    let share = units::percent(summary.duplicate_fraction);
+    let chunks = format!(
+        "{} ({} unique), {} of {} on average, {}",
+        units::count(summary.total_chunks),
+        units::count(summary.unique_chunks),
+        summary.chunker,
+        units::bytes(summary.average_bytes),
+        summary.hash
+    );
+    let index = format!(
+        "{} entries, {} of flash",
+        units::count(summary.index_entries),
+        units::bytes(summary.index_bytes)
+    );
+    let bytes = units::bytes(summary.total_bytes);
+    let rows = [
+        ("Read", format!("{bytes} in {} files", units::count(summary.files))),
+        ("Duplicate", format!("{}, {share}, {ratio}", units::bytes(summary.duplicate_bytes))),
+        ("Unique", units::bytes(summary.unique_bytes())),
+        ("Chunks", chunks),
+        ("Index", index),
+        ("RAM", format!("{} bytes per entry", units::digits(summary.ram_bytes_per_entry))),
+        ("Flash reads", format!("{} per lookup", units::digits(summary.reads_per_lookup))),
+        ("Speed", units::rate(summary.bytes_per_s)),
+        ("Time", units::duration(summary.elapsed_s)),
+    ];
+    rows.iter().try_for_each(|(name, figure)| writeln!(out, "{name:<12} {figure}"))
+}
+
+fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Result {
+    if list.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{title}")?;
+    for entry in &list[..list.len().min(LISTED_MAX)] {
+        let duplicate = units::bytes(entry.duplicate_bytes);
+        let share = units::percent(units::ratio(entry.duplicate_bytes, entry.bytes).unwrap_or(0.0));
+        writeln!(out, "{duplicate:>10} {share:>8}  {}", units::printable(&entry.path))?;
+    }
+    Ok(())
+}
+
+fn write_skipped(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    if summary.skipped_count == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\nPassed over or changed")?;
+    for kind in &summary.skipped_by_kind {
+        writeln!(out, "{:>10}  {}", units::count(kind.count), kind.kind.label())?;
+        let of_kind = summary.skipped.iter().filter(|skipped| skipped.kind == kind.kind);
+        let listed = if kind.kind.is_trouble() { LISTED_MAX } else { 0 };
+        for skipped in of_kind.take(listed) {
+            writeln!(out, "            {}: {}", units::printable(&skipped.path), skipped.reason)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::example;
+
+    #[test]
+    fn the_figures_stand_in_aligned_lines() {
+        let text = text(&example());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Read         1.50 GiB in 1,234 files");
+        assert_eq!(lines[1], "Duplicate    512 MiB, 33.3 %, ratio 1.50 to 1");
+        assert_eq!(lines[6], "Flash reads  1.02 per lookup");
+        assert!(text.contains("\n   512 MiB  100.0 %  /data/a\n"), "{text}");
+    }
+
+    #[test]
+    fn a_path_cannot_drive_the_terminal() {
+        let text = text(&example());
+        assert!(text.contains(r"<b>\u{1b}[2J&"), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_cancelled_run_says_so_first() {
+        let summary = Summary { interrupted: true, dedup_ratio: None, ..example() };
+        let text = text(&summary);
+        assert!(text.starts_with("Interrupted:"));
+        assert!(text.contains("all duplicate"));
+    }
+}

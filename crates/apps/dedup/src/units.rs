@@ -1,0 +1,118 @@
+//! Figures as people read them.
+
+/// A count as a float; exact up to 2^53.
+pub(crate) fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// `part` over `whole`, or nothing if there is no whole.
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole != 0).then(|| float(part) / float(whole))
+}
+
+/// `1,234,567`.
+pub(crate) fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.50 GiB`: three digits and a binary unit.
+pub(crate) fn bytes(count: u64) -> String {
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    scaled(float(count))
+}
+
+/// `512 MiB/s`.
+pub(crate) fn rate(bytes_per_s: f64) -> String {
+    format!("{}/s", scaled(bytes_per_s))
+}
+
+fn scaled(mut value: f64) -> String {
+    let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while value >= 999.5 {
+        let Some(next) = units.next() else { break };
+        unit = next;
+        value /= 1024.0;
+    }
+    format!("{} {unit}", digits(value))
+}
+
+/// Three significant digits: `0.123`, `1.23`, `12.3`, `123`; nothing finer than a thousandth.
+pub(crate) fn digits(value: f64) -> String {
+    let decimals = if value < 0.9995 {
+        3
+    } else if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `12.3 %`.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{:.1} %", 100.0 * fraction)
+}
+
+/// `1 h 02 min`, `3 min 05 s` or `4.20 s`.
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{} s", digits(seconds));
+    }
+    let minutes = (seconds / 60.0).floor();
+    if minutes < 60.0 {
+        return format!("{minutes:.0} min {:02.0} s", (seconds % 60.0).floor());
+    }
+    format!("{:.0} h {:02.0} min", (minutes / 60.0).floor(), minutes % 60.0)
+}
+
+/// Words with their control characters escaped, for a terminal or a page.
+pub(crate) fn printable(path: &str) -> String {
+    let escape =
+        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    path.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        let texts = [0, 999, 1000, 123_456, 1_234_567].map(count);
+        assert_eq!(texts, ["0", "999", "1,000", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn bytes_have_three_digits_and_a_unit() {
+        let texts = [0, 1023, 1024, 1536, 1 << 20, 1_073_000_000, u64::MAX].map(bytes);
+        assert_eq!(
+            texts,
+            ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "0.999 GiB", "16.0 EiB"]
+        );
+        assert_eq!(rate(512.0 * 1024.0 * 1024.0), "512 MiB/s");
+    }
+
+    #[test]
+    fn figures_have_three_digits_down_to_thousandths() {
+        let texts = [0.0, 0.0831, 0.9999, 1.234, 99.96, 1234.5].map(digits);
+        assert_eq!(texts, ["0.000", "0.083", "1.00", "1.23", "100", "1234"]);
+    }
+
+    #[test]
+    fn durations_grow_with_the_time() {
+        assert_eq!([4.2, 185.0, 3720.0].map(duration), ["4.20 s", "3 min 05 s", "1 h 02 min"]);
+    }
+}

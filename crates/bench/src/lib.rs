@@ -1,0 +1,20 @@
+//! Named workloads, the device's own limits in the same run, and one report for all engines.
+//!
+//! `nandex-bench` runs the workloads on nandex; `nandex-peers` runs the very same keys, memory limit,
+//! disk limits and report on other engines. Everything the two share is here: a figure that only one
+//! of them could compute would be no comparison.
+#![forbid(unsafe_code)]
+
+pub mod cgroup;
+pub mod drive;
+pub mod limit;
+pub mod loaded;
+pub mod options;
+pub mod percentiles;
+pub mod plan;
+pub mod process;
+pub mod quantity;
+pub mod report;
+pub mod session;
+pub mod subject;
+pub mod workload;

@@ -1,0 +1,207 @@
+//! Latencies with their tails, and the spread of repeated runs.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Latencies above this are counted as this; it is longer than any run.
+const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
+/// Significant decimal figures: a recorded latency is off by at most one part in a thousand.
+const FIGURES: u8 = 3;
+
+/// Collects latencies in nanoseconds: about 260 KiB per recorder, a few nanoseconds per sample.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    histogram: Histogram<u64>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, FIGURES);
+        Self { histogram: histogram.expect("the bounds are constants that hdrhistogram takes") }
+    }
+}
+
+impl Recorder {
+    /// Counts one latency.
+    pub fn record(&mut self, latency_ns: u64) {
+        self.histogram.saturating_record(latency_ns.max(1));
+    }
+
+    /// Adds all that `other` has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("all recorders have the same bounds");
+    }
+
+    /// The percentiles, or `None` when nothing was counted.
+    #[must_use]
+    pub fn summary(&self) -> Option<LatencySummary> {
+        let at = |quantile| self.histogram.value_at_quantile(quantile);
+        (!self.histogram.is_empty()).then(|| LatencySummary {
+            count: self.histogram.len(),
+            mean: self.histogram.mean(),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            p9999: at(0.9999),
+            max: self.histogram.max(),
+        })
+    }
+}
+
+/// Percentiles of latencies in nanoseconds, each exact to one part in a thousand.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct LatencySummary {
+    /// Latencies counted.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Half of them are at most this.
+    pub p50: u64,
+    /// 99 % of them are at most this.
+    pub p99: u64,
+    /// 99.9 % of them are at most this.
+    pub p999: u64,
+    /// 99.99 % of them are at most this.
+    pub p9999: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// Minimum, median and maximum of the runs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Spread {
+    /// The smallest.
+    pub min: f64,
+    /// The middle one; of an even number the mean of the two in the middle.
+    pub median: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// The spread of `values`, or `None` of none. Values that are no numbers are left out.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let upper = sorted[sorted.len() / 2];
+        let lower = sorted[(sorted.len() - 1) / 2];
+        Some(Self { min, median: f64::midpoint(lower, upper), max })
+    }
+}
+
+/// A stopwatch that reads the clock once per operation: the end of one is the start of the next.
+#[derive(Debug)]
+pub struct Laps {
+    last: Option<Instant>,
+}
+
+impl Laps {
+    /// Starts the first lap, or does nothing for ever when `measure` is [`Latency::Off`].
+    #[must_use]
+    pub fn start(measure: Latency) -> Self {
+        Self { last: (measure == Latency::On).then(Instant::now) }
+    }
+
+    /// Begins a lap here, so that what went before is not counted.
+    pub fn restart(&mut self) {
+        if self.last.is_some() {
+            self.last = Some(Instant::now());
+        }
+    }
+
+    /// Ends a lap, counts it, and starts the next.
+    pub fn lap(&mut self, recorder: &mut Recorder) {
+        if let Some(last) = &mut self.last {
+            let now = Instant::now();
+            let elapsed = now.duration_since(*last).as_nanos();
+            recorder.record(u64::try_from(elapsed).unwrap_or(u64::MAX));
+            *last = now;
+        }
+    }
+}
+
+/// Whether each call is timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Latency {
+    /// One clock reading per call; `clock_ns` in the report says what that costs.
+    On,
+    /// No clock reading: throughput alone.
+    Off,
+}
+
+/// What one lap costs here in nanoseconds: the mean of a hundred thousand empty ones.
+#[must_use]
+pub fn clock_ns() -> f64 {
+    const LAPS: u32 = 100_000;
+    let mut recorder = Recorder::default();
+    let mut laps = Laps::start(Latency::On);
+    let start = Instant::now();
+    (0..LAPS).for_each(|_| laps.lap(&mut recorder));
+    start.elapsed().as_nanos() as f64 / f64::from(LAPS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_the_first_hundred_thousand_numbers_are_those_numbers() {
+        let mut recorder = Recorder::default();
+        (1..=100_000).for_each(|ns| recorder.record(ns));
+        let summary = recorder.summary().unwrap();
+        let near = |found: u64, expected: u64| found.abs_diff(expected) <= expected / 1000 + 1;
+        assert!(near(summary.p50, 50_000), "{summary:?}");
+        assert!(near(summary.p99, 99_000), "{summary:?}");
+        assert!(near(summary.p999, 99_900), "{summary:?}");
+        assert!(near(summary.p9999, 99_990), "{summary:?}");
+        assert!(near(summary.max, 100_000), "{summary:?}");
+        assert_eq!(summary.count, 100_000);
+    }
+
+    #[test]
+    fn merged_recorders_count_as_one() {
+        let mut low = Recorder::default();
+        let mut high = Recorder::default();
+        (0..99).for_each(|_| low.record(10));
+        high.record(5000);
+        low.merge(&high);
+        let summary = low.summary().unwrap();
+        assert_eq!((summary.count, summary.p50), (100, 10));
+        assert!(summary.max.abs_diff(5000) <= 5);
+    }
+
+    #[test]
+    fn an_empty_recorder_has_no_percentiles() {
+        assert_eq!(Recorder::default().summary(), None);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn a_latency_past_the_bounds_is_counted_at_the_bound() {
+        let mut recorder = Recorder::default();
+        recorder.record(u64::MAX);
+        recorder.record(0);
+        assert_eq!(recorder.summary().unwrap().count, 2);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_of_runs_is_between_the_middle_two() {
+        let spread = Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(spread, Spread { min: 1.0, median: 2.5, max: 4.0 });
+        assert_eq!(Spread::of([5.0, f64::NAN, 1.0, 2.0]).unwrap().median, 2.0);
+    }
+
+    #[test]
+    fn a_stopwatch_that_is_off_counts_nothing() {
+        let mut recorder = Recorder::default();
+        let mut laps = Laps::start(Latency::Off);
+        laps.restart();
+        laps.lap(&mut recorder);
+        assert_eq!(recorder.summary(), None);
+    }
+}

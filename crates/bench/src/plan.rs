@@ -1,0 +1,136 @@
+//! What is to be run: every setting of a benchmark, checked once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use crate::percentiles::Latency;
+use crate::subject::{Durability, Spec};
+use crate::workload::Mix;
+
+/// What is done to the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Fills an empty table with unique random keys.
+    Insert,
+    /// Looks up keys that are there.
+    LookupHit,
+    /// Looks up keys that are not.
+    LookupMiss,
+    /// Lookups and inserts of new keys, in stated proportions.
+    Mixed,
+    /// Overwrites keys that are there.
+    Update,
+}
+
+impl Workload {
+    /// Does it leave the table as it found it, so that the next run can use it again?
+    #[must_use]
+    pub const fn only_reads(self) -> bool {
+        matches!(self, Self::LookupHit | Self::LookupMiss)
+    }
+
+    /// Its name in reports and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::LookupHit => "lookup-hit",
+            Self::LookupMiss => "lookup-miss",
+            Self::Mixed => "mixed",
+            Self::Update => "update",
+        }
+    }
+}
+
+/// Every setting of a benchmark.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// What is done.
+    pub workload: Workload,
+    /// Entries loaded before the measured operations (inserted, for the insert workload).
+    pub entries: u64,
+    /// RAM the engine may use.
+    pub ram_bytes: u64,
+    /// Threads at work.
+    pub threads: usize,
+    /// Device operations in flight per thread.
+    pub depth: usize,
+    /// Keys per call of the measured operations; 1 uses the single calls.
+    pub batch: usize,
+    /// When writes must last.
+    pub durability: Durability,
+    /// Measured repetitions.
+    pub runs: u32,
+    /// Operations per repetition; the insert workload inserts `entries`.
+    pub operations: u64,
+    /// The proportions of the mixed workload.
+    pub mixes: Vec<Mix>,
+    /// Exponent of the Zipf law that picks loaded keys; uniform when `None`.
+    pub theta: Option<f64>,
+    /// Seed of keys and streams.
+    pub seed: u64,
+    /// Where files go.
+    pub dir: PathBuf,
+    /// Whether calls are timed one by one.
+    pub latency: Latency,
+    /// How long each measurement of the device's limits takes; zero leaves them out.
+    pub limit_time: Duration,
+    /// Size of the file they are measured on.
+    pub scratch_bytes: u64,
+    /// Loads end after this long, full or not.
+    pub load_time_max: Option<Duration>,
+}
+
+/// Keys per call while a table is loaded for other workloads.
+pub const LOAD_BATCH: usize = 1024;
+
+impl Plan {
+    /// Refuses settings that cannot work.
+    ///
+    /// # Errors
+    /// The setting, what is wrong with it and what would do.
+    pub fn check(&self) -> Result<()> {
+        ensure!(self.entries > 0, "--entries 0: ask for at least 1");
+        ensure!(self.entries < 1 << 62, "--entries {}: at most 2^62", self.entries);
+        ensure!(self.ram_bytes > 0, "--ram 0: give the index some memory, such as 256MiB");
+        ensure!((1..=1024).contains(&self.threads), "--threads {}: from 1 to 1024", self.threads);
+        ensure!((1..=4096).contains(&self.depth), "--depth {}: from 1 to 4096", self.depth);
+        ensure!((1..=1 << 20).contains(&self.batch), "--batch {}: from 1 to 2^20", self.batch);
+        ensure!((1..=1000).contains(&self.runs), "--runs {}: from 1 to 1000", self.runs);
+        ensure!(self.operations > 0, "--ops 0: ask for at least 1");
+        ensure!(self.workload != Workload::Mixed || !self.mixes.is_empty(), "no mix to run");
+        let theta_fits = self.theta.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
+        ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
+        Ok(())
+    }
+
+    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams.
+    #[must_use]
+    pub fn entries_max(&self) -> u64 {
+        let inserted = |mix: &Mix| (self.operations as f64 * (1.0 - mix.lookup_fraction)).ceil();
+        let per_run: f64 = match self.workload {
+            Workload::Mixed => self.mixes.iter().map(inserted).sum(),
+            _ => 0.0,
+        };
+        let extra = per_run * f64::from(self.runs);
+        // The draws of a binomial law stray; six standard deviations are never passed in practice.
+        self.entries + (extra + 6.0 * extra.sqrt()).ceil() as u64
+    }
+
+    /// What the engine is asked to be.
+    #[must_use]
+    pub fn spec(&self) -> Spec {
+        Spec {
+            dir: self.dir.clone(),
+            entries: self.entries_max(),
+            ram_bytes: self.ram_bytes,
+            depth: self.depth,
+            threads: self.threads,
+            durability: self.durability,
+        }
+    }
+}

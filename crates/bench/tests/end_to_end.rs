@@ -1,0 +1,144 @@
+//! Whole benchmarks on the oracle: every workload runs, the report has its keys, mistakes are told.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(dir: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-bench"));
+    command.args(["--index", "oracle", "--scratch", "1MiB", "--limit-seconds", "0.002", "--dir"]);
+    command.arg(dir).args(arguments.split_whitespace());
+    command.output().unwrap()
+}
+
+fn json(arguments: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &format!("--entries 2k --runs 3 --json {arguments}"));
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{talk}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refusal(arguments: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), arguments);
+    assert!(!output.status.success(), "{arguments}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const KEYS: [&str; 24] = [
+    "schema",
+    "index",
+    "loaded",
+    "memory_limit",
+    "clock_ns",
+    "inserts_per_s",
+    "lookups_per_s",
+    "device_reads_per_s",
+    "device_write_bytes_per_s",
+    "reads_per_hit",
+    "reads_per_miss",
+    "ram_bytes_per_entry",
+    "rss_bytes",
+    "allocated_bytes",
+    "write_amplification",
+    "insert_ns",
+    "lookup_ns",
+    "reads_per_operation",
+    "log_bytes_per_entry",
+    "data_bytes_per_entry",
+    "cpu_us_per_op",
+    "ratio_to_device",
+    "spread",
+    "runs",
+];
+
+#[test]
+fn every_documented_key_is_in_the_json_of_every_single_workload() {
+    for workload in ["insert", "lookup-hit", "lookup-miss", "update"] {
+        let json = json(&format!("--workload {workload} --ops 2k"));
+        for key in KEYS {
+            assert!(json.get(key).is_some(), "{workload} lacks {key}: {json}");
+        }
+        assert_eq!(json["runs"].as_array().unwrap().len(), 3);
+        assert_eq!(json["loaded"], 2000);
+    }
+}
+
+#[test]
+fn an_insert_has_insert_latencies_and_a_lookup_lookup_latencies() {
+    let insert = json("--workload insert");
+    assert_eq!(insert["insert_ns"]["count"], 6000);
+    assert!(insert["insert_ns"]["p9999"].as_u64() <= insert["insert_ns"]["max"].as_u64());
+    assert!(insert["lookup_ns"].is_null());
+    assert!(insert["inserts_per_s"].as_f64().unwrap() > 0.0);
+    let lookup = json("--workload lookup-hit --depth 1 --ops 500");
+    assert_eq!(lookup["lookup_ns"]["count"], 1500);
+    assert_eq!(lookup["hits"], 500.0);
+    assert!(lookup["ratio_to_device"].as_f64().unwrap() > 0.0);
+    let untimed = json("--workload lookup-miss --ops 500 --latency off");
+    assert!(untimed["lookup_ns"].is_null());
+    assert_eq!(untimed["hits"], 0.0);
+}
+
+#[test]
+fn the_heap_that_a_table_takes_is_seen() {
+    let json = json("--workload insert --entries 50k");
+    // Two boxes of 8 bytes and their pointers in a map: the oracle is no miser.
+    assert!(json["allocated_bytes"].as_f64().unwrap() > 50_000.0 * 64.0);
+}
+
+#[test]
+fn a_mixed_workload_has_a_case_for_each_combination() {
+    let json = json("--workload mixed --lookups 0,.5,1 --success 0,.8 --ops 1k");
+    let cases = json["cases"].as_array().unwrap();
+    let mixes: Vec<_> = cases
+        .iter()
+        .map(|case| (case["lookup_fraction"].as_f64().unwrap(), case["success"].as_f64().unwrap()))
+        .collect();
+    assert_eq!(mixes, [(0.0, 0.0), (0.5, 0.0), (0.5, 0.8), (1.0, 0.0), (1.0, 0.8)]);
+    assert!(cases[0]["lookups_per_s"].is_null());
+    assert!(cases[3]["inserts_per_s"].is_null());
+    assert_eq!(cases[3]["hits"], 0.0);
+    assert!(json.get("lookups_per_s").is_none(), "several cases have no common figure");
+}
+
+#[test]
+fn threads_zipf_and_batches_run_too() {
+    let json = json("--workload update --threads 3 --batch 16 --zipf 0.99 --ops 1k");
+    assert_eq!(json["operations"], 1000.0);
+    assert_eq!(json["distribution"], "zipf 0.99");
+}
+
+#[test]
+fn the_report_for_people_lists_all_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), "--workload lookup-hit --entries 1k --ops 1k --runs 4");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("lookup-hit: every run"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("4  ")), "{text}");
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_told_with_the_option() {
+    for (arguments, words) in [
+        ("--workload insert --entries 0", "--entries 0"),
+        ("--workload insert --entries 12X", "unknown suffix"),
+        ("--workload mixed --lookups 1.5", "between 0 and 1"),
+        ("--workload dance", "possible values"),
+        ("--workload lookup-hit --threads 0", "--threads 0"),
+        ("--workload lookup-hit --depth 0", "--depth 0"),
+        ("--workload insert --batch 0", "--batch 0"),
+        ("--workload insert --runs 0", "--runs 0"),
+        ("--workload lookup-hit --ops 0", "--ops 0"),
+        ("--workload lookup-hit --zipf=-1", "--zipf"),
+        ("--workload insert --limit-seconds=-3", "no length of time"),
+        ("--workload insert --scratch 1k", "ask for more"),
+    ] {
+        let talk = refusal(arguments);
+        assert!(talk.contains(words), "{arguments}: {talk}");
+    }
+}

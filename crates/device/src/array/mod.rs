@@ -1,0 +1,216 @@
+//! Several devices as one.
+//!
+//! `striping` says where each page lies; `queue` spreads operations over the members' queues. An
+//! operation that lies on one member is passed on as it is; only one that crosses a border is cut
+//! up, copied, and put together again.
+
+mod queue;
+mod striping;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use self::queue::ArrayQueue;
+pub use self::striping::Striping;
+use self::striping::{Layout, Place};
+use crate::{Device, EngineReport, Error, Geometry, OpKind, PAGE_BYTES, PageBuf, PageId};
+use crate::{Queue, Result};
+
+/// Several devices as one. Errors of a member come as [`Error::Member`].
+///
+/// The members' order and the striping are part of what is stored: open it with the same ones again.
+/// Nothing protects against the loss of a member.
+#[derive(Debug)]
+pub struct ArrayDevice {
+    members: Vec<Arc<dyn Device>>,
+    layout: Layout,
+    start: Instant,
+}
+
+impl ArrayDevice {
+    /// Puts the members together.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where there is no member, a stripe of no pages, pages of different sizes, or
+    /// more pages than can be counted.
+    pub fn new(members: Vec<Arc<dyn Device>>, striping: Striping) -> Result<Self> {
+        let layout = Layout { striping, members: members.len() };
+        let misfit =
+            |reason: &str| Err(Error::Array { members: members.len(), reason: reason.into() });
+        if members.is_empty() {
+            return misfit("it needs at least one");
+        }
+        if layout.stripe_pages() == 0 {
+            return misfit("a stripe or partition needs at least one page");
+        }
+        if layout.stripe_pages().checked_mul(members.len() as u64).is_none() {
+            return misfit("their pages are more than can be counted; use smaller stripes");
+        }
+        if members.iter().any(|member| member.geometry().page_bytes != PAGE_BYTES) {
+            return misfit("their pages are not all of 4096 bytes");
+        }
+        Ok(Self { members, layout, start: Instant::now() })
+    }
+
+    /// Does something with every member, and gives the first error at the end.
+    fn each(&self, act: impl Fn(usize, &dyn Device) -> Result<()>) -> Result<()> {
+        let mut first = Ok(());
+        for (index, member) in self.members.iter().enumerate() {
+            let result = act(index, &**member).map_err(|error| of_member(index, error));
+            first = first.and(result);
+        }
+        first
+    }
+
+    /// Carries out one operation member by member, on the caller's thread.
+    fn run(&self, kind: OpKind, page: PageId, mut buf: PageBuf) -> Result<PageBuf> {
+        let pages = buf.pages() as u64;
+        check_range(page, pages, self.page_count())?;
+        let place = self.layout.place(page);
+        if place.run >= pages {
+            return self.run_on(kind, place, buf);
+        }
+        for part in parts(self.layout, page, pages) {
+            let mut piece = PageBuf::zeroed(part.pages());
+            if kind == OpKind::Write {
+                piece.copy_from_slice(&buf[part.bytes.clone()]);
+            }
+            let piece = self.run_on(kind, part.place, piece)?;
+            if kind == OpKind::Read {
+                buf[part.bytes].copy_from_slice(&piece);
+            }
+        }
+        Ok(buf)
+    }
+
+    fn run_on(&self, kind: OpKind, place: Place, buf: PageBuf) -> Result<PageBuf> {
+        let member = &self.members[place.member];
+        let result = match kind {
+            OpKind::Read => member.read(place.page, buf),
+            OpKind::Write => member.write(place.page, buf),
+        };
+        result.map_err(|error| of_member(place.member, error))
+    }
+}
+
+fn check_range(page: PageId, pages: u64, page_count: u64) -> Result<()> {
+    if page.0.checked_add(pages).is_none_or(|end| end > page_count) {
+        return Err(Error::OutOfRange { page, pages, page_count });
+    }
+    Ok(())
+}
+
+fn of_member(member: usize, error: Error) -> Error {
+    Error::Member { member, source: Box::new(error) }
+}
+
+/// A piece of an operation that lies on one member.
+struct Part {
+    place: Place,
+    /// Which bytes of the operation's buffer it is.
+    bytes: Range<usize>,
+}
+
+impl Part {
+    fn pages(&self) -> usize {
+        self.bytes.len() / PAGE_BYTES
+    }
+}
+
+/// Cuts a run of pages at the borders of members.
+fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == pages {
+            return None;
+        }
+        let place = layout.place(page.plus(done));
+        let run = place.run.min(pages - done);
+        let [start, end] = [done, done + run]
+            .map(|page| usize::try_from(page).expect("within a buffer") * PAGE_BYTES);
+        done += run;
+        Some(Part { place, bytes: start..end })
+    })
+}
+
+impl Device for ArrayDevice {
+    fn geometry(&self) -> Geometry {
+        let all = || self.members.iter().map(|member| member.geometry());
+        let chunk_bytes = all().next().and_then(|first| first.chunk_bytes);
+        Geometry {
+            page_bytes: PAGE_BYTES,
+            channels: all().map(|member| member.channels).sum(),
+            chunk_bytes: chunk_bytes.filter(|_| all().all(|one| one.chunk_bytes == chunk_bytes)),
+            depth: all().map(|member| member.depth).sum(),
+        }
+    }
+
+    fn page_count(&self) -> u64 {
+        self.layout.page_count(self.members.iter().map(|member| member.page_count()))
+    }
+
+    /// Grows each member to its share. A member that is longer already keeps its bytes.
+    fn grow(&self, page_count: u64) -> Result<()> {
+        let page_count_max = self.layout.page_count_max();
+        if page_count > page_count_max {
+            return Err(Error::NoSpace {
+                wanted_bytes: page_count.saturating_mul(PAGE_BYTES as u64),
+                place: format!("an array of {} partitions", self.members.len()),
+                reason: format!("its partitions have {page_count_max} pages in all"),
+            });
+        }
+        self.each(|index, member| match self.layout.share(index, page_count) {
+            share if share > member.page_count() => member.grow(share),
+            _ => Ok(()),
+        })
+    }
+
+    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
+        Ok(Box::new(ArrayQueue::new(&self.members, self.layout, depth)?))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.each(|_, member| member.sync())
+    }
+
+    fn discard(&self, pages: Range<PageId>) -> Result<()> {
+        let count = pages.end.0.saturating_sub(pages.start.0);
+        if count == 0 {
+            return Ok(());
+        }
+        check_range(pages.start, count, self.page_count())?;
+        self.each(|index, member| {
+            let share = self.layout.shares(index, &pages);
+            if share.is_empty() { Ok(()) } else { member.discard(share) }
+        })
+    }
+
+    /// The first member's clock, when it is the model of a simulator; members of hardware agree.
+    fn now(&self) -> u64 {
+        self.members.first().map_or_else(
+            || u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            |member| member.now(),
+        )
+    }
+
+    fn engine(&self) -> EngineReport {
+        let reports: Vec<EngineReport> =
+            self.members.iter().map(|member| member.engine()).collect();
+        let reasons = reports.iter().enumerate();
+        let reasons: Vec<String> =
+            reasons.map(|(index, one)| format!("member {index}: {}", one.reason)).collect();
+        let names: Vec<&str> = reports.iter().map(|one| one.name.as_str()).collect();
+        EngineReport { name: names.join(", "), reason: reasons.join("; ") }
+    }
+
+    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(OpKind::Read, page, buf)
+    }
+
+    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(OpKind::Write, page, buf)
+    }
+}

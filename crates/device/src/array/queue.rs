@@ -1,0 +1,255 @@
+//! One lane over the lanes of all members.
+//!
+//! Each operation of the caller has a slot, whose number is the token of everything pushed for it to
+//! the members. A crossing operation keeps its buffer in the slot until all its parts are back.
+//! Parts for which a member's queue has no room wait in that member's backlog.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::striping::Layout;
+use super::{of_member, parts};
+use crate::{Completion, Device, Error, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue, Result};
+
+/// A lane over the lanes of all members.
+pub(super) struct ArrayQueue {
+    lanes: Vec<Lane>,
+    layout: Layout,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    finished: Vec<Completion>,
+    /// Reused for the completions of one member.
+    arrived: Vec<Completion>,
+    members: Vec<Arc<dyn Device>>,
+}
+
+/// A member's queue, and what is to follow once it has room.
+struct Lane {
+    queue: Box<dyn Queue>,
+    backlog: VecDeque<Op>,
+}
+
+enum Slot {
+    Free,
+    /// Passed to one member as it was, its buffer included.
+    Whole {
+        token: u64,
+        page: PageId,
+    },
+    Split(Split),
+}
+
+struct Split {
+    op: Op,
+    parts_left: usize,
+    result: Result<()>,
+}
+
+impl ArrayQueue {
+    pub(super) fn new(members: &[Arc<dyn Device>], layout: Layout, depth: usize) -> Result<Self> {
+        let open = |(index, member): (usize, &Arc<dyn Device>)| {
+            let queue = member.queue(depth).map_err(|error| of_member(index, error))?;
+            Ok(Lane { queue, backlog: VecDeque::new() })
+        };
+        let lanes = members.iter().enumerate().map(open).collect::<Result<_>>()?;
+        Ok(Self {
+            lanes,
+            layout,
+            slots: std::iter::repeat_with(|| Slot::Free).take(depth).collect(),
+            free: (0..depth).rev().collect(),
+            finished: Vec::new(),
+            arrived: Vec::new(),
+            members: members.to_vec(),
+        })
+    }
+
+    fn push_whole(&mut self, slot: usize, member: usize, page: PageId, op: Op) -> Result<()> {
+        let whole = Slot::Whole { token: op.token, page: op.page };
+        let on_member = Op { token: slot as u64, page, ..op };
+        self.lanes[member].push(on_member).map_err(|error| of_member(member, error))?;
+        self.slots[slot] = whole;
+        Ok(())
+    }
+
+    /// Pushes the parts. One that is refused fails the whole, in its completion.
+    fn push_parts(&mut self, slot: usize, op: Op) {
+        let mut split = Split { parts_left: 0, result: Ok(()), op };
+        for part in parts(self.layout, split.op.page, split.op.buf.pages() as u64) {
+            let mut buf = PageBuf::zeroed(part.pages());
+            if split.op.kind == OpKind::Write {
+                buf.copy_from_slice(&split.op.buf[part.bytes]);
+            }
+            let (kind, member) = (split.op.kind, part.place.member);
+            let on_member = Op { token: slot as u64, kind, page: part.place.page, buf };
+            match self.lanes[member].push(on_member) {
+                Ok(()) => split.parts_left += 1,
+                Err(error) => split.result = Err(of_member(member, error)),
+            }
+        }
+        if split.parts_left == 0 {
+            self.free.push(slot);
+            self.finished.push(split.op.finished(split.result));
+        } else {
+            self.slots[slot] = Slot::Split(split);
+        }
+    }
+
+    /// Takes what one member has finished, waiting for `count_min` of it, and refills its queue.
+    fn pump(&mut self, member: usize, count_min: usize) -> Result<()> {
+        let lane = &mut self.lanes[member];
+        let mut arrived = std::mem::take(&mut self.arrived);
+        let waited = lane.queue.wait(count_min, &mut arrived);
+        lane.refill(&mut arrived);
+        for completion in arrived.drain(..) {
+            self.arrive(member, completion);
+        }
+        self.arrived = arrived;
+        waited.map_err(|error| of_member(member, error))
+    }
+
+    /// Gives a member's completion to the operation it belongs to.
+    fn arrive(&mut self, member: usize, completion: Completion) {
+        let slot = usize::try_from(completion.token).expect("our own token");
+        let result = completion.result.map_err(|error| of_member(member, error));
+        match &mut self.slots[slot] {
+            Slot::Free => unreachable!("a member gives back only what was pushed"),
+            Slot::Whole { token, page } => {
+                let (token, page) = (*token, *page);
+                let Completion { kind, buf, .. } = completion;
+                self.finished.push(Completion { token, kind, page, buf, result });
+            }
+            Slot::Split(split) => {
+                let page = self.layout.array_page(member, completion.page);
+                split.take(page, &completion.buf, result);
+                if split.parts_left > 0 {
+                    return;
+                }
+                if let Slot::Split(split) = std::mem::replace(&mut self.slots[slot], Slot::Free) {
+                    self.finished.push(split.op.finished(split.result));
+                }
+            }
+        }
+        self.slots[slot] = Slot::Free;
+        self.free.push(slot);
+    }
+
+    /// The member that has most to do, which is likely to finish something first.
+    fn busiest(&self) -> Option<usize> {
+        let busy = self.lanes.iter().enumerate().filter(|(_, lane)| lane.queue.in_flight() > 0);
+        busy.max_by_key(|(_, lane)| lane.queue.in_flight()).map(|(index, _)| index)
+    }
+
+    fn pump_all(&mut self) -> Result<()> {
+        for member in 0..self.lanes.len() {
+            if self.lanes[member].queue.in_flight() > 0 {
+                self.pump(member, 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lane {
+    /// Pushes now, or behind what waits already.
+    fn push(&mut self, op: Op) -> Result<()> {
+        if self.queue.in_flight() < self.queue.depth() && self.backlog.is_empty() {
+            return self.queue.push(op);
+        }
+        self.backlog.push_back(op);
+        Ok(())
+    }
+
+    /// Pushes what waits, as far as there is room. What is refused arrives as failed.
+    fn refill(&mut self, arrived: &mut Vec<Completion>) {
+        while self.queue.in_flight() < self.queue.depth() {
+            let Some(op) = self.backlog.pop_front() else { return };
+            let refused = Refused::of(&op);
+            if let Err(error) = self.queue.push(op) {
+                arrived.push(refused.failed(error));
+            }
+        }
+    }
+}
+
+/// What is left of an operation that a queue has refused, and with it taken its buffer.
+struct Refused {
+    token: u64,
+    kind: OpKind,
+    page: PageId,
+    pages: usize,
+}
+
+impl Refused {
+    fn of(op: &Op) -> Self {
+        Self { token: op.token, kind: op.kind, page: op.page, pages: op.buf.pages() }
+    }
+
+    fn failed(self, error: Error) -> Completion {
+        let Self { token, kind, page, pages } = self;
+        Completion { token, kind, page, buf: PageBuf::zeroed(pages), result: Err(error) }
+    }
+}
+
+impl Split {
+    /// Takes in one part, which lies at `page` of the array.
+    fn take(&mut self, page: PageId, bytes: &PageBuf, result: Result<()>) {
+        self.parts_left -= 1;
+        match result {
+            Ok(()) if self.op.kind == OpKind::Read => {
+                let start = usize::try_from(page.0 - self.op.page.0).expect("within the buffer");
+                let start = start * PAGE_BYTES;
+                self.op.buf[start..start + bytes.len()].copy_from_slice(bytes);
+            }
+            Ok(()) => {}
+            Err(error) => self.result = Err(error),
+        }
+    }
+}
+
+impl Queue for ArrayQueue {
+    fn push(&mut self, op: Op) -> Result<()> {
+        let page_counts = self.members.iter().map(|member| member.page_count());
+        op.check(self.layout.page_count(page_counts))?;
+        if self.in_flight() >= self.depth() {
+            return Err(Error::QueueFull { depth: self.depth() });
+        }
+        let slot = self.free.pop().expect("fewer operations in flight than slots");
+        let place = self.layout.place(op.page);
+        if place.run < op.buf.pages() as u64 {
+            self.push_parts(slot, op);
+            return Ok(());
+        }
+        self.push_whole(slot, place.member, place.page, op).inspect_err(|_| self.free.push(slot))
+    }
+
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        let wanted = count_min.min(self.in_flight());
+        let mut outcome = self.pump_all();
+        while outcome.is_ok() && self.finished.len() < wanted {
+            let Some(member) = self.busiest() else { break };
+            outcome = self.pump(member, 1).and_then(|()| self.pump_all());
+        }
+        done.append(&mut self.finished);
+        outcome
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len() + self.finished.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl Drop for ArrayQueue {
+    fn drop(&mut self) {
+        // The members' queues wait for what they have; the backlog must reach them first.
+        while self.lanes.iter().any(|lane| !lane.backlog.is_empty()) {
+            let Some(member) = self.busiest() else { return };
+            if self.pump(member, 1).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The crash model against its own text, and against an oracle that knows what may survive.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::PageBuf;
+
+fn page_of(byte: u8) -> PageBuf {
+    let mut buf = PageBuf::zeroed(1);
+    buf.fill(byte);
+    buf
+}
+
+fn device_of(page_count: u64) -> CrashDevice {
+    let device = CrashDevice::new();
+    device.grow(page_count).unwrap();
+    device
+}
+
+fn write(token: u64, page: u64, byte: u8) -> Op {
+    Op { token, kind: OpKind::Write, page: PageId(page), buf: page_of(byte) }
+}
+
+fn is_power_cut(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.to_string() == "power cut")
+}
+
+/// The distinct bytes on the page, over many seeds, as sets per seed.
+fn outcomes(device: &CrashDevice, page: usize) -> BTreeSet<BTreeSet<u8>> {
+    let page_bytes = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+    (0..200)
+        .map(|seed| device.survivors(seed).image()[page_bytes.clone()].iter().copied().collect())
+        .collect()
+}
+
+fn sets(of: &[&[u8]]) -> BTreeSet<BTreeSet<u8>> {
+    of.iter().map(|bytes| bytes.iter().copied().collect()).collect()
+}
+
+#[test]
+fn a_synced_write_survives_every_seed() {
+    let device = device_of(2);
+    device.write(PageId(1), page_of(7)).unwrap();
+    device.sync().unwrap();
+    assert_eq!(outcomes(&device, 1), sets(&[&[7]]));
+}
+
+#[test]
+fn an_unsynced_write_is_old_new_or_torn() {
+    let device = device_of(2);
+    device.write(PageId(1), page_of(7)).unwrap();
+    assert_eq!(outcomes(&device, 1), sets(&[&[0], &[7], &[0, 7]]));
+    assert_eq!(outcomes(&device, 0), sets(&[&[0]]));
+}
+
+#[test]
+fn seed_zero_loses_and_seed_one_keeps_all_that_is_unsynced() {
+    let device = device_of(3);
+    for page in 0..3 {
+        device.write(PageId(page), page_of(9)).unwrap();
+    }
+    assert!(device.survivors(0).image().iter().all(|&byte| byte == 0));
+    assert!(device.survivors(1).image().iter().all(|&byte| byte == 9));
+}
+
+#[test]
+fn tears_run_along_sectors() {
+    let device = device_of(1);
+    device.write(PageId(0), page_of(7)).unwrap();
+    for seed in 0..200 {
+        let image = device.survivors(seed).image();
+        for sector in image.chunks(SECTOR_BYTES) {
+            assert!(sector.iter().all(|byte| byte == &sector[0]));
+        }
+    }
+}
+
+#[test]
+fn a_sync_does_not_cover_a_write_in_flight() {
+    let device = device_of(1);
+    let mut queue = device.queue(1).unwrap();
+    queue.push(write(0, 0, 5)).unwrap();
+    device.sync().unwrap();
+    assert_eq!(outcomes(&device, 0), sets(&[&[0], &[5], &[0, 5]]));
+    queue.wait(1, &mut Vec::new()).unwrap();
+    assert_eq!(outcomes(&device, 0), sets(&[&[0], &[5], &[0, 5]]));
+    device.sync().unwrap();
+    assert_eq!(outcomes(&device, 0), sets(&[&[5]]));
+}
+
+#[test]
+fn a_read_does_not_see_a_write_in_flight() {
+    let device = device_of(1);
+    let mut queue = device.queue(1).unwrap();
+    queue.push(write(0, 0, 5)).unwrap();
+    assert_eq!(device.read(PageId(0), PageBuf::zeroed(1)).unwrap()[0], 0);
+    drop(queue);
+    assert_eq!(device.read(PageId(0), PageBuf::zeroed(1)).unwrap()[0], 5);
+}
+
+#[test]
+fn the_write_that_the_cut_strikes_may_tear_and_later_ones_never_happen() {
+    let device = device_of(3);
+    device.cut_after(2);
+    device.write(PageId(0), page_of(1)).unwrap();
+    assert_eq!(device.read(PageId(0), PageBuf::zeroed(1)).unwrap()[0], 1);
+    assert!(is_power_cut(&device.write(PageId(1), page_of(2)).unwrap_err()));
+    assert!(is_power_cut(&device.write(PageId(2), page_of(3)).unwrap_err()));
+    assert!(is_power_cut(&device.read(PageId(0), PageBuf::zeroed(1)).unwrap_err()));
+    assert!(is_power_cut(&device.sync().unwrap_err()));
+    assert_eq!(outcomes(&device, 1), sets(&[&[0], &[2], &[0, 2]]));
+    assert_eq!(outcomes(&device, 2), sets(&[&[0]]));
+    assert_eq!((device.operations(), device.is_cut()), (2, true));
+}
+
+#[test]
+fn a_sync_that_the_cut_strikes_promises_nothing() {
+    let device = device_of(1);
+    device.write(PageId(0), page_of(4)).unwrap();
+    device.cut_after(device.operations());
+    assert!(is_power_cut(&device.sync().unwrap_err()));
+    assert_eq!(outcomes(&device, 0), sets(&[&[0], &[4], &[0, 4]]));
+}
+
+#[test]
+fn growth_is_durable_when_it_returns_and_open_when_the_cut_strikes_it() {
+    let device = device_of(2);
+    device.cut_after(device.operations());
+    assert!(is_power_cut(&device.grow(5).unwrap_err()));
+    assert!(is_power_cut(&device.grow(9).unwrap_err()));
+    let lengths: BTreeSet<u64> = (0..50).map(|seed| device.survivors(seed).page_count()).collect();
+    assert_eq!(lengths, BTreeSet::from([2, 5]));
+}
+
+#[test]
+fn writes_in_flight_at_the_cut_fail_and_each_may_survive_alone() {
+    let device = device_of(3);
+    device.cut_after(device.operations() + 2);
+    let mut queue = device.queue(3).unwrap();
+    for page in 0..3 {
+        queue.push(write(page, page, 6)).unwrap();
+    }
+    let mut done = Vec::new();
+    queue.wait(3, &mut done).unwrap();
+    assert!(done.iter().all(|completion| is_power_cut(completion.result.as_ref().unwrap_err())));
+    let whole = |image: &[u8], page: usize| {
+        image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].iter().all(|&byte| byte == 6)
+    };
+    let combinations: BTreeSet<Vec<bool>> = (0..500)
+        .map(|seed| device.survivors(seed).image())
+        .map(|image| (0..3).map(|page| whole(&image, page)).collect())
+        .collect();
+    assert_eq!(combinations.len(), 8);
+}
+
+#[test]
+fn a_discarded_page_loses_its_bytes_even_when_they_were_synced() {
+    let device = device_of(1);
+    device.write(PageId(0), page_of(8)).unwrap();
+    device.sync().unwrap();
+    device.discard(PageId(0)..PageId(1)).unwrap();
+    let seen = device.read(PageId(0), PageBuf::zeroed(1)).unwrap();
+    assert!(seen.iter().any(|&byte| byte != 8));
+    assert_eq!(device.survivors(0).image(), vec![8; PAGE_BYTES]);
+    device.sync().unwrap();
+    assert_eq!(device.survivors(0).image(), seen.to_vec());
+}
+
+#[test]
+fn growth_past_all_memory_is_refused_and_counts_for_nothing() {
+    let device = CrashDevice::new();
+    assert!(matches!(device.grow(u64::MAX), Err(Error::NoSpace { .. })));
+    assert!(matches!(device.grow(1 << 50), Err(Error::NoSpace { .. })));
+    assert_eq!(device.operations(), 0);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { page: u64, byte: u8 },
+    Sync,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..4_u64, 1..=255_u8).prop_map(|(page, byte)| Step::Write { page, byte }),
+        1 => Just(Step::Sync),
+    ]
+}
+
+/// Runs the steps until the power goes, and gives for each page the bytes it may hold.
+fn run(device: &CrashDevice, steps: &[Step]) -> Vec<BTreeSet<u8>> {
+    let mut possible = vec![BTreeSet::from([0]); 4];
+    let mut latest = [0_u8; 4];
+    for step in steps {
+        let alive = match *step {
+            Step::Write { page, byte } => {
+                let index = usize::try_from(page).unwrap();
+                if !device.is_cut() {
+                    possible[index].insert(byte);
+                }
+                let written = device.write(PageId(page), page_of(byte)).is_ok();
+                latest[index] = if written { byte } else { latest[index] };
+                written
+            }
+            Step::Sync => device.sync().is_ok(),
+        };
+        if alive && matches!(step, Step::Sync) {
+            possible = latest.iter().map(|&byte| BTreeSet::from([byte])).collect();
+        }
+    }
+    possible
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn only_possible_bytes_survive_any_cut(
+        steps in prop::collection::vec(step(), 1..20), seed: u64,
+    ) {
+        let counting = device_of(4);
+        run(&counting, &steps);
+        for cut in 1..=counting.operations() {
+            let (device, again) = (device_of(4), device_of(4));
+            device.cut_after(cut);
+            again.cut_after(cut);
+            let possible = run(&device, &steps);
+            run(&again, &steps);
+            let image = device.survivors(seed).image();
+            prop_assert_eq!(&image, &again.survivors(seed).image());
+            for (page, bytes) in image.chunks(PAGE_BYTES).enumerate() {
+                for sector in bytes.chunks(SECTOR_BYTES) {
+                    prop_assert!(possible[page].contains(&sector[0]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Which engine carries a file's operations, found by asking the kernel once.
+//!
+//! Direct input and output is asked for first, because without it neither io_uring nor many threads
+//! are worth their while; then a small ring is made and thrown away.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::{Errno, pread};
+
+use super::uring::{self, RingMode};
+use super::{EngineChoice, FileOptions};
+use crate::{EngineReport, Error, PAGE_BYTES, PageBuf, Result};
+
+/// The questions put to the kernel, so that a test can put other answers in their place.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel {
+    /// Turns O_DIRECT on and tries it.
+    pub direct: fn(&File) -> io::Result<()>,
+    /// Makes a ring, and says with which flags it was possible.
+    pub ring: fn() -> io::Result<RingMode>,
+}
+
+impl Kernel {
+    pub(super) fn real() -> Self {
+        Self { direct: set_direct, ring: uring::probe }
+    }
+}
+
+/// The engine of one device.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    name: &'static str,
+    reason: String,
+    /// The caller asked for this one, so no other may stand in.
+    pub is_forced: bool,
+    /// How to make rings, when the engine is io_uring.
+    pub ring: Option<RingMode>,
+}
+
+impl Chosen {
+    pub(super) fn report(&self) -> EngineReport {
+        EngineReport { name: self.name.into(), reason: self.reason.clone() }
+    }
+
+    fn forced(name: &'static str, ring: Option<RingMode>) -> Self {
+        Self { name, reason: "forced".into(), is_forced: true, ring }
+    }
+
+    fn found(name: &'static str, reason: String, ring: Option<RingMode>) -> Self {
+        Self { name, reason, is_forced: false, ring }
+    }
+}
+
+/// Chooses the engine and leaves the file in the mode that it needs.
+pub(super) fn choose(file: &File, options: &FileOptions, kernel: Kernel) -> Result<Chosen> {
+    let direct = || (kernel.direct)(file).inspect_err(|_| unset_direct(file));
+    match options.engine {
+        EngineChoice::Auto => Ok(probe(direct(), kernel.ring)),
+        EngineChoice::Buffered => {
+            unset_direct(file);
+            Ok(Chosen::forced("buffered", None))
+        }
+        EngineChoice::Threads => {
+            direct().map_err(|source| refused("threads", "O_DIRECT", &source))?;
+            Ok(Chosen::forced("threads", None))
+        }
+        EngineChoice::Uring => {
+            direct().map_err(|source| refused("uring", "O_DIRECT", &source))?;
+            let ring = (kernel.ring)().map_err(|source| refused("uring", "io_uring", &source))?;
+            Ok(Chosen::forced("uring", Some(ring)))
+        }
+    }
+}
+
+fn probe(direct: io::Result<()>, ring: fn() -> io::Result<RingMode>) -> Chosen {
+    if let Err(source) = direct {
+        return Chosen::found("buffered", format!("O_DIRECT refused: {source}"), None);
+    }
+    match ring() {
+        Ok(ring) => Chosen::found("uring", format!("io_uring accepted, {ring}"), Some(ring)),
+        Err(source) => Chosen::found("threads", format!("io_uring refused: {source}"), None),
+    }
+}
+
+fn refused(engine: &'static str, what: &str, source: &io::Error) -> Error {
+    Error::Engine { engine, reason: format!("{what} refused: {source}") }
+}
+
+/// Turns O_DIRECT on, and tries it by a read: some file systems refuse only then. The flag is set
+/// after opening because a file system that refuses it in `open` may have made the file by then.
+fn set_direct(file: &File) -> io::Result<()> {
+    fcntl_setfl(file, OFlags::DIRECT)?;
+    let mut buf = PageBuf::zeroed(1);
+    match pread(file, &mut buf[..PAGE_BYTES], 0) {
+        // Only a refusal of the alignment or of the mode; a bad sector is no reason.
+        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Err(errno.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Also clears O_NONBLOCK, which was there only for the opening. Clearing flags cannot be refused on
+/// a regular file or a block device.
+fn unset_direct(file: &File) {
+    let _ = fcntl_setfl(file, OFlags::empty());
+}

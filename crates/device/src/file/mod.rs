@@ -1,0 +1,174 @@
+//! Pages in a regular file or on a raw block device.
+//!
+//! Opening (`open`) creates, locks and probes; `handle` is what all engines share: the descriptor, its
+//! checks, and plain waiting transfers; `uring` and `threads` are the queues; `size` grows and
+//! discards. The engine is chosen once, when the device is opened, and says why it is that one.
+
+mod engine;
+mod handle;
+mod open;
+mod progress;
+mod size;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod uring;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use self::engine::{Chosen, Kernel};
+use self::handle::Handle;
+use self::threads::Pool;
+use self::uring::UringQueue;
+use crate::{Device, EngineReport, Error, Geometry, Op, OpKind, PageBuf, PageId, Queue, Result};
+
+/// What the opener may do, and therefore which lock is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Read and write, as the only opener.
+    #[default]
+    ReadWrite,
+    /// Read, beside any number of other readers.
+    ReadOnly,
+}
+
+/// Which engine is to carry the operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EngineChoice {
+    /// The best that runs here: io_uring, else threads, else buffered.
+    #[default]
+    Auto,
+    /// io_uring with O_DIRECT, or an error.
+    Uring,
+    /// `pread` and `pwrite` with O_DIRECT on up to 32 threads, or an error.
+    Threads,
+    /// The same threads through the page cache.
+    Buffered,
+}
+
+/// Whether the file is to be there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Create {
+    /// It must not be; it is made, empty.
+    New,
+    /// It must be.
+    #[default]
+    Open,
+    /// It is made where it is not. Read-only openers never make one.
+    OpenOrCreate,
+}
+
+/// How to open a [`FileDevice`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FileOptions {
+    /// Read-write unless told otherwise.
+    pub access: Access,
+    /// Chosen by probing unless told otherwise.
+    pub engine: EngineChoice,
+    /// Open what is there unless told otherwise.
+    pub create: Create,
+}
+
+/// A regular file or a raw block device as an array of pages.
+///
+/// It is locked (`flock`) against every other handle, in this process too, unless both only read.
+/// The lock is free again when the device and all its queues are dropped. A handle that a child
+/// process has inherited through a fork answers [`Error::Forked`].
+#[derive(Debug)]
+pub struct FileDevice {
+    handle: Arc<Handle>,
+    chosen: Chosen,
+    pool: Arc<Pool>,
+    /// Why some queue runs on threads although the engine is io_uring.
+    downgrade: OnceLock<String>,
+    start: Instant,
+}
+
+impl FileDevice {
+    /// Opens, locks and probes. A partial page at the end of a file is ignored.
+    ///
+    /// # Errors
+    /// [`Error::Open`]; [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run;
+    /// [`Error::ReadOnly`] for a new file that may not be written.
+    pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
+        Self::open_on(path.as_ref(), options, Kernel::real())
+    }
+
+    fn open_on(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<Self> {
+        let (handle, chosen) = open::open(path, options, kernel)?;
+        let handle = Arc::new(handle);
+        let pool = Arc::new(Pool::new(Arc::clone(&handle)));
+        let (downgrade, start) = (OnceLock::new(), Instant::now());
+        Ok(Self { handle, chosen, pool, downgrade, start })
+    }
+
+    /// Checks, carries out and waits for one operation, on the caller's own thread.
+    fn run(&self, mut op: Op) -> Result<PageBuf> {
+        self.handle.check(&op)?;
+        self.handle.transfer(&mut op)?;
+        Ok(op.buf)
+    }
+}
+
+impl Device for FileDevice {
+    fn geometry(&self) -> Geometry {
+        Geometry::opaque()
+    }
+
+    fn page_count(&self) -> u64 {
+        self.handle.page_count()
+    }
+
+    fn grow(&self, page_count: u64) -> Result<()> {
+        size::grow(&self.handle, page_count)
+    }
+
+    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
+        self.handle.check_process()?;
+        let Some(ring) = self.chosen.ring else { return Ok(Box::new(self.pool.queue(depth))) };
+        match UringQueue::new(&self.handle, ring, depth) {
+            Ok(queue) => Ok(Box::new(queue)),
+            Err(refusal) if self.chosen.is_forced => {
+                let reason = format!("a ring of depth {depth} was refused: {refusal}");
+                Err(Error::Engine { engine: "uring", reason })
+            }
+            Err(refusal) => {
+                self.downgrade.get_or_init(|| {
+                    format!("a ring of depth {depth} was refused ({refusal}), threads stood in")
+                });
+                Ok(Box::new(self.pool.queue(depth)))
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        size::sync(&self.handle)
+    }
+
+    fn discard(&self, pages: Range<PageId>) -> Result<()> {
+        size::discard(&self.handle, pages)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn engine(&self) -> EngineReport {
+        let mut report = self.chosen.report();
+        if let Some(downgrade) = self.downgrade.get() {
+            report.reason = format!("{}; {downgrade}", report.reason);
+        }
+        report
+    }
+
+    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(Op { token: 0, kind: OpKind::Read, page, buf })
+    }
+
+    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(Op { token: 0, kind: OpKind::Write, page, buf })
+    }
+}

@@ -1,0 +1,133 @@
+//! Opening: create or find, lock, measure, choose the engine, make the beginning durable.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, open as open_at, seek};
+use rustix::io::Errno;
+
+use super::engine::{self, Chosen, Kernel};
+use super::handle::{Handle, Medium};
+use super::{Access, Create, FileOptions};
+use crate::{Error, PAGE_BYTES, Result};
+
+/// Opens in named steps. What it has created it removes again when a later step fails.
+pub(super) fn open(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<(Handle, Chosen)> {
+    if options.access == Access::ReadOnly && options.create == Create::New {
+        return Err(Error::ReadOnly { path: path.into() });
+    }
+    let (file, is_new) = find_or_create(path, options)?;
+    lock(&file, path, options.access)?;
+    let prepared = prepare(&file, path, options, kernel, is_new);
+    let (medium, page_count, chosen) = prepared.inspect_err(|_| {
+        if is_new {
+            // Nothing was in it, and the lock is ours: best effort, the first error is the news.
+            let _ = fs::remove_file(path);
+        }
+    })?;
+    Ok((Handle::new(file, path.into(), options.access, medium, page_count), chosen))
+}
+
+fn prepare(
+    file: &File,
+    path: &Path,
+    options: &FileOptions,
+    kernel: Kernel,
+    is_new: bool,
+) -> Result<(Medium, u64, Chosen)> {
+    let failed = |source| Error::Open { path: path.into(), source };
+    let medium = medium(file).map_err(failed)?;
+    let bytes = seek(file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    let chosen = engine::choose(file, options, kernel)?;
+    if options.access == Access::ReadWrite {
+        settle(file, path, is_new).map_err(failed)?;
+    }
+    Ok((medium, bytes / PAGE_BYTES as u64, chosen))
+}
+
+/// What an earlier process wrote may lie only in the page cache, and the name of a new file only in
+/// memory: both must be safe before anything is built on them.
+fn settle(file: &File, path: &Path, is_new: bool) -> io::Result<()> {
+    fsync(file)?;
+    if is_new {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fsync(File::open(parent.unwrap_or(Path::new(".")))?)?;
+    }
+    Ok(())
+}
+
+fn medium(file: &File) -> io::Result<Medium> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(Medium::File);
+    }
+    if kind.is_block_device() {
+        return Ok(Medium::Block);
+    }
+    let words = "it is neither a regular file nor a block device; name one of these";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, words))
+}
+
+/// The file, and whether this call made it.
+fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
+    let failed = |errno: Errno| Error::Open { path: path.into(), source: errno.into() };
+    let may_create = options.create == Create::OpenOrCreate && options.access == Access::ReadWrite;
+    loop {
+        if options.create != Create::New {
+            match find(path, options.access) {
+                Ok(file) => return Ok((file, false)),
+                Err(Errno::NOENT) if may_create => {}
+                // O_EXCL on a block device: mounted, or open in another handle of this sort.
+                Err(Errno::BUSY) => return Err(Error::Locked { path: path.into() }),
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        match create(path) {
+            Ok(file) => return Ok((file, true)),
+            // Somebody else was quicker: open what they have made.
+            Err(Errno::EXIST) if may_create => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+}
+
+/// Flags of every opening. O_NONBLOCK keeps a pipe from blocking the opener; it is cleared later.
+fn base() -> OFlags {
+    OFlags::CLOEXEC | OFlags::NONBLOCK
+}
+
+fn find(path: &Path, access: Access) -> rustix::io::Result<File> {
+    let mut flags = base();
+    flags |= match access {
+        Access::ReadWrite => OFlags::RDWR,
+        Access::ReadOnly => OFlags::RDONLY,
+    };
+    let is_block = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    if is_block && access == Access::ReadWrite {
+        // Refuses a device that is mounted.
+        flags |= OFlags::EXCL;
+    }
+    open_at(path, flags, Mode::empty()).map(File::from)
+}
+
+fn create(path: &Path) -> rustix::io::Result<File> {
+    let flags = base() | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    open_at(path, flags, Mode::from_raw_mode(0o644)).map(File::from)
+}
+
+fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
+    let operation = match access {
+        Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
+        Access::ReadOnly => FlockOperation::NonBlockingLockShared,
+    };
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) => return Err(Error::Locked { path: path.into() }),
+            Err(errno) => return Err(Error::Open { path: path.into(), source: errno.into() }),
+        }
+    }
+}

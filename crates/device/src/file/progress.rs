@@ -1,0 +1,134 @@
+//! How far one transfer has come, and whether to go on: the same rules for every engine.
+
+use std::io;
+
+use crate::{OpKind, PAGE_BYTES};
+
+/// Answers in a row that bring a transfer no further, before it is given up.
+const STALLS_MAX: u32 = 1_000;
+
+/// How far one transfer has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes that are done, whole pages always: direct transfers must go on from an aligned place.
+    pub bytes: usize,
+    stalls: u32,
+}
+
+/// What to do after an answer of the kernel.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// All bytes are done.
+    Finished,
+    /// Ask again, from `bytes` on.
+    Again,
+    /// Give up.
+    Failed(io::Error),
+}
+
+impl Progress {
+    /// Takes in the kernel's answer to a transfer of the bytes from `self.bytes` up to `total`.
+    pub(super) fn advance(
+        &mut self,
+        kind: OpKind,
+        total: usize,
+        answer: io::Result<usize>,
+    ) -> Next {
+        match answer {
+            Ok(0) => return Next::Failed(nothing_moved(kind)),
+            Ok(moved) if self.bytes + moved >= total => return Next::Finished,
+            Ok(moved) if moved >= PAGE_BYTES => {
+                self.bytes += moved / PAGE_BYTES * PAGE_BYTES;
+                self.stalls = 0;
+                return Next::Again;
+            }
+            Err(source) if !is_passing(&source) => return Next::Failed(source),
+            Ok(_) | Err(_) => {}
+        }
+        self.stalls += 1;
+        if self.stalls < STALLS_MAX {
+            return Next::Again;
+        }
+        Next::Failed(answer.err().unwrap_or_else(|| nothing_moved(kind)))
+    }
+}
+
+/// Interrupted, out of some resource for the moment, or cancelled because the thread that had
+/// pushed the operation into a ring has ended: none says anything about the pages.
+fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::INTR, Errno::AGAIN, Errno::CANCELED]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn nothing_moved(kind: OpKind) -> io::Error {
+    match kind {
+        OpKind::Read => io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file ends before these pages; has it been truncated?",
+        ),
+        OpKind::Write => io::Error::new(io::ErrorKind::WriteZero, "the kernel took no bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    const TOTAL: usize = 3 * PAGE_BYTES;
+
+    #[test]
+    fn a_whole_transfer_is_finished_at_once() {
+        let next = Progress::default().advance(OpKind::Read, TOTAL, Ok(TOTAL));
+        assert!(matches!(next, Next::Finished));
+    }
+
+    #[test]
+    fn a_short_transfer_goes_on_from_the_last_whole_page() {
+        let mut progress = Progress::default();
+        let next = progress.advance(OpKind::Write, TOTAL, Ok(PAGE_BYTES + 512));
+        assert!(matches!(next, Next::Again));
+        assert_eq!(progress.bytes, PAGE_BYTES);
+        let next = progress.advance(OpKind::Write, TOTAL, Ok(2 * PAGE_BYTES));
+        assert!(matches!(next, Next::Finished));
+    }
+
+    #[test]
+    fn nothing_read_is_the_end_of_the_file_and_no_loop() {
+        let next = Progress::default().advance(OpKind::Read, TOTAL, Ok(0));
+        let Next::Failed(error) = next else { panic!("{next:?}") };
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn interruptions_are_tried_again_but_not_for_ever() {
+        for errno in [Errno::INTR, Errno::AGAIN, Errno::CANCELED] {
+            let mut progress = Progress::default();
+            for _ in 1..STALLS_MAX {
+                let next = progress.advance(OpKind::Read, TOTAL, Err(errno.into()));
+                assert!(matches!(next, Next::Again));
+            }
+            let next = progress.advance(OpKind::Read, TOTAL, Err(errno.into()));
+            assert!(matches!(next, Next::Failed(_)));
+        }
+    }
+
+    #[test]
+    fn crumbs_smaller_than_a_page_are_given_up_in_the_end() {
+        let mut progress = Progress::default();
+        let mut answers = 0;
+        while let Next::Again = progress.advance(OpKind::Write, TOTAL, Ok(512)) {
+            answers += 1;
+        }
+        assert_eq!((answers, progress.bytes), (STALLS_MAX - 1, 0));
+    }
+
+    #[test]
+    fn a_bad_sector_fails_at_once() {
+        let next = Progress::default().advance(OpKind::Read, TOTAL, Err(Errno::IO.into()));
+        assert!(matches!(next, Next::Failed(_)));
+    }
+}

@@ -1,0 +1,136 @@
+//! The length of a file and what lies under it: grow, sync, discard.
+
+use std::io;
+use std::ops::Range;
+
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+
+use super::handle::{Handle, Medium, offset};
+use crate::{Error, PAGE_BYTES, PageId, Result};
+
+/// Makes the file long enough, with its blocks allocated, and the length durable.
+pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
+    handle.check_process()?;
+    handle.check_writable()?;
+    let _alone = handle.growing.lock().expect("no holder of this lock panics");
+    let old = handle.page_count();
+    if page_count <= old {
+        return Ok(());
+    }
+    if handle.medium == Medium::Block {
+        let reason = format!("the block device has {old} pages of {PAGE_BYTES} bytes and no more");
+        return Err(no_space(handle, page_count, reason));
+    }
+    let bytes = page_count
+        .checked_mul(PAGE_BYTES as u64)
+        .filter(|&bytes| i64::try_from(bytes).is_ok())
+        .ok_or_else(|| no_space(handle, page_count, "no file can be that long".into()))?;
+    check_room(handle, page_count)?;
+    lengthen(handle, offset(PageId(old), 0), bytes).map_err(|errno| match errno {
+        Errno::NOSPC | Errno::FBIG | Errno::DQUOT => {
+            no_space(handle, page_count, io::Error::from(errno).to_string())
+        }
+        _ => failure("grow", PageId(old), page_count - old, errno),
+    })?;
+    handle.set_page_count(page_count);
+    Ok(())
+}
+
+/// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile
+/// fill the disk for everybody else.
+fn check_room(handle: &Handle, page_count: u64) -> Result<()> {
+    let Ok(room) = fstatvfs(&handle.file) else { return Ok(()) };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let missing = (page_count - handle.page_count()).saturating_mul(PAGE_BYTES as u64);
+    // Some file systems in user space say nothing about their size.
+    if room.f_blocks == 0 || missing <= free {
+        return Ok(());
+    }
+    let reason = format!("{missing} bytes more are needed and its file system has {free} free");
+    Err(no_space(handle, page_count, reason))
+}
+
+/// From `old` to `new` bytes, or back to `old` where that fails.
+fn lengthen(handle: &Handle, old: u64, new: u64) -> rustix::io::Result<()> {
+    let file = &handle.file;
+    // A partial page at the end was never ours, and its bytes must not show in a new page.
+    if file.metadata().is_ok_and(|found| found.len() > old) {
+        again(|| ftruncate(file, old))?;
+    }
+    let allocated = match again(|| fallocate(file, FallocateFlags::empty(), old, new - old)) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => again(|| ftruncate(file, new)),
+        answer => answer,
+    };
+    allocated.and_then(|()| again(|| fsync(file))).inspect_err(|_| {
+        // The error is the news; where even this fails, the next growth does it again.
+        let _ = ftruncate(file, old);
+    })
+}
+
+/// Makes completed writes durable. A file that is only read has none.
+pub(super) fn sync(handle: &Handle) -> Result<()> {
+    handle.check_process()?;
+    if handle.is_read_only() {
+        return Ok(());
+    }
+    let pages = handle.page_count();
+    again(|| fdatasync(&handle.file)).map_err(|errno| failure("sync", PageId(0), pages, errno))
+}
+
+/// Gives the blocks under these pages back, where the file system or the device can.
+pub(super) fn discard(handle: &Handle, pages: Range<PageId>) -> Result<()> {
+    handle.check_process()?;
+    handle.check_writable()?;
+    let (page, count) = (pages.start, pages.end.0.saturating_sub(pages.start.0));
+    if count == 0 {
+        return Ok(());
+    }
+    let page_count = handle.page_count();
+    if pages.end.0 > page_count {
+        return Err(Error::OutOfRange { page, pages: count, page_count });
+    }
+    let (start, bytes) = (offset(page, 0), offset(PageId(count), 0));
+    let answer = again(|| match handle.medium {
+        Medium::File => {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&handle.file, hole, start, bytes)
+        }
+        Medium::Block => discard_blocks(handle, start, bytes),
+    });
+    match answer {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY) => Ok(()),
+        Err(errno) => Err(failure("discard", page, count, errno)),
+    }
+}
+
+fn discard_blocks(handle: &Handle, start: u64, bytes: u64) -> rustix::io::Result<()> {
+    const BLKDISCARD: Opcode = opcode::none(0x12, 119);
+    // SAFETY: BLKDISCARD only reads a pair of u64, start and length in bytes, at its argument.
+    let request = unsafe { Setter::<BLKDISCARD, [u64; 2]>::new([start, bytes]) };
+    // SAFETY: the descriptor is a block device, which knows this request by this number.
+    unsafe { ioctl(&handle.file, request) }
+}
+
+/// Asks until the answer is not an interruption.
+fn again<T>(mut ask: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match ask() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
+    }
+}
+
+fn failure(operation: &'static str, page: PageId, pages: u64, errno: Errno) -> Error {
+    Error::Io { operation, page, pages, source: errno.into() }
+}
+
+fn no_space(handle: &Handle, page_count: u64, reason: String) -> Error {
+    Error::NoSpace {
+        wanted_bytes: page_count.saturating_mul(PAGE_BYTES as u64),
+        place: handle.path.display().to_string(),
+        reason,
+    }
+}

@@ -1,0 +1,241 @@
+//! The engine of io_uring: one thread keeps a whole queue of operations in the kernel.
+//!
+//! `push` fills a submission entry; `wait` submits what was pushed and sleeps for what it wants in one
+//! system call, then takes every completion there is. The operations in flight live in a slab, so
+//! nothing is allocated per operation.
+//!
+//! A queue may move between threads, therefore the rings are made without SINGLE_ISSUER and
+//! DEFER_TASKRUN, which bind a ring to one thread. The kernel cancels some operations of a thread
+//! that ends; these are pushed again.
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use rustix::io::Errno;
+
+use super::handle::{Handle, offset};
+use super::progress::{Next, Progress};
+use crate::{Completion, Error, Op, OpKind, PageId, Queue, Result};
+
+/// The most bytes in one entry; the kernel moves no more than 2 GiB less a page at once.
+const ENTRY_BYTES_MAX: usize = 1 << 30;
+
+/// The deepest ring the kernel makes.
+const DEPTH_MAX: usize = 32_768;
+
+/// How often the kernel may say that it has no memory for more, in a row, and how long to rest
+/// after each time: ten seconds in all.
+const BUSY_MAX: u32 = 10_000;
+const BUSY_REST: Duration = Duration::from_millis(1);
+
+/// With which flags this kernel makes rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RingMode {
+    /// Completions do not interrupt the thread (Linux 5.19).
+    Cooperative,
+    /// No flags.
+    Plain,
+}
+
+impl fmt::Display for RingMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cooperative => "with cooperative completions",
+            Self::Plain => "without flags",
+        })
+    }
+}
+
+impl RingMode {
+    fn build(self, entries: u32) -> io::Result<IoUring> {
+        let mut builder = IoUring::builder();
+        if self == Self::Cooperative {
+            builder.setup_coop_taskrun().setup_taskrun_flag();
+        }
+        builder.build(entries)
+    }
+}
+
+/// Makes a small ring, with fewer flags where the kernel does not know them all.
+pub(super) fn probe() -> io::Result<RingMode> {
+    let is_unknown = |error: &io::Error| error.raw_os_error() == Some(Errno::INVAL.raw_os_error());
+    let (mode, ring) = match RingMode::Cooperative.build(2) {
+        Err(error) if is_unknown(&error) => (RingMode::Plain, RingMode::Plain.build(2)?),
+        ring => (RingMode::Cooperative, ring?),
+    };
+    let mut known = Probe::new();
+    ring.submitter().register_probe(&mut known)?;
+    if known.is_supported(opcode::Read::CODE) && known.is_supported(opcode::Write::CODE) {
+        return Ok(mode);
+    }
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel's rings cannot read and write"))
+}
+
+/// An operation in the kernel's hands.
+struct Flight {
+    op: Op,
+    progress: Progress,
+}
+
+impl Flight {
+    /// The entry that asks for what is still missing.
+    fn entry(&mut self, handle: &Handle, slot: usize) -> squeue::Entry {
+        let fd = types::Fd(handle.file.as_raw_fd());
+        let at = offset(self.op.page, self.progress.bytes);
+        let rest = &mut self.op.buf[self.progress.bytes..];
+        let bytes = u32::try_from(rest.len().min(ENTRY_BYTES_MAX)).expect("at most 1 GiB");
+        let entry = match self.op.kind {
+            OpKind::Read => opcode::Read::new(fd, rest.as_mut_ptr(), bytes).offset(at).build(),
+            OpKind::Write => opcode::Write::new(fd, rest.as_ptr(), bytes).offset(at).build(),
+        };
+        entry.user_data(slot as u64)
+    }
+}
+
+/// A lane with a ring of its own.
+pub(super) struct UringQueue {
+    // Fields drop in this order: the ring goes before the buffers.
+    ring: IoUring,
+    flights: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    handle: Arc<Handle>,
+}
+
+impl UringQueue {
+    /// A ring of at least `depth` entries, so that there is always room for what may be in flight.
+    pub(super) fn new(handle: &Arc<Handle>, mode: RingMode, depth: usize) -> io::Result<Self> {
+        if depth > DEPTH_MAX {
+            let words = format!("a ring has at most {DEPTH_MAX} entries");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        let entries = u32::try_from(depth.max(1).next_power_of_two()).expect("at most 32768");
+        let ring = mode.build(entries)?;
+        let flights = std::iter::repeat_with(|| None).take(depth).collect();
+        let free = (0..depth).rev().collect();
+        Ok(Self { ring, flights, free, handle: Arc::clone(handle) })
+    }
+
+    /// Takes every completion there is; what came up short is pushed again.
+    fn reap(&mut self, done: &mut Vec<Completion>) -> Result<()> {
+        let (_, mut submissions, completions) = self.ring.split();
+        for completion in completions {
+            let slot = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
+            let Some(place @ Some(_)) = self.flights.get_mut(slot) else {
+                return Err(broken(io::Error::other("a completion that nobody waits for")));
+            };
+            let flight = place.as_mut().expect("matched just now");
+            match flight.advance(&completion) {
+                Next::Again => {
+                    let entry = flight.entry(&self.handle, slot);
+                    // SAFETY: as in `push`; the operation stays in its slot.
+                    unsafe { submissions.push(&entry) }.expect("a ring has room for every slot");
+                }
+                Next::Finished => done.extend(finish(place, Ok(()))),
+                Next::Failed(source) => {
+                    let result = Err(flight.op.failure(source));
+                    done.extend(finish(place, result));
+                }
+            }
+            if place.is_none() {
+                self.free.push(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits what was pushed and waits for `count` completions, in one system call.
+    fn enter(&mut self, count: usize, busy: &mut u32) -> Result<()> {
+        let Err(error) = self.ring.submitter().submit_and_wait(count) else { return Ok(()) };
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::INTR) => Ok(()),
+            // Out of memory for the moment, or completions to be taken first.
+            Some(Errno::AGAIN | Errno::BUSY) if *busy < BUSY_MAX => {
+                *busy += 1;
+                thread::sleep(BUSY_REST);
+                Ok(())
+            }
+            _ => Err(broken(error)),
+        }
+    }
+
+    fn collect(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        let before = done.len();
+        let wanted = count_min.min(self.in_flight());
+        let mut busy = 0;
+        self.reap(done)?;
+        // Even a caller that wants nothing gives the kernel one chance when nothing was there.
+        let mut must_ask = done.len() == before && self.in_flight() > 0;
+        loop {
+            let missing = wanted.saturating_sub(done.len() - before);
+            if !must_ask && missing == 0 && self.ring.submission().is_empty() {
+                return Ok(());
+            }
+            self.enter(missing, &mut busy)?;
+            self.reap(done)?;
+            must_ask = false;
+        }
+    }
+}
+
+impl Flight {
+    fn advance(&mut self, completion: &cqueue::Entry) -> Next {
+        let answer = usize::try_from(completion.result())
+            .map_err(|_| io::Error::from_raw_os_error(-completion.result()));
+        self.progress.advance(self.op.kind, self.op.buf.len(), answer)
+    }
+}
+
+fn finish(place: &mut Option<Flight>, result: Result<()>) -> Option<Completion> {
+    place.take().map(|flight| flight.op.finished(result))
+}
+
+fn broken(source: io::Error) -> Error {
+    Error::Io { operation: "wait", page: PageId(0), pages: 0, source }
+}
+
+impl Queue for UringQueue {
+    fn push(&mut self, op: Op) -> Result<()> {
+        self.handle.check(&op)?;
+        let Some(slot) = self.free.pop() else {
+            return Err(Error::QueueFull { depth: self.depth() });
+        };
+        let flight = self.flights[slot].insert(Flight { op, progress: Progress::default() });
+        let entry = flight.entry(&self.handle, slot);
+        // SAFETY: the entry names memory of the operation's buffer, which stays where it is while
+        // the operation sits in its slot, until its completion was taken; and a descriptor that
+        // `self.handle` keeps open. Dropping the queue waits, or leaks the slots.
+        unsafe { self.ring.submission().push(&entry) }.expect("a ring has room for every slot");
+        Ok(())
+    }
+
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        self.handle.check_process()?;
+        self.collect(count_min, done)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.flights.len()
+    }
+}
+
+impl Drop for UringQueue {
+    fn drop(&mut self) {
+        // A child's buffers are copies that the kernel does not know, and the ring its parent's.
+        if self.handle.is_inherited() {
+            return;
+        }
+        if self.collect(self.in_flight(), &mut Vec::new()).is_err() {
+            // Nobody knows what the kernel still fills, so these buffers can never be freed.
+            std::mem::forget(std::mem::take(&mut self.flights));
+        }
+    }
+}
