@@ -101,7 +101,10 @@ impl Column {
             return Ok(bytes);
         }
         let Self { role, bytes: expected, .. } = self;
-        Err(format!("a {role} of {} bytes: this table has {role}s of {expected} bytes", bytes.len()))
+        Err(format!(
+            "a {role} of {} bytes: this table has {role}s of {expected} bytes",
+            bytes.len()
+        ))
     }
 
     fn parse_number(&self, text: &str) -> Result<u64, String> {

@@ -1,6 +1,8 @@
 //! Volumes and tables, as the verbs open and make them.
 
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -53,7 +55,10 @@ impl FieldArgs {
         let value_format = self.value_format.unwrap_or(self.key_format);
         let key = Column::new(Role::Key, table.key_bytes(), self.key_format);
         let value = Column::new(Role::Value, table.value_bytes(), value_format);
-        Ok(Columns { key: key.map_err(|why| anyhow!(why))?, value: value.map_err(|why| anyhow!(why))? })
+        Ok(Columns {
+            key: key.map_err(|why| anyhow!(why))?,
+            value: value.map_err(|why| anyhow!(why))?,
+        })
     }
 }
 
@@ -109,7 +114,9 @@ impl FromStr for DurabilityArg {
             ("always", None) => Durability::Always,
             ("never", None) => Durability::Never,
             (_, Some(ms)) => Durability::Every(Duration::from_millis(ms)),
-            _ => return Err(format!("`{word}` is no durability; choose always, every:MS or never")),
+            _ => {
+                return Err(format!("`{word}` is no durability; choose always, every:MS or never"));
+            }
         };
         Ok(Self(durability))
     }
@@ -168,21 +175,42 @@ impl Opened {
     }
 }
 
-/// Makes a volume with one empty table.
+/// Makes a volume with one empty table. A file that this call has made is removed when it fails.
 ///
 /// # Errors
-/// A file that holds a volume already, sizes that cannot work, no space.
+/// A file that is there already, sizes that cannot work, no space.
 pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
     let advice = wish.advice()?;
+    let config = config(&advice, wish.policy);
+    config.validate()?;
     let context = || format!("cannot create {}", path.display());
-    let device_options = FileOptions { create: Create::New, ..FileOptions::default() };
-    let device = FileDevice::open(path, &device_options).with_context(context)?;
+    let create = if is_block_device(path) { Create::Open } else { Create::New };
+    let options = FileOptions { create, ..FileOptions::default() };
+    let device = FileDevice::open(path, &options).with_context(context)?;
     let log_bytes = (LOG_PER_BUFFER * advice.buffer_bytes).clamp(LOG_BYTES.0, LOG_BYTES.1);
-    let options =
-        VolumeOptions { log_bytes, durability: wish.durability, ..VolumeOptions::default() };
-    let volume = Volume::create(Arc::new(device), options).with_context(context)?;
-    let table = BufferHash::create(&volume, &wish.name, config(&advice, wish.policy))?;
-    Ok(Opened { volume, name: wish.name.clone(), table })
+    let durability = wish.durability;
+    let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+    fill(Arc::new(device), options, &wish.name, config).with_context(context).inspect_err(|_| {
+        if create == Create::New {
+            // Best effort: the first error is the news.
+            let _ = fs::remove_file(path);
+        }
+    })
+}
+
+fn fill(
+    device: Arc<dyn Device>,
+    options: VolumeOptions,
+    name: &str,
+    config: Config,
+) -> Result<Opened> {
+    let volume = Volume::create(device, options)?;
+    let table = BufferHash::create(&volume, name, config)?;
+    Ok(Opened { volume, name: name.to_owned(), table })
+}
+
+fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
 }
 
 /// The configuration that an advice comes to.

@@ -184,7 +184,8 @@ impl<W: Write> Writer<W> {
                 self.output.write_all(value)?;
             }
             RecordFormat::Ndjson => {
-                let (key, value) = (json_field(&key_column, key)?, json_field(&value_column, value)?);
+                let (key, value) =
+                    (json_field(&key_column, key)?, json_field(&value_column, value)?);
                 writeln!(self.output, "{}", json!({"key": key, "value": value}))?;
             }
             RecordFormat::Csv => {

@@ -100,7 +100,8 @@ impl Meter {
         let elapsed = self.bar.elapsed();
         if self.plain && elapsed - self.said.0.get() >= PLAIN_EVERY {
             self.said.0.set(elapsed);
-            let total = self.bar.length().map(|total| format!(" of {}", crate::size::show_bytes(total)));
+            let total =
+                self.bar.length().map(|total| format!(" of {}", crate::size::show_bytes(total)));
             let (done, total) = (crate::size::show_bytes(bytes), total.unwrap_or_default());
             eprintln!("{}: {done}{total} in {} s", self.what, elapsed.as_secs());
         }

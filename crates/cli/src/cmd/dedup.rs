@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nandex::bufferhash::Policy;
 use nandex::Durability;
+use nandex::bufferhash::Policy;
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
@@ -58,8 +58,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let index = Index::of(args, &survey, talk)?;
     let meter = talk.meter("reading", Some(survey.bytes));
     let progress = |done: Done| meter.at(done.bytes);
-    let summary =
-        nandex_dedup::dedup(&index.opened.table, &options, &progress, interrupt.flag());
+    let summary = nandex_dedup::dedup(&index.opened.table, &options, &progress, interrupt.flag());
     meter.finish();
     let summary = summary?;
     index.opened.close()?;
@@ -100,7 +99,8 @@ impl Index {
             let table = TableArgs { table: Some(TABLE.into()) };
             return Ok(Self { opened: open(path, &table)?, _folder: None });
         }
-        let durability = if args.index.is_some() { Durability::default() } else { Durability::Never };
+        let durability =
+            if args.index.is_some() { Durability::default() } else { Durability::Never };
         let wish = wish(args, survey, durability, talk)?;
         if let Some(path) = &args.index {
             return Ok(Self { opened: create(path, &wish)?, _folder: None });

@@ -59,7 +59,8 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let (input, done, total) = open_input(&args.input)?;
     let meter = talk.meter("loading", total);
     let start = Instant::now();
-    let mut loader = Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), records: 0 };
+    let mut loader =
+        Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), records: 0 };
     let records = records::read(input, args.format, columns);
     let result = loader.load(records, &interrupt, &meter, &done);
     meter.finish();
@@ -83,7 +84,9 @@ fn text(loaded: &Loaded) -> String {
     let Loaded { table, records, elapsed_s, records_per_s, interrupted } = loaded;
     let note = if *interrupted { ", interrupted" } else { "" };
     let records = show_count(*records);
-    format!("{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}\n")
+    format!(
+        "{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}\n"
+    )
 }
 
 /// Fills batches and puts them into the table.
