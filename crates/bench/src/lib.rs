@@ -5,6 +5,7 @@
 //! of them could compute would be no comparison.
 #![forbid(unsafe_code)]
 
+pub mod bufferhash;
 pub mod cgroup;
 pub mod drive;
 pub mod limit;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nandex_device::{
-    Device, EngineReport, MemoryDevice, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue,
+    Create, Device, EngineReport, FileDevice, FileOptions, MemoryDevice, Op, OpKind, PAGE_BYTES,
+    PageBuf, PageId, Queue,
 };
 
 use crate::workload::Rng;
@@ -47,10 +48,12 @@ impl Scratch {
     /// The file system's: no room, no permission.
     pub fn in_dir(dir: &Path, bytes: u64) -> Result<Self> {
         let path = scratch_path(dir);
-        anyhow::bail!(
-            "no file device for {bytes} bytes at {}; use --limit-seconds 0",
-            path.display()
-        )
+        if path.exists() {
+            fs::remove_file(&path)?;
+        }
+        let options = FileOptions { create: Create::New, ..FileOptions::default() };
+        let device: Arc<dyn Device> = Arc::new(FileDevice::open(&path, &options)?);
+        Self::fill(device, Some(path), bytes)
     }
 
     fn fill(device: Arc<dyn Device>, path: Option<PathBuf>, bytes: u64) -> Result<Self> {

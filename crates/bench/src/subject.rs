@@ -11,6 +11,7 @@ use nandex::oracle::MapTable;
 use nandex::{Table, TableStats};
 use serde::{Deserialize, Serialize};
 
+use crate::bufferhash;
 use crate::workload::{KEY_BYTES, VALUE_BYTES};
 
 /// When an acknowledged write is durable.
@@ -130,30 +131,36 @@ pub trait Lane {
 pub enum Index {
     /// A `HashMap` behind a lock: no flash, the ceiling of what the harness can measure.
     Oracle,
+    /// NSDI'10's buffered hash table, in a file of the directory.
+    Bufferhash,
 }
 
 impl Maker for Index {
     fn name(&self) -> &str {
         match self {
             Self::Oracle => "oracle",
+            Self::Bufferhash => "bufferhash",
         }
     }
 
     fn lasting(&self) -> bool {
         match self {
             Self::Oracle => false,
+            Self::Bufferhash => true,
         }
     }
 
-    fn create(&self, _spec: &Spec) -> Result<Box<dyn Subject>> {
+    fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle => Ok(Box::new(TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES)))),
+            Self::Bufferhash => bufferhash::create(spec),
         }
     }
 
-    fn open(&self, _spec: &Spec) -> Result<Box<dyn Subject>> {
+    fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle => bail!("the oracle keeps nothing; load it anew"),
+            Self::Bufferhash => bufferhash::open(spec),
         }
     }
 }

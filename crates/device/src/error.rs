@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// Another process, or another handle of this one, has the file open for writing.
     #[error(
-        "{path} is in use by another process (or another handle of this one); close it there first, \
-         or open read-only when that one is read-only too"
+        "{path} is in use by another process (or another handle of this one, or a mount); close it \
+         there first, or open read-only when that one is read-only too"
     )]
     Locked {
         /// The path as given.

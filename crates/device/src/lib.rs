@@ -9,7 +9,7 @@
 mod array;
 mod buf;
 mod counted;
-mod crash;
+pub mod crash;
 mod device;
 mod entropy;
 mod error;

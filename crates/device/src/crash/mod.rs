@@ -16,21 +16,23 @@
 //!
 //! The same operations in the same order with the same seed leave the same bytes.
 
+mod change;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use self::change::{Change, Dice, Fate};
 use crate::{Completion, Device, EngineReport, Error, Geometry, MemoryDevice, Op, OpKind};
 use crate::{PAGE_BYTES, PageId, Queue, Result};
-
-/// What a device writes whole or not at all.
-const SECTOR_BYTES: usize = 512;
 
 /// Nanoseconds that pass, in the model, at every question and operation.
 const TICK_NS: u64 = 1_000;
 
-/// Memory that can lose its power. Clones share it. The module's text tells the model.
+/// Memory that can lose its power. Clones share it. The [module](self) tells the model.
 ///
 /// It holds its bytes twice, and every write since the last sync a third time.
 #[derive(Clone, Debug)]
@@ -57,11 +59,13 @@ struct State {
     clock_ns: u64,
 }
 
-/// Bytes that are to stand at a place.
-#[derive(Debug)]
-struct Change {
-    start: usize,
-    bytes: Vec<u8>,
+/// Whether an operation has power.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    /// It goes in the midst of this operation.
+    Fails,
+    Off,
 }
 
 impl CrashDevice {
@@ -135,18 +139,18 @@ impl State {
         (self.current.len() / PAGE_BYTES) as u64
     }
 
-    /// Starts a counted operation: `Err(true)` for the one that the cut strikes.
-    fn start(&mut self) -> std::result::Result<(), bool> {
+    /// Starts a counted operation and says whether there is power for it.
+    fn start(&mut self) -> Power {
         self.clock_ns += TICK_NS;
         if self.is_cut {
-            return Err(false);
+            return Power::Off;
         }
         if self.cut_after.is_some_and(|count| self.operations >= count) {
             self.is_cut = true;
-            return Err(true);
+            return Power::Fails;
         }
         self.operations += 1;
-        Ok(())
+        Power::On
     }
 
     /// Starts an operation and gives its number. A read is carried out at once.
@@ -166,7 +170,7 @@ impl State {
 
     /// Counts a change and puts it in flight, unless the power went before it was pushed.
     fn launch(&mut self, change: Change) {
-        if !matches!(self.start(), Err(false)) {
+        if self.start() != Power::Off {
             self.in_flight.insert(self.pushes, change);
         }
     }
@@ -189,90 +193,6 @@ fn power_cut() -> io::Error {
     io::Error::other("power cut")
 }
 
-impl Change {
-    fn apply(&self, image: &mut [u8]) {
-        image[self.start..self.start + self.bytes.len()].copy_from_slice(&self.bytes);
-    }
-
-    /// Bytes that nobody has written, different from page to page.
-    fn garbage(start: usize, pages: usize) -> Self {
-        let mut dice = Dice::new(start as u64 + 2);
-        let words = std::iter::repeat_with(|| dice.roll()).take(pages * PAGE_BYTES / 8);
-        Self { start, bytes: words.flat_map(u64::to_le_bytes).collect() }
-    }
-
-    /// Puts on the image what the dice let survive of the change.
-    fn survive(&self, image: &mut [u8], dice: &mut Dice) {
-        match dice.fate() {
-            Fate::Old => {}
-            Fate::New => self.apply(image),
-            Fate::Mixed => {
-                for page in 0..self.bytes.len() / PAGE_BYTES {
-                    self.survive_page(page, image, dice);
-                }
-            }
-        }
-    }
-
-    fn survive_page(&self, page: usize, image: &mut [u8], dice: &mut Dice) {
-        let fate = dice.fate();
-        for sector in 0..PAGE_BYTES / SECTOR_BYTES {
-            let from = page * PAGE_BYTES + sector * SECTOR_BYTES;
-            let survives = match fate {
-                Fate::Old => false,
-                Fate::New => true,
-                Fate::Mixed => dice.roll() & 1 == 1,
-            };
-            if survives {
-                let to = self.start + from;
-                image[to..to + SECTOR_BYTES]
-                    .copy_from_slice(&self.bytes[from..from + SECTOR_BYTES]);
-            }
-        }
-    }
-}
-
-/// What becomes of a change, or of a page of it, in a power cut.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Old,
-    New,
-    Mixed,
-}
-
-/// The seed at work: SplitMix64, save for the two seeds that always decide the same.
-struct Dice {
-    always: Option<Fate>,
-    state: u64,
-}
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        let always = match seed {
-            0 => Some(Fate::Old),
-            1 => Some(Fate::New),
-            _ => None,
-        };
-        Self { always, state: seed }
-    }
-
-    fn roll(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn fate(&mut self) -> Fate {
-        self.always.unwrap_or_else(|| match self.roll() % 3 {
-            0 => Fate::Old,
-            1 => Fate::New,
-            _ => Fate::Mixed,
-        })
-    }
-}
-
 impl Device for CrashDevice {
     fn geometry(&self) -> Geometry {
         Geometry::opaque()
@@ -289,8 +209,11 @@ impl Device for CrashDevice {
             return Ok(());
         }
         let bytes = reserve(&mut state, page_count)?;
-        if let Err(struck) = state.start() {
-            state.growing_to = struck.then_some(bytes).or(state.growing_to);
+        let power = state.start();
+        if power == Power::Fails {
+            state.growing_to = Some(bytes);
+        }
+        if power != Power::On {
             let (page, pages) = (PageId(old), page_count - old);
             return Err(Error::Io { operation: "grow", page, pages, source: power_cut() });
         }
@@ -305,7 +228,7 @@ impl Device for CrashDevice {
 
     fn sync(&self) -> Result<()> {
         let mut state = self.lock();
-        if state.start().is_err() {
+        if state.start() != Power::On {
             let (page, pages) = (PageId(0), state.page_count());
             return Err(Error::Io { operation: "sync", page, pages, source: power_cut() });
         }
@@ -410,6 +333,3 @@ impl Drop for CrashQueue {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::change::SECTOR_BYTES;
 use super::*;
 use crate::PageBuf;
 
@@ -166,6 +167,26 @@ fn a_discarded_page_loses_its_bytes_even_when_they_were_synced() {
     assert_eq!(device.survivors(0).image(), vec![8; PAGE_BYTES]);
     device.sync().unwrap();
     assert_eq!(device.survivors(0).image(), seen.to_vec());
+}
+
+#[test]
+fn a_discard_that_the_cut_strikes_may_have_happened() {
+    let device = device_of(2);
+    device.write(PageId(1), page_of(8)).unwrap();
+    device.sync().unwrap();
+    device.cut_after(device.operations());
+    assert!(is_power_cut(&device.discard(PageId(1)..PageId(2)).unwrap_err()));
+    assert_eq!(device.survivors(0).image()[PAGE_BYTES..], vec![8; PAGE_BYTES]);
+    assert!(device.survivors(1).image()[PAGE_BYTES..].iter().any(|&byte| byte != 8));
+    assert!(device.survivors(1).image()[..PAGE_BYTES].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn an_image_is_durable_from_the_start() {
+    let device = CrashDevice::from_image(vec![5; 100]);
+    assert_eq!((device.page_count(), device.operations()), (1, 0));
+    let image = device.survivors(0).image();
+    assert!(image[..100].iter().all(|&byte| byte == 5) && image[100..].iter().all(|&b| b == 0));
 }
 
 #[test]

@@ -134,3 +134,20 @@ fn no_space(handle: &Handle, page_count: u64, reason: String) -> Error {
         reason,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Access;
+    use super::*;
+
+    #[test]
+    fn an_allocation_that_fails_leaves_the_old_length() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, &[1; 2 * PAGE_BYTES]).unwrap();
+        let (file, path) = file.into_parts();
+        let handle = Handle::new(file, path.to_path_buf(), Access::ReadWrite, Medium::File, 2);
+        let errno = lengthen(&handle, 2 * PAGE_BYTES as u64, 1 << 60).unwrap_err();
+        assert!(matches!(errno, Errno::NOSPC | Errno::FBIG), "{errno}");
+        assert_eq!(handle.file.metadata().unwrap().len(), 2 * PAGE_BYTES as u64);
+    }
+}

@@ -58,6 +58,12 @@ fn every_engine_keeps_the_laws() {
 }
 
 #[test]
+fn a_file_system_of_memory_keeps_the_laws() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    laws::check(&FileDevice::open(directory.path().join("pages"), &NEW).unwrap());
+}
+
+#[test]
 fn an_array_of_files_keeps_the_laws() {
     let (_directory, path) = place();
     let member = |index: usize| {
@@ -362,6 +368,8 @@ fn a_child_process_is_refused_and_can_drop_what_it_inherited() {
             let buf = PageBuf::zeroed(1);
             queue.push(Op { token: page, kind: OpKind::Write, page: PageId(page), buf }).unwrap();
         }
+        let mut done = Vec::new();
+        queue.wait(0, &mut done).unwrap();
         let mut inherited = Some((device, queue));
         let code = in_child(|| {
             let (device, mut queue) = inherited.take().unwrap();
@@ -373,7 +381,6 @@ fn a_child_process_is_refused_and_can_drop_what_it_inherited() {
         let again = FileDevice::open(&path, &FileOptions::default());
         assert!(matches!(again, Err(Error::Locked { .. })), "the child must not free the lock");
         let (device, mut queue) = inherited.unwrap();
-        let mut done = Vec::new();
         queue.wait(8, &mut done).unwrap();
         assert!(done.len() == 8 && done.iter().all(|completion| completion.result.is_ok()));
         device.read(PageId(7), PageBuf::zeroed(1)).unwrap();

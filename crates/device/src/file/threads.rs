@@ -2,10 +2,11 @@
 //!
 //! It stands in where io_uring is refused, as in most containers. Up to [`THREADS_MAX`] threads
 //! belong to a device, shared by its queues, and are started when there is work and none is idle.
+//! As with a ring, `push` only notes an operation; `wait` hands over all of them under one lock.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 
 use super::handle::Handle;
@@ -65,35 +66,39 @@ impl Pool {
 
     /// A queue whose operations these threads carry out.
     pub(super) fn queue(self: &Arc<Self>, depth: usize) -> ThreadsQueue {
-        ThreadsQueue { pool: Arc::clone(self), lane: Arc::default(), depth, in_flight: 0 }
+        let (pool, lane, staged) = (Arc::clone(self), Arc::default(), Vec::new());
+        ThreadsQueue { pool, lane, staged, depth, in_flight: 0 }
     }
 
-    fn submit(&self, job: Job) {
+    /// Hands over all the jobs under one lock, and wakes or starts as many threads as they need.
+    fn submit(&self, staged: &mut Vec<Job>) {
         let mut work = self.shared.work.lock().expect("no holder of this lock panics");
-        work.jobs.push_back(job);
-        if work.jobs.len() <= work.idle {
-            self.shared.ready.notify_one();
-        } else if work.threads < THREADS_MAX {
-            self.start_thread(work);
-        }
+        let awake = staged.len().min(work.idle);
+        work.jobs.extend(staged.drain(..));
+        let missing = work.jobs.len().saturating_sub(work.idle);
+        let started = missing.min(THREADS_MAX - work.threads);
+        work.threads += started;
+        drop(work);
+        (0..awake).for_each(|_| self.shared.ready.notify_one());
+        (0..started).for_each(|_| self.start_thread());
     }
 
-    /// One thread more; where the kernel gives none and there is none, the caller does the work.
-    fn start_thread(&self, mut work: MutexGuard<'_, Work>) {
+    /// Starts a thread that is counted already. Where the kernel gives none, those that run do the
+    /// work, and where none runs, the caller does.
+    fn start_thread(&self) {
         let shared = Arc::clone(&self.shared);
         let builder = thread::Builder::new().name("nandex-io".into()).stack_size(STACK_BYTES);
-        match builder.spawn(move || shared.work_until_closed()) {
-            Ok(thread) => {
-                work.threads += 1;
-                drop(work);
-                self.threads.lock().expect("no holder of this lock panics").push(thread);
-            }
-            Err(_) if work.threads == 0 => {
-                let job = work.jobs.pop_back();
-                drop(work);
-                job.into_iter().for_each(|job| job.run(&self.shared.handle));
-            }
-            Err(_) => {}
+        if let Ok(thread) = builder.spawn(move || shared.work_until_closed()) {
+            self.threads.lock().expect("no holder of this lock panics").push(thread);
+            return;
+        }
+        let mut work = self.shared.work.lock().expect("no holder of this lock panics");
+        work.threads -= 1;
+        while work.threads == 0 {
+            let Some(job) = work.jobs.pop_front() else { return };
+            drop(work);
+            job.run(&self.shared.handle);
+            work = self.shared.work.lock().expect("no holder of this lock panics");
         }
     }
 }
@@ -122,7 +127,9 @@ impl Job {
         let result = handle.transfer(&mut self.op);
         let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
         finished.completions.push(self.op.finished(result));
-        if finished.wanted > 0 && finished.completions.len() >= finished.wanted {
+        let is_enough = finished.wanted > 0 && finished.completions.len() >= finished.wanted;
+        drop(finished);
+        if is_enough {
             self.lane.enough.notify_one();
         }
     }
@@ -157,6 +164,8 @@ impl fmt::Debug for Pool {
 pub(super) struct ThreadsQueue {
     pool: Arc<Pool>,
     lane: Arc<Lane>,
+    /// Pushed since the last wait, which hands them over together.
+    staged: Vec<Job>,
     depth: usize,
     in_flight: usize,
 }
@@ -164,6 +173,9 @@ pub(super) struct ThreadsQueue {
 impl ThreadsQueue {
     fn collect(&mut self, count_min: usize, done: &mut Vec<Completion>) {
         let wanted = count_min.min(self.in_flight);
+        if !self.staged.is_empty() {
+            self.pool.submit(&mut self.staged);
+        }
         let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
         while finished.completions.len() < wanted {
             finished.wanted = wanted;
@@ -182,7 +194,7 @@ impl Queue for ThreadsQueue {
             return Err(Error::QueueFull { depth: self.depth });
         }
         self.in_flight += 1;
-        self.pool.submit(Job { op, lane: Arc::clone(&self.lane) });
+        self.staged.push(Job { op, lane: Arc::clone(&self.lane) });
         Ok(())
     }
 

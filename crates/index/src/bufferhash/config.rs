@@ -6,7 +6,8 @@ use std::sync::Arc;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
-use super::filter::{FilterShape, ShapeParts};
+use super::filter::{FilterKind, FilterShape, ShapeParts};
+use super::model::Advice;
 use crate::{Error, Result};
 
 /// Which entries go when flash is full (paper, section 5.1.2).
@@ -114,6 +115,38 @@ impl Config {
             spare_buffers: 2,
             stagger: false,
         }
+    }
+
+    /// What the cost model advises, evicting in FIFO order.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        let columns = 64 * advice.filter.words();
+        // One column is written while all others are live; a Bloom group is left before it is reset.
+        let spare_columns = if advice.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
+        let reserve_segments = u64::from(advice.super_tables).max(4);
+        Self {
+            key_bytes: advice.need.key_bytes as usize,
+            value_bytes: advice.need.value_bytes as usize,
+            super_tables: advice.super_tables,
+            buffer_pages: advice.pages_per_buffer,
+            segments: advice.segments + reserve_segments,
+            incarnations_max: columns - spare_columns,
+            filter: advice.filter,
+            policy: Policy::Fifo,
+            cascade_limit: 4,
+            reserve_segments,
+            spare_buffers: advice.spare_buffers.max(2),
+            stagger: advice.super_tables > 1,
+        }
+    }
+
+    /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
+    /// hold, and 16 MiB at least, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
+        let bytes = entries * (1 + self.key_bytes + self.value_bytes) as u64;
+        (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
     }
 
     /// How pages are cut up.

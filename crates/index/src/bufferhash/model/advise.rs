@@ -70,6 +70,15 @@ pub struct Need {
     pub device: CostPreset,
 }
 
+/// How many entries a table is for, and how much RAM it may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// RAM it may take, in bytes.
+    pub ram_bytes: u64,
+}
+
 impl Need {
     /// A table for so many entries of these widths, on a common NVMe drive, with fuse filters, one vain
     /// read in a hundred misses and no limit on RAM or flash.
