@@ -17,16 +17,6 @@ use nandex::{BufferHash, Durability, OpenOptions, Table, Volume, VolumeOptions};
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
 
-/// Log bytes for each byte of a table's buffers: several times, so that the log seldom forces a flush.
-const LOG_PER_BUFFER: u64 = 8;
-/// Bytes of a volume's log, at least and at most.
-const LOG_BYTES: (u64, u64) = (8 << 20, 1 << 30);
-
-/// Segments that are kept free, at least.
-const RESERVE_SEGMENTS_MIN: u64 = 2;
-/// Incarnations that may be evicted for one that is filled.
-const CASCADE_LIMIT: u32 = 4;
-
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TableArgs {
@@ -181,15 +171,17 @@ impl Opened {
 /// A file that is there already, sizes that cannot work, no space.
 pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
     let advice = wish.advice()?;
-    let config = config(&advice, wish.policy);
+    let config = Config { policy: wish.policy, ..Config::advised(&advice) };
     config.validate()?;
     let context = || format!("cannot create {}", path.display());
     let create = if is_block_device(path) { Create::Open } else { Create::New };
-    let options = FileOptions { create, ..FileOptions::default() };
-    let device = FileDevice::open(path, &options).with_context(context)?;
-    let log_bytes = (LOG_PER_BUFFER * advice.buffer_bytes).clamp(LOG_BYTES.0, LOG_BYTES.1);
-    let durability = wish.durability;
-    let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+    let file_options = FileOptions { create, ..FileOptions::default() };
+    let device = FileDevice::open(path, &file_options).with_context(context)?;
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        durability: wish.durability,
+        ..VolumeOptions::default()
+    };
     fill(Arc::new(device), options, &wish.name, config).with_context(context).inspect_err(|_| {
         if create == Create::New {
             // Best effort: the first error is the news.
@@ -211,27 +203,6 @@ fn fill(
 
 fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
-}
-
-/// The configuration that an advice comes to.
-fn config(advice: &Advice, policy: Policy) -> Config {
-    let width = |bytes| usize::try_from(bytes).expect("widths are below 2^16");
-    let reserve_segments = u64::from(advice.spare_buffers).max(RESERVE_SEGMENTS_MIN);
-    let columns = 64 * advice.words;
-    Config {
-        key_bytes: width(advice.need.key_bytes),
-        value_bytes: width(advice.need.value_bytes),
-        super_tables: advice.super_tables,
-        buffer_pages: advice.pages_per_buffer,
-        segments: advice.segments + reserve_segments,
-        incarnations_max: columns - 1,
-        filter: advice.filter,
-        policy,
-        cascade_limit: CASCADE_LIMIT,
-        reserve_segments,
-        spare_buffers: advice.spare_buffers,
-        stagger: true,
-    }
 }
 
 /// Opens a volume.
