@@ -72,6 +72,14 @@ impl Inner {
             && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
+    /// Is there room in the log for so many entries to be put back?
+    fn log_takes(&self, entries: usize) -> bool {
+        let log = self.volume.log();
+        let bytes = (entries * (1 + self.layout.entry_bytes())) as u64;
+        // A sixteenth stays free for what other super tables put back, and for blocks half full.
+        log.used_bytes() + 2 * bytes < log.capacity_bytes() / 16 * 15
+    }
+
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
     fn discard(
         &self,
@@ -82,13 +90,15 @@ impl Inner {
     ) -> Result<Evicted> {
         let mut state = self.tables[index].lock();
         let room = self.buffer_limit().saturating_sub(state.active.len());
-        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
+        let fits = room >= kept.len() || self.try_freeze(index, &mut state, 0)?;
+        if !(kept.is_empty() || fits && self.log_takes(kept.len())) {
             // With a free segment, the coming checkpoint lets a flush go on, which frees a buffer.
             if self.ring.free_segments() > 0 {
                 self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
                 return Ok(Evicted::NotNow);
             }
-            // Every buffer waits for a segment, and this one is the next: it goes whole.
+            // Every buffer waits for a segment, or the log for a flush, and this segment is the next
+            // to be had: it goes whole.
             drop(state);
             return self.discard(index, incarnation, &[], true);
         }
@@ -99,7 +109,7 @@ impl Inner {
             {
                 state.puts += 1;
                 retained += 1;
-                self.log_always(&mut state, entry)?;
+                self.log_entry(&mut state, entry)?;
             }
         }
         self.drop_oldest(index, &mut state);

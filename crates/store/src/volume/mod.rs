@@ -185,6 +185,8 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
     pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
+        // What a failed write left in RAM is in the log, which only opening the volume reads back.
+        self.inner.poison.check()?;
         let structure = self.inner.root().find(name, kind)?;
         let rooms = self.inner.rooms();
         if rooms.get(&structure.id).is_some_and(|room| room.strong_count() > 0) {
