@@ -144,15 +144,13 @@ impl Inner {
     fn free_column(&self, index: usize) -> usize {
         let table = &self.tables[index];
         let mut state = table.lock();
-        if state.window.is_full() {
-            if let Some(oldest) = state.oldest() {
-                self.ring.complete(oldest.id, SegmentTag::default());
-                self.drop_oldest(index, &mut state);
-                let dropped = u64::from(oldest.entries);
-                self.counters.evicted.fetch_add(dropped, Relaxed);
-                if self.config.policy.is_partial() {
-                    self.counters.forced_evictions.fetch_add(dropped, Relaxed);
-                }
+        if let Some(oldest) = state.oldest().filter(|_| state.window.is_full()) {
+            self.ring.complete(oldest.id, SegmentTag::default());
+            self.drop_oldest(index, &mut state);
+            let dropped = u64::from(oldest.entries);
+            self.counters.evicted.fetch_add(dropped, Relaxed);
+            if self.config.policy.is_partial() {
+                self.counters.forced_evictions.fetch_add(dropped, Relaxed);
             }
         }
         state.window.next_column()
@@ -164,10 +162,9 @@ impl Inner {
         let Some(oldest) = state.oldest() else { return };
         let Some(column) = state.window.pop_oldest() else { return };
         self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
-        if self.config.filter.kind() == FilterKind::Bloom {
-            if let Some(group) = state.window.group_left_by(column) {
-                self.tables[index].slices.reset_columns(group);
-            }
+        let group = state.window.group_left_by(column);
+        if let Some(group) = group.filter(|_| self.config.filter.kind() == FilterKind::Bloom) {
+            self.tables[index].slices.reset_columns(group);
         }
     }
 
