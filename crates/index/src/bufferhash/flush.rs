@@ -163,6 +163,7 @@ impl Inner {
     pub(super) fn drop_oldest(&self, index: usize, state: &mut TableState) {
         let Some(oldest) = state.oldest() else { return };
         let Some(column) = state.window.pop_oldest() else { return };
+        state.dropped += 1;
         self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
         if self.config.filter.kind() == FilterKind::Bloom {
             if let Some(group) = state.window.group_left_by(column) {

@@ -107,7 +107,7 @@ fn tables_in_files_agree_with_the_oracle_on_every_engine() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_acts_on_any_configuration_agree_with_the_oracle(
