@@ -164,6 +164,7 @@ impl Inner {
     pub(super) fn drop_oldest(&self, index: usize, state: &mut TableState) {
         let Some(oldest) = state.oldest() else { return };
         let Some(column) = state.window.pop_oldest() else { return };
+        state.dropped += 1;
         self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
         let group = state.window.group_left_by(column);
         if let Some(group) = group.filter(|_| self.config.filter.kind() == FilterKind::Bloom) {

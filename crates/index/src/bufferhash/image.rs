@@ -9,7 +9,7 @@
 //! refers to is never the one written.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::Lsn;
@@ -175,11 +175,14 @@ impl Inner {
                 return Ok(false);
             }
             let (image, buf) = (self.next_image(index), self.encode_image(&state.active));
-            (image, buf, state.number, state.puts, self.volume.log().next_lsn())
+            // While recovery replays the log, what comes next is not at its end but where it reads.
+            let next_lsn = self.volume.log().next_lsn().min(Lsn(self.replayed.load(Acquire)));
+            (image, buf, state.number, state.puts, next_lsn)
         };
         self.write_image(index, image, buf)?;
         let mut state = self.tables[index].lock();
         if state.number != number {
+            state.replace_image(image);
             return Ok(false);
         }
         state.image = Some(image);

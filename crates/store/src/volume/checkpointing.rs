@@ -114,11 +114,16 @@ impl Inner {
         self.checkpoint()?;
         if self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
-            self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))?;
+            self.relieve(before)?;
             self.checkpoint()?;
             self.tell_what_pins_the_log(before);
         }
         Ok(())
+    }
+
+    fn relieve(&self, before: Lsn) -> Result<()> {
+        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
     /// A structure that nobody has opened cannot save its updates, so they stay in the log.

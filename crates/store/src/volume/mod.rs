@@ -212,6 +212,13 @@ impl Volume {
         self.inner.rooms().insert(id, room);
     }
 
+    /// Takes a structure's room out of the checkpoints: once this has returned, none of them holds it.
+    /// Waits for a checkpoint that is being taken.
+    pub fn deregister(&self, id: StructureId) {
+        let _turn = self.inner.turn.lock().expect("no holder of the turn panics");
+        self.inner.rooms().remove(&id);
+    }
+
     /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.
     ///
     /// # Errors
@@ -325,7 +332,9 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        if let Some(thread) = thread {
+        // The thread itself may hold the last handle; then it ends by itself.
+        let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
+        if let Some(thread) = thread.filter(other) {
             // A panic over there has poisoned the volume already.
             let _ = thread.join();
         }
