@@ -284,6 +284,11 @@ impl Ring {
             let tag = Some(SegmentTag { owner: (word >> 44) as u32, entries });
             live.push_back(Segment { id: SegmentId::new(oldest + index, word as u16), tag });
         }
+        // What was being written last is written anew, at the same places in another epoch.
+        let unfinished = |segment: &Segment| segment.tag.is_none_or(|tag| tag.entries == 0);
+        while live.back().is_some_and(unfinished) {
+            live.pop_back();
+        }
         let state = State { oldest, granted: oldest + shape.segments, live };
         Ok(Self::with_state(structure, extent, shape, epoch, state))
     }
@@ -354,10 +359,11 @@ mod tests {
         let mut reader = Reader::new(&bytes, "ring", PageId(0));
         let restored = Ring::restore(StructureId(1), EXTENT, SHAPE, 6, &mut reader).unwrap();
         assert_eq!(restored.segments(), vec![(first, tag(7))]);
-        assert!(restored.holds(first) && restored.holds(lost));
-        let next = restored.reserve().unwrap();
-        assert_eq!(next.sequence(), after_crash.sequence());
-        assert_ne!(next.generation(), after_crash.generation());
+        assert!(restored.holds(first) && !restored.holds(lost));
+        let next = [restored.reserve().unwrap(), restored.reserve().unwrap()];
+        assert_eq!(next.map(|id| id.sequence()), [lost, after_crash].map(|id| id.sequence()));
+        assert_ne!(next[0].generation(), lost.generation());
+        assert_ne!(next[1].generation(), after_crash.generation());
     }
 
     #[test]
