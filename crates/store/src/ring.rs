@@ -365,10 +365,10 @@ mod tests {
         let restored = Ring::restore(StructureId(1), EXTENT, SHAPE, 6, &mut reader).unwrap();
         assert_eq!(restored.segments(), vec![(first, tag(7))]);
         assert!(restored.holds(first) && !restored.holds(lost));
-        let again = restored.reserve().unwrap();
-        assert_eq!(again.sequence(), lost.sequence());
-        assert_ne!(again.generation(), lost.generation());
-        assert_ne!(restored.reserve().unwrap().generation(), after_crash.generation());
+        let next = [restored.reserve().unwrap(), restored.reserve().unwrap()];
+        assert_eq!(next.map(|id| id.sequence()), [lost, after_crash].map(|id| id.sequence()));
+        assert_ne!(next[0].generation(), lost.generation());
+        assert_ne!(next[1].generation(), after_crash.generation());
     }
 
     #[test]

@@ -56,6 +56,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -64,7 +65,7 @@ use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::ring::Ring;
 use nandex_store::space::Extent;
-use nandex_store::{StructureId, Volume};
+use nandex_store::{Left, StructureId, Volume};
 
 use crate::api::{Table, TableStats, Value};
 use crate::{Error, Result};
@@ -265,7 +266,10 @@ impl BufferHash {
             let _ = thread.join();
         }
         // A checkpoint that still held the table would keep the volume, and its file, open.
-        self.inner.volume.deregister(self.inner.id);
+        let whole =
+            saved.is_ok() && self.inner.ready.load(Acquire) && !self.inner.volume.poison().is_set();
+        let left = if whole { Left::Nothing } else { Left::Updates };
+        self.inner.volume.deregister(self.inner.id, left);
         saved
     }
 }

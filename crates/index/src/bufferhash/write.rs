@@ -1,7 +1,7 @@
 //! The insert path: buffer first, then the log, then the acknowledgement.
 
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
@@ -215,7 +215,11 @@ impl Inner {
     /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
     fn reserve_or_full(&self, state: &TableState) -> Result<SegmentId> {
         let waiting = state.frozen.len();
-        let room = state.window.len() + waiting < self.config.incarnations_max as usize;
+        // A crash leaves segments that were being written unused, and recovery writes them again
+        // elsewhere: the reserve is for that.
+        let reserve = if self.ready.load(Acquire) { self.config.reserve_segments } else { 0 };
+        let room = state.window.len() + waiting < self.config.incarnations_max as usize
+            && self.ring.free_segments() > reserve;
         let segment = if room { self.ring.reserve() } else { None };
         segment.ok_or_else(|| Error::Full {
             entries: self.counters.flushed_entries.load(Relaxed),

@@ -52,8 +52,12 @@ impl Maker for Tables {
         match (self.setup.policy, self.setup.roomy) {
             (Policy::Reject, _) => Law::Refusing,
             (_, true) => Law::Exact,
-            // The ring keeps more than 16 incarnations behind the newest.
-            _ => Law::Recent(6 * u64::from(self.setup.config().filter.entries_max())),
+            // The ring keeps more than 16 incarnations behind the newest; under a partial discard up to
+            // four in five of them may hold what was put back.
+            (policy, false) => {
+                let buffers = if policy.is_partial() { 2 } else { 6 };
+                Law::Recent(buffers * u64::from(self.setup.config().filter.entries_max()))
+            }
         }
     }
 }

@@ -71,6 +71,7 @@ impl Inner {
     fn write_checkpoint(&self, captures: Vec<(StructureId, Captured)>) -> Result<Lsn> {
         let mut root = self.root();
         root.note(captures);
+        root.release_idle(self.log.synced());
         let LogAnchor { tail, synced, epoch } = self.log.anchor(root.tail(self.log.synced()));
         let bytes = root.catalog.encode();
         let extent = root.next_extent(pages_for(bytes.len()));
@@ -152,6 +153,14 @@ impl Root {
                 entry.state = captured.state;
                 entry.tail = captured.tail;
             }
+        }
+    }
+
+    /// Moves the tails of structures that need nothing of the log, so that they do not pin it.
+    fn release_idle(&mut self, synced: Lsn) {
+        let idle = &self.idle;
+        for entry in self.catalog.entries.iter_mut().filter(|entry| idle.contains(&entry.id)) {
+            entry.tail = entry.tail.max(synced);
         }
     }
 

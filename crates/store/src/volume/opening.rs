@@ -1,5 +1,6 @@
 //! Creating and opening a volume.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use nandex_device::{Device, PageBuf, PageId, random_u128};
@@ -26,7 +27,8 @@ impl Volume {
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.grow(superblock.log.end().0)?;
         write_first(&*device, &superblock, &catalog)?;
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        let idle = HashSet::new();
+        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0, idle };
         Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
     }
 
@@ -46,10 +48,10 @@ impl Volume {
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.sync()?;
-        let end = Source::find_end(&region, &superblock)?;
+        let (end, idle) = Source::find_end(&region, &superblock, &catalog)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0, idle };
         Self::start(device, root, region, tail, options.durability, end)
     }
 

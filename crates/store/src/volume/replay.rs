@@ -3,6 +3,10 @@
 //! The log is read once at open to find its end and prove it whole, and once more by each structure
 //! that is opened, which picks its own updates.
 
+use std::collections::{HashMap, HashSet};
+
+use crate::StructureId;
+use crate::checkpoint::Catalog;
 use crate::log::{LogAnchor, LogEnd, LogRegion, replay, replay_until};
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result};
@@ -22,15 +26,28 @@ impl Source {
         Self { region, volume_id, end }
     }
 
-    /// Reads the log from its tail to its end.
-    pub(super) fn find_end(region: &LogRegion, superblock: &Superblock) -> Result<LogEnd> {
+    /// Reads the log from its tail to its end; gives also the structures that need nothing of it.
+    pub(super) fn find_end(
+        region: &LogRegion,
+        superblock: &Superblock,
+        catalog: &Catalog,
+    ) -> Result<(LogEnd, HashSet<StructureId>)> {
         let found_pages = region.device.page_count();
         let needed = superblock.log.end().0;
         if found_pages < needed {
             let reason = format!("its log has {needed} pages, the device given has {found_pages}");
             return Err(Error::LogDevice { reason });
         }
-        replay(region, superblock.volume_id, superblock.log_anchor(), &mut |_, _, _, _| Ok(()))
+        let tails: HashMap<_, _> = catalog.entries.iter().map(|e| (e.id, e.tail)).collect();
+        let mut idle: HashSet<_> = tails.keys().copied().collect();
+        let mut note = |lsn: Lsn, id: StructureId, _: usize, _: &[u8]| {
+            if tails.get(&id).is_some_and(|tail| lsn >= *tail) {
+                idle.remove(&id);
+            }
+            Ok(())
+        };
+        let end = replay(region, superblock.volume_id, superblock.log_anchor(), &mut note)?;
+        Ok((end, idle))
     }
 
     /// Visits the updates of one structure that were in the log when the volume was opened.
