@@ -77,6 +77,12 @@ struct Segment {
     tag: Option<SegmentTag>,
 }
 
+impl Segment {
+    fn is_dead(&self) -> bool {
+        self.tag.is_none_or(|tag| tag.entries == 0)
+    }
+}
+
 #[derive(Debug)]
 struct State {
     oldest: u64,
@@ -284,6 +290,10 @@ impl Ring {
             let tag = Some(SegmentTag { owner: (word >> 44) as u32, entries });
             live.push_back(Segment { id: SegmentId::new(oldest + index, word as u16), tag });
         }
+        // What was being written when the checkpoint was taken is in the log, and its place is free.
+        while live.back().is_some_and(Segment::is_dead) {
+            live.pop_back();
+        }
         let state = State { oldest, granted: oldest + shape.segments, live };
         Ok(Self::with_state(structure, extent, shape, epoch, state))
     }
@@ -354,10 +364,11 @@ mod tests {
         let mut reader = Reader::new(&bytes, "ring", PageId(0));
         let restored = Ring::restore(StructureId(1), EXTENT, SHAPE, 6, &mut reader).unwrap();
         assert_eq!(restored.segments(), vec![(first, tag(7))]);
-        assert!(restored.holds(first) && restored.holds(lost));
-        let next = restored.reserve().unwrap();
-        assert_eq!(next.sequence(), after_crash.sequence());
-        assert_ne!(next.generation(), after_crash.generation());
+        assert!(restored.holds(first) && !restored.holds(lost));
+        let again = restored.reserve().unwrap();
+        assert_eq!(again.sequence(), lost.sequence());
+        assert_ne!(again.generation(), lost.generation());
+        assert_ne!(restored.reserve().unwrap().generation(), after_crash.generation());
     }
 
     #[test]

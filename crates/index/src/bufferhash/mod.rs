@@ -264,6 +264,8 @@ impl BufferHash {
             // A panic over there is a bug that its own message has told.
             let _ = thread.join();
         }
+        // A checkpoint that still held the table would keep the volume, and its file, open.
+        self.inner.volume.deregister(self.inner.id);
         saved
     }
 }

@@ -10,7 +10,7 @@ use nandex_store::buffer::Buffer;
 use nandex_store::bytes::Reader;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{Ring, RingShape, SegmentId};
-use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
+use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, Volume};
 
 use super::filter::{Filter, FilterKind, Window};
 use super::format::{State, decode_filter, decode_log_entry};
@@ -280,6 +280,11 @@ impl Inner {
     /// Puts every buffered entry on flash: full buffers as incarnations, the others as images.
     pub(super) fn flush_all(&self) -> Result<()> {
         let _turn = self.flush_turn.lock().expect("no holder of the flush turn panics");
+        if self.volume.durability() == Durability::Never {
+            // Entries put back from flash are logged, the user's are not. Were the block with the former
+            // still open, the tail would stay before it, and its replay would hide newer user's entries.
+            self.volume.log().sync()?;
+        }
         self.wish_all_images();
         loop {
             self.volume.poison().check()?;

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use nandex_device::prefetch;
 use nandex_store::Lsn;
 use nandex_store::buffer::{Buffer, Found};
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
 
-use super::filter::{Columns, Filter, Slices, Window};
+use super::filter::{Columns, Filter, Positions, Slices, Window};
 use super::format::ImageRef;
 use crate::api::Value;
 
@@ -51,6 +52,8 @@ pub(super) struct TableState {
     pub(super) window: Window,
     /// The incarnation of each column.
     pub(super) incarnations: Vec<Incarnation>,
+    /// How many incarnations it has lost.
+    pub(super) dropped: u64,
     /// Have the filters of the incarnations found at open been loaded?
     pub(super) filters_loaded: bool,
 }
@@ -91,6 +94,19 @@ pub(super) struct Candidates {
     pub(super) next: SegmentId,
     rest: Columns,
     newest_sequence: u64,
+    /// Incarnations that the super table had lost when RAM was asked.
+    dropped: u64,
+}
+
+/// Where a lookup goes on after a candidate that does not hold the key.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// To an older candidate.
+    Candidate(Candidates),
+    /// Nowhere: the key is not there.
+    Absent,
+    /// Back to RAM: a candidate is gone, and its eviction may have put the key back into a buffer.
+    AskAgain,
 }
 
 impl SuperTable {
@@ -110,6 +126,7 @@ impl SuperTable {
             frozen: VecDeque::new(),
             window,
             incarnations,
+            dropped: 0,
             filters_loaded: true,
         };
         let (turn, settled) = (Mutex::default(), Condvar::new());
@@ -125,9 +142,25 @@ impl SuperTable {
         self.turn.lock().expect("no holder of a super table's turn panics")
     }
 
+    /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, filter: &Filter, positions: &Positions, hash: KeyHash) {
+        filter.for_each_run(&self.slices, positions, |run| {
+            // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
+            run.iter().step_by(8).chain(run.last()).for_each(prefetch);
+        });
+        self.lock().active.prefetch(hash);
+    }
+
     /// What RAM tells of a key: buffers first, newest to oldest, then the filters of all incarnations.
     #[inline]
-    pub(super) fn ask(&self, filter: &Filter, hash: KeyHash, key: &[u8]) -> Known {
+    pub(super) fn ask(
+        &self,
+        filter: &Filter,
+        positions: &Positions,
+        hash: KeyHash,
+        key: &[u8],
+    ) -> Known {
         let state = self.lock();
         if let Some(found) = state.buffered(hash, key) {
             return Known::Answer(match found {
@@ -139,7 +172,7 @@ impl SuperTable {
             return Known::Unloaded;
         }
         let live = state.window.live_mask();
-        let mask = filter.candidates(&self.slices, hash.filter, &live);
+        let mask = filter.candidates_at(&self.slices, positions, &live);
         match state.candidates(mask, u64::MAX) {
             None => Known::Answer(None),
             Some(candidates) => Known::Candidates(candidates),
@@ -147,8 +180,16 @@ impl SuperTable {
     }
 
     /// The next older candidate, after the one before did not hold the key.
-    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Candidates> {
-        self.lock().candidates(candidates.rest, candidates.newest_sequence)
+    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Next {
+        if candidates.rest == [0; 4] {
+            return Next::Absent;
+        }
+        let state = self.lock();
+        match state.candidates(candidates.rest, candidates.newest_sequence) {
+            Some(next) => Next::Candidate(Candidates { dropped: candidates.dropped, ..next }),
+            None if state.dropped == candidates.dropped => Next::Absent,
+            None => Next::AskAgain,
+        }
     }
 }
 
@@ -178,7 +219,8 @@ impl TableState {
         let next = self.incarnations[column].id;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        Some(Candidates { next, rest, newest_sequence: newest_sequence.min(next.sequence()) })
+        let newest_sequence = newest_sequence.min(next.sequence());
+        Some(Candidates { next, rest, newest_sequence, dropped: self.dropped })
     }
 
     /// The oldest incarnation.
@@ -212,6 +254,14 @@ impl TableState {
     /// The image that recovery has to load before it replays the log.
     pub(super) fn needed_image(&self) -> Option<ImageRef> {
         self.frozen.iter().find_map(|frozen| frozen.image).or(self.image)
+    }
+
+    /// Notes that a place was written anew after its buffer was frozen: who referred to the older image
+    /// there now has the newer one of the same buffer, and the log's entries after the older one.
+    pub(super) fn replace_image(&mut self, image: ImageRef) {
+        let frozen = self.frozen.iter_mut().map(|frozen| &mut frozen.image);
+        let stale = frozen.chain([&mut self.image]).flatten();
+        stale.filter(|old| old.slot == image.slot).for_each(|old| *old = image);
     }
 
     /// Entries held, counting each version of a key.

@@ -4,6 +4,8 @@
 //! made durable, then the maps that refer to it, then the superblock that refers to the maps; only
 //! then is the log's tail released and are evicted places written again.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -101,32 +103,44 @@ impl Inner {
             return Ok(());
         }
         let capacity = self.log.capacity_bytes();
-        if requested || self.log.used_bytes() > capacity / 4 {
-            self.checkpoint()?;
+        let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
+        let used = self.log.used_bytes();
+        // Nearly full, it does not grow any more because writers wait; then nothing may be put off.
+        let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
+        if !requested && !log_fills {
+            return Ok(());
         }
+        self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
+        self.checkpoint()?;
         if self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
-            self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))?;
+            self.relieve(before)?;
             self.checkpoint()?;
             self.tell_what_pins_the_log(before);
         }
         Ok(())
     }
 
+    fn relieve(&self, before: Lsn) -> Result<()> {
+        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
+    }
+
     /// A structure that nobody has opened cannot save its updates, so they stay in the log.
     fn tell_what_pins_the_log(&self, before: Lsn) {
+        if self.log.used_bytes() <= self.log.capacity_bytes() * 3 / 4 {
+            return;
+        }
         let root = self.root();
         let open = self.rooms();
         let closed = |id| open.get(id).is_none_or(|room| room.strong_count() == 0);
         let pinning = root.catalog.entries.iter().find(|e| e.tail < before && closed(&e.id));
         if let Some(entry) = pinning {
-            if self.log.used_bytes() > self.log.capacity_bytes() * 3 / 4 {
-                let reason = format!(
-                    "updates of {:?} are still in it from before a crash; open that structure too",
-                    entry.name
-                );
-                self.poison.set(&Error::LogFull { log_bytes: self.log.capacity_bytes(), reason });
-            }
+            let reason = format!(
+                "updates of {:?} are still in it from before a crash; open that structure too",
+                entry.name
+            );
+            self.poison.set(&Error::LogFull { log_bytes: self.log.capacity_bytes(), reason });
         }
     }
 }
@@ -164,6 +178,8 @@ impl Root {
 pub(super) struct Maintenance {
     wish: Mutex<Wish>,
     woken: Condvar,
+    /// Where the log was when the last checkpoint was taken for its sake.
+    last: AtomicU64,
 }
 
 #[derive(Debug, Default)]

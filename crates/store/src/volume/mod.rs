@@ -185,6 +185,8 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
     pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
+        // What a failed write left in RAM is in the log, which only opening the volume reads back.
+        self.inner.poison.check()?;
         let structure = self.inner.root().find(name, kind)?;
         let rooms = self.inner.rooms();
         if rooms.get(&structure.id).is_some_and(|room| room.strong_count() > 0) {
@@ -208,6 +210,13 @@ impl Volume {
     /// Makes a structure's room part of every checkpoint from now on.
     pub fn register(&self, id: StructureId, room: Weak<dyn Checkpointed>) {
         self.inner.rooms().insert(id, room);
+    }
+
+    /// Takes a structure's room out of the checkpoints: once this has returned, none of them holds it.
+    /// Waits for a checkpoint that is being taken.
+    pub fn deregister(&self, id: StructureId) {
+        let _turn = self.inner.turn.lock().expect("no holder of the turn panics");
+        self.inner.rooms().remove(&id);
     }
 
     /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.
@@ -323,7 +332,9 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        if let Some(thread) = thread {
+        // The thread itself may hold the last handle; then it ends by itself.
+        let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
+        if let Some(thread) = thread.filter(other) {
             // A panic over there has poisoned the volume already.
             let _ = thread.join();
         }

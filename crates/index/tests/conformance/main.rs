@@ -1,0 +1,10 @@
+//! One suite for every configuration of every table: the contract against an oracle, power cuts,
+//! failing devices, bad input, killed processes, costs and threads.
+//!
+//! `NANDEX_SWEEP=full` cuts and fails at every single device operation, and kills 200 times, instead
+//! of at a spread of them that suits a short run.
+
+mod runner;
+mod support;
+
+mod agreement;
