@@ -16,7 +16,7 @@ use crate::log::{LogEnd, LogRegion, Visit, replay};
 use crate::page::{Page, PageLabel, RawPage};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::volume::{log_region, read_superblock, space_of};
-use crate::{Error, Result};
+use crate::{Error, Lsn, Result};
 
 /// Findings that are kept; further ones are only counted, so that a volume of garbage fits in memory.
 pub const FINDINGS_MAX: usize = 10_000;
@@ -113,6 +113,13 @@ impl Contents {
     #[must_use]
     pub fn hasher(&self) -> KeyHasher {
         self.superblock.hasher()
+    }
+
+    /// The page of the log's device where a place of the log lies.
+    #[must_use]
+    pub fn log_page(&self, lsn: Lsn) -> PageId {
+        let log = self.superblock.log;
+        log.start.plus(lsn.0 / PAGE_BYTES as u64 % log.pages.max(1))
     }
 
     /// Visits all entries of the log, oldest first; none where the log is damaged.
