@@ -137,6 +137,12 @@ impl EntryLayout {
         Some(Entry { state, key, value })
     }
 
+    /// Is the state of a slot none that this build knows? Such a slot is passed over as if it were empty.
+    #[must_use]
+    pub fn is_unknown(&self, page: &[u8], slot: usize) -> bool {
+        Self::state_bits(page, slot) == 3
+    }
+
     /// All entries of a page with their slots.
     pub fn entries<'a>(
         &self,

@@ -90,7 +90,13 @@ impl Images {
         self.state.lock().expect("no holder of the images' lock panics")
     }
 
-    fn place(&self, table: usize, slot: u8) -> PageId {
+    /// Pages of one image.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The first page of one of a super table's two places.
+    pub(super) fn place(&self, table: usize, slot: u8) -> PageId {
         self.start.plus((2 * table as u64 + u64::from(slot)) * self.pages)
     }
 

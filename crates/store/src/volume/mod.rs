@@ -34,6 +34,7 @@ use crate::space::{Extent, Space};
 use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
+pub(crate) use opening::{log_region, read_superblock, space_of};
 pub use options::{OpenOptions, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
 
