@@ -8,7 +8,7 @@
 //! partial discards; when that is spent, the next eviction drops everything, in FIFO order.
 
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
@@ -52,6 +52,10 @@ impl Inner {
         }
         let index = tag.owner as usize;
         let table = &self.tables[index];
+        if self.config.policy.is_partial() && self.ready.load(Acquire) {
+            // Before they are loaded, the filters of a table just opened say that nothing is newer.
+            self.load_filters(index)?;
+        }
         let _turn = table.take_turn();
         let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
@@ -70,8 +74,7 @@ impl Inner {
     /// come after updates that are still to be replayed.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.ready.load(std::sync::atomic::Ordering::Acquire)
-            && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+        self.ready.load(Acquire) && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
     /// Is there room in the log for so many entries to be put back?

@@ -8,3 +8,4 @@ mod runner;
 mod support;
 
 mod agreement;
+mod crash;
