@@ -92,6 +92,7 @@ impl Inner {
         write_superblock(&*self.device, &superblock)?;
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
+        root.release_removed();
         root.checkpoints += 1;
         Ok(tail)
     }
@@ -154,6 +155,13 @@ impl Root {
     fn tail(&self, synced: Lsn) -> Lsn {
         let tails = self.catalog.entries.iter().map(|entry| entry.tail);
         tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
+    }
+
+    /// Gives back the pages of removed structures, now that no durable checkpoint refers to them.
+    fn release_removed(&mut self) {
+        for extent in std::mem::take(&mut self.removed) {
+            self.space.release(extent);
+        }
     }
 
     fn next_extent(&mut self, pages: u64) -> Extent {

@@ -70,6 +70,9 @@ struct Root {
     catalog: Catalog,
     space: Space,
     spare: Option<Extent>,
+    /// Extents of structures that were removed since the last durable checkpoint, which still refers to
+    /// them.
+    removed: Vec<Extent>,
     checkpoints: u64,
 }
 
@@ -276,7 +279,7 @@ impl Root {
         let entries = &mut self.catalog.entries;
         if let Some(index) = entries.iter().position(|entry| entry.id == id) {
             let entry = entries.remove(index);
-            entry.extents.into_iter().for_each(|extent| self.space.release(extent));
+            self.removed.extend(entry.extents);
         }
     }
 

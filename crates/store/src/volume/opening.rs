@@ -26,7 +26,8 @@ impl Volume {
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.grow(superblock.log.end().0)?;
         write_first(&*device, &superblock, &catalog)?;
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        let root =
+            Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
         Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
     }
 
@@ -49,7 +50,8 @@ impl Volume {
         let end = Source::find_end(&region, &superblock)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0 };
+        let root =
+            Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
         Self::start(device, root, region, tail, options.durability, end)
     }
 
