@@ -1,9 +1,13 @@
 //! What a volume promises its structures across crashes, closings and removals.
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use nandex_device::{CrashDevice, Device, MemoryDevice, PageBuf};
-use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
+use nandex_store::{
+    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Volume, VolumeOptions,
+};
 
 fn options() -> VolumeOptions {
     VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() }
@@ -45,4 +49,79 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
         }
     }
     assert!(brought_back > 8, "{brought_back}");
+}
+
+/// A room that keeps its volume open, as rooms do, and whose `prepare` waits to be let go on.
+struct Slow {
+    volume: Volume,
+    prepares: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Checkpointed for Slow {
+    fn prepare(&self) -> Result<()> {
+        // The test's ends are gone when it no longer waits.
+        let _ = self.prepares.send(());
+        let _ = self.go_on.lock().unwrap().recv();
+        Ok(())
+    }
+
+    fn capture(&self) -> Captured {
+        Captured { state: vec![1], tail: self.volume.log().next_lsn() }
+    }
+
+    fn committed(&self) {}
+
+    fn relieve(&self, _before: Lsn) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn slow_room(volume: &Volume) -> (Arc<Slow>, Receiver<()>, Sender<()>) {
+    let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();
+    let (prepares, prepared) = channel();
+    let (let_go, go_on) = channel();
+    let room = Arc::new(Slow { volume: volume.clone(), prepares, go_on: Mutex::new(go_on) });
+    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&room) as _));
+    volume.register(structure.id, weak);
+    (room, prepared, let_go)
+}
+
+#[test]
+fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
+    // The checkpoint's thread held the room, the room the volume, and the volume's end waited for the
+    // checkpoint's thread: for itself.
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device), options()).unwrap();
+    let (room, prepared, let_go) = slow_room(&volume);
+    volume.request_checkpoint();
+    prepared.recv().unwrap();
+    let poison = Arc::clone(volume.poison());
+    drop((room, volume));
+    let_go.send(()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Arc::strong_count(&device) > 1 {
+        assert!(Instant::now() < deadline, "the volume still holds its device");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!poison.is_set(), "{:?}", poison.check());
+}
+
+#[test]
+fn after_unregistering_no_checkpoint_holds_a_room() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device), options()).unwrap();
+    let (room, prepared, let_go) = slow_room(&volume);
+    let id = volume.open_structure("slow", "kind").unwrap_err();
+    assert!(id.to_string().contains("open already"), "{id}");
+    volume.request_checkpoint();
+    prepared.recv().unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| volume.unregister(nandex_store::StructureId(1)));
+        let_go.send(()).unwrap();
+        waits.join().unwrap();
+    });
+    assert_eq!(Arc::strong_count(&room), 1);
+    drop((room, volume));
+    assert_eq!(Arc::strong_count(&device), 1, "closing waits until all is closed");
 }

@@ -266,6 +266,8 @@ impl BufferHash {
             // A panic over there is a bug that its own message has told.
             let _ = thread.join();
         }
+        // Else a checkpoint that is being taken might keep the volume open behind the last handle.
+        self.inner.volume.unregister(self.inner.id);
         saved
     }
 }

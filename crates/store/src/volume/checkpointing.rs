@@ -16,7 +16,7 @@ use crate::checkpoint::{self, pages_for};
 use crate::log::LogAnchor;
 use crate::space::Extent;
 use crate::superblock::Superblock;
-use crate::{Error, Lsn, Result, StructureId};
+use crate::{Error, Lsn, Poison, Result, StructureId};
 
 /// How often the log's fill is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ type Room = (StructureId, Arc<dyn Checkpointed>);
 
 impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
-        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.turn();
         self.poison.check()?;
         let rooms = self.open_rooms();
         rooms.iter().try_for_each(|(_, room)| room.prepare())?;
@@ -115,11 +115,16 @@ impl Inner {
         self.checkpoint()?;
         if self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
-            self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))?;
+            self.relieve(before)?;
             self.checkpoint()?;
             self.tell_what_pins_the_log(before);
         }
         Ok(())
+    }
+
+    fn relieve(&self, before: Lsn) -> Result<()> {
+        let _turn = self.turn();
+        self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
     /// A structure that nobody has opened cannot save its updates, so they stay in the log.
@@ -217,6 +222,7 @@ impl Maintenance {
 /// Starts the maintenance thread; it ends with the volume.
 pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     let run = move || {
+        let _alarm = inner.upgrade().map(|inner| Alarm(Arc::clone(&inner.poison)));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
             if let Err(error) = inner.maintain(requested) {
@@ -227,4 +233,15 @@ pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {
         Error::config("threads", format!("the checkpoint thread cannot start: {error}"))
     })
+}
+
+/// Poisons the volume when the thread that holds it panics: nobody takes checkpoints any more.
+struct Alarm(Arc<Poison>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set(&"the checkpoint thread panicked");
+        }
+    }
 }

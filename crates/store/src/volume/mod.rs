@@ -214,6 +214,13 @@ impl Volume {
         self.inner.rooms().insert(id, room);
     }
 
+    /// Ends a structure's part in checkpoints, waiting for the one that is being taken. From then on
+    /// nobody but the room's owner holds the room.
+    pub fn unregister(&self, id: StructureId) {
+        let _turn = self.inner.turn();
+        self.inner.rooms().remove(&id);
+    }
+
     /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.
     ///
     /// # Errors
@@ -228,6 +235,10 @@ impl Volume {
 }
 
 impl Inner {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().expect("no holder of the turn panics")
+    }
+
     fn root(&self) -> MutexGuard<'_, Root> {
         self.root.lock().expect("no holder of the root's lock panics")
     }
@@ -327,7 +338,10 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        if let Some(thread) = thread {
+        // A checkpoint may hold the last handle, through a room that was dropped meanwhile; its thread
+        // then runs this, cannot wait for itself, and ends behind it.
+        let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
+        if let Some(thread) = thread.filter(other) {
             // A panic over there has poisoned the volume already.
             let _ = thread.join();
         }
