@@ -9,3 +9,4 @@ mod support;
 
 mod agreement;
 mod crash;
+mod faults;
