@@ -21,7 +21,7 @@ const PINNED: u64 = 100;
 
 /// Everything a key has been, the oldest first; `None` where it was removed.
 #[derive(Clone, Debug)]
-struct History {
+pub struct History {
     versions: Vec<Option<u64>>,
     durable: usize,
     /// Versions after this one were not acknowledged.
@@ -38,12 +38,17 @@ impl Default for History {
 
 /// What was done to a table, and what of it is vouched for.
 #[derive(Clone, Debug, Default)]
-struct Past {
+pub struct Past {
     keys: HashMap<u64, History>,
     puts: u64,
 }
 
 impl Past {
+    /// How many puts and removes were acknowledged.
+    pub fn puts(&self) -> u64 {
+        self.puts
+    }
+
     fn attempt(&mut self, key: u64, version: Option<u64>) {
         self.keys.entry(key).or_default().versions.push(version);
     }
@@ -58,21 +63,21 @@ impl Past {
         }
     }
 
-    fn synced(&mut self) {
+    pub fn synced(&mut self) {
         self.keys.values_mut().for_each(|history| history.durable = history.acknowledged);
     }
 }
 
 /// One run: a table, what is done to it, and the dice that choose.
-struct Run<'a> {
-    setup: Setup,
-    past: &'a mut Past,
-    dice: Dice,
+pub struct Run<'a> {
+    pub setup: Setup,
+    pub past: &'a mut Past,
+    pub dice: Dice,
 }
 
 impl Run<'_> {
     /// Puts `count` times, mixed with removes, lookups, syncs and flushes, until something fails.
-    fn work(&mut self, table: &BufferHash, batches: usize) -> Result<()> {
+    pub fn work(&mut self, table: &BufferHash, batches: usize) -> Result<()> {
         for batch in 0..batches {
             match self.dice.below(10) {
                 0 => self.remove(table)?,
@@ -169,7 +174,7 @@ fn may_be_evicted(setup: Setup, past: &Past, history: &History) -> bool {
 }
 
 /// Compares what a table holds with the law, and takes it as what it was from now on.
-fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> Result<()> {
+pub fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> Result<()> {
     let numbers: Vec<u64> = (0..KEYS + PINNED).collect();
     let keys: Vec<_> = numbers.iter().map(|key| setup.key(*key)).collect();
     let borrowed: Vec<_> = keys.iter().map(|key| &key[..]).collect();
@@ -204,7 +209,7 @@ fn recover(image: MemoryDevice, setup: Setup, past: &Past, story: &str) {
     let mut past = past.clone();
     let open = || match setup.open(Arc::clone(&device)) {
         // The cut may have come before the table was there.
-        Err(error) if past_is_empty(&past) => {
+        Err(error) if past.puts() == 0 => {
             println!("{story}: {error}");
             None
         }
@@ -220,10 +225,6 @@ fn recover(image: MemoryDevice, setup: Setup, past: &Past, story: &str) {
     let table = table.unwrap_or_else(|error| panic!("{story}, once more: {error}"));
     let story = format!("{story}, once more");
     check(&table, setup, &mut past, &story).unwrap_or_else(|error| panic!("{story}: {error}"));
-}
-
-fn past_is_empty(past: &Past) -> bool {
-    past.puts == 0
 }
 
 /// Recovers, loses power again in the midst of it, and recovers from that.
