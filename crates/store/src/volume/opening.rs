@@ -1,13 +1,14 @@
 //! Creating and opening a volume.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex_device::{Device, PageBuf, PageId, random_u128};
 
-use super::replay::Source;
+use super::replay::{Found, Source};
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions};
 use crate::checkpoint::{self, Catalog, pages_for};
-use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
+use crate::log::{Log, LogAnchor, LogOptions, LogRegion};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Durability, Error, Lsn, Poison, Result};
@@ -28,7 +29,7 @@ impl Volume {
         write_first(&*device, &superblock, &catalog)?;
         let root =
             Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
-        Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
+        Self::start(device, root, region, FRESH_LOG.next, options.durability, fresh())
     }
 
     /// Opens a volume for reading and writing.
@@ -47,12 +48,12 @@ impl Volume {
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.sync()?;
-        let end = Source::find_end(&region, &superblock)?;
-        superblock.epoch = superblock.epoch.max(end.epoch) + 1;
+        let found = Source::find(&region, &superblock)?;
+        superblock.epoch = superblock.epoch.max(found.end.epoch) + 1;
         let tail = superblock.log_tail;
         let root =
             Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
-        Self::start(device, root, region, tail, options.durability, end)
+        Self::start(device, root, region, tail, options.durability, found)
     }
 
     fn start(
@@ -61,7 +62,7 @@ impl Volume {
         region: LogRegion,
         tail: Lsn,
         durability: Durability,
-        end: LogEnd,
+        found: Found,
     ) -> Result<Self> {
         let poison = Arc::new(Poison::default());
         let volume_id = root.superblock.volume_id;
@@ -71,11 +72,17 @@ impl Volume {
             epoch: root.superblock.epoch,
             durability,
         };
-        let replay = Source::new(region, volume_id, end);
-        let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
+        let log = Log::start(log_options, found.end, tail, Arc::clone(&poison))?;
+        log.note_found(&found.last);
+        let replay = Source::new(region, volume_id, found);
         begin_epoch(&*device, &mut root.superblock, &log)?;
         Self::assemble(device, root, log, replay, poison, durability)
     }
+}
+
+/// What is found in a log that was never written.
+fn fresh() -> Found {
+    Found { end: FRESH_LOG, last: HashMap::new() }
 }
 
 fn refuse_existing(device: &dyn Device) -> Result<()> {
