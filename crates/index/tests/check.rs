@@ -35,6 +35,10 @@ fn image(config: Config) -> Vec<u8> {
         if key == KEYS - 100 {
             table.flush().unwrap();
         }
+        if key == KEYS - 50 {
+            // The block after this one proves that this one was durable.
+            table.sync().unwrap();
+        }
     }
     table.sync().unwrap();
     device.image()
