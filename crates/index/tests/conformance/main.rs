@@ -9,5 +9,6 @@ mod runner;
 mod support;
 
 mod agreement;
+mod bad_input;
 mod crash;
 mod faults;
