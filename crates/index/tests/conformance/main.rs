@@ -10,5 +10,6 @@ mod runner;
 mod support;
 
 mod agreement;
+mod bad_input;
 mod crash;
 mod faults;
