@@ -1,4 +1,5 @@
 //! The store's own check: superblocks, checkpoint, catalog and log, on one device or two.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! What a volume promises its structures across crashes, closings and removals.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
