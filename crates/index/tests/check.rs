@@ -1,5 +1,5 @@
 //! The offline check finds nothing in a volume that is whole, and each damage where it is.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

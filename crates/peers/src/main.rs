@@ -18,13 +18,15 @@ mod rocksdb;
 
 use std::alloc::System;
 use std::io::Write;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use nandex_bench::options::{Options, in_force};
-use nandex_bench::plan::Plan;
+use nandex_bench::plan::{LOAD_BATCH, Plan, Workload};
 use nandex_bench::report::{self, Report};
 use nandex_bench::session::{self, Surroundings};
+use nandex_bench::subject::Maker;
 use serde_json::json;
 
 use crate::engine::Engine;
@@ -50,20 +52,68 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let plan = arguments.options.plan()?;
+    let plan = plan(&arguments.options)?;
     let engines = if arguments.all { Engine::every() } else { arguments.engine };
-    let reports = engines
-        .iter()
-        .map(|&engine| {
-            let name = engine.to_string();
-            run(&plan, engine, &arguments.options).with_context(|| name)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let text = if arguments.options.json { json_text(&reports) } else { people_text(&reports) };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    match engines.as_slice() {
+        &[engine] => {
+            let report = run(&plan, engine, &arguments.options)?;
+            print(&[report], arguments.options.json)
+        }
+        engines => run_each(engines, arguments.options.json),
+    }
 }
 
-/// One engine, in a cgroup of its own, so that no peak is inherited from the one before.
+/// Runs each engine in a process of its own: none inherits memory from the one before, and one that
+/// its memory limit kills does not take the others with it.
+fn run_each(engines: &[Engine], json: bool) -> Result<()> {
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for &engine in engines {
+        match run_apart(engine) {
+            Ok(report) => reports.push(report),
+            Err(error) => failures.push(format!("{engine}: {error:#}")),
+        }
+    }
+    print(&reports, json)?;
+    if !json && reports.len() > 1 {
+        print!("{}", report::summary(&reports));
+    }
+    ensure!(failures.is_empty(), "not all engines went through:\n{}", failures.join("\n"));
+    Ok(())
+}
+
+/// This program again, with the same settings but for one engine.
+fn run_apart(engine: Engine) -> Result<Report> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut arguments = std::env::args_os().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--all") => {}
+            Some("--engine") => drop(arguments.next()),
+            Some(text) if text.starts_with("--engine=") => {}
+            _ => drop(command.arg(argument)),
+        }
+    }
+    let output = command
+        .args(["--json", "--engine", engine.name()])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start a process for it")?;
+    ensure!(output.status.success(), "{}; signal 9 means its memory limit", output.status);
+    let json = serde_json::from_slice(&output.stdout).context("it printed no JSON")?;
+    Report::parse(&json).context("it printed no report")
+}
+
+/// The plan of the options; inserts go in batches unless told otherwise, since these engines pay for
+/// each transaction.
+fn plan(options: &Options) -> Result<Plan> {
+    let mut plan = options.plan()?;
+    if options.batch.is_none() && plan.workload == Workload::Insert {
+        plan.batch = LOAD_BATCH;
+    }
+    Ok(plan)
+}
+
+/// One engine, in this process.
 fn run(plan: &Plan, engine: Engine, options: &Options) -> Result<Report> {
     let cgroup = options.enter_cgroup()?;
     let mut plan = plan.clone();
@@ -79,21 +129,14 @@ fn run(plan: &Plan, engine: Engine, options: &Options) -> Result<Report> {
     )
 }
 
-/// One object for one engine, an array of them for several.
-fn json_text(reports: &[Report]) -> String {
-    let mut objects: Vec<_> = reports.iter().map(Report::json).collect();
-    let json = if objects.len() == 1 { objects.remove(0) } else { json!(objects) };
-    format!("{json}\n")
-}
-
-fn people_text(reports: &[Report]) -> String {
-    let mut text = String::new();
-    for report in reports {
-        text.push_str(&report.text());
-        text.push('\n');
-    }
-    if reports.len() > 1 {
-        text.push_str(&report::summary(reports));
-    }
-    text
+/// One JSON object for one engine, an array of them for several; or the reports for people.
+fn print(reports: &[Report], json: bool) -> Result<()> {
+    let text = match reports {
+        [report] if json => format!("{}\n", report.json()),
+        reports if json => {
+            format!("{}\n", json!(reports.iter().map(Report::json).collect::<Vec<_>>()))
+        }
+        reports => reports.iter().map(|report| report.text() + "\n").collect(),
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

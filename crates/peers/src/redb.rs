@@ -8,7 +8,7 @@
 //! * One read transaction and open table per thread. redb has no batched lookup; a batch is a loop.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use nandex_bench::subject::{Durability, Lane, Spec, Subject};
@@ -26,8 +26,16 @@ const DURABLE_EVERY: u64 = 16;
 pub struct Redb {
     database: Database,
     commit_after: usize,
-    commits: AtomicU64,
     always: bool,
+    waiting: Mutex<Waiting>,
+}
+
+/// Inserts of all threads that the next transaction takes: redb's own write transaction cannot outlive a
+/// call together with its table, so they are gathered here, in one place for all threads.
+#[derive(Default)]
+struct Waiting {
+    pairs: Vec<(u64, u64)>,
+    commits: u64,
 }
 
 impl Redb {
@@ -38,12 +46,27 @@ impl Redb {
             Database::builder().set_cache_size(cache).create(dir.join("entries.redb"))?;
         let always = spec.durability == Durability::Always;
         let commit_after = if always { 1 } else { COMMIT_AFTER };
-        Ok(Self { database, commit_after, commits: AtomicU64::new(0), always })
+        Ok(Self { database, commit_after, always, waiting: Mutex::default() })
     }
 
-    fn write(&self, sorted: &[(u64, u64)]) -> Result<()> {
-        let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
-        let durable = self.always || commit.is_multiple_of(DURABLE_EVERY);
+    fn insert(&self, pairs: &[(u64, u64)]) -> Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.pairs.extend_from_slice(pairs);
+        if waiting.pairs.len() >= self.commit_after { self.commit(&mut waiting) } else { Ok(()) }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.commit(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn commit(&self, waiting: &mut Waiting) -> Result<()> {
+        if waiting.pairs.is_empty() {
+            return Ok(());
+        }
+        // A stable sort, so that of two inserts of one key the later one stays.
+        waiting.pairs.sort_by_key(|pair| pair.0);
+        waiting.commits += 1;
+        let durable = self.always || waiting.commits.is_multiple_of(DURABLE_EVERY);
         let mut write = self.database.begin_write()?;
         write.set_durability(if durable {
             redb::Durability::Immediate
@@ -52,17 +75,19 @@ impl Redb {
         })?;
         {
             let mut table = write.open_table(TABLE)?;
-            for (key, value) in sorted {
+            for (key, value) in &waiting.pairs {
                 table.insert(key, value)?;
             }
         }
-        Ok(write.commit()?)
+        write.commit()?;
+        waiting.pairs.clear();
+        Ok(())
     }
 }
 
 impl Subject for Redb {
     fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(RedbLane { redb: self, table: None, waiting: Vec::new() }))
+        Ok(Box::new(RedbLane { redb: self, table: None, inserted: false }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -76,9 +101,8 @@ impl Subject for Redb {
 struct RedbLane<'a> {
     redb: &'a Redb,
     table: Option<ReadOnlyTable<u64, u64>>,
-    /// Inserts that the next transaction takes: the engine's write transaction cannot outlive a call
-    /// together with its table, so they are gathered here.
-    waiting: Vec<(u64, u64)>,
+    /// Has this thread inserted since it last looked up? Then its table is out of date.
+    inserted: bool,
 }
 
 impl RedbLane<'_> {
@@ -99,8 +123,8 @@ impl Lane for RedbLane<'_> {
     }
 
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        self.waiting.extend_from_slice(pairs);
-        if self.waiting.len() >= self.redb.commit_after { self.finish() } else { Ok(()) }
+        self.inserted = true;
+        self.redb.insert(pairs)
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
@@ -119,14 +143,10 @@ impl Lane for RedbLane<'_> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        if self.waiting.is_empty() {
-            return Ok(());
+        if std::mem::take(&mut self.inserted) {
+            self.table = None;
+            self.redb.flush()?;
         }
-        self.table = None;
-        // A stable sort, so that of two inserts of one key the later one stays.
-        self.waiting.sort_by_key(|pair| pair.0);
-        self.redb.write(&self.waiting)?;
-        self.waiting.clear();
         Ok(())
     }
 }

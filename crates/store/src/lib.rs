@@ -21,6 +21,6 @@ pub use log::{Durability, Log, LogSpan, Lsn};
 pub use page::StructureId;
 pub use poison::Poison;
 pub use volume::{
-    Captured, Checkpointed, OpenOptions, Structure, StructureInfo, Volume, VolumeOptions,
+    Captured, Checkpointed, Left, OpenOptions, Structure, StructureInfo, Volume, VolumeOptions,
     VolumeStats,
 };

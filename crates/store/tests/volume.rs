@@ -1,5 +1,5 @@
 //! What a volume promises its structures across crashes, closings and removals.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
@@ -118,7 +118,8 @@ fn after_unregistering_no_checkpoint_holds_a_room() {
     volume.request_checkpoint();
     prepared.recv().unwrap();
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| volume.unregister(nandex_store::StructureId(1)));
+        let waits = scope
+            .spawn(|| volume.deregister(nandex_store::StructureId(1), nandex_store::Left::Updates));
         let_go.send(()).unwrap();
         waits.join().unwrap();
     });

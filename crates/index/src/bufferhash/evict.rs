@@ -7,7 +7,8 @@
 //! cascade of section 7.4. Each segment that the user's own inserts fill pays for `cascade_limit`
 //! partial discards; when that is spent, the next eviction drops everything, in FIFO order.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
@@ -16,9 +17,10 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
 use super::filter::Columns;
-use super::table::Incarnation;
+use super::format::LOG_PUT;
+use super::table::{Incarnation, TableState};
 use super::{Inner, Policy};
-use crate::Result;
+use crate::{Error, Result};
 
 /// What one partial discard costs of the cascade's credit, in thousandths.
 const DISCARD_COST: u64 = 1000;
@@ -50,6 +52,10 @@ impl Inner {
         }
         let index = tag.owner as usize;
         let table = &self.tables[index];
+        if self.config.policy.is_partial() && self.ready.load(Acquire) {
+            // Before they are loaded, the filters of a table just opened say that nothing is newer.
+            self.load_filters(index)?;
+        }
         let _turn = table.take_turn();
         let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
@@ -68,8 +74,15 @@ impl Inner {
     /// come after updates that are still to be replayed.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.ready.load(std::sync::atomic::Ordering::Acquire)
-            && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+        self.ready.load(Acquire) && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+    }
+
+    /// Is there room in the log for so many entries to be put back?
+    fn log_takes(&self, entries: usize) -> bool {
+        let log = self.volume.log();
+        let bytes = (entries * (1 + self.layout.entry_bytes())) as u64;
+        // A sixteenth stays free for what other super tables put back, and for blocks half full.
+        log.used_bytes() + 2 * bytes < log.capacity_bytes() / 16 * 15
     }
 
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
@@ -82,26 +95,23 @@ impl Inner {
     ) -> Result<Evicted> {
         let mut state = self.tables[index].lock();
         let room = self.buffer_limit().saturating_sub(state.active.len());
-        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
-            // With a free segment, the coming checkpoint lets a flush go on, which frees a buffer.
-            if self.ring.free_segments() > 0 {
-                self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
-                return Ok(Evicted::NotNow);
-            }
-            // Every buffer waits for a segment, and this one is the next: it goes whole.
-            drop(state);
-            return self.discard(index, incarnation, &[], true);
+        let fits = room >= kept.len() || self.try_freeze(index, &mut state, 0)?;
+        if !(kept.is_empty() || fits && self.log_takes(kept.len())) {
+            return self.put_off(index, incarnation, state);
         }
-        let mut retained = 0;
-        for &(hash, entry) in kept {
-            if !state.in_frozen(hash, entry.key)
-                && state.active.put_left_over(&self.hasher, hash, entry)
-            {
-                state.puts += 1;
-                retained += 1;
-                self.log_always(&mut state, entry)?;
+        let kept = kept.iter().filter(|(hash, entry)| state.buffered(*hash, entry.key).is_none());
+        let kept: Vec<_> = kept.copied().collect();
+        match self.log_kept(&mut state, &kept) {
+            Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
+                return self.put_off(index, incarnation, state);
             }
+            logged => logged?,
         }
+        for &(hash, entry) in &kept {
+            state.active.put_left_over(&self.hasher, hash, entry);
+        }
+        let retained = kept.len() as u64;
+        state.puts += retained;
         self.drop_oldest(index, &mut state);
         self.ring.evict(incarnation.id);
         drop(state);
@@ -112,6 +122,41 @@ impl Inner {
             self.counters.forced_evictions.fetch_add(dropped, Relaxed);
         }
         Ok(Evicted::Yes)
+    }
+
+    /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
+    fn log_kept(&self, state: &mut TableState, kept: &[(KeyHash, Entry<'_>)]) -> Result<()> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let entry_bytes = 1 + self.layout.entry_bytes();
+        let mut bytes = Vec::with_capacity(kept.len() * entry_bytes);
+        for (_, entry) in kept {
+            bytes.push(LOG_PUT);
+            bytes.extend_from_slice(entry.key);
+            bytes.extend_from_slice(entry.value);
+        }
+        let log = self.volume.log();
+        state.since.get_or_insert_with(|| log.next_lsn());
+        log.append_many(self.id, entry_bytes, &bytes)?;
+        Ok(())
+    }
+
+    /// What is kept finds no room now, in a buffer or in the log. With a free segment, the coming
+    /// checkpoint lets a flush go on, which makes room. Else everything waits for this segment, and it
+    /// goes whole.
+    fn put_off(
+        &self,
+        index: usize,
+        incarnation: Incarnation,
+        state: MutexGuard<'_, TableState>,
+    ) -> Result<Evicted> {
+        drop(state);
+        if self.ring.free_segments() > 0 {
+            self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
+            return Ok(Evicted::NotNow);
+        }
+        self.discard(index, incarnation, &[], true)
     }
 
     /// Reads the data pages of an incarnation in one stroke and proves each.

@@ -4,6 +4,7 @@
 //! checkpoint keeps. Entry pages are the store's. All are drawn in docs/format.md.
 
 use nandex_device::PAGE_BYTES;
+use nandex_store::Lsn;
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::page::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES};
@@ -67,6 +68,9 @@ pub struct State {
     pub next_image: u64,
     /// Each super table's image.
     pub images: Vec<Option<ImageRef>>,
+    /// Each super table's oldest place of the log that is still needed: what recovery passes over
+    /// before it would only fill buffers, and so the ring, a second time.
+    pub tails: Vec<Lsn>,
 }
 
 impl State {
@@ -75,7 +79,8 @@ impl State {
         out.extend_from_slice(&self.next_image.to_le_bytes());
         let count = u32::try_from(self.images.len()).expect("at most 65,536 super tables");
         out.extend_from_slice(&count.to_le_bytes());
-        for image in &self.images {
+        for (image, tail) in self.images.iter().zip(&self.tails) {
+            out.extend_from_slice(&tail.0.to_le_bytes());
             match image {
                 None => out.push(0),
                 Some(ImageRef { slot, generation }) => {
@@ -92,16 +97,17 @@ impl State {
     /// Corruption, told by the reader.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let next_image = reader.u64()?;
-        let count = reader.count(1)?;
-        let mut images = Vec::with_capacity(count);
+        let count = reader.count(9)?;
+        let (mut images, mut tails) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
+            tails.push(Lsn(reader.u64()?));
             images.push(match reader.u8()? {
                 0 => None,
                 slot @ (1 | 2) => Some(ImageRef { slot: slot - 1, generation: reader.u64()? }),
                 other => return Err(reader.refuse("an image's place, 0 to 2", other).into()),
             });
         }
-        Ok(Self { next_image, images })
+        Ok(Self { next_image, images, tails })
     }
 }
 
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn a_state_reads_back() {
         let images = vec![None, Some(ImageRef { slot: 1, generation: 5 }), None];
-        let state = State { next_image: 9, images };
+        let state = State { next_image: 9, images, tails: vec![Lsn(0), Lsn(7), Lsn(4096)] };
         let mut bytes = Vec::new();
         state.encode(&mut bytes);
         let mut reader = Reader::new(&bytes, "state", PageId(0));

@@ -9,7 +9,7 @@
 //! refers to is never the one written.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::Lsn;
@@ -53,12 +53,15 @@ enum Wish {
 
 /// Pages of one image: a buffer's, and those its stash needs at most.
 fn image_pages(config: &Config, layout: EntryLayout) -> u64 {
-    let stash_pages = STASH_ROOM.div_ceil(layout.slots());
+    let stash_pages = stash_room(config).div_ceil(layout.slots());
     u64::from(config.buffer_pages) + stash_pages as u64
 }
 
-/// Entries of a stash that an image can take. Left-over entries may pass the usual limit.
-const STASH_ROOM: usize = 4 * STASH_LEN_MAX;
+/// Entries of a stash that an image can take: left-over entries of two buffers, which may all find their
+/// pages full, beside the usual limit. A filter leaves over 4 % at most.
+fn stash_room(config: &Config) -> usize {
+    4 * STASH_LEN_MAX + config.filter.entries_max() as usize / 8
+}
 
 /// Pages for the images of all super tables.
 pub(super) fn pages(config: &Config) -> Result<u64> {
@@ -173,16 +176,19 @@ impl Inner {
             if !wished {
                 return Ok(true);
             }
-            if state.active.stash_len() > STASH_ROOM {
+            if state.active.stash_len() > stash_room(&self.config) {
                 self.try_freeze(index, &mut state, 0)?;
                 return Ok(false);
             }
             let (image, buf) = (self.next_image(index), self.encode_image(&state.active));
-            (image, buf, state.number, state.puts, self.volume.log().next_lsn())
+            // While recovery replays the log, what comes next is not at its end but where it reads.
+            let next_lsn = self.volume.log().next_lsn().min(Lsn(self.replayed.load(Acquire)));
+            (image, buf, state.number, state.puts, next_lsn)
         };
         self.write_image(index, image, buf)?;
         let mut state = self.tables[index].lock();
         if state.number != number {
+            state.replace_image(image);
             return Ok(false);
         }
         state.image = Some(image);

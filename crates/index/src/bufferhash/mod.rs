@@ -57,6 +57,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -65,7 +66,7 @@ use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
 use nandex_store::ring::Ring;
 use nandex_store::space::Extent;
-use nandex_store::{StructureId, Volume};
+use nandex_store::{Left, StructureId, Volume};
 
 use crate::api::{Table, TableStats, Value};
 use crate::{Error, Result};
@@ -266,8 +267,11 @@ impl BufferHash {
             // A panic over there is a bug that its own message has told.
             let _ = thread.join();
         }
-        // Else a checkpoint that is being taken might keep the volume open behind the last handle.
-        self.inner.volume.unregister(self.inner.id);
+        // A checkpoint that still held the table would keep the volume, and its file, open.
+        let whole =
+            saved.is_ok() && self.inner.ready.load(Acquire) && !self.inner.volume.poison().is_set();
+        let left = if whole { Left::Nothing } else { Left::Updates };
+        self.inner.volume.deregister(self.inner.id, left);
         saved
     }
 }

@@ -10,7 +10,7 @@ use nandex_store::ring::SegmentId;
 use super::filter::Positions;
 use super::pool::{Job, Lane};
 use super::stats::Lookups;
-use super::table::{Candidates, Known};
+use super::table::{Candidates, Known, Next};
 use super::{Inner, Policy};
 use crate::api::Value;
 use crate::{Error, Result};
@@ -93,8 +93,9 @@ impl Inner {
                 Seen::Gone => return Ok(None),
                 Seen::Absent => {
                     match self.tables[self.table_of(hash)].next_candidate(&candidates) {
-                        Some(next) => candidates = next,
-                        None => return Ok(Some(None)),
+                        Next::Candidate(next) => candidates = next,
+                        Next::Absent => return Ok(Some(None)),
+                        Next::AskAgain => return Ok(None),
                     }
                 }
             }
@@ -316,11 +317,12 @@ impl Batch<'_> {
             Seen::Absent => {
                 let table = &self.inner.tables[self.inner.table_of(hash)];
                 match table.next_candidate(&pending.candidates) {
-                    Some(next) => {
+                    Next::Candidate(next) => {
                         pending.candidates = next;
                         self.push(lane, pending)?;
                     }
-                    None => self.answer(key, None, pending.reads),
+                    Next::Absent => self.answer(key, None, pending.reads),
+                    Next::AskAgain => return self.ask_again(lane, &pending),
                 }
             }
         }

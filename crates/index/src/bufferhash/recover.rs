@@ -8,6 +8,8 @@ use std::thread::{Builder, JoinHandle};
 use nandex_device::{PAGE_BYTES, PageBuf, PageId};
 use nandex_store::buffer::Buffer;
 use nandex_store::bytes::Reader;
+use nandex_store::entries::Entry;
+use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{Ring, RingShape, SegmentId};
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
@@ -60,7 +62,7 @@ pub(super) fn open(
     let threads = start_threads(&inner)?;
     // From here on, dropping the handle ends the threads.
     let table = BufferHash { inner, threads };
-    table.inner.replay(&structure)?;
+    table.inner.replay(&structure, &state.tails)?;
     table.inner.queue_filter_loads();
     Ok(table)
 }
@@ -72,7 +74,8 @@ fn restore(volume: &Volume, structure: &Structure, config: &Config) -> Result<(R
     let epoch = volume.epoch();
     if structure.state.is_empty() {
         let images = vec![None; config.super_tables as usize];
-        let state = State { next_image: 1, images };
+        let tails = vec![structure.tail; config.super_tables as usize];
+        let state = State { next_image: 1, images, tails };
         return Ok((Ring::create(structure.id, extent, shape, epoch), state));
     }
     let mut reader = Reader::new(&structure.state, "bufferhash state", extent.start);
@@ -201,7 +204,9 @@ impl Inner {
 
     /// Applies the log's entries, oldest first, as if they were inserted now, except that they are not
     /// logged again: until a buffer is flushed its entries stay where they are in the log.
-    fn replay(&self, structure: &Structure) -> Result<()> {
+    ///
+    /// Entries before their super table's own tail are in its incarnations or its image already.
+    fn replay(&self, structure: &Structure, tails: &[Lsn]) -> Result<()> {
         self.volume.replay(structure, &mut |lsn, bytes| {
             self.replayed.store(lsn.0, Release);
             let Some(entry) = decode_log_entry(bytes, self.layout) else {
@@ -214,15 +219,18 @@ impl Inner {
                     found,
                 ));
             };
-            self.replay_entry(lsn, entry).map_err(into_store)
+            let hash = self.hasher.hash(entry.key);
+            if lsn < tails[self.table_of(hash)] {
+                return Ok(());
+            }
+            self.replay_entry(lsn, hash, entry).map_err(into_store)
         })?;
         self.replayed.store(u64::MAX, Release);
         self.ready.store(true, Release);
         Ok(())
     }
 
-    fn replay_entry(&self, lsn: Lsn, entry: nandex_store::entries::Entry<'_>) -> Result<()> {
-        let hash = self.hasher.hash(entry.key);
+    fn replay_entry(&self, lsn: Lsn, hash: KeyHash, entry: Entry<'_>) -> Result<()> {
         let index = self.table_of(hash);
         let mut state = self.tables[index].lock();
         while state.active.put(&self.hasher, hash, entry).is_err() {
@@ -280,6 +288,10 @@ impl Inner {
     /// Puts every buffered entry on flash: full buffers as incarnations, the others as images.
     pub(super) fn flush_all(&self) -> Result<()> {
         let _turn = self.flush_turn.lock().expect("no holder of the flush turn panics");
+        // The tail stops where the open block begins. Were what is now in it replayed, it could not just
+        // fill buffers twice: without durability, entries put back from flash are logged and the user's
+        // are not, so that a replay would hide newer ones.
+        self.volume.log().sync()?;
         self.wish_all_images();
         loop {
             self.volume.poison().check()?;
@@ -318,19 +330,20 @@ impl Checkpointed for Inner {
     fn capture(&self) -> Captured {
         // The log's place first, the ring last: what becomes an incarnation in between is then both in
         // the ring and in the log after the tail, which does no harm; the other way it would be in none.
-        let mut tail = self.volume.log().next_lsn();
-        tail = tail.min(Lsn(self.replayed.load(Acquire)));
+        let now = self.volume.log().next_lsn().min(Lsn(self.replayed.load(Acquire)));
         let mut images = Vec::with_capacity(self.tables.len());
+        let mut tails = Vec::with_capacity(self.tables.len());
         for table in &self.tables {
             let state = table.lock();
-            tail = state.tail().map_or(tail, |since| since.min(tail));
+            tails.push(state.tail().map_or(now, |since| since.min(now)));
             images.push(state.needed_image());
         }
+        let tail = tails.iter().fold(now, |oldest, tail| oldest.min(*tail));
         self.images.capture(&images);
         let ring = self.ring.capture();
         self.captured_oldest.store(ring.oldest, Release);
         let mut bytes = ring.bytes;
-        State { next_image: self.images.next_generation(), images }.encode(&mut bytes);
+        State { next_image: self.images.next_generation(), images, tails }.encode(&mut bytes);
         Captured { state: bytes, tail }
     }
 

@@ -52,6 +52,8 @@ pub(super) struct TableState {
     pub(super) window: Window,
     /// The incarnation of each column.
     pub(super) incarnations: Vec<Incarnation>,
+    /// How many incarnations it has lost.
+    pub(super) dropped: u64,
     /// Have the filters of the incarnations found at open been loaded?
     pub(super) filters_loaded: bool,
 }
@@ -92,6 +94,19 @@ pub(super) struct Candidates {
     pub(super) next: SegmentId,
     rest: Columns,
     newest_sequence: u64,
+    /// Incarnations that the super table had lost when RAM was asked.
+    dropped: u64,
+}
+
+/// Where a lookup goes on after a candidate that does not hold the key.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// To an older candidate.
+    Candidate(Candidates),
+    /// Nowhere: the key is not there.
+    Absent,
+    /// Back to RAM: a candidate is gone, and its eviction may have put the key back into a buffer.
+    AskAgain,
 }
 
 impl SuperTable {
@@ -111,6 +126,7 @@ impl SuperTable {
             frozen: VecDeque::new(),
             window,
             incarnations,
+            dropped: 0,
             filters_loaded: true,
         };
         let (turn, settled) = (Mutex::default(), Condvar::new());
@@ -164,8 +180,16 @@ impl SuperTable {
     }
 
     /// The next older candidate, after the one before did not hold the key.
-    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Candidates> {
-        self.lock().candidates(candidates.rest, candidates.newest_sequence)
+    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Next {
+        if candidates.rest == [0; 4] {
+            return Next::Absent;
+        }
+        let state = self.lock();
+        match state.candidates(candidates.rest, candidates.newest_sequence) {
+            Some(next) => Next::Candidate(Candidates { dropped: candidates.dropped, ..next }),
+            None if state.dropped == candidates.dropped => Next::Absent,
+            None => Next::AskAgain,
+        }
     }
 }
 
@@ -195,7 +219,8 @@ impl TableState {
         let next = self.incarnations[column].id;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        Some(Candidates { next, rest, newest_sequence: newest_sequence.min(next.sequence()) })
+        let newest_sequence = newest_sequence.min(next.sequence());
+        Some(Candidates { next, rest, newest_sequence, dropped: self.dropped })
     }
 
     /// The oldest incarnation.
@@ -229,6 +254,14 @@ impl TableState {
     /// The image that recovery has to load before it replays the log.
     pub(super) fn needed_image(&self) -> Option<ImageRef> {
         self.frozen.iter().find_map(|frozen| frozen.image).or(self.image)
+    }
+
+    /// Notes that a place was written anew after its buffer was frozen: who referred to the older image
+    /// there now has the newer one of the same buffer, and the log's entries after the older one.
+    pub(super) fn replace_image(&mut self, image: ImageRef) {
+        let frozen = self.frozen.iter_mut().map(|frozen| &mut frozen.image);
+        let stale = frozen.chain([&mut self.image]).flatten();
+        stale.filter(|old| old.slot == image.slot).for_each(|old| *old = image);
     }
 
     /// Entries held, counting each version of a key.

@@ -1,7 +1,7 @@
 //! The insert path: buffer first, then the log, then the acknowledgement.
 
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
@@ -140,18 +140,19 @@ impl Inner {
         state.inserts += 1;
     }
 
-    /// Logs a user's update, unless durability waits for the flush.
-    #[inline]
-    fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
-        if self.volume.durability() == Durability::Never {
-            return Ok(());
-        }
-        self.log_always(state, entry)
+    /// Are updates logged? Not where durability waits for the flush; except that a partial discard puts
+    /// entries that were durable back into RAM, and the log that keeps those must keep what comes after
+    /// them too, or recovery would take the older for the newer.
+    pub(super) fn logs(&self) -> bool {
+        self.volume.durability() != Durability::Never || self.config.policy.is_partial()
     }
 
-    /// Logs an update whatever the durability: one that comes from flash and must not be lost.
+    /// Logs an update that was put into the active buffer.
     #[inline]
-    pub(super) fn log_always(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+    pub(super) fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+        if !self.logs() {
+            return Ok(());
+        }
         let log = self.volume.log();
         // Noted before the append, so that the place is not after the entry's.
         state.since.get_or_insert_with(|| log.next_lsn());
@@ -214,7 +215,11 @@ impl Inner {
     /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
     fn reserve_or_full(&self, state: &TableState) -> Result<SegmentId> {
         let waiting = state.frozen.len();
-        let room = state.window.len() + waiting < self.config.incarnations_max as usize;
+        // A crash leaves segments that were being written unused, and recovery writes them again
+        // elsewhere: the reserve is for that.
+        let reserve = if self.ready.load(Acquire) { self.config.reserve_segments } else { 0 };
+        let room = state.window.len() + waiting < self.config.incarnations_max as usize
+            && self.ring.free_segments() > reserve;
         let segment = if room { self.ring.reserve() } else { None };
         segment.ok_or_else(|| Error::Full {
             entries: self.counters.flushed_entries.load(Relaxed),

@@ -41,7 +41,6 @@ mod sync;
 mod tests;
 mod writer;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -245,24 +244,6 @@ impl Log {
     #[must_use]
     pub fn tail(&self) -> Lsn {
         Lsn(self.shared.staging().tail)
-    }
-
-    /// Closes the open block, so that every later append has a later place. Writes nothing.
-    pub fn close_block(&self) {
-        self.shared.close_block(&mut self.shared.staging());
-        self.shared.work.notify_one();
-    }
-
-    /// The start of the newest block that holds an entry of this structure: of all that were appended
-    /// since the start, and that [`note_found`](Self::note_found) told of.
-    #[must_use]
-    pub fn last_of(&self, structure: StructureId) -> Option<Lsn> {
-        self.shared.staging().last_of(structure)
-    }
-
-    /// Tells where a replay has found the newest entries of structures.
-    pub fn note_found(&self, found: &HashMap<StructureId, Lsn>) {
-        self.shared.staging().note_found(found);
     }
 
     /// Bytes from the tail to the end of the open block.

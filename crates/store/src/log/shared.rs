@@ -108,7 +108,6 @@ impl Shared {
                 && open.push(structure, entry, entry_bytes)
             {
                 staging.payload_bytes += u64::from(entry_bytes);
-                staging.note(structure);
                 return Ok(Lsn(staging.start));
             }
             staging = self.next_block(staging)?;
@@ -134,7 +133,6 @@ impl Shared {
                 staging.payload_bytes += taken as u64;
                 entries = &entries[taken..];
                 if taken > 0 {
-                    staging.note(structure);
                     first.get_or_insert(start);
                 }
             }

@@ -1,14 +1,12 @@
 //! What the lock around appending guards: the open block, the closed ones, and their buffers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 
-use super::Lsn;
 use super::block::OpenBlock;
 use super::format::BLOCK_HEADER_BYTES;
 use super::region::LogRegion;
-use crate::StructureId;
 
 /// Block buffers in all: one is filled, four are written, the rest absorb a slow sync.
 const BUFFERS_MAX: usize = 8;
@@ -37,10 +35,6 @@ pub(super) struct Staging {
     pub payload_bytes: u64,
     /// Have the threads been told to end?
     pub stop: bool,
-    /// The newest block that holds entries of each structure.
-    last: HashMap<StructureId, u64>,
-    /// What `last` was told last, because most appends repeat it.
-    noted: Option<(StructureId, u64)>,
     closed: VecDeque<ClosedBlock>,
     spare: Vec<PageBuf>,
     buffers: usize,
@@ -56,33 +50,11 @@ impl Staging {
             open: None,
             payload_bytes: 0,
             stop: false,
-            last: HashMap::new(),
-            noted: None,
             closed: VecDeque::new(),
             spare: Vec::new(),
             buffers: 0,
             block_bytes,
         }
-    }
-
-    /// Notes that the open block holds entries of this structure.
-    #[inline]
-    pub fn note(&mut self, structure: StructureId) {
-        let now = Some((structure, self.start));
-        if self.noted != now {
-            self.noted = now;
-            self.last.insert(structure, self.start);
-        }
-    }
-
-    /// Notes where blocks that were found at open hold entries.
-    pub fn note_found(&mut self, found: &HashMap<StructureId, Lsn>) {
-        self.last.extend(found.iter().map(|(structure, lsn)| (*structure, lsn.0)));
-    }
-
-    /// The newest block that holds entries of a structure.
-    pub fn last_of(&self, structure: StructureId) -> Option<Lsn> {
-        self.last.get(&structure).copied().map(Lsn)
     }
 
     /// The place that the durable part of the log must reach for everything appended to be durable.

@@ -16,7 +16,7 @@ use crate::checkpoint::{self, pages_for};
 use crate::log::LogAnchor;
 use crate::space::Extent;
 use crate::superblock::Superblock;
-use crate::{Error, Log, Lsn, Poison, Result, StructureId};
+use crate::{Error, Lsn, Poison, Result, StructureId};
 
 /// How often the log's fill is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -44,9 +44,6 @@ impl Inner {
         self.poison.check()?;
         let rooms = self.open_rooms();
         rooms.iter().try_for_each(|(_, room)| room.prepare())?;
-        // Behind this place lies nothing that the captures hold, so a structure that is closed next can be
-        // told to have nothing in the log.
-        self.log.close_block();
         let captures: Vec<_> = rooms.iter().map(|(id, room)| (*id, room.capture())).collect();
         self.make_captured_durable()?;
         let tail = self.poison.guard(self.write_checkpoint(captures))?;
@@ -73,8 +70,8 @@ impl Inner {
 
     fn write_checkpoint(&self, captures: Vec<(StructureId, Captured)>) -> Result<Lsn> {
         let mut root = self.root();
-        root.pass_over_idle(&captures, &self.log);
         root.note(captures);
+        root.release_idle(self.log.synced());
         let LogAnchor { tail, synced, epoch } = self.log.anchor(root.tail(self.log.synced()));
         let bytes = root.catalog.encode();
         let extent = root.next_extent(pages_for(bytes.len()));
@@ -155,19 +152,16 @@ impl Root {
         for (id, captured) in captures {
             if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
                 entry.state = captured.state;
-                entry.tail = entry.tail.max(captured.tail);
+                entry.tail = captured.tail;
             }
         }
     }
 
-    /// Lets the log go on past structures that nobody has open and that have no entries in it.
-    fn pass_over_idle(&mut self, open: &[(StructureId, Captured)], log: &Log) {
-        let synced = log.synced();
-        for entry in &mut self.catalog.entries {
-            let is_open = open.iter().any(|(id, _)| *id == entry.id);
-            if !is_open && log.last_of(entry.id).is_none_or(|last| last < entry.tail) {
-                entry.tail = entry.tail.max(synced);
-            }
+    /// Moves the tails of structures that need nothing of the log, so that they do not pin it.
+    fn release_idle(&mut self, synced: Lsn) {
+        let idle = &self.idle;
+        for entry in self.catalog.entries.iter_mut().filter(|entry| idle.contains(&entry.id)) {
+            entry.tail = entry.tail.max(synced);
         }
     }
 

@@ -21,7 +21,7 @@ mod options;
 mod replay;
 mod stats;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
@@ -74,6 +74,8 @@ struct Root {
     /// them.
     removed: Vec<Extent>,
     checkpoints: u64,
+    /// Structures that are not open and of whose updates the log holds none that is still needed.
+    idle: HashSet<StructureId>,
 }
 
 /// A structure's side of a checkpoint.
@@ -98,6 +100,15 @@ pub trait Checkpointed: Send + Sync {
     /// # Errors
     /// A failed write.
     fn relieve(&self, before: Lsn) -> Result<()>;
+}
+
+/// What a structure that closes leaves in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// Nothing: a durable checkpoint holds its whole state.
+    Nothing,
+    /// Updates that its next opening must replay.
+    Updates,
 }
 
 /// A structure's state at one moment.
@@ -189,11 +200,16 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
     pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
-        let structure = self.inner.root().find(name, kind)?;
+        // What a failed write left in RAM is in the log, which only opening the volume reads back.
+        self.inner.poison.check()?;
+        let mut root = self.inner.root();
+        let structure = root.find(name, kind)?;
         let rooms = self.inner.rooms();
         if rooms.get(&structure.id).is_some_and(|room| room.strong_count() > 0) {
             return Err(Error::Busy { name: name.into() });
         }
+        // From here on its updates may be logged again.
+        root.idle.remove(&structure.id);
         Ok(structure)
     }
 
@@ -214,11 +230,16 @@ impl Volume {
         self.inner.rooms().insert(id, room);
     }
 
-    /// Ends a structure's part in checkpoints, waiting for the one that is being taken. From then on
-    /// nobody but the room's owner holds the room.
-    pub fn unregister(&self, id: StructureId) {
+    /// Takes a structure's room out of the checkpoints: once this has returned, none of them holds it.
+    /// Waits for a checkpoint that is being taken. A structure whose last capture held everything needs
+    /// nothing of the log until it is opened again.
+    pub fn deregister(&self, id: StructureId, left: Left) {
         let _turn = self.inner.turn();
+        let mut root = self.inner.root();
         self.inner.rooms().remove(&id);
+        if left == Left::Nothing {
+            root.idle.insert(id);
+        }
     }
 
     /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.

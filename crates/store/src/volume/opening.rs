@@ -1,14 +1,14 @@
 //! Creating and opening a volume.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use nandex_device::{Device, PageBuf, PageId, random_u128};
 
-use super::replay::{Found, Source};
+use super::replay::Source;
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions};
 use crate::checkpoint::{self, Catalog, pages_for};
-use crate::log::{Log, LogAnchor, LogOptions, LogRegion};
+use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Durability, Error, Lsn, Poison, Result};
@@ -27,9 +27,10 @@ impl Volume {
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.grow(superblock.log.end().0)?;
         write_first(&*device, &superblock, &catalog)?;
-        let root =
-            Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
-        Self::start(device, root, region, FRESH_LOG.next, options.durability, fresh())
+        let idle = HashSet::new();
+        let removed = Vec::new();
+        let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
+        Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
     }
 
     /// Opens a volume for reading and writing.
@@ -48,12 +49,12 @@ impl Volume {
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.sync()?;
-        let found = Source::find(&region, &superblock)?;
-        superblock.epoch = superblock.epoch.max(found.end.epoch) + 1;
+        let (end, idle) = Source::find_end(&region, &superblock, &catalog)?;
+        superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
-        let root =
-            Root { superblock, catalog, space, spare: None, removed: Vec::new(), checkpoints: 0 };
-        Self::start(device, root, region, tail, options.durability, found)
+        let removed = Vec::new();
+        let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
+        Self::start(device, root, region, tail, options.durability, end)
     }
 
     fn start(
@@ -62,7 +63,7 @@ impl Volume {
         region: LogRegion,
         tail: Lsn,
         durability: Durability,
-        found: Found,
+        end: LogEnd,
     ) -> Result<Self> {
         let poison = Arc::new(Poison::default());
         let volume_id = root.superblock.volume_id;
@@ -72,17 +73,11 @@ impl Volume {
             epoch: root.superblock.epoch,
             durability,
         };
-        let log = Log::start(log_options, found.end, tail, Arc::clone(&poison))?;
-        log.note_found(&found.last);
-        let replay = Source::new(region, volume_id, found);
+        let replay = Source::new(region, volume_id, end);
+        let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
         begin_epoch(&*device, &mut root.superblock, &log)?;
         Self::assemble(device, root, log, replay, poison, durability)
     }
-}
-
-/// What is found in a log that was never written.
-fn fresh() -> Found {
-    Found { end: FRESH_LOG, last: HashMap::new() }
 }
 
 fn refuse_existing(device: &dyn Device) -> Result<()> {

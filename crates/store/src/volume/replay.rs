@@ -3,11 +3,13 @@
 //! The log is read once at open to find its end and prove it whole, and once more by each structure
 //! that is opened, which picks its own updates.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use crate::StructureId;
+use crate::checkpoint::Catalog;
 use crate::log::{LogAnchor, LogEnd, LogRegion, replay, replay_until};
 use crate::superblock::Superblock;
-use crate::{Error, Lsn, Result, StructureId};
+use crate::{Error, Lsn, Result};
 
 use super::Structure;
 
@@ -16,45 +18,36 @@ use super::Structure;
 pub(super) struct Source {
     region: LogRegion,
     volume_id: u128,
-    found: Found,
-}
-
-/// What was found in the log.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    /// Its end.
-    pub end: LogEnd,
-    /// The newest block with entries of each structure.
-    pub last: HashMap<StructureId, Lsn>,
-}
-
-impl Found {
-    /// Are there entries of a structure from its part of the log on?
-    fn holds(&self, structure: &Structure) -> bool {
-        self.last.get(&structure.id).is_some_and(|last| *last >= structure.tail)
-    }
+    end: LogEnd,
 }
 
 impl Source {
-    pub(super) fn new(region: LogRegion, volume_id: u128, found: Found) -> Self {
-        Self { region, volume_id, found }
+    pub(super) fn new(region: LogRegion, volume_id: u128, end: LogEnd) -> Self {
+        Self { region, volume_id, end }
     }
 
-    /// Reads the log from its tail to its end.
-    pub(super) fn find(region: &LogRegion, superblock: &Superblock) -> Result<Found> {
+    /// Reads the log from its tail to its end; gives also the structures that need nothing of it.
+    pub(super) fn find_end(
+        region: &LogRegion,
+        superblock: &Superblock,
+        catalog: &Catalog,
+    ) -> Result<(LogEnd, HashSet<StructureId>)> {
         let found_pages = region.device.page_count();
         let needed = superblock.log.end().0;
         if found_pages < needed {
             let reason = format!("its log has {needed} pages, the device given has {found_pages}");
             return Err(Error::LogDevice { reason });
         }
-        let mut last = HashMap::new();
-        let mut visit = |lsn, id, _, _: &[u8]| {
-            last.insert(id, lsn);
+        let tails: HashMap<_, _> = catalog.entries.iter().map(|e| (e.id, e.tail)).collect();
+        let mut idle: HashSet<_> = tails.keys().copied().collect();
+        let mut note = |lsn: Lsn, id: StructureId, _: usize, _: &[u8]| {
+            if tails.get(&id).is_some_and(|tail| lsn >= *tail) {
+                idle.remove(&id);
+            }
             Ok(())
         };
-        let end = replay(region, superblock.volume_id, superblock.log_anchor(), &mut visit)?;
-        Ok(Found { end, last })
+        let end = replay(region, superblock.volume_id, superblock.log_anchor(), &mut note)?;
+        Ok((end, idle))
     }
 
     /// Visits the updates of one structure that were in the log when the volume was opened.
@@ -63,9 +56,8 @@ impl Source {
         structure: &Structure,
         visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let LogEnd { next: end, epoch, .. } = self.found.end;
-        // A part that holds nothing is not kept either, so it may be another's by now.
-        if structure.tail >= end || !self.found.holds(structure) {
+        let LogEnd { next: end, epoch, .. } = self.end;
+        if structure.tail >= end {
             return Ok(());
         }
         let mut pick = |lsn: Lsn, id, entry_bytes: usize, entries: &[u8]| {

@@ -1,0 +1,123 @@
+//! Every configuration agrees with the oracle, and so with every other.
+
+use nandex::bufferhash::Policy;
+use nandex::device::EngineChoice;
+use nandex::{BufferHash, Durability, Result, Value};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config as ProptestConfig, RngAlgorithm, TestRng, TestRunner};
+
+use crate::runner::{Act, Law, Maker, Runner, acts};
+use crate::support::{Ground, Setup};
+
+/// BufferHashes of one configuration, one after another on the same ground.
+pub struct Tables {
+    setup: Setup,
+    ground: Ground,
+    created: bool,
+}
+
+impl Tables {
+    pub fn new(setup: Setup, ground: Ground) -> Self {
+        Self { setup, ground, created: false }
+    }
+}
+
+impl Maker for Tables {
+    type Made = BufferHash;
+
+    fn open(&mut self) -> BufferHash {
+        let device = self.ground.device();
+        let created = std::mem::replace(&mut self.created, true);
+        if created { self.setup.open(device) } else { self.setup.create(device) }.unwrap()
+    }
+
+    fn close(&mut self, table: BufferHash) -> Result<()> {
+        table.close()
+    }
+
+    fn pairs(&self, table: &BufferHash) -> Vec<(Vec<u8>, Value)> {
+        table.iter().map(|pair| pair.unwrap()).collect()
+    }
+
+    fn key(&self, number: u64) -> Vec<u8> {
+        self.setup.key(number)
+    }
+
+    fn value(&self, number: u64) -> Vec<u8> {
+        self.setup.value(number)
+    }
+
+    fn law(&self) -> Law {
+        match (self.setup.policy, self.setup.roomy) {
+            (Policy::Reject, _) => Law::Refusing,
+            (_, true) => Law::Exact,
+            // The ring keeps more than 16 incarnations behind the newest; under a partial discard up to
+            // four in five of them may hold what was put back.
+            (policy, false) => {
+                let buffers = if policy.is_partial() { 2 } else { 6 };
+                Law::Recent(buffers * u64::from(self.setup.config().filter.entries_max()))
+            }
+        }
+    }
+}
+
+/// Proptest's choice of acts for a seed, without its shrinking.
+pub fn acts_of(seed: u64, len: usize) -> Vec<Act> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+    acts(len).new_tree(&mut runner).unwrap().current()
+}
+
+fn run(setup: Setup, ground: Ground, acts: &[Act]) -> Vec<bool> {
+    println!("{setup:?}");
+    let mut runner = Runner::new(Tables::new(setup, ground));
+    runner.run(acts);
+    runner.transcript
+}
+
+#[test]
+fn every_configuration_in_memory_agrees_with_the_oracle() {
+    for number in 0..72 {
+        let setup = Setup::numbered(number);
+        let len = if setup.durability == Durability::Always { 15 } else { 50 };
+        run(setup, Ground::memory(), &acts_of(number as u64, len));
+    }
+}
+
+#[test]
+fn configurations_that_evict_nothing_give_the_same_answers() {
+    let acts = acts_of(77, 40);
+    let transcripts: Vec<_> = (0..72)
+        .map(Setup::numbered)
+        .filter(|setup| setup.widths.1 > 0 && setup.roomy)
+        .map(|setup| run(setup, Ground::memory(), &acts))
+        .collect();
+    assert!(transcripts.len() > 10);
+    assert!(transcripts.iter().all(|transcript| *transcript == transcripts[0]));
+}
+
+#[test]
+fn tables_in_files_agree_with_the_oracle_on_every_engine() {
+    let engines = [EngineChoice::Uring, EngineChoice::Threads, EngineChoice::Buffered];
+    for number in 0..18 {
+        let setup = Setup::numbered(number);
+        let Some(ground) = Ground::file(engines[number % 3]) else { continue };
+        let len = if setup.durability == Durability::Always { 6 } else { 30 };
+        run(setup, ground, &acts_of(100 + number as u64, len));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_acts_on_any_configuration_agree_with_the_oracle(
+        number in 0..720_usize, acts in acts(30),
+    ) {
+        let setup = Setup::numbered(number);
+        Runner::new(Tables::new(setup, Ground::memory())).run(&acts);
+    }
+}

@@ -1,0 +1,203 @@
+//! What all modules share: the configurations, keys and values made from numbers, and devices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex::bufferhash::filter::FilterShape;
+use nandex::bufferhash::{Config, Policy, RuntimeOptions};
+use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions, MemoryDevice};
+use nandex::store::entries::EntryLayout;
+use nandex::{BufferHash, Durability, OpenOptions, Volume, VolumeOptions};
+
+/// All policies.
+pub const POLICIES: [Policy; 6] = [
+    Policy::Fifo,
+    Policy::Lru,
+    Policy::Update,
+    Policy::Threshold(0),
+    Policy::Top(500),
+    Policy::Reject,
+];
+
+/// All durabilities; a period so long that only explicit syncs make anything durable.
+pub const DURABILITIES: [Durability; 3] =
+    [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
+
+/// Key and value widths.
+pub const WIDTHS: [(usize, usize); 5] = [(8, 8), (20, 8), (32, 0), (16, 64), (8, 0)];
+
+/// A filter's kind and words.
+pub const FILTERS: [(bool, u32); 4] = [(true, 1), (true, 2), (false, 1), (false, 2)];
+
+/// One configuration of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub policy: Policy,
+    pub durability: Durability,
+    pub fuse: bool,
+    pub words: u32,
+    pub widths: (usize, usize),
+    pub flush_threads: usize,
+    /// Is the ring so large that nothing is ever evicted?
+    pub roomy: bool,
+}
+
+impl Setup {
+    pub fn new(policy: Policy, durability: Durability) -> Self {
+        Self {
+            policy,
+            durability,
+            fuse: true,
+            words: 1,
+            widths: (8, 8),
+            flush_threads: 1,
+            roomy: true,
+        }
+    }
+
+    /// Each 72 numbers in turn give all policies, durabilities and filters; the rest is mixed.
+    pub fn numbered(number: usize) -> Self {
+        let (fuse, words) = FILTERS[number / 18 % 4];
+        let mut dice = Dice(number as u64);
+        Self {
+            policy: POLICIES[number % 6],
+            durability: DURABILITIES[number / 6 % 3],
+            fuse,
+            words,
+            widths: WIDTHS[dice.below(5) as usize],
+            flush_threads: 1 + dice.below(2) as usize,
+            roomy: dice.below(2) == 0,
+        }
+    }
+
+    pub fn config(&self) -> Config {
+        let (key_bytes, value_bytes) = self.widths;
+        let layout = EntryLayout::new(key_bytes, value_bytes).unwrap();
+        let entries = u32::try_from(2 * layout.slots() * 95 / 100).unwrap();
+        let filter = if self.fuse {
+            FilterShape::fuse(entries, 12, self.words).unwrap()
+        } else {
+            FilterShape::bloom(entries, 12.0, self.words).unwrap()
+        };
+        let columns = 64 * self.words - 8;
+        let (segments, incarnations_max) =
+            if self.roomy { (4 * u64::from(columns), columns) } else { (24, 12) };
+        Config {
+            key_bytes,
+            value_bytes,
+            filter,
+            segments,
+            incarnations_max,
+            policy: self.policy,
+            ..Config::tiny()
+        }
+    }
+
+    pub fn runtime(&self) -> RuntimeOptions {
+        RuntimeOptions { flush_threads: self.flush_threads, ..RuntimeOptions::default() }
+    }
+
+    pub fn volume_options(&self) -> VolumeOptions {
+        VolumeOptions { durability: self.durability, ..VolumeOptions::tiny() }
+    }
+
+    pub fn open_options(&self) -> OpenOptions {
+        OpenOptions { durability: self.durability, ..OpenOptions::default() }
+    }
+
+    pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<BufferHash> {
+        let volume = Volume::create(device, self.volume_options())?;
+        BufferHash::create_with(&volume, "t", self.config(), self.runtime())
+    }
+
+    pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<BufferHash> {
+        let volume = Volume::open(device, self.open_options())?;
+        BufferHash::open_with(&volume, "t", self.runtime())
+    }
+
+    pub fn key(&self, number: u64) -> Vec<u8> {
+        stretch(number, self.widths.0)
+    }
+
+    pub fn value(&self, number: u64) -> Vec<u8> {
+        stretch(number, self.widths.1)
+    }
+}
+
+/// Bytes that begin with the number and go on with others that depend on it.
+fn stretch(number: u64, bytes: usize) -> Vec<u8> {
+    let mut dice = Dice(number);
+    let mut out = number.to_le_bytes().to_vec();
+    while out.len() < bytes {
+        out.extend_from_slice(&dice.next().to_le_bytes());
+    }
+    out.truncate(bytes);
+    out
+}
+
+/// The number that a key of at least 8 bytes begins with.
+pub fn number_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().unwrap())
+}
+
+/// A seeded sequence of numbers (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// Where a table lies, kept from one opening to the next.
+pub enum Ground {
+    Memory(MemoryDevice),
+    File(tempfile::TempDir, EngineChoice),
+}
+
+impl Ground {
+    pub fn memory() -> Self {
+        Self::Memory(MemoryDevice::new())
+    }
+
+    /// A file of its own; nothing where the engine cannot run here.
+    pub fn file(engine: EngineChoice) -> Option<Self> {
+        let ground = Self::File(tempfile::tempdir().unwrap(), engine);
+        match ground.try_device() {
+            Ok(_) => Some(ground),
+            Err(error) => {
+                println!("left out: {error}");
+                None
+            }
+        }
+    }
+
+    pub fn device(&self) -> Arc<dyn Device> {
+        self.try_device().unwrap()
+    }
+
+    fn try_device(&self) -> nandex::device::Result<Arc<dyn Device>> {
+        Ok(match self {
+            Self::Memory(device) => Arc::new(device.clone()),
+            Self::File(dir, engine) => {
+                let create = Create::OpenOrCreate;
+                let options = FileOptions { engine: *engine, create, ..FileOptions::default() };
+                Arc::new(FileDevice::open(dir.path().join("volume"), &options)?)
+            }
+        })
+    }
+}
+
+/// Is the whole sweep asked for?
+pub fn full_sweep() -> bool {
+    std::env::var("NANDEX_SWEEP").is_ok_and(|sweep| sweep == "full")
+}
