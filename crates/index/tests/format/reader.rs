@@ -258,3 +258,47 @@ fn a_reader_made_from_the_page_alone_reads_a_closed_volume() {
         }
     }
 }
+
+#[test]
+fn a_reader_made_from_the_page_alone_reads_the_log_of_a_crash() {
+    let image = fixture("v1-crash");
+    let newest = usize::from(number(&image, PAGE + 16, 8) > number(&image, 16, 8));
+    let superblock = &image[newest * PAGE + HEADER..][..BODY];
+    assert_eq!(superblock[2], 2, "SipHash");
+    let largest = number(superblock, 4, 4);
+    let [epoch, first, pages, tail, synced] =
+        [40, 88, 96, 104, 112].map(|at| number(superblock, at, 8));
+    let region = pages * PAGE as u64;
+    let starts = |lsn: u64| {
+        let left = region - lsn % region;
+        if left < largest { lsn + left } else { lsn }
+    };
+    let (mut lsn, mut before, mut updates) = (starts(tail), None, Vec::new());
+    loop {
+        let block = &image[index(first * PAGE as u64 + lsn % region)..];
+        if block[4..8] != *b"ndxl" || number(block, 16, 8) != lsn {
+            break;
+        }
+        let (bytes, groups) = (number(block, 8, 4), number(block, 12, 4));
+        assert!(bytes <= largest && bytes.is_multiple_of(PAGE as u64));
+        assert_eq!(number(block, 0, 4), crc32c(&block[4..index(bytes)]));
+        assert_eq!((number(block, 24, 8), &block[32..48]), (epoch, &superblock[8..24]));
+        assert!(before.is_none_or(|crc| crc == number(block, 48, 4)));
+        assert!(number(block, 56, 8) <= lsn);
+        before = Some(number(block, 0, 4));
+        let mut fields = Fields(&block[64..][..index(groups)]);
+        while !fields.0.is_empty() {
+            assert_eq!(fields.number(2), 1, "the only structure");
+            let (width, count) = (fields.number(2), fields.number(4));
+            updates.extend((0..count).map(|_| fields.take(width)));
+        }
+        lsn = starts(lsn + bytes);
+    }
+    assert!(lsn >= synced);
+    // The last hundred keys: a put of each, and a remove of every seventh.
+    let keys: Vec<_> = updates.iter().map(|it| (it[0], it.len(), number(it, 1, 8))).collect();
+    for key in 2400..2500 {
+        assert!(keys.contains(&(1, 17, key)), "key {key}");
+        assert_eq!(keys.contains(&(2, 9, key)), key % 7 == 6, "key {key}");
+    }
+}
