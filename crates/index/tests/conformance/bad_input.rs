@@ -116,7 +116,10 @@ fn a_flipped_data_page_spoils_its_own_keys_and_no_others() {
     assert!((100..400).contains(&failed.len()), "{}", failed.len());
     for error in failed {
         let text = error.to_string();
-        assert!(text.contains(&format!("at page {spoiled} is damaged: expected checksum")), "{text}");
+        assert!(
+            text.contains(&format!("at page {spoiled} is damaged: expected checksum")),
+            "{text}"
+        );
     }
     for (key, found) in (0..KEYS).zip(&found) {
         assert!(found.as_ref().map_or(true, |found| *found == Some(key)), "key {key}: {found:?}");
@@ -133,10 +136,14 @@ fn a_flipped_filter_page_is_told_by_lookups_that_need_it() {
     flip(&mut image, spoiled);
     let table = open(image).unwrap();
     let results: Vec<_> = (0..KEYS).map(|key| table.get_u64(key)).collect();
-    let texts: Vec<_> = results.iter().filter_map(|r| Some(r.as_ref().err()?.to_string())).collect();
+    let texts: Vec<_> =
+        results.iter().filter_map(|r| Some(r.as_ref().err()?.to_string())).collect();
     assert!(!texts.is_empty());
     let named = format!("at page {spoiled} is damaged");
-    assert!(texts.iter().all(|text| text.contains(&named) || text.contains("refuses")), "{texts:?}");
+    assert!(
+        texts.iter().all(|text| text.contains(&named) || text.contains("refuses")),
+        "{texts:?}"
+    );
     let fine = results.iter().filter(|result| result.is_ok()).count() as u64;
     assert!(fine > KEYS / 2, "the other super tables go on: {fine}");
 }
@@ -168,8 +175,7 @@ fn a_newer_version_is_refused() {
 
 #[test]
 fn a_budget_too_small_says_what_would_do() {
-    let volume =
-        Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default()).unwrap();
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default()).unwrap();
     let budget = Budget { entries: 1_000_000, ram_bytes: 10_000 };
     let error = refusal(BufferHash::with_budget(&volume, "t", budget));
     assert!(error.contains("10000") || error.contains("bytes"), "{error}");

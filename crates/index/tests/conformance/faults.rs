@@ -54,17 +54,15 @@ fn live(device: &Arc<Device1>, setup: Setup, past: &mut Past, fault: Option<Faul
 }
 
 /// After a failed write or sync nothing more is acknowledged.
-fn refuses_from_now_on(
-    table: &impl Table,
-    setup: Setup,
-    fault: Fault,
-    first: &nandex::Error,
-) {
+fn refuses_from_now_on(table: &impl Table, setup: Setup, fault: Fault, first: &nandex::Error) {
     if fault.on == FaultOn::Read {
         return;
     }
     let error = table.insert(&setup.key(9_999), &setup.value(1)).unwrap_err().to_string();
-    assert!(error.contains("refuses writes because an earlier one failed"), "{error} after {first}");
+    assert!(
+        error.contains("refuses writes because an earlier one failed"),
+        "{error} after {first}"
+    );
     let error = table.sync().unwrap_err().to_string();
     assert!(error.contains("failed"), "{error} after {first}");
 }
@@ -108,7 +106,11 @@ fn sweep(setup: Setup, on: FaultOn, cases: u64) {
 fn sweep_setups(on: FaultOn) {
     for durability in DURABILITIES {
         for policy in [Policy::Fifo, Policy::Update] {
-            sweep(Setup { roomy: false, flush_threads: 2, ..Setup::new(policy, durability) }, on, 12);
+            sweep(
+                Setup { roomy: false, flush_threads: 2, ..Setup::new(policy, durability) },
+                on,
+                12,
+            );
         }
     }
 }

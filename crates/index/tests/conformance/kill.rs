@@ -69,7 +69,10 @@ fn kill_one(path: &Path, round: u64, dice: &mut Dice) -> Option<u64> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let reader = std::thread::spawn(move || {
-        lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok()).last()
+        lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok())
+            .last()
     });
     std::thread::sleep(Duration::from_micros(10_000 + dice.below(70_000)));
     child.kill().unwrap();
