@@ -22,8 +22,7 @@ help: ## List the targets
 .PHONY: run
 run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	$(CARGO) build $(FLAGS) --release -p nandex-cli
-	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(REPORT)
-	@echo "report: $(CURDIR)/$(REPORT)"
+	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT))
 
 .PHONY: test
 test: fmt lint unit doctest docs ## Everything that must pass before a change is merged

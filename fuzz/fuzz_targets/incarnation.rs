@@ -1,7 +1,8 @@
-//! A page of entries from any bytes is searched and listed without leaving the page.
+//! A page of entries, or of filter bits, from any bytes is read without leaving the page.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nandex::bufferhash::format::decode_filter;
 use nandex_device::PAGE_BYTES;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{HashKind, KeyHasher};
@@ -12,6 +13,7 @@ fuzz_target!(|data: (u8, u8, u128, &[u8])| {
     let mut page = [0; PAGE_BYTES];
     let length = bytes.len().min(PAGE_BYTES);
     page[..length].copy_from_slice(&bytes[..length]);
+    assert_eq!(decode_filter(&page, usize::from(value_bytes)).len(), usize::from(value_bytes));
     let hasher = KeyHasher::new(HashKind::default(), seed);
     for (slot, entry) in layout.entries(&page) {
         assert_eq!(entry.key.len(), usize::from(key_bytes));

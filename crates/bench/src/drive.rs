@@ -212,6 +212,7 @@ fn on_threads(
         barrier.wait();
         let mut worker = Worker::new(lane?);
         work(thread, &mut worker)?;
+        worker.lane.finish()?;
         anyhow::Ok(worker.tally)
     };
     let (tallies, seconds) = std::thread::scope(|scope| {

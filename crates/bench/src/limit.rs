@@ -6,13 +6,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nandex_device::{
-    Create, Device, EngineReport, FileDevice, FileOptions, MemoryDevice, Op, OpKind, PAGE_BYTES,
-    PageBuf, PageId, Queue,
+    Completion, Create, Device, EngineReport, FileDevice, FileOptions, MemoryDevice, Op, OpKind,
+    PAGE_BYTES, PageBuf, PageId, Queue,
 };
 
 use crate::workload::Rng;
@@ -30,7 +31,10 @@ pub struct Scratch {
     device: Arc<dyn Device>,
     path: Option<PathBuf>,
     page_count: u64,
-    next_stroke: std::sync::atomic::AtomicU64,
+    next_stroke: AtomicU64,
+    /// Buffers that lie idle between measurements. They are kept, because big buffers that come and go
+    /// make the C library hold on to memory, which would then be charged to the index.
+    spare: Mutex<Vec<PageBuf>>,
 }
 
 impl Scratch {
@@ -65,7 +69,8 @@ impl Scratch {
         let strokes = bytes.div_ceil(stroke_bytes);
         let page_count = strokes * STROKE_PAGES as u64;
         device.grow(page_count)?;
-        let scratch = Self { device, path, page_count, next_stroke: 0.into() };
+        let spare = Mutex::new((0..STROKE_DEPTH as u64).map(noise).collect());
+        let scratch = Self { device, path, page_count, next_stroke: 0.into(), spare };
         scratch.write(strokes)?;
         Ok(scratch)
     }
@@ -151,25 +156,24 @@ impl Scratch {
     /// Writes that many strokes after the last one, round and round the file.
     fn strokes(&self, count: u64) -> Result<()> {
         let mut queue = self.device.queue(STROKE_DEPTH)?;
-        let mut spare: Vec<_> = (0..STROKE_DEPTH as u64).map(noise).collect();
+        let mut spare = self.spare.lock().expect("no holder of this lock panics");
         let mut done = Vec::with_capacity(STROKE_DEPTH);
         for _ in 0..count {
-            let buf = match spare.pop() {
-                Some(buf) => buf,
-                None => reclaim(&mut *queue, &mut done, &mut spare)?,
-            };
+            if spare.is_empty() {
+                reclaim(&mut *queue, &mut done, &mut spare)?;
+            }
+            let buf = spare.pop().context("a queue with writes in flight gave none back")?;
             let page = self.next_stroke_page();
             queue.push(Op { token: 0, kind: OpKind::Write, page, buf })?;
         }
         while queue.in_flight() > 0 {
-            let buf = reclaim(&mut *queue, &mut done, &mut spare)?;
-            spare.push(buf);
+            reclaim(&mut *queue, &mut done, &mut spare)?;
         }
         Ok(())
     }
 
     fn next_stroke_page(&self) -> PageId {
-        let stroke = self.next_stroke.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let stroke = self.next_stroke.fetch_add(1, Ordering::Relaxed);
         PageId(stroke * STROKE_PAGES as u64 % self.page_count)
     }
 }
@@ -181,18 +185,18 @@ impl Drop for Scratch {
     }
 }
 
-/// Waits for a write and takes its buffer; others that finished go to `spare`.
+/// Waits for a write at least; the buffers of those that finished go to `spare`.
 fn reclaim(
     queue: &mut dyn Queue,
-    done: &mut Vec<nandex_device::Completion>,
+    done: &mut Vec<Completion>,
     spare: &mut Vec<PageBuf>,
-) -> Result<PageBuf> {
+) -> Result<()> {
     queue.wait(1, done)?;
     for completion in done.drain(..) {
         completion.result.context("the scratch file cannot be written")?;
         spare.push(completion.buf);
     }
-    spare.pop().context("a queue with writes in flight gave none back")
+    Ok(())
 }
 
 /// A stroke of random bytes, so that no layer below can compress or deduplicate it away.

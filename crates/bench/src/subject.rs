@@ -124,6 +124,14 @@ pub trait Lane {
     /// # Errors
     /// Whatever the engine refuses.
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()>;
+
+    /// Ends what is open, such as a transaction; the last call, and timed.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The engines of nandex itself.

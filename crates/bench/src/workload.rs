@@ -2,7 +2,7 @@
 //!
 //! The key of entry `index` is a bijection of `index`, so any number of unique random-looking keys is
 //! known without being stored, every engine gets the same ones, and a key that was never inserted is
-//! simply one with an index past the end.
+//! one with an index past the end.
 
 /// Bytes in every key.
 pub const KEY_BYTES: usize = 8;

@@ -30,8 +30,20 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::from(SUCCESS);
     }
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", words(error));
     ExitCode::from(if is_damage(error) { DAMAGE } else { FAILURE })
+}
+
+/// The error and its causes in one line. Causes that the line holds already are left out.
+pub fn words(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            let colon = if line.is_empty() { "" } else { ": " };
+            line.push_str(&format!("{colon}{cause}"));
+        }
+    }
+    line
 }
 
 /// Whoever read our output has seen enough.
@@ -45,7 +57,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Does a cause say that bytes on flash are not what was written there?
-fn is_damage(error: &anyhow::Error) -> bool {
+pub fn is_damage(error: &anyhow::Error) -> bool {
     use nandex::store::Error as Store;
     error.chain().any(|cause| {
         let index = cause.downcast_ref().map(|index| match index {
@@ -55,4 +67,30 @@ fn is_damage(error: &anyhow::Error) -> bool {
         let store = cause.downcast_ref::<Store>().or(index.flatten());
         matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandex::store::Error as Store;
+
+    fn damage() -> Store {
+        Store::corrupt("page", nandex::device::PageId(7), "magic", "zeros")
+    }
+
+    #[test]
+    fn damage_is_known_at_any_depth() {
+        assert!(is_damage(&anyhow::Error::from(damage()).context("cannot open")));
+        assert!(is_damage(&anyhow::Error::from(nandex::Error::from(damage())).context("a table")));
+        let deep = nandex_dedup::Error::from(nandex::Error::from(damage()));
+        assert!(is_damage(&deep.into()));
+        assert!(!is_damage(&anyhow::anyhow!("no such file")));
+    }
+
+    #[test]
+    fn a_cause_is_not_said_twice() {
+        let cause = io::Error::other("disk on fire");
+        let error = anyhow::Error::from(cause).context("cannot read: disk on fire");
+        assert_eq!(words(&error.context("dedup")), "dedup: cannot read: disk on fire");
+    }
 }

@@ -1,6 +1,8 @@
 //! Volumes and tables, as the verbs open and make them.
 
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,17 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::bufferhash::model::{Advice, Need};
-use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Create, Device, FileDevice, FileOptions};
-use nandex::{Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{BufferHash, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
-
-/// Log bytes for each byte of a table's buffers: several times, so that the log seldom forces a flush.
-const LOG_PER_BUFFER: u64 = 8;
-/// Bytes of a volume's log, at least and at most.
-const LOG_BYTES: (u64, u64) = (8 << 20, 1 << 30);
 
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -168,21 +165,44 @@ impl Opened {
     }
 }
 
-/// Makes a volume with one empty table.
+/// Makes a volume with one empty table. A file that this call has made is removed when it fails.
 ///
 /// # Errors
-/// A file that holds a volume already, sizes that cannot work, no space.
+/// A file that is there already, sizes that cannot work, no space.
 pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
     let advice = wish.advice()?;
+    let config = Config { policy: wish.policy, ..Config::advised(&advice) };
+    config.validate()?;
     let context = || format!("cannot create {}", path.display());
-    let device_options = FileOptions { create: Create::New, ..FileOptions::default() };
-    let device = FileDevice::open(path, &device_options).with_context(context)?;
-    let log_bytes = (LOG_PER_BUFFER * advice.buffer_bytes).clamp(LOG_BYTES.0, LOG_BYTES.1);
-    let options =
-        VolumeOptions { log_bytes, durability: wish.durability, ..VolumeOptions::default() };
-    let volume = Volume::create(Arc::new(device), options).with_context(context)?;
-    let table = BufferHash::create(&volume, &wish.name, config(&advice, wish.policy))?;
-    Ok(Opened { volume, name: wish.name.clone(), table })
+    let create = if is_block_device(path) { Create::Open } else { Create::New };
+    let file_options = FileOptions { create, ..FileOptions::default() };
+    let device = FileDevice::open(path, &file_options).with_context(context)?;
+    let options = VolumeOptions {
+        log_bytes: config.log_bytes_best(),
+        durability: wish.durability,
+        ..VolumeOptions::default()
+    };
+    fill(Arc::new(device), options, &wish.name, config).with_context(context).inspect_err(|_| {
+        if create == Create::New {
+            // Best effort: the first error is the news.
+            let _ = fs::remove_file(path);
+        }
+    })
+}
+
+fn fill(
+    device: Arc<dyn Device>,
+    options: VolumeOptions,
+    name: &str,
+    config: Config,
+) -> Result<Opened> {
+    let volume = Volume::create(device, options)?;
+    let table = BufferHash::create(&volume, name, config)?;
+    Ok(Opened { volume, name: name.to_owned(), table })
+}
+
+fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
 }
 
 /// Opens a volume.

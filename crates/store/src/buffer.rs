@@ -123,6 +123,13 @@ impl Buffer {
             + self.stash.capacity() * (32 + self.layout.entry_bytes())
     }
 
+    /// Asks the processor to bring near what [`get`](Self::get) will look at.
+    #[inline]
+    pub fn prefetch(&self, hash: KeyHash) {
+        let page = self.pages.page(page_of(hash, self.page_count()));
+        self.layout.prefetch(page, self.layout.buckets_of(hash));
+    }
+
     /// What it knows of a key.
     #[inline]
     #[must_use]

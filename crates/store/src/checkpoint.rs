@@ -126,7 +126,8 @@ pub fn pages_for(bytes: usize) -> u64 {
     bytes.div_ceil(PAGE_BODY_BYTES).max(1) as u64
 }
 
-fn label(generation: u64, page: PageId) -> PageLabel {
+/// What a page of a checkpoint must prove to be.
+pub(crate) fn label(generation: u64, page: PageId) -> PageLabel {
     PageLabel { kind: PageKind::Checkpoint, structure: StructureId::VOLUME, generation, page }
 }
 

@@ -5,7 +5,7 @@
 //! bits a slot tell empty, live and tombstone. An insert that finds both buckets full looks for a
 //! path of displacements, breadth first, inside the page. The bytes are drawn in docs/format.md.
 
-use nandex_device::PAGE_BYTES;
+use nandex_device::{PAGE_BYTES, prefetch};
 
 use crate::bytes::get_u64;
 use crate::hash::{KeyHash, KeyHasher, reduce16};
@@ -137,6 +137,12 @@ impl EntryLayout {
         Some(Entry { state, key, value })
     }
 
+    /// Is the state of a slot none that this build knows? Such a slot is passed over as if it were empty.
+    #[must_use]
+    pub fn is_unknown(&self, page: &[u8], slot: usize) -> bool {
+        Self::state_bits(page, slot) == 3
+    }
+
     /// All entries of a page with their slots.
     pub fn entries<'a>(
         &self,
@@ -144,6 +150,15 @@ impl EntryLayout {
     ) -> impl Iterator<Item = (usize, Entry<'a>)> + use<'a> {
         let layout = *self;
         (0..self.slots()).filter_map(move |slot| Some((slot, layout.entry(page, slot)?)))
+    }
+
+    /// Asks the processor to bring near what [`find`](Self::find) will look at.
+    #[inline]
+    pub fn prefetch(&self, page: &[u8], buckets: Buckets) {
+        for bucket in [buckets.0, buckets.1] {
+            prefetch(&page[PAGE_HEADER_BYTES + bucket]);
+            prefetch(&page[self.slot_at(bucket * BUCKET_SLOTS)]);
+        }
     }
 
     /// The slot that holds `key`, one of eight.

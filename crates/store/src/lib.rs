@@ -3,6 +3,7 @@
 
 pub mod buffer;
 pub mod bytes;
+pub mod check;
 pub mod checkpoint;
 pub mod entries;
 mod error;

@@ -19,7 +19,7 @@ const RANKS: [(&str, u8); 9] = [
 ];
 
 /// Tables of a manifest that name dependencies.
-const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+pub const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// Where the manifest of one of our crates depends on one that does not stand below it.
 #[must_use]

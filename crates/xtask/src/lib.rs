@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod dependencies;
 pub mod layers;
 pub mod markdown;
 pub mod rooms;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
-use nandex_xtask::{Violation, clock, layers, markdown, rooms, shape, words};
+use nandex_xtask::{Violation, clock, dependencies, layers, markdown, rooms, shape, words};
 
 fn repository() -> Vec<File> {
     let files = tree::files(&tree::root()).expect("the repository can be read");
@@ -20,6 +20,11 @@ fn assert_none(found: &[Violation]) {
 #[test]
 fn layers_point_down() {
     assert_none(&repository().iter().flat_map(layers::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_dependency_is_explained() {
+    assert_none(&dependencies::check(&repository()));
 }
 
 #[test]

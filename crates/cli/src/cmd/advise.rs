@@ -11,22 +11,22 @@ use crate::talk::Talk;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Entries the table must hold
-    #[arg(long, value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
     entries: u64,
     /// Bytes of a key and its value together
-    #[arg(long, value_parser = size::parse, default_value = "16")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16")]
     entry_bytes: u64,
     /// Bytes of a key, as part of those
-    #[arg(long, value_parser = size::parse, default_value = "8")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     key_bytes: u64,
     /// RAM that it may take; without it, what it needs
-    #[arg(long, value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
     /// Flash that it may take; without it, what it needs
-    #[arg(long, value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     flash: Option<u64>,
     /// Page reads that a lookup of an absent key may take, on average
-    #[arg(long, default_value_t = 0.01)]
+    #[arg(long, value_name = "PAGES", default_value_t = 0.01)]
     miss_reads: f64,
     /// The device whose times are shown
     #[arg(long, value_name = "PRESET", value_parser = preset_names())]

@@ -1,13 +1,106 @@
-//! `nandex check`: reads every page of a volume and checks it.
-use crate::talk::Talk;
-use anyhow::Result;
+//! `nandex check`: reads everything that a volume holds and proves it, without writing.
+
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use nandex::CheckProgress;
+use nandex::device::{Access, FileDevice, FileOptions, PAGE_BYTES};
+use nandex::{Finding, Report};
+use serde::Serialize;
+
+use crate::exit::{DAMAGE, Quiet};
+use crate::size::show_count;
+use crate::talk::Talk;
+
 /// Which volume.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume
+    /// The volume, which nobody may have open for writing
     file: PathBuf,
 }
-pub fn run(_args: &Args, _talk: &Talk) -> Result<()> {
-    Ok(())
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Checked {
+    path: PathBuf,
+    pages_read: u64,
+    log_entries: u64,
+    tables: Vec<CheckedTable>,
+    damage: Vec<Damage>,
+    damage_left_out: u64,
+}
+
+/// A table and what was found in it.
+#[derive(Debug, Serialize)]
+struct CheckedTable {
+    name: String,
+    kind: String,
+    entries: u64,
+    whole: bool,
+}
+
+/// Something that is not as it was written.
+#[derive(Debug, Serialize)]
+struct Damage {
+    table: Option<String>,
+    page: u64,
+    text: String,
+}
+
+/// Prints what was found.
+///
+/// # Errors
+/// What is no volume, a newer one, one in use, or, after what was found has been printed, damage.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
+    let device = Arc::new(FileDevice::open(&args.file, &options)?);
+    let meter = talk.meter("checked", None);
+    let mut on_progress = |done: CheckProgress<'_>| meter.at(done.pages_done * PAGE_BYTES as u64);
+    let report = nandex::check(device, None, &mut on_progress)?;
+    meter.finish();
+    let checked = checked(args, &report);
+    talk.print(&checked, text)?;
+    if report.ok() { Ok(()) } else { Err(Quiet(DAMAGE).into()) }
+}
+
+fn checked(args: &Args, report: &Report) -> Checked {
+    let whole =
+        |name: &str| !report.findings.iter().any(|it| it.structure.as_deref() == Some(name));
+    let table = |it: &nandex::store::check::CheckedStructure| CheckedTable {
+        name: it.name.clone(),
+        kind: it.kind.clone(),
+        entries: it.entries,
+        whole: whole(&it.name),
+    };
+    let damage = |it: &Finding| Damage {
+        table: it.structure.clone(),
+        page: it.page.0,
+        text: it.to_string(),
+    };
+    Checked {
+        path: args.file.clone(),
+        pages_read: report.pages_read,
+        log_entries: report.log_entries,
+        tables: report.structures.iter().map(table).collect(),
+        damage: report.findings.iter().map(damage).collect(),
+        damage_left_out: report.findings_left_out,
+    }
+}
+
+fn text(checked: &Checked) -> String {
+    let mut text = String::new();
+    for CheckedTable { name, entries, whole, .. } in &checked.tables {
+        let state = if *whole { "whole" } else { "damaged" };
+        text.push_str(&format!("table {name}: {state}, {} entries read\n", show_count(*entries)));
+    }
+    checked.damage.iter().for_each(|it| text.push_str(&format!("damage: {}\n", it.text)));
+    if checked.damage_left_out > 0 {
+        text.push_str(&format!("damage: and {} more\n", show_count(checked.damage_left_out)));
+    }
+    let pages = show_count(checked.pages_read);
+    if checked.damage.is_empty() {
+        text.push_str(&format!("{}: no damage in {pages} pages\n", checked.path.display()));
+    }
+    text
 }

@@ -19,16 +19,16 @@ pub struct Args {
     #[arg(long, default_value = "main")]
     table: String,
     /// Entries the table must hold
-    #[arg(long, value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
     entries: u64,
     /// Bytes of a key: 8 to 32
-    #[arg(long, value_parser = size::parse, default_value = "8")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     key_bytes: u64,
     /// Bytes of a value: 0 to 64
-    #[arg(long, value_parser = size::parse, default_value = "8")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     value_bytes: u64,
     /// RAM that the table may take; without it, what it needs
-    #[arg(long, value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     ram: Option<u64>,
     /// What happens when flash is full
     #[arg(long, default_value = "reject")]
@@ -62,15 +62,15 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         key_bytes: args.key_bytes.try_into()?,
         value_bytes: args.value_bytes.try_into()?,
         ram_bytes: args.ram,
-        policy: args.policy,
-        durability: args.durability,
+        policy: args.policy.0,
+        durability: args.durability.0,
     };
     let made = create(&args.file, &wish)?;
     let stats = made.table.stats();
     let created = Created {
         path: args.file.clone(),
         table: args.table.clone(),
-        entries_capacity: made.entries_capacity,
+        entries_capacity: wish.advice()?.entries_capacity,
         key_bytes: made.table.key_bytes(),
         value_bytes: made.table.value_bytes(),
         policy: args.policy.to_string(),

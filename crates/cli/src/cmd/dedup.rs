@@ -2,11 +2,11 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use nandex::Durability;
 use nandex::bufferhash::Policy;
-use nandex::{Durability, Table};
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
@@ -31,13 +31,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     index: Option<PathBuf>,
     /// RAM that the index may take
-    #[arg(long, value_parser = size::parse, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
     /// How files are cut into chunks: fastcdc, rabin or fixed
     #[arg(long, default_value = "fastcdc")]
     chunker: Chunker,
     /// The average chunk, a power of two
-    #[arg(long, value_parser = size::parse, default_value = "8KiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8KiB")]
     avg: u64,
     /// How chunks are named: sha1 or blake3
     #[arg(long, default_value = "blake3")]

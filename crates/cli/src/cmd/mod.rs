@@ -23,7 +23,7 @@ pub enum Command {
     Dedup(dedup::Args),
     /// Make a volume with one empty table
     Create(create::Args),
-    /// Show what a volume holds, and its three numbers
+    /// Show what a volume holds, and what it takes in RAM and on flash
     Info(info::Args),
     /// Read every page of a volume and check it; exits with 3 where one is damaged
     Check(check::Args),

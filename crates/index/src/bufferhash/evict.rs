@@ -28,7 +28,7 @@ const DISCARD_COST: u64 = 1000;
 #[derive(PartialEq, Eq)]
 enum Evicted {
     Yes,
-    /// What is kept finds no buffer now; some flush has to finish first.
+    /// What is kept finds no room now, in a buffer or in the log.
     NotNow,
 }
 

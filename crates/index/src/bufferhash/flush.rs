@@ -93,6 +93,7 @@ impl Inner {
     }
 
     fn flush_one(&self, index: usize, frozen: Frozen, scratch: &mut Scratch) -> Result<()> {
+        self.volume.poison().check()?;
         let left_out = self.build_filter(&frozen.buffer, scratch);
         let id = match frozen.segment {
             Some(id) => id,
@@ -105,6 +106,8 @@ impl Inner {
         self.write_column(index, column, &scratch.bits);
         self.finish_segment(scratch)?;
         let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
+        // Else the buffer would have a holder more, and could not go back to the pool.
+        drop(frozen);
         self.settle(index, id, kept, &left_out)
     }
 
@@ -144,15 +147,13 @@ impl Inner {
     fn free_column(&self, index: usize) -> usize {
         let table = &self.tables[index];
         let mut state = table.lock();
-        if state.window.is_full() {
-            if let Some(oldest) = state.oldest() {
-                self.ring.complete(oldest.id, SegmentTag::default());
-                self.drop_oldest(index, &mut state);
-                let dropped = u64::from(oldest.entries);
-                self.counters.evicted.fetch_add(dropped, Relaxed);
-                if self.config.policy.is_partial() {
-                    self.counters.forced_evictions.fetch_add(dropped, Relaxed);
-                }
+        if let Some(oldest) = state.oldest().filter(|_| state.window.is_full()) {
+            self.ring.complete(oldest.id, SegmentTag::default());
+            self.drop_oldest(index, &mut state);
+            let dropped = u64::from(oldest.entries);
+            self.counters.evicted.fetch_add(dropped, Relaxed);
+            if self.config.policy.is_partial() {
+                self.counters.forced_evictions.fetch_add(dropped, Relaxed);
             }
         }
         state.window.next_column()
@@ -165,10 +166,9 @@ impl Inner {
         let Some(column) = state.window.pop_oldest() else { return };
         state.dropped += 1;
         self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
-        if self.config.filter.kind() == FilterKind::Bloom {
-            if let Some(group) = state.window.group_left_by(column) {
-                self.tables[index].slices.reset_columns(group);
-            }
+        let group = state.window.group_left_by(column);
+        if let Some(group) = group.filter(|_| self.config.filter.kind() == FilterKind::Bloom) {
+            self.tables[index].slices.reset_columns(group);
         }
     }
 
@@ -257,7 +257,7 @@ impl Inner {
         }
         state.puts += 1;
         let replaying = !self.ready.load(Acquire);
-        if replaying || self.log_always(state, entry).is_err() {
+        if replaying || self.log_entry(state, entry).is_err() {
             // Logged again it would come after updates that are not replayed yet; and a full log takes
             // nothing. Either way its old place in the log, or its image, is kept instead.
             state.since = [state.since, frozen.since].into_iter().flatten().min();
@@ -308,7 +308,7 @@ impl Inner {
         }
         state.puts += 1;
         self.counters.retained.fetch_add(1, Relaxed);
-        match self.log_always(&mut state, entry) {
+        match self.log_entry(&mut state, entry) {
             // Without its log entry the copy is as good as its original on flash.
             Err(crate::Error::Store(nandex_store::Error::LogFull { .. })) => Ok(()),
             other => other,

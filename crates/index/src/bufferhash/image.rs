@@ -53,12 +53,15 @@ enum Wish {
 
 /// Pages of one image: a buffer's, and those its stash needs at most.
 fn image_pages(config: &Config, layout: EntryLayout) -> u64 {
-    let stash_pages = STASH_ROOM.div_ceil(layout.slots());
+    let stash_pages = stash_room(config).div_ceil(layout.slots());
     u64::from(config.buffer_pages) + stash_pages as u64
 }
 
-/// Entries of a stash that an image can take. Left-over entries may pass the usual limit.
-const STASH_ROOM: usize = 4 * STASH_LEN_MAX;
+/// Entries of a stash that an image can take: left-over entries of two buffers, which may all find their
+/// pages full, beside the usual limit. A filter leaves over 4 % at most.
+fn stash_room(config: &Config) -> usize {
+    4 * STASH_LEN_MAX + config.filter.entries_max() as usize / 8
+}
 
 /// Pages for the images of all super tables.
 pub(super) fn pages(config: &Config) -> Result<u64> {
@@ -87,7 +90,13 @@ impl Images {
         self.state.lock().expect("no holder of the images' lock panics")
     }
 
-    fn place(&self, table: usize, slot: u8) -> PageId {
+    /// Pages of one image.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The first page of one of a super table's two places.
+    pub(super) fn place(&self, table: usize, slot: u8) -> PageId {
         self.start.plus((2 * table as u64 + u64::from(slot)) * self.pages)
     }
 
@@ -167,7 +176,7 @@ impl Inner {
             if !wished {
                 return Ok(true);
             }
-            if state.active.stash_len() > STASH_ROOM {
+            if state.active.stash_len() > stash_room(&self.config) {
                 self.try_freeze(index, &mut state, 0)?;
                 return Ok(false);
             }

@@ -38,6 +38,7 @@
 //! | lookup, not found | the filters' rate, see `advise` | 0 | |
 //! | flush of a buffer | 0 (partial discard: one segment) | one segment | |
 
+mod check;
 pub mod config;
 mod evict;
 pub mod filter;
@@ -70,6 +71,7 @@ use nandex_store::{Left, StructureId, Volume};
 use crate::api::{Table, TableStats, Value};
 use crate::{Error, Result};
 
+pub(crate) use check::check;
 pub use config::{Config, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 
@@ -329,8 +331,7 @@ impl Inner {
     /// The super table of a key: the first k1 bits of its hash (paper, section 5.2).
     #[inline]
     fn table_of(&self, hash: KeyHash) -> usize {
-        // The shift is split so that a single super table (0 bits) works too.
-        (hash.place >> 1 >> (63 - self.config.super_tables.trailing_zeros())) as usize
+        super_table_of(hash, self.config.super_tables)
     }
 
     /// Entries that fit a buffer: what its filter is made for, and the stash.
@@ -342,4 +343,11 @@ impl Inner {
         let pages = config.segments * u64::from(config.segment_pages());
         Extent { start: extent.start, pages }
     }
+}
+
+/// The super table of a key, of so many.
+#[inline]
+fn super_table_of(hash: KeyHash, super_tables: u32) -> usize {
+    // The shift is split so that a single super table (0 bits) works too.
+    (hash.place >> 1 >> (63 - super_tables.trailing_zeros())) as usize
 }

@@ -7,12 +7,16 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 
+use super::filter::Positions;
 use super::pool::{Job, Lane};
 use super::stats::Lookups;
 use super::table::{Candidates, Known, Next};
 use super::{Inner, Policy};
 use crate::api::Value;
 use crate::{Error, Result};
+
+/// Keys of a batch whose places in RAM are fetched together.
+const GROUP: usize = 16;
 
 /// What a page of an incarnation tells of a key.
 enum Seen {
@@ -37,9 +41,10 @@ impl Inner {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         Error::check_width("key", key, self.config.key_bytes)?;
         let hash = self.hasher.hash(key);
+        let positions = self.filter.positions(hash.filter);
         let mut reads = 0;
         let value = loop {
-            match self.ask(hash, key)? {
+            match self.ask(hash, &positions, key)? {
                 Known::Answer(value) => break value,
                 Known::Candidates(candidates) => {
                     if let Some(answer) = self.read_candidates(hash, key, candidates, &mut reads)? {
@@ -55,10 +60,10 @@ impl Inner {
 
     /// What RAM tells of a key; loads the filters when they have not been yet.
     #[inline]
-    fn ask(&self, hash: KeyHash, key: &[u8]) -> Result<Known> {
+    fn ask(&self, hash: KeyHash, positions: &Positions, key: &[u8]) -> Result<Known> {
         let index = self.table_of(hash);
         loop {
-            match self.tables[index].ask(&self.filter, hash, key) {
+            match self.tables[index].ask(&self.filter, positions, hash, key) {
                 Known::Unloaded => self.load_filters(index)?,
                 known => return Ok(known),
             }
@@ -209,9 +214,14 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// Asks RAM about one key after another, and keeps the lane full with what RAM cannot answer.
     fn run(&mut self, lane: &mut Option<Lane>) -> Result<()> {
-        for key in 0..self.keys.len() {
-            let hash = self.inner.hasher.hash(self.keys[key]);
-            self.start(lane, key, hash, 0)?;
+        let mut near = Vec::with_capacity(GROUP);
+        for group in (0..self.keys.len()).step_by(GROUP) {
+            let keys = group..self.keys.len().min(group + GROUP);
+            near.clear();
+            near.extend(keys.clone().map(|key| self.bring_near(self.keys[key])));
+            for (key, (hash, positions)) in keys.zip(&near) {
+                self.start(lane, key, *hash, positions)?;
+            }
         }
         while let Some(lane) = lane.as_mut().filter(|lane| lane.queue.in_flight() > 0) {
             self.take_completions(lane)?;
@@ -219,15 +229,24 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Hashes a key and has its places in buffer and filter fetched while others are asked about.
+    fn bring_near(&self, key: &[u8]) -> (KeyHash, Positions) {
+        let hash = self.inner.hasher.hash(key);
+        let positions = self.inner.filter.positions(hash.filter);
+        let table = &self.inner.tables[self.inner.table_of(hash)];
+        table.prefetch(&self.inner.filter, &positions, hash);
+        (hash, positions)
+    }
+
     fn start(
         &mut self,
         lane: &mut Option<Lane>,
         key: usize,
         hash: KeyHash,
-        reads: usize,
+        positions: &Positions,
     ) -> Result<()> {
-        match self.inner.ask(hash, self.keys[key])? {
-            Known::Answer(value) => self.answer(key, value, reads),
+        match self.inner.ask(hash, positions, self.keys[key])? {
+            Known::Answer(value) => self.answer(key, value, 0),
             Known::Candidates(candidates) => {
                 let lane = match lane {
                     Some(lane) => lane,
@@ -239,7 +258,7 @@ impl Batch<'_> {
                 while lane.pages.is_empty() {
                     self.take_completions(lane)?;
                 }
-                self.push(lane, Pending { key, hash, candidates, reads })?;
+                self.push(lane, Pending { key, hash, candidates, reads: 0 })?;
             }
             Known::Unloaded => unreachable!("ask loads filters"),
         }
@@ -312,7 +331,8 @@ impl Batch<'_> {
 
     /// RAM has changed under a lookup; it starts over.
     fn ask_again(&mut self, lane: &mut Lane, gone: &Pending) -> Result<()> {
-        match self.inner.ask(gone.hash, self.keys[gone.key])? {
+        let positions = self.inner.filter.positions(gone.hash.filter);
+        match self.inner.ask(gone.hash, &positions, self.keys[gone.key])? {
             Known::Candidates(candidates) => {
                 let Pending { key, hash, reads, .. } = *gone;
                 self.push(lane, Pending { key, hash, candidates, reads })

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use nandex_device::prefetch;
 use nandex_store::Lsn;
 use nandex_store::buffer::{Buffer, Found};
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
 
-use super::filter::{Columns, Filter, Slices, Window};
+use super::filter::{Columns, Filter, Positions, Slices, Window};
 use super::format::ImageRef;
 use crate::api::Value;
 
@@ -141,9 +142,25 @@ impl SuperTable {
         self.turn.lock().expect("no holder of a super table's turn panics")
     }
 
+    /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, filter: &Filter, positions: &Positions, hash: KeyHash) {
+        filter.for_each_run(&self.slices, positions, |run| {
+            // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
+            run.iter().step_by(8).chain(run.last()).for_each(prefetch);
+        });
+        self.lock().active.prefetch(hash);
+    }
+
     /// What RAM tells of a key: buffers first, newest to oldest, then the filters of all incarnations.
     #[inline]
-    pub(super) fn ask(&self, filter: &Filter, hash: KeyHash, key: &[u8]) -> Known {
+    pub(super) fn ask(
+        &self,
+        filter: &Filter,
+        positions: &Positions,
+        hash: KeyHash,
+        key: &[u8],
+    ) -> Known {
         let state = self.lock();
         if let Some(found) = state.buffered(hash, key) {
             return Known::Answer(match found {
@@ -155,7 +172,7 @@ impl SuperTable {
             return Known::Unloaded;
         }
         let live = state.window.live_mask();
-        let mask = filter.candidates(&self.slices, hash.filter, &live);
+        let mask = filter.candidates_at(&self.slices, positions, &live);
         match state.candidates(mask, u64::MAX) {
             None => Known::Answer(None),
             Some(candidates) => Known::Candidates(candidates),

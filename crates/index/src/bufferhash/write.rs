@@ -149,18 +149,19 @@ impl Inner {
         state.inserts += 1;
     }
 
-    /// Logs a user's update, unless durability waits for the flush.
-    #[inline]
-    fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
-        if self.volume.durability() == Durability::Never {
-            return Ok(());
-        }
-        self.log_always(state, entry)
+    /// Are updates logged? Not where durability waits for the flush; except that a partial discard puts
+    /// entries that were durable back into RAM, and the log that keeps those must keep what comes after
+    /// them too, or recovery would take the older for the newer.
+    pub(super) fn logs(&self) -> bool {
+        self.volume.durability() != Durability::Never || self.config.policy.is_partial()
     }
 
-    /// Logs an update whatever the durability: one that comes from flash and must not be lost.
+    /// Logs an update that was put into the active buffer.
     #[inline]
-    pub(super) fn log_always(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+    pub(super) fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+        if !self.logs() {
+            return Ok(());
+        }
         let log = self.volume.log();
         // Noted before the append, so that the place is not after the entry's.
         state.since.get_or_insert_with(|| log.next_lsn());

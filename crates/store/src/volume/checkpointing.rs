@@ -4,6 +4,8 @@
 //! made durable, then the maps that refer to it, then the superblock that refers to the maps; only
 //! then is the log's tail released and are evicted places written again.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::checkpoint::{self, pages_for};
 use crate::log::LogAnchor;
 use crate::space::Extent;
 use crate::superblock::Superblock;
-use crate::{Error, Lsn, Result, StructureId};
+use crate::{Error, Lsn, Poison, Result, StructureId};
 
 /// How often the log's fill is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -38,7 +40,7 @@ type Room = (StructureId, Arc<dyn Checkpointed>);
 
 impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
-        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.turn();
         self.poison.check()?;
         let rooms = self.open_rooms();
         rooms.iter().try_for_each(|(_, room)| room.prepare())?;
@@ -91,6 +93,7 @@ impl Inner {
         write_superblock(&*self.device, &superblock)?;
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
+        root.release_removed();
         root.checkpoints += 1;
         Ok(tail)
     }
@@ -102,9 +105,15 @@ impl Inner {
             return Ok(());
         }
         let capacity = self.log.capacity_bytes();
-        if requested || self.log.used_bytes() > capacity / 4 {
-            self.checkpoint()?;
+        let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
+        let used = self.log.used_bytes();
+        // Nearly full, it does not grow any more because writers wait; then nothing may be put off.
+        let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
+        if !requested && !log_fills {
+            return Ok(());
         }
+        self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
+        self.checkpoint()?;
         if self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
             self.relieve(before)?;
@@ -115,24 +124,25 @@ impl Inner {
     }
 
     fn relieve(&self, before: Lsn) -> Result<()> {
-        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.turn();
         self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
     /// A structure that nobody has opened cannot save its updates, so they stay in the log.
     fn tell_what_pins_the_log(&self, before: Lsn) {
+        if self.log.used_bytes() <= self.log.capacity_bytes() * 3 / 4 {
+            return;
+        }
         let root = self.root();
         let open = self.rooms();
         let closed = |id| open.get(id).is_none_or(|room| room.strong_count() == 0);
         let pinning = root.catalog.entries.iter().find(|e| e.tail < before && closed(&e.id));
         if let Some(entry) = pinning {
-            if self.log.used_bytes() > self.log.capacity_bytes() * 3 / 4 {
-                let reason = format!(
-                    "updates of {:?} are still in it from before a crash; open that structure too",
-                    entry.name
-                );
-                self.poison.set(&Error::LogFull { log_bytes: self.log.capacity_bytes(), reason });
-            }
+            let reason = format!(
+                "updates of {:?} are still in it from before a crash; open that structure too",
+                entry.name
+            );
+            self.poison.set(&Error::LogFull { log_bytes: self.log.capacity_bytes(), reason });
         }
     }
 }
@@ -161,6 +171,13 @@ impl Root {
         tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
     }
 
+    /// Gives back the pages of removed structures, now that no durable checkpoint refers to them.
+    fn release_removed(&mut self) {
+        for extent in std::mem::take(&mut self.removed) {
+            self.space.release(extent);
+        }
+    }
+
     fn next_extent(&mut self, pages: u64) -> Extent {
         match self.spare.take() {
             Some(extent) if extent.pages >= pages => extent,
@@ -178,6 +195,8 @@ impl Root {
 pub(super) struct Maintenance {
     wish: Mutex<Wish>,
     woken: Condvar,
+    /// Where the log was when the last checkpoint was taken for its sake.
+    last: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -212,6 +231,7 @@ impl Maintenance {
 /// Starts the maintenance thread; it ends with the volume.
 pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     let run = move || {
+        let _alarm = inner.upgrade().map(|inner| Alarm(Arc::clone(&inner.poison)));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
             if let Err(error) = inner.maintain(requested) {
@@ -222,4 +242,15 @@ pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {
         Error::config("threads", format!("the checkpoint thread cannot start: {error}"))
     })
+}
+
+/// Poisons the volume when the thread that holds it panics: nobody takes checkpoints any more.
+struct Alarm(Arc<Poison>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set(&"the checkpoint thread panicked");
+        }
+    }
 }

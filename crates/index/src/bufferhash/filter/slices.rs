@@ -1,5 +1,6 @@
 //! The bit matrix of one super table's filters: rows are filter bits, columns are incarnations.
 
+use nandex_device::prefer_huge_pages;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::transpose::transpose;
@@ -25,8 +26,10 @@ impl Slices {
     pub fn new(shape: &FilterShape) -> Self {
         let (slots, bits_per_slot) = (wide(shape.slots()), wide(shape.bits_per_slot()));
         let words = wide(shape.words());
-        let data = (0..slots * bits_per_slot * words).map(|_| AtomicU64::new(0)).collect();
-        Self { slots, bits_per_slot, words, data }
+        let mut data = Vec::with_capacity(slots * bits_per_slot * words);
+        prefer_huge_pages(data.spare_capacity_mut());
+        data.resize_with(slots * bits_per_slot * words, AtomicU64::default);
+        Self { slots, bits_per_slot, words, data: data.into_boxed_slice() }
     }
 
     /// Slots per column.

@@ -1,0 +1,66 @@
+//! A folder to run the command in, and what a run gave.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+/// An empty folder that goes with the test.
+#[derive(Debug)]
+pub struct Folder(tempfile::TempDir);
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// What it printed as data.
+    pub stdout: String,
+    /// What it said.
+    pub stderr: String,
+}
+
+impl Folder {
+    /// A new, empty folder.
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder can be made"))
+    }
+
+    /// The path of something in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the command with these words, parted by spaces, in the folder.
+    pub fn run(&self, words: &str) -> Outcome {
+        self.command(words).output().expect("the command can be started").into()
+    }
+
+    /// Starts the command and does not wait for it.
+    pub fn start(&self, words: &str) -> Child {
+        let mut command = self.command(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the command can be started")
+    }
+
+    /// The bytes that a successful run printed.
+    pub fn run_bytes(&self, words: &str) -> Vec<u8> {
+        let output = self.command(words).output().expect("the command can be started");
+        assert!(output.status.success(), "{words}: {output:?}");
+        output.stdout
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandex"));
+        command.args(words.split_whitespace()).current_dir(self.0.path()).env_remove("TMPDIR");
+        command
+    }
+}
+
+impl From<Output> for Outcome {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}

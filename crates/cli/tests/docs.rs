@@ -1,0 +1,138 @@
+//! Runs the commands that README.md and the pages under docs/ show, so that none of them is wrong.
+//!
+//! Each page has a folder of its own with a small tree in `sample`. Lines of `console` blocks that
+//! begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its path, and must
+//! succeed; `make` is asked with `-n` whether it knows how. Examples in Rust are doctests.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A command, and where the page shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Shown {
+    line: usize,
+    command: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root is there")
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("docs can be read") {
+            let path = entry.expect("docs can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The commands of a page, in order. A backslash at the end of a line joins the next to it.
+fn commands(text: &str) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    let mut fence = None;
+    let mut continues = false;
+    for (index, line) in text.lines().enumerate() {
+        if let Some(language) = line.strip_prefix("```") {
+            fence = if fence.is_some() { None } else { Some(language) };
+            continue;
+        }
+        let command = match fence {
+            Some("console") if continues => Some(line),
+            Some("console") => line.strip_prefix("$ "),
+            Some("sh") => Some(line).filter(|line| !line.is_empty() && !line.starts_with('#')),
+            _ => None,
+        };
+        let Some(command) = command else { continue };
+        match found.last_mut() {
+            Some(last) if continues => last.command.push_str(command),
+            _ => found.push(Shown { line: index + 1, command: command.to_owned() }),
+        }
+        let last = found.last_mut().expect("one was pushed");
+        continues = last.command.ends_with('\\');
+        if continues {
+            last.command.pop();
+        }
+    }
+    found
+}
+
+/// A folder with a small tree in it, some of it there twice.
+fn folder_with_sample() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let sample = folder.path().join("sample");
+    fs::create_dir(&sample).expect("the folder is writable");
+    let words: String = (0..20_000).map(|word| format!("word {word}\n")).collect();
+    for name in ["first.txt", "second.txt"] {
+        fs::write(sample.join(name), &words).expect("the folder is writable");
+    }
+    folder
+}
+
+fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_nandex"));
+    let mut places = vec![binary.parent().expect("the binary lies in a folder").to_path_buf()];
+    places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    let command = match shown.command.strip_prefix("make") {
+        Some(rest) => format!("make -n -C '{}' {rest}", root().display()),
+        None => shown.command.clone(),
+    };
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(places).expect("no place has a colon"))
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .output()
+        .map_err(|e| format!("the shell cannot be started: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("line {}: `{}` gave {}: {said}", shown.line, shown.command, output.status))
+}
+
+#[test]
+fn every_command_of_the_pages_succeeds() {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for page in pages() {
+        let folder = folder_with_sample();
+        let text = fs::read_to_string(&page).expect("the page can be read");
+        for shown in commands(&text) {
+            count += 1;
+            let place = page.strip_prefix(root()).unwrap_or(&page).display().to_string();
+            failures.extend(run(&shown, folder.path()).err().map(|why| format!("{place}: {why}")));
+        }
+    }
+    assert!(count > 10, "only {count} commands found: the search has lost its way");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn commands_are_found_in_their_fences_only() {
+    let text =
+        "```console\n$ nandex a \\\n  b\noutput\n```\n```text\n$ no\n```\n```sh\nmake x\n```\n";
+    let shown = |line, command: &str| Shown { line, command: command.into() };
+    assert_eq!(commands(text), [shown(2, "nandex a   b"), shown(10, "make x")]);
+}
+
+#[test]
+fn a_command_that_fails_is_reported() {
+    let folder = folder_with_sample();
+    let wrong = Shown { line: 3, command: "nandex get gone.nandex 1".into() };
+    assert!(run(&wrong, folder.path()).unwrap_err().contains("cannot open gone.nandex"));
+    let wrong = Shown { line: 3, command: "make no-such-target".into() };
+    assert!(run(&wrong, folder.path()).is_err());
+}

@@ -1,0 +1,247 @@
+//! Runs each verb as a child process: what it prints, where, and with which exit code.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
+
+use common::{Folder, Outcome};
+use serde_json::Value;
+
+/// A folder with a volume of one table of numbers in it.
+fn with_table() -> Folder {
+    let folder = Folder::new();
+    let outcome = folder.run("create t.nandex --entries 1e5 --ram 4MiB --durability never");
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    folder
+}
+
+fn load(folder: &Folder, csv: &str) -> Outcome {
+    fs::write(folder.path("in.csv"), csv).expect("the folder is writable");
+    folder.run("load t.nandex in.csv --format csv --key-format u64 --json")
+}
+
+fn json(outcome: &Outcome) -> Value {
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
+}
+
+#[track_caller]
+fn assert_keys(object: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(object.get(key).is_some(), "no {key} in {object}");
+    }
+}
+
+#[test]
+fn what_is_loaded_is_found_listed_and_whole() {
+    let folder = with_table();
+    let loaded = json(&load(&folder, "key,value\n7,42\n8,43\n"));
+    assert_eq!(loaded["records"], 2);
+    assert_eq!(loaded["interrupted"], false);
+    let got = folder.run("get t.nandex 8 7 --key-format u64");
+    assert_eq!((got.code, got.stdout.as_str()), (0, "8\t43\n7\t42\n"));
+    let dumped = folder.run("dump t.nandex --format csv --key-format u64");
+    let mut lines: Vec<&str> = dumped.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["7,42", "8,43", "key,value"]);
+    let checked = folder.run("check t.nandex --json");
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert_eq!(json(&checked)["tables"][0]["entries"], 2);
+}
+
+#[test]
+fn an_absent_key_is_said_on_stderr_and_by_the_exit_code() {
+    let folder = with_table();
+    let got = folder.run("get t.nandex 9 --key-format u64");
+    assert_eq!((got.code, got.stdout.as_str()), (1, ""));
+    assert_eq!(got.stderr, "9: not there\n");
+    let got = folder.run("get t.nandex 9 --key-format u64 --json");
+    assert_eq!((got.code, got.stdout.as_str()), (1, "{\"key\":9,\"value\":null}\n"));
+}
+
+#[test]
+fn a_dump_can_be_loaded_again_in_every_format() {
+    for format in ["csv", "ndjson", "binary"] {
+        let folder = with_table();
+        let records: String = (0..3000).map(|key| format!("{key},{}\n", key * 2)).collect();
+        assert_eq!(load(&folder, &records).code, 0);
+        let dumped = folder.run_bytes(&format!("dump t.nandex --format {format}"));
+        fs::write(folder.path("copy"), dumped).expect("the folder is writable");
+        folder.run("create c.nandex --entries 1e5 --ram 4MiB --durability never");
+        let loaded = folder.run(&format!("load c.nandex copy --format {format} --json"));
+        assert_eq!(json(&loaded)["records"], 3000, "{format}: {loaded:?}");
+        let got = folder.run("get c.nandex 2999 --key-format u64");
+        assert_eq!(got.stdout, "2999\t5998\n", "{format}");
+    }
+}
+
+#[test]
+fn a_bad_record_stops_a_load_and_what_came_before_it_stays() {
+    let folder = with_table();
+    let outcome = load(&folder, "1,10\n2,20\nthree,30\n");
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("stopped after 2 records"), "{outcome:?}");
+    assert!(outcome.stderr.contains("line 3: `three` is no key in the u64 format"), "{outcome:?}");
+    assert_eq!(folder.run("get t.nandex 2 --key-format u64").stdout, "2\t20\n");
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let folder = with_table();
+    let info = json(&folder.run("info t.nandex --json"));
+    assert_keys(&info, &["path", "bytes", "free_bytes", "engine", "engine_reason", "log_bytes"]);
+    let table = ["name", "entries", "ram_bytes", "ram_bytes_per_entry", "flash_bytes"];
+    assert_keys(&info["tables"][0], &table);
+    let advice = json(&folder.run("advise --entries 1e9 --ram 3GiB --json"));
+    let numbers = ["ram_bytes_per_entry", "reads_per_hit", "reads_per_miss", "write_amplification"];
+    assert_keys(&advice, &numbers);
+    let made = folder.run("create j.nandex --entries 1e5 --ram 4MiB --policy fifo --json");
+    assert_keys(&json(&made), &["path", "table", "entries_capacity", "ram_bytes", "flash_bytes"]);
+    assert_eq!(json(&made)["policy"], "fifo");
+}
+
+#[test]
+fn duplicates_are_found_reported_and_remembered() {
+    let folder = Folder::new();
+    let half: Vec<u8> =
+        (0..200_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fs::create_dir(folder.path("tree")).expect("the folder is writable");
+    fs::write(folder.path("tree/a"), &half).expect("the folder is writable");
+    fs::write(folder.path("tree/b"), &half).expect("the folder is writable");
+    let first = folder.run("dedup tree --ram 8MiB --index i.nandex --report r.html --json");
+    assert_eq!(first.code, 0, "{first:?}");
+    let summary = json(&first);
+    assert_eq!(summary["total_bytes"], 2 * 800_000);
+    assert_eq!(summary["duplicate_bytes"], 800_000);
+    let report = fs::read_to_string(folder.path("r.html")).expect("the report is there");
+    assert!(report.contains("</html>"));
+    let second = json(&folder.run("dedup tree --ram 8MiB --index i.nandex --json"));
+    assert_eq!(second["unique_chunks"], 0);
+}
+
+#[test]
+fn an_interrupted_run_leaves_an_index_that_is_whole_and_goes_on() {
+    let folder = Folder::new();
+    // Holes cost no disk, and a minute to read: long enough to be interrupted.
+    let sparse = fs::File::create(folder.path("sparse"));
+    sparse.and_then(|file| file.set_len(64 << 30)).expect("a sparse file can be made");
+    let words = "dedup sparse --ram 64MiB --index i.nandex --json --progress plain";
+    let mut child = folder.start(words);
+    let mut said = BufReader::new(child.stderr.take().expect("stderr is piped"));
+    // The first word of progress comes after the first batch of lookups.
+    let mut stderr = String::new();
+    said.read_line(&mut stderr).expect("stderr can be read");
+    assert!(stderr.starts_with("reading: "), "{stderr}");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill can be started").success());
+    said.read_to_string(&mut stderr).expect("stderr can be read");
+    let output = child.wait_with_output().expect("the command ends");
+    let outcome = Outcome { stderr, ..Outcome::from(output) };
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert_eq!(json(&outcome)["interrupted"], true);
+    assert!(outcome.stderr.contains("goes on with i.nandex"), "{outcome:?}");
+    assert_eq!(folder.run("check i.nandex").code, 0);
+    let small = fs::File::create(folder.path("small"));
+    small.and_then(|file| file.set_len(64 << 20)).expect("a sparse file can be made");
+    let again = json(&folder.run("dedup small --ram 64MiB --index i.nandex --json"));
+    assert_eq!(again["unique_chunks"], 0, "zeros were seen before the interrupt: {again}");
+}
+
+#[test]
+fn a_run_without_an_index_leaves_nothing_behind() {
+    let folder = Folder::new();
+    fs::write(folder.path("a"), [7; 100_000]).expect("the folder is writable");
+    let outcome = folder.run("dedup a --ram 8MiB --progress none");
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let names = fs::read_dir(folder.path(".")).expect("the folder is readable");
+    let names: Vec<_> = names.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(names, ["a"]);
+}
+
+#[test]
+fn too_little_ram_shortens_the_index_and_says_so() {
+    let folder = Folder::new();
+    fs::File::create(folder.path("sparse")).and_then(|file| file.set_len(1 << 30)).expect("sparse");
+    fs::create_dir(folder.path("tree")).expect("the folder is writable");
+    let outcome = folder.run("dedup sparse --ram 2400KiB --avg 256 --progress none --json");
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert!(outcome.stderr.contains("the oldest are forgotten"), "{outcome:?}");
+    let outcome = folder.run("dedup sparse --ram 64KiB --progress none");
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("this table needs"), "{outcome:?}");
+}
+
+#[test]
+fn damage_is_named_and_gives_exit_code_3() {
+    let folder = with_table();
+    let records: String = (0..80_000).map(|key| format!("{key},{key}\n")).collect();
+    assert_eq!(load(&folder, &records).code, 0);
+    assert_eq!(folder.run("check t.nandex").code, 0);
+    // The tables lie at the end of the volume; every page of the last half is hit.
+    let mut bytes = fs::read(folder.path("t.nandex")).expect("the volume is readable");
+    let half = bytes.len() / 2 / 4096;
+    (half..bytes.len() / 4096).for_each(|page| bytes[page * 4096 + 100] ^= 1);
+    fs::write(folder.path("t.nandex"), bytes).expect("the volume is writable");
+    let checked = folder.run("check t.nandex");
+    assert_eq!(checked.code, 3, "{checked:?}");
+    assert!((checked.stdout + &checked.stderr).contains("damage: "));
+}
+
+#[test]
+fn a_lost_copy_of_the_superblock_is_damage_although_the_volume_opens() {
+    let folder = with_table();
+    let mut bytes = fs::read(folder.path("t.nandex")).expect("the volume is readable");
+    bytes[100] ^= 1;
+    fs::write(folder.path("t.nandex"), bytes).expect("the volume is writable");
+    let checked = folder.run("check t.nandex");
+    assert_eq!(checked.code, 3, "{checked:?}");
+    assert!(checked.stdout.contains("superblock at page 0"), "{checked:?}");
+}
+
+#[test]
+fn wrong_input_is_refused_with_what_would_do() {
+    let folder = with_table();
+    fs::write(folder.path("foreign"), [1; 10_000]).expect("the folder is writable");
+    let samples = [
+        ("create t.nandex --entries 10", 1, "exists"),
+        ("create n.nandex --entries many", 2, "is no unit; use K, M, G, T"),
+        ("create n.nandex --entries 10 --policy random", 2, "choose fifo, lru, update"),
+        ("create n.nandex --entries 10 --durability maybe", 2, "choose always, every:MS"),
+        ("create n.nandex --entries 1e9 --ram 1MiB", 1, "this table needs"),
+        ("create n.nandex --entries 10 --key-bytes 64", 1, "key_bytes: 64 is not in 8..=32"),
+        ("get t.nandex 0x01", 1, "a key of 1 bytes: this table has keys of 8 bytes"),
+        ("get t.nandex word --key-format text", 1, "a key of 4 bytes"),
+        ("get t.nandex 1 --table other", 1, "no structure named \"other\"; it holds \"main\""),
+        ("get gone.nandex 1", 1, "cannot open gone.nandex"),
+        ("info foreign", 1, "not a nandex volume"),
+        ("load t.nandex gone.csv --format csv", 1, "cannot open gone.csv"),
+        ("dedup gone", 1, "cannot look at gone"),
+        ("dedup foreign --avg 1000", 1, "a power of two"),
+        ("dedup foreign --chunker guess", 2, "fastcdc, rabin, fixed"),
+        ("advise --entries 1e6 --device floppy", 2, "nvme"),
+        ("advise --entries 1e6 --entry-bytes 4", 1, "cannot hold keys of 8"),
+        ("unknown", 2, "unrecognized subcommand"),
+    ];
+    for (command, code, reason) in samples {
+        let outcome = folder.run(command);
+        assert_eq!(outcome.code, code, "{command}: {outcome:?}");
+        assert!(outcome.stderr.contains(reason), "{command}: {outcome:?}");
+        assert_eq!(outcome.stdout, "", "{command}");
+    }
+    assert!(!folder.path("n.nandex").exists(), "a failed create leaves no file");
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_verb() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(folder.run(&format!("completions {shell}")).stdout.contains("dedup"), "{shell}");
+    }
+    assert!(folder.run("man").stdout.contains("nandex"));
+    assert_eq!(folder.run("man pages").code, 0);
+    for page in ["nandex.1", "nandex-dedup.1", "nandex-check.1"] {
+        assert!(folder.path("pages").join(page).exists(), "{page}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The list of engines, and what their makers have in common.
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use nandex_bench::subject::{Maker, Spec, Subject};
+
+/// The engines that are built in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Engine {
+    /// RocksDB: an LSM tree with filters in memory.
+    #[cfg(feature = "rocksdb")]
+    Rocksdb,
+    /// LMDB: a memory-mapped B+ tree.
+    #[cfg(feature = "lmdb")]
+    Lmdb,
+    /// redb: a copy-on-write B+ tree in Rust.
+    #[cfg(feature = "redb")]
+    Redb,
+    /// fjall: an LSM tree in Rust.
+    #[cfg(feature = "fjall")]
+    Fjall,
+    /// Berkeley DB's hash table: the baseline of the BufferHash paper.
+    #[cfg(feature = "bdb")]
+    Bdb,
+}
+
+impl Engine {
+    /// All of them.
+    pub fn every() -> Vec<Self> {
+        Self::value_variants().to_vec()
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Maker for Engine {
+    fn name(&self) -> &str {
+        match self {
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => "rocksdb",
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => "lmdb",
+            #[cfg(feature = "redb")]
+            Self::Redb => "redb",
+            #[cfg(feature = "fjall")]
+            Self::Fjall => "fjall",
+            #[cfg(feature = "bdb")]
+            Self::Bdb => "bdb",
+        }
+    }
+
+    fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
+        let place = self.place(spec);
+        match fs::remove_dir_all(&place) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", place.display()));
+            }
+            _ => fs::create_dir_all(&place)
+                .with_context(|| format!("cannot create {}", place.display()))?,
+        }
+        self.open(spec)
+    }
+
+    fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
+        let place = self.place(spec);
+        let subject: Box<dyn Subject> = match self {
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => Box::new(crate::rocksdb::Rocks::open(&place, spec)?),
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => Box::new(crate::lmdb::Lmdb::open(&place, spec)?),
+            #[cfg(feature = "redb")]
+            Self::Redb => Box::new(crate::redb::Redb::open(&place, spec)?),
+            #[cfg(feature = "fjall")]
+            Self::Fjall => Box::new(crate::fjall::Fjall::open(&place, spec)?),
+            #[cfg(feature = "bdb")]
+            Self::Bdb => Box::new(crate::bdb::Bdb::open(&place, spec)?),
+        };
+        Ok(subject)
+    }
+}
+
+impl Engine {
+    /// The directory of this engine's own files.
+    fn place(self, spec: &Spec) -> PathBuf {
+        spec.dir.join("data")
+    }
+}
+
+/// A part of the budget, as the `usize` that caches want.
+#[allow(dead_code, reason = "which engines use it depends on the features")]
+pub fn part(bytes: u64, numerator: u64, denominator: u64) -> usize {
+    usize::try_from(bytes / denominator * numerator).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,116 @@
+//! fjall, tuned for point lookups in little memory.
+//!
+//! * Bloom filters of 12 bits per key on every level; filter and index blocks pinned in memory on every
+//!   level, so that only data blocks are ever read. Blocks of 4 KiB, no compression (random bytes).
+//! * What the budget leaves after filters, indexes and memtables is shared by the block cache and the
+//!   page cache, because fjall does not read with O_DIRECT.
+//! * Inserts go in write batches; the journal is never synced at `--durability never`, by fjall's own
+//!   timer at `every`, per batch at `always`. The load ends with a rotation of the memtable, which is
+//!   timed. fjall has no batched lookup; a batch is a loop.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
+    PinningPolicy,
+};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use nandex_bench::subject::{Durability, Lane, Spec, Subject, number};
+
+const FILTER_BITS_PER_KEY: f32 = 12.0;
+/// Filters and indexes per entry.
+const RESIDENT_BYTES_PER_ENTRY: u64 = 2;
+
+/// An open fjall database with its one keyspace.
+pub struct Fjall {
+    database: Database,
+    keyspace: Keyspace,
+    always: bool,
+}
+
+impl Fjall {
+    /// Opens the database in `dir`, or makes it.
+    pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
+        let memtable = (spec.ram_bytes / 16).max(1 << 20);
+        let resident = spec.entries * RESIDENT_BYTES_PER_ENTRY + 2 * memtable;
+        let cache = (spec.ram_bytes.saturating_sub(resident) / 2).max(1 << 20);
+        let database = Database::builder(dir)
+            .cache_size(cache)
+            .worker_threads(2)
+            .manual_journal_persist(spec.durability == Durability::Never)
+            .open()?;
+        let keyspace = database.keyspace("entries", || options(memtable))?;
+        Ok(Self { database, keyspace, always: spec.durability == Durability::Always })
+    }
+
+    fn persist(&self) -> Result<()> {
+        if self.always { Ok(self.database.persist(PersistMode::SyncData)?) } else { Ok(()) }
+    }
+}
+
+fn options(memtable: u64) -> KeyspaceCreateOptions {
+    let bloom = BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY);
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable)
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bloom)))
+        .filter_block_pinning_policy(PinningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .data_block_size_policy(BlockSizePolicy::all(4096))
+        .data_block_compression_policy(CompressionPolicy::disabled())
+}
+
+impl Subject for Fjall {
+    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
+        Ok(Box::new(FjallLane { fjall: self }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait()?;
+        Ok(self.database.persist(PersistMode::SyncAll)?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        // A compaction may follow another after a moment, so rest is three quiet looks in a row.
+        let mut quiet = 0;
+        while quiet < 3 {
+            thread::sleep(Duration::from_millis(100));
+            let busy = self.database.active_compactions() + self.database.outstanding_flushes();
+            quiet = if busy == 0 { quiet + 1 } else { 0 };
+        }
+        Ok(())
+    }
+}
+
+struct FjallLane<'a> {
+    fjall: &'a Fjall,
+}
+
+impl Lane for FjallLane<'_> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.fjall.keyspace.insert(key.to_le_bytes(), value.to_le_bytes())?;
+        self.fjall.persist()
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        let mut batch = self.fjall.database.batch();
+        for (key, value) in pairs {
+            batch.insert(&self.fjall.keyspace, key.to_le_bytes(), value.to_le_bytes());
+        }
+        batch.commit()?;
+        self.fjall.persist()
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        self.fjall.keyspace.get(key.to_le_bytes())?.map(|value| number(&value)).transpose()
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        for &key in keys {
+            found.push(self.get(key)?);
+        }
+        Ok(())
+    }
+}

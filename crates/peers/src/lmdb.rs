@@ -1,0 +1,138 @@
+//! LMDB through heed, tuned for a load that may be lost and for random lookups.
+//!
+//! * Keys are native integers with LMDB's integer comparison, the cheapest there is.
+//! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the kernel, when it sees fit. The load
+//!   ends with a forced sync, which is timed.
+//! * `NO_READ_AHEAD`: random lookups gain nothing from neighbours, and memory is short.
+//! * `NO_MEM_INIT`. No cache of its own: the page cache is one, and the cgroup bounds it.
+//! * One write transaction per 65,536 inserts (per call at `always`); batches are sorted first, so that
+//!   neighbours in the tree are touched together. One read transaction per thread.
+//! * LMDB has no batched lookup; a batch is a loop.
+
+use std::path::Path;
+
+use anyhow::Result;
+use heed::byteorder::NativeEndian;
+use heed::types::U64;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, RoTxn, RwTxn, WithoutTls};
+use nandex_bench::subject::{Durability, Lane, Spec, Subject};
+
+type Table = Database<U64<NativeEndian>, U64<NativeEndian>, IntegerComparator>;
+
+/// Inserts per write transaction.
+const COMMIT_AFTER: usize = 1 << 16;
+
+/// An open LMDB environment with its one table.
+pub struct Lmdb {
+    env: Env<WithoutTls>,
+    table: Table,
+    commit_after: usize,
+}
+
+impl Lmdb {
+    /// Opens the environment in `dir`, or makes it.
+    pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        // The map is address space, not memory: half-full pages and copies need room.
+        let map_bytes = (spec.entries.saturating_mul(128) + (1 << 30)).next_multiple_of(1 << 20);
+        options
+            .map_size(usize::try_from(map_bytes)?)
+            .max_readers(u32::try_from(spec.threads)? + 16);
+        let durable = spec.durability == Durability::Always;
+        let fast =
+            if durable { EnvFlags::empty() } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
+        // SAFETY: NO_SYNC and WRITE_MAP give up durability and protection from stray writes, which a
+        // benchmark may; a damaged file is loaded anew.
+        unsafe { options.flags(fast | EnvFlags::NO_READ_AHEAD | EnvFlags::NO_MEM_INIT) };
+        // SAFETY: the directory belongs to this benchmark; no other process changes or truncates the
+        // file while it is mapped, and this process opens it once.
+        let env = unsafe { options.open(dir) }?;
+        let mut write = env.write_txn()?;
+        let table = env
+            .database_options()
+            .types::<U64<NativeEndian>, U64<NativeEndian>>()
+            .key_comparator::<IntegerComparator>()
+            .create(&mut write)?;
+        write.commit()?;
+        Ok(Self { env, table, commit_after: if durable { 1 } else { COMMIT_AFTER } })
+    }
+}
+
+impl Subject for Lmdb {
+    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
+        Ok(Box::new(LmdbLane {
+            lmdb: self,
+            read: None,
+            write: None,
+            uncommitted: 0,
+            sorted: Vec::new(),
+        }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.env.force_sync()?)
+    }
+}
+
+struct LmdbLane<'a> {
+    lmdb: &'a Lmdb,
+    read: Option<RoTxn<'a, WithoutTls>>,
+    write: Option<RwTxn<'a>>,
+    uncommitted: usize,
+    sorted: Vec<(u64, u64)>,
+}
+
+impl LmdbLane<'_> {
+    fn put(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
+        self.read = None;
+        let write = match &mut self.write {
+            Some(write) => write,
+            none => none.insert(self.lmdb.env.write_txn()?),
+        };
+        for (key, value) in sorted {
+            self.lmdb.table.put(write, key, value)?;
+        }
+        self.uncommitted += sorted.len();
+        if self.uncommitted >= self.lmdb.commit_after { self.finish() } else { Ok(()) }
+    }
+}
+
+impl Lane for LmdbLane<'_> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.put(&[(key, value)])
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        let mut sorted = std::mem::take(&mut self.sorted);
+        sorted.clear();
+        sorted.extend_from_slice(pairs);
+        sorted.sort_unstable();
+        let done = self.put(&sorted);
+        self.sorted = sorted;
+        done
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        self.finish()?;
+        let read = match &self.read {
+            Some(read) => read,
+            None => self.read.insert(self.lmdb.env.read_txn()?),
+        };
+        Ok(self.lmdb.table.get(read, &key)?)
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        for &key in keys {
+            found.push(self.get(key)?);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.uncommitted = 0;
+        match self.write.take() {
+            Some(write) => Ok(write.commit()?),
+            None => Ok(()),
+        }
+    }
+}

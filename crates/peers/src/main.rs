@@ -1,0 +1,142 @@
+//! `nandex-peers`: RocksDB, LMDB, redb, fjall and Berkeley DB under nandex's workloads.
+//!
+//! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Each engine
+//! is a module that says how it is tuned and why. Unsafe code is in `bdb` (a C library without a crate)
+//! and in `lmdb` (where the crate asks for a promise about the file), nowhere else.
+
+#[cfg(feature = "bdb")]
+mod bdb;
+mod engine;
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+#[cfg(feature = "redb")]
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+
+use std::alloc::System;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use nandex_bench::options::{Options, in_force};
+use nandex_bench::plan::{LOAD_BATCH, Plan, Workload};
+use nandex_bench::report::{self, Report};
+use nandex_bench::session::{self, Surroundings};
+use nandex_bench::subject::Maker;
+use serde_json::json;
+
+use crate::engine::Engine;
+
+/// Counts what Rust allocates; RocksDB, LMDB and Berkeley DB allocate past it, and only RSS and the
+/// cgroup see them.
+#[global_allocator]
+static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
+
+/// Runs a workload on other engines, with nandex's keys, memory limit, disk and report.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-peers", version, args_override_self = true)]
+struct Arguments {
+    /// The engine; may be given several times.
+    #[arg(long, value_enum, required_unless_present = "all")]
+    engine: Vec<Engine>,
+    /// Every engine that is built in, one after the other.
+    #[arg(long, conflicts_with = "engine")]
+    all: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let plan = plan(&arguments.options)?;
+    let engines = if arguments.all { Engine::every() } else { arguments.engine };
+    match engines.as_slice() {
+        &[engine] => {
+            let report = run(&plan, engine, &arguments.options)?;
+            print(&[report], arguments.options.json)
+        }
+        engines => run_each(engines, arguments.options.json),
+    }
+}
+
+/// Runs each engine in a process of its own: none inherits memory from the one before, and one that
+/// its memory limit kills does not take the others with it.
+fn run_each(engines: &[Engine], json: bool) -> Result<()> {
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for &engine in engines {
+        match run_apart(engine) {
+            Ok(report) => reports.push(report),
+            Err(error) => failures.push(format!("{engine}: {error:#}")),
+        }
+    }
+    print(&reports, json)?;
+    if !json && reports.len() > 1 {
+        print!("{}", report::summary(&reports));
+    }
+    ensure!(failures.is_empty(), "not all engines went through:\n{}", failures.join("\n"));
+    Ok(())
+}
+
+/// This program again, with the same settings but for one engine.
+fn run_apart(engine: Engine) -> Result<Report> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut arguments = std::env::args_os().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--all") => {}
+            Some("--engine") => drop(arguments.next()),
+            Some(text) if text.starts_with("--engine=") => {}
+            _ => drop(command.arg(argument)),
+        }
+    }
+    let output = command
+        .args(["--json", "--engine", engine.name()])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start a process for it")?;
+    ensure!(output.status.success(), "{}; signal 9 means its memory limit", output.status);
+    let json = serde_json::from_slice(&output.stdout).context("it printed no JSON")?;
+    Report::parse(&json).context("it printed no report")
+}
+
+/// The plan of the options; inserts go in batches unless told otherwise, since these engines pay for
+/// each transaction.
+fn plan(options: &Options) -> Result<Plan> {
+    let mut plan = options.plan()?;
+    if options.batch.is_none() && plan.workload == Workload::Insert {
+        plan.batch = LOAD_BATCH;
+    }
+    Ok(plan)
+}
+
+/// One engine, in this process.
+fn run(plan: &Plan, engine: Engine, options: &Options) -> Result<Report> {
+    let cgroup = options.enter_cgroup()?;
+    let mut plan = plan.clone();
+    plan.dir = plan.dir.join(engine.to_string());
+    session::run(
+        &plan,
+        &engine,
+        Surroundings {
+            allocated_bytes: || ALLOCATOR.allocated() as u64,
+            memory_limit: &|| in_force(cgroup.as_ref()),
+            progress: &|sentence| eprintln!("{engine}: {sentence}"),
+        },
+    )
+}
+
+/// One JSON object for one engine, an array of them for several; or the reports for people.
+fn print(reports: &[Report], json: bool) -> Result<()> {
+    let text = match reports {
+        [report] if json => format!("{}\n", report.json()),
+        reports if json => {
+            format!("{}\n", json!(reports.iter().map(Report::json).collect::<Vec<_>>()))
+        }
+        reports => reports.iter().map(|report| report.text() + "\n").collect(),
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}

@@ -1,0 +1,152 @@
+//! redb, tuned for a load that may be lost and for random lookups.
+//!
+//! * `Durability::None` commits of 65,536 inserts, with an immediate one after every sixteenth, because
+//!   pages that a volatile commit frees are only reused after a durable one; at `--durability always`
+//!   every call is an immediate commit. The load ends with an immediate commit, which is timed.
+//! * Batches are sorted first, so that neighbours in the tree are touched together.
+//! * The cache is five eighths of the budget; redb reads through the page cache, which has the rest.
+//! * One read transaction and open table per thread. redb has no batched lookup; a batch is a loop.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+use nandex_bench::subject::{Durability, Lane, Spec, Subject};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError};
+
+use crate::engine::part;
+
+const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("entries");
+/// Inserts per write transaction.
+const COMMIT_AFTER: usize = 1 << 16;
+/// Every so many commits are durable.
+const DURABLE_EVERY: u64 = 16;
+
+/// An open redb database.
+pub struct Redb {
+    database: Database,
+    commit_after: usize,
+    always: bool,
+    waiting: Mutex<Waiting>,
+}
+
+/// Inserts of all threads that the next transaction takes: redb's own write transaction cannot outlive a
+/// call together with its table, so they are gathered here, in one place for all threads.
+#[derive(Default)]
+struct Waiting {
+    pairs: Vec<(u64, u64)>,
+    commits: u64,
+}
+
+impl Redb {
+    /// Opens the database in `dir`, or makes it.
+    pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
+        let cache = part(spec.ram_bytes, 5, 8);
+        let database =
+            Database::builder().set_cache_size(cache).create(dir.join("entries.redb"))?;
+        let always = spec.durability == Durability::Always;
+        let commit_after = if always { 1 } else { COMMIT_AFTER };
+        Ok(Self { database, commit_after, always, waiting: Mutex::default() })
+    }
+
+    fn insert(&self, pairs: &[(u64, u64)]) -> Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.pairs.extend_from_slice(pairs);
+        if waiting.pairs.len() >= self.commit_after { self.commit(&mut waiting) } else { Ok(()) }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.commit(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn commit(&self, waiting: &mut Waiting) -> Result<()> {
+        if waiting.pairs.is_empty() {
+            return Ok(());
+        }
+        // A stable sort, so that of two inserts of one key the later one stays.
+        waiting.pairs.sort_by_key(|pair| pair.0);
+        waiting.commits += 1;
+        let durable = self.always || waiting.commits.is_multiple_of(DURABLE_EVERY);
+        let mut write = self.database.begin_write()?;
+        write.set_durability(if durable {
+            redb::Durability::Immediate
+        } else {
+            redb::Durability::None
+        })?;
+        {
+            let mut table = write.open_table(TABLE)?;
+            for (key, value) in &waiting.pairs {
+                table.insert(key, value)?;
+            }
+        }
+        write.commit()?;
+        waiting.pairs.clear();
+        Ok(())
+    }
+}
+
+impl Subject for Redb {
+    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
+        Ok(Box::new(RedbLane { redb: self, table: None, inserted: false }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut write = self.database.begin_write()?;
+        write.set_durability(redb::Durability::Immediate)?;
+        write.open_table(TABLE)?;
+        Ok(write.commit()?)
+    }
+}
+
+struct RedbLane<'a> {
+    redb: &'a Redb,
+    table: Option<ReadOnlyTable<u64, u64>>,
+    /// Has this thread inserted since it last looked up? Then its table is out of date.
+    inserted: bool,
+}
+
+impl RedbLane<'_> {
+    fn table(&mut self) -> Result<Option<&ReadOnlyTable<u64, u64>>> {
+        if self.table.is_none() {
+            self.table = match self.redb.database.begin_read()?.open_table(TABLE) {
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                table => Some(table?),
+            };
+        }
+        Ok(self.table.as_ref())
+    }
+}
+
+impl Lane for RedbLane<'_> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.insert_many(&[(key, value)])
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.inserted = true;
+        self.redb.insert(pairs)
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        self.finish()?;
+        match self.table()? {
+            Some(table) => Ok(table.get(key)?.map(|value| value.value())),
+            None => Ok(None),
+        }
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        for &key in keys {
+            found.push(self.get(key)?);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.inserted) {
+            self.table = None;
+            self.redb.flush()?;
+        }
+        Ok(())
+    }
+}

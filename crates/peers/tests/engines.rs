@@ -1,0 +1,85 @@
+//! Each engine that is built in loads, answers, and is found again by the next run.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn peers(dir: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-peers"));
+    command.args(["--scratch", "1MiB", "--limit-seconds", "0", "--ram", "64MiB", "--runs", "2"]);
+    command.args(["--entries", "20k", "--ops", "5k", "--json", "--dir"]).arg(dir);
+    command.args(arguments.split_whitespace());
+    command.output().unwrap()
+}
+
+fn reports(dir: &Path, arguments: &str) -> Vec<Value> {
+    let output = peers(dir, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn all_engines_find_every_key_of_a_load_and_none_other_and_reuse_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for report in reports(dir.path(), "--all --workload lookup-hit --threads 4 --depth 1") {
+        assert_eq!(report["hits"], 5000.0, "{report}");
+        assert_eq!(report["reused"], false);
+        assert_eq!(report["lookup_ns"]["count"], 10_000);
+    }
+    for report in reports(dir.path(), "--all --workload lookup-miss --depth 4") {
+        assert_eq!(report["hits"], 0.0, "{report}");
+        assert_eq!(report["reused"], true);
+    }
+    for report in reports(dir.path(), "--all --workload lookup-hit --depth 4") {
+        assert_eq!(report["hits"], 5000.0, "{report}");
+    }
+}
+
+#[test]
+fn all_engines_insert_singly_in_batches_and_durably() {
+    let dir = tempfile::tempdir().unwrap();
+    let durabilities = ["--durability never", "--batch 512", "--durability always --batch 4k"];
+    for arguments in durabilities {
+        for report in
+            reports(dir.path(), &format!("--all --workload insert --threads 2 {arguments}"))
+        {
+            assert_eq!(report["loaded"], 20_000, "{report}");
+            assert_eq!(report["spread"]["operations"]["min"], 20_000.0);
+            assert!(report["inserts_per_s"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn a_load_that_runs_out_of_time_says_how_much_went_in_and_finds_all_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = "--all --workload lookup-hit --entries 20M --max-seconds 0.05";
+    for report in reports(dir.path(), arguments) {
+        let loaded = report["loaded"].as_u64().unwrap();
+        assert!(loaded > 0 && loaded < 20_000_000, "{report}");
+        assert_eq!(report["hits"], 5000.0);
+    }
+}
+
+#[test]
+fn all_engines_take_mixed_streams_and_updates() {
+    let dir = tempfile::tempdir().unwrap();
+    let mixed = "--all --workload mixed --lookups .5 --success 1 --threads 2 --depth 4";
+    for report in reports(dir.path(), mixed) {
+        assert_eq!(report["operations"], 5000.0);
+        assert!(report["hits"].as_f64().unwrap() > 0.0);
+    }
+    for report in reports(dir.path(), "--all --workload update") {
+        assert_eq!(report["operations"], 5000.0);
+    }
+}
+
+#[test]
+fn without_an_engine_the_options_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = peers(dir.path(), "--workload insert");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--engine"));
+}

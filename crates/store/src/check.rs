@@ -1,0 +1,429 @@
+//! Proves a volume offline: reads all that its superblock leads to, and lists what is not as it was
+//! written.
+//!
+//! Nothing is written, synced or grown, so a device that refuses all that will do, and checking never
+//! makes damage worse. Where it can, it goes on behind the first damage: a page that cannot be proven is
+//! noted and the next one is read. The rooms of the index check their structures with the same
+//! [`Checker`].
+
+use std::sync::Arc;
+
+use nandex_device::{Counted, Device, PAGE_BYTES, PageBuf, PageId};
+
+use crate::checkpoint::{self, Catalog};
+use crate::hash::KeyHasher;
+use crate::log::{LogEnd, LogRegion, Visit, replay};
+use crate::page::{Page, PageLabel, RawPage};
+use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
+use crate::volume::{log_region, read_superblock, space_of};
+use crate::{Error, Lsn, Result};
+
+/// Findings that are kept; further ones are only counted, so that a volume of garbage fits in memory.
+pub const FINDINGS_MAX: usize = 10_000;
+
+/// Pages that are read at once.
+const STROKE_PAGES: u64 = 256;
+
+/// Something that is not as it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Whose it is; nothing for what belongs to the volume itself.
+    pub structure: Option<String>,
+    /// What should have been there, such as `superblock` or `entry page of super table 3`.
+    pub what: String,
+    /// Where. For a log on a device of its own, the page is one of that device.
+    pub page: PageId,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { structure, what, page, message } = self;
+        match structure {
+            Some(name) => write!(f, "{what} of {name:?} at {page}: {message}"),
+            None => write!(f, "{what} at {page}: {message}"),
+        }
+    }
+}
+
+/// A structure that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckedStructure {
+    /// Its name.
+    pub name: String,
+    /// Which room reads it.
+    pub kind: String,
+    /// Entries that were read and proven, every version of a key counted; 0 where no room looked.
+    pub entries: u64,
+}
+
+/// What a check has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Whatever is wrong, in the order of finding it; [`FINDINGS_MAX`] at most.
+    pub findings: Vec<Finding>,
+    /// Findings beyond that number.
+    pub findings_left_out: u64,
+    /// Pages read, those read twice counted twice.
+    pub pages_read: u64,
+    /// The structures that the catalog names.
+    pub structures: Vec<CheckedStructure>,
+    /// Entries in the log that the next opening would replay.
+    pub log_entries: u64,
+}
+
+impl Report {
+    /// Is everything as it was written?
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// What is being looked at, for the words of a finding.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Whose it is.
+    pub structure: Option<&'a str>,
+    /// What it is.
+    pub what: &'a str,
+}
+
+impl<'a> Subject<'a> {
+    /// Something of the volume itself.
+    #[must_use]
+    pub const fn of_volume(what: &'a str) -> Self {
+        Self { structure: None, what }
+    }
+}
+
+/// What the volume's own pages lead to, for the rooms that check on from there.
+#[derive(Debug)]
+pub struct Contents {
+    /// The valid superblock.
+    pub superblock: Superblock,
+    /// The structures, with their configurations and maps.
+    pub catalog: Catalog,
+    log: Option<LogRegion>,
+}
+
+impl Contents {
+    /// The volume's hash function.
+    #[must_use]
+    pub fn hasher(&self) -> KeyHasher {
+        self.superblock.hasher()
+    }
+
+    /// The page of the log's device where a place of the log lies.
+    #[must_use]
+    pub fn log_page(&self, lsn: Lsn) -> PageId {
+        let log = self.superblock.log;
+        log.start.plus(lsn.0 / PAGE_BYTES as u64 % log.pages.max(1))
+    }
+
+    /// Visits all entries of the log, oldest first; none where the log is damaged.
+    ///
+    /// # Errors
+    /// A failed read, or what `visit` returns.
+    pub fn visit_log(&self, visit: &mut Visit<'_>) -> Result<()> {
+        let Some(region) = &self.log else { return Ok(()) };
+        replay(region, self.superblock.volume_id, self.superblock.log_anchor(), visit).map(drop)
+    }
+}
+
+/// Checks a volume's own pages: both superblocks, the checkpoint, the catalog, the extents and the whole
+/// log. `log_device` is needed where the volume was created with one.
+///
+/// Reads the checkpoint and the log once; the memory it takes is that of a checkpoint and a few blocks
+/// of the log. What is in the structures' pages is the index's to check.
+///
+/// # Errors
+/// [`Error::Foreign`] and [`Error::Version`] for what cannot be checked at all, [`Error::LogDevice`] when
+/// the log's device is missing or not wanted. Damage is no error: it is in the report.
+pub fn check(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Report> {
+    Ok(Checker::start(device, log_device)?.0.finish())
+}
+
+/// Reads pages, proves them, and notes what is wrong.
+#[derive(Debug)]
+pub struct Checker {
+    device: Arc<Counted<Arc<dyn Device>>>,
+    log_device: Option<Arc<Counted<Arc<dyn Device>>>>,
+    report: Report,
+}
+
+impl Checker {
+    /// Checks the volume's own pages, and gives what they lead to unless they are too damaged for that.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn start(
+        device: Arc<dyn Device>,
+        log_device: Option<Arc<dyn Device>>,
+    ) -> Result<(Self, Option<Contents>)> {
+        let device = Arc::new(Counted::new(device));
+        let log_device = log_device.map(|log_device| Arc::new(Counted::new(log_device)));
+        let mut checker = Self { device, log_device, report: Report::default() };
+        let Some(superblock) = checker.superblocks()? else { return Ok((checker, None)) };
+        checker.length(&superblock);
+        let region = checker.log_region(&superblock)?;
+        let end = checker.log(&region, &superblock);
+        let Some(catalog) = checker.checkpoint(&superblock) else { return Ok((checker, None)) };
+        checker.catalog(&superblock, &catalog, end);
+        let log = end.map(|_| region);
+        Ok((checker, Some(Contents { superblock, catalog, log })))
+    }
+
+    /// The report.
+    #[must_use]
+    pub fn finish(mut self) -> Report {
+        self.report.pages_read = self.pages_read();
+        self.report
+    }
+
+    /// Pages read by now.
+    #[must_use]
+    pub fn pages_read(&self) -> u64 {
+        let of_log = self.log_device.as_ref().map_or(0, |log| log.snapshot().pages_read);
+        self.device.snapshot().pages_read + of_log
+    }
+
+    /// Notes something that is wrong.
+    pub fn note(&mut self, subject: Subject<'_>, page: PageId, message: impl std::fmt::Display) {
+        if self.report.findings.len() >= FINDINGS_MAX {
+            self.report.findings_left_out += 1;
+            return;
+        }
+        let structure = subject.structure.map(str::to_owned);
+        let (what, message) = (subject.what.to_owned(), message.to_string());
+        self.report.findings.push(Finding { structure, what, page, message });
+    }
+
+    /// Notes an error: with its own page, where it has one.
+    pub fn note_error(&mut self, subject: Subject<'_>, page: PageId, error: &Error) {
+        match error {
+            Error::Corrupt { page, expected, found, .. } => {
+                self.note(subject, *page, format_args!("expected {expected}, found {found}"));
+            }
+            other => self.note(subject, page, other),
+        }
+    }
+
+    /// Notes that so many entries of a structure were read and proven.
+    pub fn count_entries(&mut self, structure: &str, entries: u64) {
+        let mut all = self.report.structures.iter_mut();
+        if let Some(structure) = all.find(|checked| checked.name == structure) {
+            structure.entries += entries;
+        }
+    }
+
+    /// Reads `pages` pages from `first` on in big strokes and gives those that prove to be what `label`
+    /// says to `act`, with their index; notes the others, and gives their number. Pages behind the
+    /// device's end are passed over: that it is too short has been noted already.
+    pub fn pages(
+        &mut self,
+        subject: Subject<'_>,
+        (first, pages): (PageId, u64),
+        label: &dyn Fn(u64) -> PageLabel,
+        act: &mut dyn FnMut(&mut Self, u64, Page<'_>),
+    ) -> u64 {
+        let there = self.device.page_count().saturating_sub(first.0).min(pages);
+        let mut damaged = pages - there;
+        let mut index = 0;
+        while index < there {
+            let count = (there - index).min(STROKE_PAGES);
+            match self.read(first.plus(index), count) {
+                Ok(buf) => {
+                    for at in 0..count {
+                        damaged += self.prove(subject, &buf, (index, at), label, act);
+                    }
+                }
+                Err(_) => damaged += self.pages_singly(subject, (first, index, count), label, act),
+            }
+            index += count;
+        }
+        damaged
+    }
+
+    fn read(&self, first: PageId, pages: u64) -> Result<PageBuf> {
+        let pages = usize::try_from(pages).expect("a stroke is short");
+        Ok(self.device.read(first, PageBuf::zeroed(pages))?)
+    }
+
+    /// Where a stroke cannot be read, finds out which of its pages cannot.
+    fn pages_singly(
+        &mut self,
+        subject: Subject<'_>,
+        (first, from, count): (PageId, u64, u64),
+        label: &dyn Fn(u64) -> PageLabel,
+        act: &mut dyn FnMut(&mut Self, u64, Page<'_>),
+    ) -> u64 {
+        let mut damaged = 0;
+        for index in from..from + count {
+            match self.read(first.plus(index), 1) {
+                Ok(buf) => damaged += self.prove(subject, &buf, (index, 0), label, act),
+                Err(error) => {
+                    self.note_error(subject, first.plus(index), &error);
+                    damaged += 1;
+                }
+            }
+        }
+        damaged
+    }
+
+    /// Proves page `at` of a stroke that begins at `index`; 1 when it is damaged.
+    fn prove(
+        &mut self,
+        subject: Subject<'_>,
+        buf: &PageBuf,
+        (index, at): (u64, u64),
+        label: &dyn Fn(u64) -> PageLabel,
+        act: &mut dyn FnMut(&mut Self, u64, Page<'_>),
+    ) -> u64 {
+        let label = label(index + at);
+        let bytes = buf.page(usize::try_from(at).expect("a stroke is short"));
+        match RawPage::new(bytes).check(label) {
+            Ok(page) => {
+                act(self, index + at, page);
+                0
+            }
+            Err(error) => {
+                self.note_error(subject, label.page, &error);
+                1
+            }
+        }
+    }
+}
+
+/// The steps, in the order of a volume's opening.
+impl Checker {
+    /// Both superblocks; gives the valid one.
+    fn superblocks(&mut self) -> Result<Option<Superblock>> {
+        const SUBJECT: Subject<'static> = Subject::of_volume("superblock");
+        if self.device.page_count() < SUPERBLOCK_PAGES {
+            return read_superblock(&*self.device).map(Some);
+        }
+        let mut pages = [PageBuf::zeroed(1), PageBuf::zeroed(1)];
+        let mut readable = [true; 2];
+        for (index, page) in pages.iter_mut().enumerate() {
+            match self.read(PageId(index as u64), 1) {
+                Ok(read) => *page = read,
+                Err(error) => {
+                    self.note_error(SUBJECT, PageId(index as u64), &error);
+                    readable[index] = false;
+                }
+            }
+        }
+        let chosen = match Superblock::choose([&pages[0], &pages[1]]) {
+            Ok(chosen) => Some(chosen),
+            Err(Error::Corrupt { .. }) => None,
+            Err(_) if readable != [true; 2] => None,
+            Err(error) => return Err(error),
+        };
+        for (index, page) in pages.iter().enumerate().filter(|(index, _)| readable[*index]) {
+            let place = PageId(index as u64);
+            match (Superblock::decode(page, place), &chosen) {
+                (Err(error), _) => self.note_error(SUBJECT, place, &error),
+                (Ok(other), Some(chosen)) => self.sibling(chosen, &other),
+                (Ok(_), None) => {}
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The two superblocks are of the same volume, and one was written right after the other.
+    fn sibling(&mut self, chosen: &Superblock, other: &Superblock) {
+        let subject = Subject::of_volume("superblock");
+        if other.volume_id != chosen.volume_id {
+            self.note(subject, other.place(), "it belongs to another volume");
+        } else if chosen.generation - other.generation > 1 {
+            let (newest, found) = (chosen.generation, other.generation);
+            let message = format!("expected generation {}, found {found}", newest - 1);
+            self.note(subject, other.place(), message);
+        }
+    }
+
+    fn length(&mut self, superblock: &Superblock) {
+        let (expected_pages, found_pages) = (superblock.page_count, self.device.page_count());
+        if found_pages < expected_pages {
+            let error = Error::Truncated { expected_pages, found_pages };
+            self.note_error(Subject::of_volume("volume"), PageId(found_pages), &error);
+        }
+    }
+
+    fn log_region(&self, superblock: &Superblock) -> Result<LogRegion> {
+        let device: Arc<dyn Device> = Arc::clone(&self.device) as Arc<dyn Device>;
+        let of_log = self.log_device.as_ref().map(|log| Arc::clone(log) as Arc<dyn Device>);
+        log_region(&device, of_log.as_ref(), superblock)
+    }
+
+    /// Reads the log to its end; gives that end, unless it is damaged.
+    fn log(&mut self, region: &LogRegion, superblock: &Superblock) -> Option<LogEnd> {
+        let subject = Subject::of_volume("log");
+        let (first, needed) = (superblock.log.start, superblock.log.end().0);
+        let found = region.device.page_count();
+        if found < needed {
+            if superblock.log_apart {
+                let message = format!("its device has {found} pages, the log needs {needed}");
+                self.note(subject, PageId(found), message);
+            }
+            return None;
+        }
+        let mut entries = 0;
+        let mut count = |_, _, entry_bytes: usize, group: &[u8]| {
+            entries += (group.len() / entry_bytes.max(1)) as u64;
+            Ok(())
+        };
+        let end = replay(region, superblock.volume_id, superblock.log_anchor(), &mut count);
+        self.report.log_entries = entries;
+        end.map_err(|error| self.note_error(subject, first, &error)).ok()
+    }
+
+    /// Every page of the checkpoint, and what they hold together.
+    fn checkpoint(&mut self, superblock: &Superblock) -> Option<Catalog> {
+        let subject = Subject::of_volume("checkpoint");
+        let (start, generation) = (superblock.checkpoint.start, superblock.checkpoint_generation);
+        let bytes = usize::try_from(superblock.checkpoint_bytes).ok()?;
+        let pages = checkpoint::pages_for(bytes);
+        let label = |index| checkpoint::label(generation, start.plus(index));
+        let there = self.device.page_count().saturating_mul(PAGE_BYTES as u64);
+        let mut all = Vec::with_capacity(bytes.min(usize::try_from(there).unwrap_or(bytes)));
+        let mut append = |_: &mut Self, _, page: Page<'_>| all.extend_from_slice(page.body());
+        if self.pages(subject, (start, pages), &label, &mut append) > 0 {
+            return None;
+        }
+        all.truncate(bytes);
+        let catalog = Catalog::decode(&all, start);
+        catalog.map_err(|error| self.note_error(subject, start, &error)).ok()
+    }
+
+    /// What the catalog says of structures, extents and tails.
+    fn catalog(&mut self, superblock: &Superblock, catalog: &Catalog, log_end: Option<LogEnd>) {
+        let (subject, place) = (Subject::of_volume("catalog"), superblock.checkpoint.start);
+        if let Err(error) = space_of(superblock, catalog) {
+            self.note_error(subject, place, &error);
+        }
+        for (index, entry) in catalog.entries.iter().enumerate() {
+            let before = &catalog.entries[..index];
+            let wrong = if before.iter().any(|other| other.name == entry.name) {
+                format!("two structures are named {:?}", entry.name)
+            } else if before.iter().any(|other| other.id == entry.id) {
+                format!("two structures have the number {}", entry.id.0)
+            } else if entry.id.0 == 0 || entry.id.0 >= catalog.next_id {
+                format!("structure {:?} has the number {}", entry.name, entry.id.0)
+            } else if entry.tail < superblock.log_tail
+                || log_end.is_some_and(|end| entry.tail > end.next)
+            {
+                format!("the log of {:?} begins at {}, outside the log", entry.name, entry.tail)
+            } else {
+                String::new()
+            };
+            if !wrong.is_empty() {
+                self.note(subject, place, wrong);
+            }
+            let (name, kind) = (entry.name.clone(), entry.kind.clone());
+            self.report.structures.push(CheckedStructure { name, kind, entries: 0 });
+        }
+    }
+}

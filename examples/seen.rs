@@ -1,0 +1,54 @@
+//! A "seen" set for lines: prints each line of its input the first time it comes, in bounded RAM.
+//!
+//! `cargo run --release -p nandex --example seen FILE < urls.txt`
+//!
+//! A line is known by 16 bytes of its hash; the set survives, so a second run goes on where the first
+//! ended. The table evicts the lines not seen for longest when it is full.
+
+use std::io::{BufRead, BufWriter, Write};
+use std::sync::Arc;
+
+use nandex::bufferhash::model::Need;
+use nandex::bufferhash::{Config, Policy};
+use nandex::device::{Create, FileDevice, FileOptions};
+use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+
+fn open(path: &str) -> nandex::Result<BufferHash> {
+    let fresh = !std::path::Path::new(path).exists();
+    let create = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
+    let device = Arc::new(FileDevice::open(path, &create)?);
+    if !fresh {
+        return BufferHash::open(&Volume::open(device, OpenOptions::default())?, "seen");
+    }
+    // Ten million lines, 16 bytes of hash each, nothing beside.
+    let advice = Need::new(10_000_000, 16, 0).advise()?;
+    let config = Config { policy: Policy::Lru, ..Config::advised(&advice) };
+    let options = VolumeOptions {
+        hash: HashKind::Identity,
+        log_bytes: config.log_bytes_best(),
+        ..VolumeOptions::default()
+    };
+    BufferHash::create(&Volume::create(device, options)?, "seen", config)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "seen.nandex".into());
+    let seen = open(&path)?;
+    let hasher = KeyHasher::new(HashKind::Xxh3, 0);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let hash = hasher.hash(line.as_bytes());
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&hash.place.to_le_bytes());
+        key[8..].copy_from_slice(&hash.filter.to_le_bytes());
+        if !seen.contains(&key)? {
+            seen.insert(&key, &[])?;
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.flush()?;
+    seen.close()?;
+    Ok(())
+}
