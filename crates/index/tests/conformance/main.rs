@@ -8,8 +8,10 @@
 mod kill;
 mod runner;
 mod support;
+mod threads;
 
 mod agreement;
 mod bad_input;
+mod cost;
 mod crash;
 mod faults;
