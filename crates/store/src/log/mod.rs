@@ -237,6 +237,7 @@ impl Log {
         let mut staging = self.shared.staging();
         assert!(tail.0 <= staging.start, "the tail stays behind the open block");
         staging.tail = staging.tail.max(tail.0);
+        self.shared.tail.store(staging.tail, Ordering::Relaxed);
         self.shared.room.notify_all();
     }
 
