@@ -181,7 +181,8 @@ impl Shared {
     pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
         // Half full and asked for little: that needs no lock, which every insert would have to take. A
         // copy that is a moment old makes no difference so far from the end.
-        let used = self.next.load(Relaxed).saturating_sub(self.tail.load(Relaxed));
+        let used =
+            self.next.load(Ordering::Relaxed).saturating_sub(self.tail.load(Ordering::Relaxed));
         if used < self.region.bytes() / 2 && bytes < self.region.bytes() / 64 {
             return self.poison.check();
         }
