@@ -60,8 +60,8 @@ peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS
 	cd crates/peers && $(CARGO) run --locked --release -- $(ARGS)
 
 .PHONY: crash
-crash: compiler ## The long crash sweeps: every device operation, and kill -9
-	$(CARGO) test $(FLAGS) --release --workspace --all-targets -- --ignored crash
+crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
+	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance -- crash faults kill
 
 .PHONY: fuzz
 fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)

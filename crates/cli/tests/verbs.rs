@@ -186,7 +186,7 @@ fn damage_is_named_and_gives_exit_code_3() {
     fs::write(folder.path("t.nandex"), bytes).expect("the volume is writable");
     let checked = folder.run("check t.nandex");
     assert_eq!(checked.code, 3, "{checked:?}");
-    assert!((checked.stdout + &checked.stderr).contains("damaged: expected"));
+    assert!((checked.stdout + &checked.stderr).contains("damage: "));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_lost_copy_of_the_superblock_is_damage_although_the_volume_opens() {
     fs::write(folder.path("t.nandex"), bytes).expect("the volume is writable");
     let checked = folder.run("check t.nandex");
     assert_eq!(checked.code, 3, "{checked:?}");
-    assert!(checked.stdout.contains("at page 0 is damaged"), "{checked:?}");
+    assert!(checked.stdout.contains("superblock at page 0"), "{checked:?}");
 }
 
 #[test]

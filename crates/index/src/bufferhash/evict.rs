@@ -7,8 +7,7 @@
 //! cascade of section 7.4. Each segment that the user's own inserts fill pays for `cascade_limit`
 //! partial discards; when that is spent, the next eviction drops everything, in FIFO order.
 
-use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
@@ -29,7 +28,7 @@ const DISCARD_COST: u64 = 1000;
 #[derive(PartialEq, Eq)]
 enum Evicted {
     Yes,
-    /// What is kept finds no buffer now; some flush has to finish first.
+    /// What is kept finds no room now, in a buffer or in the log.
     NotNow,
 }
 
@@ -52,6 +51,10 @@ impl Inner {
         }
         let index = tag.owner as usize;
         let table = &self.tables[index];
+        if self.config.policy.is_partial() && self.ready.load(Acquire) {
+            // Before they are loaded, the filters of a table just opened say that nothing is newer.
+            self.load_filters(index)?;
+        }
         let _turn = table.take_turn();
         let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
@@ -70,16 +73,7 @@ impl Inner {
     /// come after updates that are still to be replayed.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.ready.load(std::sync::atomic::Ordering::Acquire)
-            && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
-    }
-
-    /// Is there room in the log for so many entries to be put back?
-    fn log_takes(&self, entries: usize) -> bool {
-        let log = self.volume.log();
-        let bytes = (entries * (1 + self.layout.entry_bytes())) as u64;
-        // A sixteenth stays free for what other super tables put back, and for blocks half full.
-        log.used_bytes() + 2 * bytes < log.capacity_bytes() / 16 * 15
+        self.ready.load(Acquire) && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
@@ -92,17 +86,20 @@ impl Inner {
     ) -> Result<Evicted> {
         let mut state = self.tables[index].lock();
         let room = self.buffer_limit().saturating_sub(state.active.len());
-        let fits = room >= kept.len() || self.try_freeze(index, &mut state, 0)?;
-        if !(kept.is_empty() || fits && self.log_takes(kept.len())) {
-            return self.put_off(index, incarnation, state);
+        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
+            drop(state);
+            return self.put_off(index, incarnation, self.ring.free_segments() > 0);
         }
         let kept = kept.iter().filter(|(hash, entry)| state.buffered(*hash, entry.key).is_none());
         let kept: Vec<_> = kept.copied().collect();
         match self.log_kept(&mut state, &kept) {
-            Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
-                return self.put_off(index, incarnation, state);
+            Ok(true) => {}
+            Ok(false) | Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
+                drop(state);
+                let hope = self.ring.free_segments() > 0 || self.tail_may_move();
+                return self.put_off(index, incarnation, hope);
             }
-            logged => logged?,
+            Err(error) => return Err(error),
         }
         for &(hash, entry) in &kept {
             state.active.put_left_over(&self.hasher, hash, entry);
@@ -122,9 +119,10 @@ impl Inner {
     }
 
     /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
-    fn log_kept(&self, state: &mut TableState, kept: &[(KeyHash, Entry<'_>)]) -> Result<()> {
+    /// Tells whether there was room.
+    fn log_kept(&self, state: &mut TableState, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
         if kept.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let entry_bytes = 1 + self.layout.entry_bytes();
         let mut bytes = Vec::with_capacity(kept.len() * entry_bytes);
@@ -134,22 +132,25 @@ impl Inner {
             bytes.extend_from_slice(entry.value);
         }
         let log = self.volume.log();
+        if !log.has_room(bytes.len() as u64) {
+            return Ok(false);
+        }
         state.since.get_or_insert_with(|| log.next_lsn());
         log.append_many(self.id, entry_bytes, &bytes)?;
-        Ok(())
+        Ok(true)
     }
 
-    /// What is kept finds no room now, in a buffer or in the log. With a free segment, the coming
-    /// checkpoint lets a flush go on, which makes room. Else everything waits for this segment, and it
-    /// goes whole.
-    fn put_off(
-        &self,
-        index: usize,
-        incarnation: Incarnation,
-        state: MutexGuard<'_, TableState>,
-    ) -> Result<Evicted> {
-        drop(state);
-        if self.ring.free_segments() > 0 {
+    /// Will the coming checkpoint make room in the log?
+    fn tail_may_move(&self) -> bool {
+        let tail = self.volume.log().tail();
+        self.tables.iter().all(|table| table.lock().tail().is_none_or(|since| since > tail))
+    }
+
+    /// What is kept finds no room now, in a buffer or in the log. With a free segment the coming
+    /// checkpoint lets a flush go on, which makes room, and so does a log that can be shortened. Without
+    /// that `hope` everything waits for this segment, and it goes whole.
+    fn put_off(&self, index: usize, incarnation: Incarnation, hope: bool) -> Result<Evicted> {
+        if hope {
             self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
             return Ok(Evicted::NotNow);
         }

@@ -67,14 +67,18 @@ impl Inner {
             Error::check_width("key", key, self.config.key_bytes)?;
             Error::check_width("value", value, self.config.value_bytes)?;
         }
-        pairs.chunks(BATCH).try_for_each(|batch| self.insert_batch(batch))?;
+        // An eighth of the log at a time, so that batches of several threads fit side by side.
+        let entries = self.volume.log().capacity_bytes() / 8 / self.logged_bytes(1);
+        let batch = usize::try_from(entries).unwrap_or(BATCH).clamp(1, BATCH);
+        pairs.chunks(batch).try_for_each(|batch| self.insert_batch(batch))?;
         Ok(self.volume.log().commit()?)
     }
 
     /// Puts a batch super table by super table, so that each is locked once and its pages stay in the
     /// processor's cache. The order of pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        self.start_write(pairs.len())?;
+        self.volume.poison().check()?;
+        let _room = self.volume.log().reserve_room(self.logged_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let order = self.by_super_table(&hashes);
         let mut at = 0;
@@ -112,8 +116,13 @@ impl Inner {
     #[inline]
     fn start_write(&self, entries: usize) -> Result<()> {
         self.volume.poison().check()?;
-        let bytes = (entries * (1 + self.layout.entry_bytes())) as u64;
-        Ok(self.volume.log().wait_for_room(bytes)?)
+        Ok(self.volume.log().wait_for_room(self.logged_bytes(entries))?)
+    }
+
+    /// Bytes of so many entries in the log.
+    #[inline]
+    fn logged_bytes(&self, entries: usize) -> u64 {
+        (entries * (1 + self.layout.entry_bytes())) as u64
     }
 
     /// Puts an entry into the active buffer and the log; changes buffers when this one is full.

@@ -293,6 +293,23 @@ impl Log {
         self.shared.wait_for_room(bytes)
     }
 
+    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room from others until it is dropped:
+    /// for batches, several of which could otherwise be let in where one fits.
+    ///
+    /// # Errors
+    /// As [`wait_for_room`](Self::wait_for_room).
+    pub fn reserve_room(&self, bytes: u64) -> Result<Room<'_>> {
+        self.shared.reserve_room(bytes)?;
+        Ok(Room { shared: &self.shared, bytes })
+    }
+
+    /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may
+    /// use some of what those who wait leave free.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.shared.has_room(bytes)
+    }
+
     /// Makes everything durable and stops the threads. Entries appended later become durable by
     /// [`sync`](Self::sync) alone.
     ///
@@ -320,6 +337,25 @@ impl Log {
             })?;
         self.threads.lock().expect(LOCKED).push(thread);
         Ok(())
+    }
+}
+
+/// Room in the log that nobody else is given; see [`Log::reserve_room`].
+#[must_use = "the room is given back when this is dropped"]
+pub struct Room<'l> {
+    shared: &'l Shared,
+    bytes: u64,
+}
+
+impl fmt::Debug for Room<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.shared.give_back_room(self.bytes);
     }
 }
 

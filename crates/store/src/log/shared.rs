@@ -176,6 +176,27 @@ impl Shared {
 
     /// See [`Log::wait_for_room`](super::Log::wait_for_room).
     pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+        self.wait_until_fits(bytes).map(drop)
+    }
+
+    /// See [`Log::reserve_room`](super::Log::reserve_room).
+    pub fn reserve_room(&self, bytes: u64) -> Result<()> {
+        self.wait_until_fits(bytes)?.reserved += 2 * bytes;
+        Ok(())
+    }
+
+    pub fn give_back_room(&self, bytes: u64) {
+        self.staging().reserved -= 2 * bytes;
+        self.room.notify_all();
+    }
+
+    /// See [`Log::has_room`](super::Log::has_room).
+    pub fn has_room(&self, bytes: u64) -> bool {
+        let staging = self.staging();
+        staging.used_bytes() + bytes + self.region.block() <= self.region.bytes()
+    }
+
+    fn wait_until_fits(&self, bytes: u64) -> Result<MutexGuard<'_, Staging>> {
         let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
         let Some(used_max) = self.region.bytes().checked_sub(needed) else {
             return Err(self.full(&format!(
@@ -186,8 +207,8 @@ impl Shared {
         let mut staging = self.staging();
         loop {
             self.poison.check()?;
-            if staging.used_bytes() <= used_max {
-                return Ok(());
+            if staging.used_bytes() + staging.reserved <= used_max {
+                return Ok(staging);
             }
             staging = self.room.wait_timeout(staging, POISON_POLL).expect(LOCKED).0;
         }

@@ -31,6 +31,8 @@ pub(super) struct Staging {
     pub tail: u64,
     /// The block that takes entries; it holds at least one.
     pub open: Option<OpenBlock>,
+    /// Room that callers hold for what they are about to append.
+    pub reserved: u64,
     /// Bytes of entries appended.
     pub payload_bytes: u64,
     /// Have the threads been told to end?
@@ -48,6 +50,7 @@ impl Staging {
             start,
             tail,
             open: None,
+            reserved: 0,
             payload_bytes: 0,
             stop: false,
             closed: VecDeque::new(),

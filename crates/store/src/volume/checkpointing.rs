@@ -16,7 +16,7 @@ use crate::checkpoint::{self, pages_for};
 use crate::log::LogAnchor;
 use crate::space::Extent;
 use crate::superblock::Superblock;
-use crate::{Error, Lsn, Result, StructureId};
+use crate::{Error, Lsn, Poison, Result, StructureId};
 
 /// How often the log's fill is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ type Room = (StructureId, Arc<dyn Checkpointed>);
 
 impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
-        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.turn();
         self.poison.check()?;
         let rooms = self.open_rooms();
         rooms.iter().try_for_each(|(_, room)| room.prepare())?;
@@ -93,6 +93,7 @@ impl Inner {
         write_superblock(&*self.device, &superblock)?;
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
+        root.release_removed();
         root.checkpoints += 1;
         Ok(tail)
     }
@@ -123,7 +124,7 @@ impl Inner {
     }
 
     fn relieve(&self, before: Lsn) -> Result<()> {
-        let _turn = self.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.turn();
         self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
@@ -168,6 +169,13 @@ impl Root {
     fn tail(&self, synced: Lsn) -> Lsn {
         let tails = self.catalog.entries.iter().map(|entry| entry.tail);
         tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
+    }
+
+    /// Gives back the pages of removed structures, now that no durable checkpoint refers to them.
+    fn release_removed(&mut self) {
+        for extent in std::mem::take(&mut self.removed) {
+            self.space.release(extent);
+        }
     }
 
     fn next_extent(&mut self, pages: u64) -> Extent {
@@ -223,6 +231,7 @@ impl Maintenance {
 /// Starts the maintenance thread; it ends with the volume.
 pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     let run = move || {
+        let _alarm = inner.upgrade().map(|inner| Alarm(Arc::clone(&inner.poison)));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
             if let Err(error) = inner.maintain(requested) {
@@ -233,4 +242,15 @@ pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {
         Error::config("threads", format!("the checkpoint thread cannot start: {error}"))
     })
+}
+
+/// Poisons the volume when the thread that holds it panics: nobody takes checkpoints any more.
+struct Alarm(Arc<Poison>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set(&"the checkpoint thread panicked");
+        }
+    }
 }

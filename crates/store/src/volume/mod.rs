@@ -70,6 +70,9 @@ struct Root {
     catalog: Catalog,
     space: Space,
     spare: Option<Extent>,
+    /// Extents of structures that were removed since the last durable checkpoint, which still refers to
+    /// them.
+    removed: Vec<Extent>,
     checkpoints: u64,
     /// Structures that are not open and of whose updates the log holds none that is still needed.
     idle: HashSet<StructureId>,
@@ -231,7 +234,7 @@ impl Volume {
     /// Waits for a checkpoint that is being taken. A structure whose last capture held everything needs
     /// nothing of the log until it is opened again.
     pub fn deregister(&self, id: StructureId, left: Left) {
-        let _turn = self.inner.turn.lock().expect("no holder of the turn panics");
+        let _turn = self.inner.turn();
         let mut root = self.inner.root();
         self.inner.rooms().remove(&id);
         if left == Left::Nothing {
@@ -253,6 +256,10 @@ impl Volume {
 }
 
 impl Inner {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().expect("no holder of the turn panics")
+    }
+
     fn root(&self) -> MutexGuard<'_, Root> {
         self.root.lock().expect("no holder of the root's lock panics")
     }
@@ -304,7 +311,7 @@ impl Root {
         let entries = &mut self.catalog.entries;
         if let Some(index) = entries.iter().position(|entry| entry.id == id) {
             let entry = entries.remove(index);
-            entry.extents.into_iter().for_each(|extent| self.space.release(extent));
+            self.removed.extend(entry.extents);
         }
     }
 
@@ -352,7 +359,8 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        // The thread itself may hold the last handle; then it ends by itself.
+        // A checkpoint may hold the last handle, through a room that was dropped meanwhile; its thread
+        // then runs this, cannot wait for itself, and ends behind it.
         let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
         if let Some(thread) = thread.filter(other) {
             // A panic over there has poisoned the volume already.

@@ -28,7 +28,8 @@ impl Volume {
         region.device.grow(superblock.log.end().0)?;
         write_first(&*device, &superblock, &catalog)?;
         let idle = HashSet::new();
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0, idle };
+        let removed = Vec::new();
+        let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
         Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
     }
 
@@ -51,7 +52,8 @@ impl Volume {
         let (end, idle) = Source::find_end(&region, &superblock, &catalog)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
-        let root = Root { superblock, catalog, space, spare: None, checkpoints: 0, idle };
+        let removed = Vec::new();
+        let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
         Self::start(device, root, region, tail, options.durability, end)
     }
 

@@ -1,0 +1,200 @@
+//! What operations cost, counted at the device: reads per lookup, writes per flush, bytes written per
+//! byte put.
+
+use std::sync::Arc;
+
+use nandex::bufferhash::filter::FilterShape;
+use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::device::{Counted, Counts, Device, MemoryDevice, PAGE_BYTES};
+use nandex::{Durability, Table, Volume, VolumeOptions};
+
+type Device1 = Arc<Counted<MemoryDevice>>;
+
+/// A table with filters so sharp that they are never wrong in a test, and a ring without evictions.
+fn table(durability: Durability) -> (BufferHash, Volume, Device1) {
+    let config = Config {
+        filter: FilterShape::fuse(470, 24, 1).unwrap(),
+        segments: 200,
+        incarnations_max: 56,
+        ..Config::tiny()
+    };
+    table_of(config, durability)
+}
+
+fn table_of(config: Config, durability: Durability) -> (BufferHash, Volume, Device1) {
+    let device = Arc::new(Counted::new(MemoryDevice::new()));
+    let shared = Arc::clone(&device) as Arc<dyn Device>;
+    let options = VolumeOptions { log_bytes: 4 << 20, durability, ..VolumeOptions::tiny() };
+    let volume = Volume::create(shared, options).unwrap();
+    let table = BufferHash::create(&volume, "t", config).unwrap();
+    (table, volume, device)
+}
+
+/// What the device does while `act` runs. Nothing must be at work in the background.
+fn counts(device: &Device1, act: impl FnOnce()) -> Counts {
+    let before = device.snapshot();
+    act();
+    device.snapshot() - before
+}
+
+/// Puts keys, and flushes, so that background threads come to rest.
+fn fill(table: &BufferHash, keys: u64) {
+    (0..keys).for_each(|key| table.insert_u64(key, key).unwrap());
+    table.flush().unwrap();
+}
+
+/// Of so many keys, those that only flash knows: not the newest, which are in buffers.
+fn on_flash(table: &BufferHash, device: &Device1, keys: u64) -> Vec<u64> {
+    let reads = |key: &u64| counts(device, || drop(table.get_u64(*key))).pages_read > 0;
+    (0..keys).filter(reads).collect()
+}
+
+#[test]
+fn a_lookup_that_finds_its_key_on_flash_reads_one_page_and_one_in_ram_none() {
+    let (table, _volume, device) = table(Durability::Never);
+    fill(&table, 20_000);
+    let (mut none, mut one) = (0, 0);
+    for key in 0..20_000 {
+        let counts = counts(&device, || assert_eq!(table.get_u64(key).unwrap(), Some(key)));
+        assert_eq!((counts.reads, counts.writes), (counts.pages_read, 0));
+        match counts.reads {
+            0 => none += 1,
+            1 => one += 1,
+            // One lookup in 2^24 / 40 reads a page in vain.
+            more => panic!("key {key}: {more} reads"),
+        }
+    }
+    assert!(none < 4 * 534 && one > 17_000, "{none} in RAM, {one} on flash");
+    let stats = table.stats();
+    assert_eq!((stats.hit_reads, stats.hits), (one, 20_000));
+}
+
+#[test]
+fn a_lookup_of_an_absent_key_reads_as_often_as_the_filters_are_wrong() {
+    let config = Config { segments: 200, incarnations_max: 56, ..Config::tiny() };
+    let (table, _volume, device) = table_of(config, Durability::Never);
+    fill(&table, 20_000);
+    let lookups = 100_000u64;
+    let reads = counts(&device, || {
+        (1 << 40..(1 << 40) + lookups)
+            .for_each(|key| assert_eq!(table.get_u64(key).unwrap(), None));
+    })
+    .pages_read;
+    // About 10 incarnations of each super table, each wrong once in 2^12: a binomial law.
+    let incarnations = table.stats().flushes as f64 / 4.0;
+    let expected = lookups as f64 * incarnations / 4096.0;
+    let bound = 6.0 * expected.sqrt();
+    assert!((reads as f64 - expected).abs() < bound, "{reads} reads, {expected} expected");
+}
+
+#[test]
+fn a_batch_reads_one_page_for_each_key_that_is_on_flash() {
+    let (table, _volume, device) = table(Durability::Never);
+    fill(&table, 20_000);
+    let keys = on_flash(&table, &device, 5000);
+    let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
+    let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
+    let counts = counts(&device, || {
+        assert!(table.get_many(&borrowed).unwrap().iter().all(Option::is_some));
+    });
+    assert_eq!((counts.pages_read, counts.writes), (keys.len() as u64, 0));
+}
+
+#[test]
+fn an_insert_writes_nothing_until_its_buffer_is_full() {
+    let (table, _volume, device) = table(Durability::Never);
+    let counts = counts(&device, || {
+        // Four buffers of 470 entries; no super table gets so many of these.
+        (0..1400).for_each(|key| table.insert_u64(key, key).unwrap());
+        (0..200u64).for_each(|key| table.remove(&key.to_le_bytes()).unwrap());
+    });
+    assert_eq!(counts, Counts::default());
+    assert_eq!(table.stats().flushes, 0);
+}
+
+#[test]
+fn an_insert_with_a_log_writes_whole_blocks_and_reads_nothing() {
+    let period = std::time::Duration::from_secs(3600);
+    let (table, volume, device) = table(Durability::Every(period));
+    let counts = counts(&device, || {
+        (0..1400).for_each(|key| table.insert_u64(key, key).unwrap());
+        table.sync().unwrap();
+    });
+    // 17 bytes an entry in blocks of two pages.
+    let blocks = (1400 * 17u64).div_ceil(8192) + 1;
+    assert!(counts.writes <= blocks && counts.pages_written <= 2 * blocks, "{counts:?}");
+    assert_eq!((counts.pages_read, table.stats().flushes), (0, 0));
+    assert!(counts.pages_written as usize * PAGE_BYTES >= volume.log().payload_bytes() as usize);
+}
+
+#[test]
+fn a_full_buffer_is_flushed_with_one_write_of_a_segment() {
+    let (table, _volume, device) = table(Durability::Never);
+    // Checkpoints would write too: there is none before the ring or the log asks for one.
+    let mut key = 0;
+    let before = device.snapshot();
+    while table.stats().flushes < 12 {
+        table.insert_u64(key, key).unwrap();
+        key += 1;
+        std::thread::yield_now();
+    }
+    let segment_pages = u64::from(table.config().segment_pages());
+    for _ in 0..1000 {
+        let counts = device.snapshot() - before;
+        // Entries that found no place in their page stay in RAM, and in the log.
+        let stats = table.stats();
+        let log_writes = stats.log_bytes_written / 8192;
+        if counts.writes == stats.flushes + log_writes {
+            assert!(log_writes <= 2, "{stats:?}");
+            assert_eq!(counts.pages_written, stats.flushes * segment_pages + 2 * log_writes);
+            assert_eq!((counts.pages_read, counts.syncs), (0, 0));
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("{:?} for {:?}", device.snapshot() - before, table.stats());
+}
+
+#[test]
+fn opening_reads_no_more_than_the_filters_of_a_table() {
+    let device = MemoryDevice::new();
+    let setup = crate::support::Setup::new(Policy::Fifo, Durability::Never);
+    let table = setup.create(Arc::new(device.clone())).unwrap();
+    fill(&table, 30_000);
+    let segments = table.stats().flushes;
+    let filter_pages = u64::from(table.config().filter_pages());
+    table.close().unwrap();
+    let counted = Arc::new(Counted::new(device));
+    let table = setup.open(Arc::clone(&counted) as Arc<dyn Device>).unwrap();
+    table.load_filters().unwrap();
+    // Two superblocks, a checkpoint, the log's first window, four images of three pages at most.
+    let rest = 2 + 2 + 64 + 4 * 9;
+    let read = counted.snapshot().pages_read;
+    assert!(read <= segments * filter_pages + rest, "{read} pages, {segments} segments");
+}
+
+/// Bytes written per byte put, over many laps of the ring.
+fn amplification(policy: Policy, durability: Durability) -> f64 {
+    let (table, _volume, device) = table_of(Config { policy, ..Config::tiny() }, durability);
+    let puts = 100_000;
+    let counts = counts(&device, || {
+        (0..puts).for_each(|key| table.insert_u64(key % 40_000, key).unwrap());
+        table.flush().unwrap();
+    });
+    counts.pages_written as f64 * PAGE_BYTES as f64 / (puts * 16) as f64
+}
+
+#[test]
+fn without_a_log_an_entry_is_written_hardly_more_than_once() {
+    // A segment of 3 pages for 470 entries of 16 bytes is 1.63 times them; a checkpoint of two pages
+    // for every four of them adds a sixth.
+    let amplification = amplification(Policy::Fifo, Durability::Never);
+    assert!((1.4..2.4).contains(&amplification), "{amplification}");
+}
+
+#[test]
+fn a_log_adds_one_more_writing() {
+    let period = std::time::Duration::from_secs(3600);
+    let amplification = amplification(Policy::Fifo, Durability::Every(period));
+    assert!((2.4..4.0).contains(&amplification), "{amplification}");
+}

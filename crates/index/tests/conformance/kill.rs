@@ -1,0 +1,105 @@
+//! Killed processes: a child inserts with `Always` into a real file and names each key it was told is
+//! durable; it is killed again and again, and every key it named is there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex::bufferhash::Policy;
+use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::{Durability, Table};
+
+use crate::support::{Dice, Setup};
+
+/// Names the volume's file to a child, and the first key that it is to put.
+const CHILD: &str = "NANDEX_KILL_CHILD";
+
+fn setup() -> Setup {
+    Setup { words: 4, ..Setup::new(Policy::Fifo, Durability::Always) }
+}
+
+/// Opens the file. The kernel ends a killed process's I/O in its own time, and until then the file may
+/// still be locked.
+fn device(path: &Path) -> Arc<dyn Device> {
+    let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
+    for _ in 0..2000 {
+        match FileDevice::open(path, &options) {
+            Err(nandex::device::Error::Locked { .. }) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            device => return Arc::new(device.unwrap()),
+        }
+    }
+    panic!("two seconds after the process was killed, {} is locked", path.display());
+}
+
+/// Runs a test of this binary again, in a process of its own, as `role`.
+pub fn again(test: &str, variable: &str, role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, role);
+    command
+}
+
+/// The child's part: puts keys one after another and says which are durable, until it is killed.
+#[test]
+fn child_of_the_kill_test() {
+    let Ok(role) = std::env::var(CHILD) else { return };
+    let (first, path) = role.split_once(' ').unwrap();
+    let table = setup().open(device(Path::new(path))).unwrap();
+    let first: u64 = first.parse().unwrap();
+    println!();
+    for round in first.. {
+        // One alone, then some together.
+        let keys: Vec<_> = (round * 16..round * 16 + 16).map(u64::to_le_bytes).collect();
+        let pairs: Vec<_> = keys[1..].iter().map(|key| (&key[..], &key[..])).collect();
+        table.insert(&keys[0], &keys[0]).unwrap();
+        println!("acknowledged {}", round * 16);
+        table.insert_many(&pairs).unwrap();
+        println!("acknowledged {}", round * 16 + 15);
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+/// Starts a child that goes on at `round`, kills it after a while, and gives the last key it named.
+fn kill_one(path: &Path, round: u64, dice: &mut Dice) -> Option<u64> {
+    let role = format!("{round} {}", path.display());
+    let mut command = again("kill::child_of_the_kill_test", CHILD, &role);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let reader = std::thread::spawn(move || {
+        lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok())
+            .last()
+    });
+    std::thread::sleep(Duration::from_micros(10_000 + dice.below(70_000)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+#[test]
+fn what_a_killed_process_was_told_is_durable_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    setup().create(device(&path)).unwrap().close().unwrap();
+    let kills = 200;
+    let (mut dice, mut acknowledged, mut rounds) = (Dice(9), 0, 0);
+    for kill in 0..kills {
+        if let Some(last) = kill_one(&path, rounds, &mut dice) {
+            acknowledged = last;
+            // A round of which only the first key was named is begun anew, so that all are there.
+            rounds = (last + 1) / 16;
+        }
+        if kill % 4 == 3 || kill == kills - 1 {
+            let table = setup().open(device(&path)).unwrap();
+            for key in 0..=acknowledged {
+                assert_eq!(table.get_u64(key).unwrap(), Some(key), "after {kill} kills");
+            }
+        }
+    }
+    println!("{kills} kills, {acknowledged} keys");
+    assert!(acknowledged > 100, "the children were killed before they did anything");
+}

@@ -1,0 +1,156 @@
+//! The format stays what docs/format.md says: volumes that earlier versions wrote open and hold what
+//! they held, pinned bytes stay the same, and a reader built from the page alone reads them.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[path = "format/golden.rs"]
+mod golden;
+#[path = "format/reader.rs"]
+mod reader;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use nandex::bufferhash::filter::FilterShape;
+use nandex::bufferhash::{Config, Policy};
+use nandex::device::MemoryDevice;
+use nandex::store::hash::HashKind;
+use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+
+/// A fixture, unpacked.
+fn fixture(name: &str) -> Vec<u8> {
+    let mut image = Vec::new();
+    GzDecoder::new(File::open(path(name)).unwrap()).read_to_end(&mut image).unwrap();
+    image
+}
+
+fn path(name: &str) -> PathBuf {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fixtures.join(format!("{name}.img.gz"))
+}
+
+fn open(name: &str) -> Volume {
+    let image = fixture(name);
+    let report =
+        nandex::check(Arc::new(MemoryDevice::from_image(image.clone())), None, &mut |_| {});
+    let report = report.unwrap();
+    assert!(report.ok(), "{name}: {:#?}", report.findings);
+    Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default()).unwrap()
+}
+
+fn create(hash: HashKind) -> (MemoryDevice, Volume) {
+    let device = MemoryDevice::new();
+    let options = VolumeOptions { hash, log_bytes: 1 << 17, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    (device, volume)
+}
+
+/// What all fixtures hold: the first `keys` numbers, each with three times itself, but for every seventh.
+fn fill(table: &BufferHash, keys: u64) {
+    for key in 0..keys {
+        table.insert_u64(key, key * 3).unwrap();
+        if key % 7 == 6 {
+            table.remove(&key.to_le_bytes()).unwrap();
+        }
+    }
+}
+
+fn expected(key: u64) -> Option<u64> {
+    (key % 7 != 6).then_some(key * 3)
+}
+
+fn assert_filled(table: &BufferHash, keys: u64) {
+    for key in 0..keys {
+        assert_eq!(table.get_u64(key).unwrap(), expected(key), "key {key}");
+    }
+    let live = (0..keys).filter_map(expected).count();
+    let pairs: Vec<_> = table.iter().map(|pair| pair.unwrap()).collect();
+    assert_eq!(pairs.len(), live);
+}
+
+/// One table for each policy, the last with Bloom filters.
+fn policies() -> Vec<(&'static str, Config)> {
+    let with = |policy| Config { policy, ..Config::tiny() };
+    let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
+    vec![
+        ("lru", with(Policy::Lru)),
+        ("update", with(Policy::Update)),
+        ("threshold", with(Policy::Threshold(7))),
+        ("top", with(Policy::Top(500))),
+        ("reject", with(Policy::Reject)),
+        ("bloom", Config { filter: bloom, ..Config::tiny() }),
+    ]
+}
+
+#[test]
+fn a_volume_that_version_1_closed_opens_and_holds_everything() {
+    let volume = open("v1-closed");
+    let table = BufferHash::open(&volume, "seen").unwrap();
+    assert_eq!(*table.config(), Config::tiny());
+    assert_filled(&table, 3000);
+}
+
+#[test]
+fn a_volume_that_version_1_left_in_a_crash_opens_and_holds_everything() {
+    let volume = open("v1-crash");
+    assert_eq!(volume.hasher().kind(), HashKind::Sip13);
+    assert_filled(&BufferHash::open(&volume, "seen").unwrap(), 2500);
+}
+
+#[test]
+fn tables_of_every_policy_that_version_1_wrote_open_with_it() {
+    let volume = open("v1-policies");
+    for (name, config) in policies() {
+        let table = BufferHash::open(&volume, name).unwrap();
+        assert_eq!(*table.config(), config, "{name}");
+        assert_filled(&table, 700);
+    }
+}
+
+#[test]
+#[ignore = "writes the fixtures of this version anew; only for a new version"]
+fn fixtures_are_written_anew() {
+    let (device, volume) = create(HashKind::Xxh3);
+    let table = BufferHash::create(&volume, "seen", Config::tiny()).unwrap();
+    fill(&table, 3000);
+    table.close().unwrap();
+    drop(volume);
+    pack("v1-closed", &device);
+
+    let (device, volume) = create(HashKind::Sip13);
+    let table = BufferHash::create(&volume, "seen", Config::tiny()).unwrap();
+    fill(&table, 2400);
+    table.flush().unwrap();
+    for key in 2400..2500 {
+        table.insert_u64(key, key * 3).unwrap();
+        if key % 7 == 6 {
+            table.remove(&key.to_le_bytes()).unwrap();
+        }
+        if key % 20 == 0 {
+            table.sync().unwrap();
+        }
+    }
+    table.sync().unwrap();
+    pack("v1-crash", &device);
+
+    let (device, volume) = create(HashKind::Identity);
+    for (name, config) in policies() {
+        let table = BufferHash::create(&volume, name, config).unwrap();
+        fill(&table, 700);
+        // More than the buffers take, so that there are incarnations, and then less again.
+        (700..2600).for_each(|key| table.insert_u64(key, 0).unwrap());
+        (700..2600).for_each(|key: u64| table.remove(&key.to_le_bytes()).unwrap());
+        table.close().unwrap();
+    }
+    drop(volume);
+    pack("v1-policies", &device);
+}
+
+fn pack(name: &str, device: &MemoryDevice) {
+    let mut packed = GzEncoder::new(File::create(path(name)).unwrap(), flate2::Compression::best());
+    packed.write_all(&device.image()).unwrap();
+    packed.finish().unwrap();
+}

@@ -1,0 +1,129 @@
+//! What a volume promises its structures across crashes, closings and removals.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use nandex_device::{CrashDevice, Device, MemoryDevice, PageBuf};
+use nandex_store::{
+    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Volume, VolumeOptions,
+};
+
+fn options() -> VolumeOptions {
+    VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() }
+}
+
+fn open(device: Arc<dyn Device>) -> Volume {
+    let options = OpenOptions { durability: Durability::Never, ..OpenOptions::default() };
+    Volume::open(device, options).unwrap()
+}
+
+#[test]
+fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
+    // A removed structure's pages once went to the very checkpoint that was to forget it: cut before
+    // that was durable, the power left a structure whose pages held a checkpoint.
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let structure = volume.create_structure("old", "kind", Vec::new(), 4).unwrap();
+    // A checkpoint of three pages fits nowhere but at the volume's end, or where the old structure is.
+    volume.create_structure("big", "kind", vec![1; 9000], 1).unwrap();
+    let mut pages = PageBuf::zeroed(4);
+    pages.fill(0xa7);
+    device.write(structure.extent.start, pages).unwrap();
+    drop(volume);
+    let mut brought_back = 0;
+    for cut in 0..12 {
+        let crash = CrashDevice::from_image(device.image());
+        let volume = open(Arc::new(crash.clone()));
+        crash.cut_after(crash.operations() + cut);
+        let removed = volume.drop_structure("old").is_ok();
+        drop(volume);
+        for seed in 0..8 {
+            let survivors = crash.survivors(seed);
+            let volume = open(Arc::new(survivors.clone()));
+            let Ok(found) = volume.open_structure("old", "kind") else { continue };
+            assert!(!removed, "it was removed durably");
+            let pages = survivors.read(found.extent.start, PageBuf::zeroed(4)).unwrap();
+            assert!(pages.iter().all(|&byte| byte == 0xa7), "cut {cut}, seed {seed}");
+            brought_back += 1;
+        }
+    }
+    assert!(brought_back > 8, "{brought_back}");
+}
+
+/// A room that keeps its volume open, as rooms do, and whose `prepare` waits to be let go on.
+struct Slow {
+    volume: Volume,
+    prepares: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Checkpointed for Slow {
+    fn prepare(&self) -> Result<()> {
+        // The test's ends are gone when it no longer waits.
+        let _ = self.prepares.send(());
+        let _ = self.go_on.lock().unwrap().recv();
+        Ok(())
+    }
+
+    fn capture(&self) -> Captured {
+        Captured { state: vec![1], tail: self.volume.log().next_lsn() }
+    }
+
+    fn committed(&self) {}
+
+    fn relieve(&self, _before: Lsn) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn slow_room(volume: &Volume) -> (Arc<Slow>, Receiver<()>, Sender<()>) {
+    let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();
+    let (prepares, prepared) = channel();
+    let (let_go, go_on) = channel();
+    let room = Arc::new(Slow { volume: volume.clone(), prepares, go_on: Mutex::new(go_on) });
+    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&room) as _));
+    volume.register(structure.id, weak);
+    (room, prepared, let_go)
+}
+
+#[test]
+fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
+    // The checkpoint's thread held the room, the room the volume, and the volume's end waited for the
+    // checkpoint's thread: for itself.
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device), options()).unwrap();
+    let (room, prepared, let_go) = slow_room(&volume);
+    volume.request_checkpoint();
+    prepared.recv().unwrap();
+    let poison = Arc::clone(volume.poison());
+    drop((room, volume));
+    let_go.send(()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Arc::strong_count(&device) > 1 {
+        assert!(Instant::now() < deadline, "the volume still holds its device");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!poison.is_set(), "{:?}", poison.check());
+}
+
+#[test]
+fn after_unregistering_no_checkpoint_holds_a_room() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device), options()).unwrap();
+    let (room, prepared, let_go) = slow_room(&volume);
+    let id = volume.open_structure("slow", "kind").unwrap_err();
+    assert!(id.to_string().contains("open already"), "{id}");
+    volume.request_checkpoint();
+    prepared.recv().unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope
+            .spawn(|| volume.deregister(nandex_store::StructureId(1), nandex_store::Left::Updates));
+        let_go.send(()).unwrap();
+        waits.join().unwrap();
+    });
+    assert_eq!(Arc::strong_count(&room), 1);
+    drop((room, volume));
+    assert_eq!(Arc::strong_count(&device), 1, "closing waits until all is closed");
+}
