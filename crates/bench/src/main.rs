@@ -3,6 +3,7 @@
 
 use std::alloc::System;
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
@@ -25,7 +26,17 @@ struct Arguments {
     options: Options,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match try_main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nandex-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_main() -> Result<()> {
     let arguments = Arguments::parse();
     let options = &arguments.options;
     let plan = options.plan()?;

@@ -191,6 +191,7 @@ impl Session<'_> {
         let subject = self.maker.create(&plan.spec())?;
         let mut pass = self.pass(LOAD_BATCH);
         pass.latency = Latency::Off;
+        pass.threads = self.loaders();
         let tally = drive::load(&*subject, pass, plan.entries, plan.load_time_max)?;
         subject.settle()?;
         self.put("load_seconds", json!(tally.seconds));
@@ -202,6 +203,12 @@ impl Session<'_> {
             tally.inserts, tally.seconds
         ));
         Ok((subject, tally.inserts))
+    }
+
+    /// More loaders than processors, or than the engine lets write, only take memory.
+    fn loaders(&self) -> usize {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.maker.has_one_writer() { 1 } else { cpus.min(self.plan.threads) }
     }
 
     fn between_limits(

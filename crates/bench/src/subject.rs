@@ -53,6 +53,12 @@ pub trait Maker {
         true
     }
 
+    /// Does it take writes from one thread at a time? Then one thread loads it: more would only wait,
+    /// each with buffers of its own.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
     /// An empty engine; what an earlier one left in the directory is removed.
     ///
     /// # Errors

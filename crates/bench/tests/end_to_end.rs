@@ -142,3 +142,23 @@ fn mistakes_on_the_command_line_are_told_with_the_option() {
         assert!(talk.contains(words), "{arguments}: {talk}");
     }
 }
+
+#[test]
+fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_changes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &str| -> Value {
+        let fixed = "--index bufferhash --entries 20k --ops 5k --ram 16MiB --runs 2 --json";
+        let output = bench(dir.path(), &format!("{fixed} {arguments}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let hits = run("--workload lookup-hit");
+    assert_eq!((&hits["reused"], &hits["hits"]), (&false.into(), &5000.0.into()));
+    assert!(hits["reads_per_hit"].as_f64().unwrap() < 2.0);
+    let misses = run("--workload lookup-miss --depth 1");
+    assert_eq!((&misses["reused"], &misses["hits"]), (&true.into(), &0.0.into()));
+    let mixed = run("--workload mixed --lookups .5 --success 1");
+    assert_eq!(mixed["reused"], false, "room for its inserts makes it another table");
+    assert_eq!(mixed["operations"], 5000.0);
+    assert_eq!(run("--workload lookup-hit")["reused"], false);
+}

@@ -58,6 +58,10 @@ impl Maker for Engine {
         }
     }
 
+    fn has_one_writer(&self) -> bool {
+        matches!(self.name(), "lmdb" | "redb" | "bdb")
+    }
+
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         let place = self.place(spec);
         match fs::remove_dir_all(&place) {

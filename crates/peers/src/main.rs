@@ -18,7 +18,8 @@ mod rocksdb;
 
 use std::alloc::System;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -50,12 +51,27 @@ struct Arguments {
     options: Options,
 }
 
-fn main() -> Result<()> {
+/// Set for the processes that run an engine: two arenas, and freed memory is given back. By default the
+/// C library keeps an arena per thread and grows its thresholds, and engines with many threads then
+/// run into the memory limit with memory that they have freed.
+const MALLOC: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "2"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
+
+fn main() -> ExitCode {
+    match try_main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nandex-peers: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_main() -> Result<()> {
     let arguments = Arguments::parse();
     let plan = plan(&arguments.options)?;
     let engines = if arguments.all { Engine::every() } else { arguments.engine };
     match engines.as_slice() {
-        &[engine] => {
+        &[engine] if MALLOC.iter().all(|(name, _)| std::env::var_os(name).is_some()) => {
             let report = run(&plan, engine, &arguments.options)?;
             print(&[report], arguments.options.json)
         }
@@ -95,12 +111,22 @@ fn run_apart(engine: Engine) -> Result<Report> {
     }
     let output = command
         .args(["--json", "--engine", engine.name()])
+        .envs(MALLOC)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start a process for it")?;
-    ensure!(output.status.success(), "{}; signal 9 means its memory limit", output.status);
+    ensure!(output.status.success(), "{}{}", output.status, killed(output.status));
     let json = serde_json::from_slice(&output.stdout).context("it printed no JSON")?;
     Report::parse(&json).context("it printed no report")
+}
+
+fn killed(status: ExitStatus) -> &'static str {
+    match status.signal() {
+        Some(9) => {
+            ": killed, most likely by its memory limit; give more with --ram or --cgroup=BYTES"
+        }
+        _ => "",
+    }
 }
 
 /// The plan of the options; inserts go in batches unless told otherwise, since these engines pay for
