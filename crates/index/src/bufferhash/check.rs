@@ -1,7 +1,7 @@
 //! Proves a BufferHash offline: its maps, every page of its live incarnations and images, and that each
 //! entry stands where a lookup would look for it.
 
-use nandex_device::PageId;
+use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::buffer::page_of;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
@@ -238,6 +238,10 @@ impl<'a> Table<'a> {
         if found != expected && !self.entry.state.is_empty() {
             let message = format!("expected {expected} super tables, found {found}");
             return checker.note(subject, self.images.place(0, 0), message);
+        }
+        // Places of the log are starts of blocks; a state of another layout is told by this.
+        if let Some(tail) = self.state.tails.iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
+            checker.note(subject, self.images.place(0, 0), format!("its log begins at {tail}"));
         }
         let images = self.state.images.iter().enumerate();
         for (super_table, image) in images.filter_map(|(index, image)| Some((index, (*image)?))) {

@@ -113,6 +113,7 @@ struct Config {
     super_tables: u64,
     buffer_pages: u64,
     kind: u64,
+    entries: u64,
     slots: u64,
     bits: u64,
     hashes: u64,
@@ -129,6 +130,7 @@ impl Config {
             super_tables: narrow(2),
             buffer_pages: narrow(3),
             kind: narrow(7),
+            entries: narrow(8),
             slots: narrow(9),
             bits: narrow(10),
             hashes: narrow(11),
@@ -225,8 +227,9 @@ fn read(
     }
     let (_next, count) = (fields.number(8), fields.number(4));
     assert_eq!(count, config.super_tables);
-    let image_pages = config.buffer_pages + 256_u64.div_ceil(248);
+    let image_pages = config.buffer_pages + (256 + config.entries / 8).div_ceil(248);
     for super_table in 0..count {
+        assert_eq!(fields.number(8) % PAGE as u64, 0, "a tail is a block's start");
         let place = fields.number(1);
         if place == 0 {
             continue;
