@@ -82,7 +82,7 @@ fn run(setup: Setup, ground: Ground, acts: &[Act]) -> Vec<bool> {
 fn every_configuration_in_memory_agrees_with_the_oracle() {
     for number in 0..72 {
         let setup = Setup::numbered(number);
-        let len = if setup.durability == Durability::Always { 15 } else { 50 };
+        let len = if setup.durability == Durability::Always { 8 } else { 35 };
         run(setup, Ground::memory(), &acts_of(number as u64, len));
     }
 }
