@@ -56,8 +56,11 @@ bench: compiler ## Measure nandex and the device's own limits (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench -- $(ARGS)
 
 .PHONY: peers
+ROCKSDB_ENV := $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
+PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --depth 1 --max-seconds 300 --cgroup
 peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS="...")
-	cd crates/peers && $(CARGO) run --locked --release -- $(ARGS)
+	@ls /usr/include/db.h /usr/include/rocksdb/c.h >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq librocksdb-dev libdb5.3-dev libclang-14-dev; }
+	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release -- $(or $(ARGS),$(PEERS))
 
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9

@@ -1,7 +1,8 @@
 //! LMDB through heed, tuned for a load that may be lost and for random lookups.
 //!
 //! * Keys are native integers with LMDB's integer comparison, the cheapest there is.
-//! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the kernel, when it sees fit. The load
+//! * `WRITE_MAP` and `NO_SYNC` (not at `--durability always`): pages are written once, by the
+//!   kernel, when it sees fit. The load
 //!   ends with a forced sync, which is timed.
 //! * `NO_READ_AHEAD`: random lookups gain nothing from neighbours, and memory is short.
 //! * `NO_MEM_INIT`. No cache of its own: the page cache is one, and the cgroup bounds it.

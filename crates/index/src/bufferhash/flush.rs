@@ -27,6 +27,20 @@ pub(super) struct Scratch {
     bumped: Vec<usize>,
 }
 
+/// A job on its way. Its end is told even when it ends in a panic, which also poisons the volume, so
+/// that nobody waits for a thread that is gone.
+struct Running<'i>(&'i Inner);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.volume.poison().set(&"a background thread of a table has panicked");
+        }
+        self.0.work.done();
+        self.0.pool.notify();
+    }
+}
+
 /// The page and slot of an entry whose key its filter could not take.
 type Place = (usize, usize);
 
@@ -35,11 +49,10 @@ impl Inner {
     pub(super) fn work(&self) {
         let mut scratch = None;
         while let Some(job) = self.work.next() {
+            let _running = Running(self);
             if let Err(error) = self.run(job, &mut scratch) {
                 self.volume.poison().set(&error);
             }
-            self.work.done();
-            self.pool.notify();
         }
     }
 

@@ -100,7 +100,11 @@ impl State {
         let count = reader.count(9)?;
         let (mut images, mut tails) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
-            tails.push(Lsn(reader.u64()?));
+            let tail = reader.u64()?;
+            if !tail.is_multiple_of(PAGE_BYTES as u64) {
+                return Err(reader.refuse("a log place at a page's start", tail).into());
+            }
+            tails.push(Lsn(tail));
             images.push(match reader.u8()? {
                 0 => None,
                 slot @ (1 | 2) => Some(ImageRef { slot: slot - 1, generation: reader.u64()? }),
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn a_state_reads_back() {
         let images = vec![None, Some(ImageRef { slot: 1, generation: 5 }), None];
-        let state = State { next_image: 9, images, tails: vec![Lsn(0), Lsn(7), Lsn(4096)] };
+        let state = State { next_image: 9, images, tails: vec![Lsn(0), Lsn(8192), Lsn(4096)] };
         let mut bytes = Vec::new();
         state.encode(&mut bytes);
         let mut reader = Reader::new(&bytes, "state", PageId(0));

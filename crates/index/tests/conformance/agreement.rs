@@ -82,7 +82,7 @@ fn run(setup: Setup, ground: Ground, acts: &[Act]) -> Vec<bool> {
 fn every_configuration_in_memory_agrees_with_the_oracle() {
     for number in 0..72 {
         let setup = Setup::numbered(number);
-        let len = if setup.durability == Durability::Always { 15 } else { 50 };
+        let len = if setup.durability == Durability::Always { 8 } else { 35 };
         run(setup, Ground::memory(), &acts_of(number as u64, len));
     }
 }
@@ -111,7 +111,9 @@ fn tables_in_files_agree_with_the_oracle_on_every_engine() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 12, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_acts_on_any_configuration_agree_with_the_oracle(

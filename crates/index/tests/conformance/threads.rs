@@ -128,7 +128,7 @@ fn big_batches_of_many_threads_wait_for_room_in_a_small_log() {
             let table = &table;
             scope.spawn(move || {
                 for round in 0..20u64 {
-                    let start = (thread << 32) | (round * 3000);
+                    let start = (thread << 32) + round * 3000;
                     let keys: Vec<_> = (start..start + 3000).map(u64::to_le_bytes).collect();
                     let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
                     table.insert_many(&pairs).unwrap();
