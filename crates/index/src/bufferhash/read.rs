@@ -222,9 +222,13 @@ impl Batch<'_> {
             for (key, (hash, positions)) in keys.zip(&near) {
                 self.start(lane, key, *hash, positions)?;
             }
+            if let Some(lane) = lane.as_mut().filter(|lane| lane.queue.in_flight() > 0) {
+                // Waits for none, but sets those pushed since on their way.
+                self.take_completions(lane, 0)?;
+            }
         }
         while let Some(lane) = lane.as_mut().filter(|lane| lane.queue.in_flight() > 0) {
-            self.take_completions(lane)?;
+            self.take_completions(lane, 1)?;
         }
         Ok(())
     }
@@ -256,7 +260,7 @@ impl Batch<'_> {
                     }),
                 };
                 while lane.pages.is_empty() {
-                    self.take_completions(lane)?;
+                    self.take_completions(lane, 1)?;
                 }
                 self.push(lane, Pending { key, hash, candidates, reads: 0 })?;
             }
@@ -283,10 +287,9 @@ impl Batch<'_> {
     }
 
     /// Waits for some of the reads and deals with all that have finished.
-    fn take_completions(&mut self, lane: &mut Lane) -> Result<()> {
+    fn take_completions(&mut self, lane: &mut Lane, count_min: usize) -> Result<()> {
         let mut done = std::mem::take(&mut lane.done);
-        let some = (lane.queue.depth() / 8).max(1);
-        let mut result = lane.queue.wait(some, &mut done).map_err(Error::from);
+        let mut result = lane.queue.wait(count_min, &mut done).map_err(Error::from);
         for completion in done.drain(..) {
             let step = self.complete(lane, completion);
             result = result.and(step);

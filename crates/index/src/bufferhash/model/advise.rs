@@ -47,7 +47,7 @@ const SEGMENT_RAM_BYTES: u64 = 24;
 /// Bytes of a log record beyond key and value.
 pub const LOG_RECORD_EXTRA_BYTES: u64 = 8;
 /// Combinations this close to the least RAM are as good; the handiest of them is taken.
-const RAM_TOLERANCE: f64 = 1.03;
+const RAM_TOLERANCE: f64 = 1.015;
 
 /// What a table is wanted for.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,7 @@ impl Need {
         }
     }
 
-    /// The parameters that take the least RAM and keep `miss_reads_max`; of several within 3 % of it, the
+    /// The parameters that take the least RAM and keep `miss_reads_max`; of several within 1.5 % of it, the
     /// one with the narrowest rows, buffers near 256 KiB and 16 super tables or more. If `ram_bytes` is
     /// less than that takes, the filters are made smaller until it fits, and misses read more.
     ///
