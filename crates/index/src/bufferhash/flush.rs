@@ -65,8 +65,8 @@ impl Inner {
                 };
                 self.flush_frozen(index, scratch)
             }
-            Job::Reinsert { table, key, value, newest_sequence } => {
-                self.reinsert(table, &key, &value, newest_sequence)
+            Job::Reinsert { table, key, value, source, newest_sequence } => {
+                self.reinsert(table, &key, &value, (source, newest_sequence))
             }
             Job::LoadFilters(index) => self.load_filters(index),
         }
@@ -304,10 +304,19 @@ impl Inner {
     }
 
     /// Puts an entry that was found on flash back into the buffer, if nothing newer can be there.
-    fn reinsert(&self, index: usize, key: &[u8], value: &[u8], newest_sequence: u64) -> Result<()> {
+    /// What came since the lookup began is in a buffer, or in a newer incarnation; and a removal leaves
+    /// no trace only where the incarnation of the entry is gone.
+    fn reinsert(
+        &self,
+        index: usize,
+        key: &[u8],
+        value: &[u8],
+        (source, newest_sequence): (SegmentId, u64),
+    ) -> Result<()> {
         let hash = self.hasher.hash(key);
         let mut state = self.tables[index].lock();
-        if state.buffered(hash, key).is_some() || state.newest_sequence() != newest_sequence {
+        let newer = state.buffered(hash, key).is_some();
+        if newer || state.newest_sequence() != newest_sequence || !state.holds(source) {
             return Ok(());
         }
         let entry = Entry { state: nandex_store::entries::SlotState::Live, key, value };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nandex_device::{Completion, PageBuf, Queue};
 use nandex_store::buffer::Buffer;
+use nandex_store::ring::SegmentId;
 
 /// Empty buffers, for super tables whose own is full.
 #[derive(Debug, Default)]
@@ -100,7 +101,15 @@ pub(super) enum Job {
     /// Write the oldest frozen buffer of a super table.
     Flush(usize),
     /// Put an entry that was found on flash back into the buffer (LRU).
-    Reinsert { table: usize, key: Vec<u8>, value: Vec<u8>, newest_sequence: u64 },
+    Reinsert {
+        table: usize,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        /// Where it was found.
+        source: SegmentId,
+        /// The newest incarnation's number when the lookup began.
+        newest_sequence: u64,
+    },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
 }

@@ -86,7 +86,7 @@ impl Inner {
             self.lanes.give_page(page);
             match seen? {
                 Seen::Live(value) => {
-                    self.used(hash, key, &value);
+                    self.used(hash, key, &value, &candidates);
                     return Ok(Some(Some(value)));
                 }
                 Seen::Tombstone => return Ok(Some(None)),
@@ -123,12 +123,12 @@ impl Inner {
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
-    fn used(&self, hash: KeyHash, key: &[u8], value: &Value) {
+    fn used(&self, hash: KeyHash, key: &[u8], value: &Value, found: &Candidates) {
         if self.config.policy == Policy::Lru {
             let table = self.table_of(hash);
-            let newest_sequence = self.tables[table].lock().newest_sequence();
+            let (source, newest_sequence) = (found.next, found.newest_when_asked);
             let (key, value) = (key.to_vec(), value.to_vec());
-            self.work.push(Job::Reinsert { table, key, value, newest_sequence });
+            self.work.push(Job::Reinsert { table, key, value, source, newest_sequence });
         }
     }
 
@@ -312,7 +312,7 @@ impl Batch<'_> {
         pending.reads += 1;
         match seen? {
             Seen::Live(value) => {
-                self.inner.used(hash, self.keys[key], &value);
+                self.inner.used(hash, self.keys[key], &value, &pending.candidates);
                 self.answer(key, Some(value), pending.reads);
             }
             Seen::Tombstone => self.answer(key, None, pending.reads),

@@ -96,6 +96,8 @@ pub(super) struct Candidates {
     newest_sequence: u64,
     /// Incarnations that the super table had lost when RAM was asked.
     dropped: u64,
+    /// The newest incarnation's sequence number at that time.
+    pub(super) newest_when_asked: u64,
 }
 
 /// Where a lookup goes on after a candidate that does not hold the key.
@@ -186,7 +188,10 @@ impl SuperTable {
         }
         let state = self.lock();
         match state.candidates(candidates.rest, candidates.newest_sequence) {
-            Some(next) => Next::Candidate(Candidates { dropped: candidates.dropped, ..next }),
+            Some(next) => {
+                let Candidates { dropped, newest_when_asked, .. } = *candidates;
+                Next::Candidate(Candidates { dropped, newest_when_asked, ..next })
+            }
             None if state.dropped == candidates.dropped => Next::Absent,
             None => Next::AskAgain,
         }
@@ -220,7 +225,8 @@ impl TableState {
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
         let newest_sequence = newest_sequence.min(next.sequence());
-        Some(Candidates { next, rest, newest_sequence, dropped: self.dropped })
+        let (dropped, newest_when_asked) = (self.dropped, self.newest_sequence());
+        Some(Candidates { next, rest, newest_sequence, dropped, newest_when_asked })
     }
 
     /// The oldest incarnation.

@@ -56,7 +56,8 @@ impl Maker for Tables {
             // four in five of them may hold what was put back.
             (policy, false) => {
                 let buffers = if policy.is_partial() { 2 } else { 6 };
-                Law::Recent(buffers * u64::from(self.setup.config().filter.entries_max()))
+                let window = buffers * u64::from(self.setup.config().filter.entries_max());
+                if policy == Policy::Lru { Law::RecentlyUsed(window) } else { Law::Recent(window) }
             }
         }
     }

@@ -32,6 +32,8 @@ pub enum Law {
     /// As the oracle for keys put within so many of the last puts; others may be gone. Never a stale
     /// value, never a removed key.
     Recent(u64),
+    /// As `Recent`, where lookups count too: they make entries young, and so others old.
+    RecentlyUsed(u64),
     /// As the oracle; but a put or remove may be refused as full, and has then not happened.
     Refusing,
 }
@@ -85,6 +87,9 @@ pub struct Runner<M: Maker> {
     /// When each key was put last, in puts.
     put_at: HashMap<u64, u64>,
     puts: u64,
+    /// When each key was put last, in puts and lookups.
+    acted_at: HashMap<u64, u64>,
+    lookups: u64,
     /// Keys that were put or removed at all.
     known: HashSet<u64>,
     /// What every question was answered, to be compared with other configurations' answers.
@@ -101,6 +106,8 @@ impl<M: Maker> Runner<M> {
             oracle,
             put_at: HashMap::new(),
             puts: 0,
+            acted_at: HashMap::new(),
+            lookups: 0,
             known: HashSet::new(),
             transcript: Vec::new(),
         }
@@ -156,6 +163,7 @@ impl<M: Maker> Runner<M> {
         let bytes = self.maker.key(key);
         self.puts += 1;
         self.put_at.insert(key, self.puts);
+        self.acted_at.insert(key, self.puts + self.lookups);
         self.known.insert(key);
         match value {
             Some(value) => self.oracle.insert(&bytes, value).unwrap(),
@@ -228,6 +236,7 @@ impl<M: Maker> Runner<M> {
     fn judge(&mut self, key: u64, found: Option<Value>) {
         let expected = self.oracle.get(&self.maker.key(key)).unwrap();
         self.transcript.push(found.is_some());
+        self.lookups += 1;
         if found != expected {
             self.judge_difference(key, found, expected);
         }
@@ -240,6 +249,10 @@ impl<M: Maker> Runner<M> {
         assert!(found.is_none(), "{place} where {expected:?} is");
         match self.maker.law() {
             Law::Recent(window) => assert!(since.unwrap() > window, "{place}: gone too soon"),
+            Law::RecentlyUsed(window) => {
+                let acts = self.puts + self.lookups - self.acted_at[&key];
+                assert!(acts > window, "{place}, {acts} acts ago: gone too soon");
+            }
             Law::Exact | Law::Refusing => panic!("{place}: {expected:?} is missing"),
         }
     }
