@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, open as open_at, seek};
 use rustix::io::Errno;
@@ -117,15 +119,22 @@ fn create(path: &Path) -> rustix::io::Result<File> {
     open_at(path, flags, Mode::from_raw_mode(0o644)).map(File::from)
 }
 
+/// How long a lock is waited for. A killed process's files stay locked for a moment, while the kernel
+/// still takes down its rings.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
     let operation = match access {
         Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
         Access::ReadOnly => FlockOperation::NonBlockingLockShared,
     };
+    let start = Instant::now();
     loop {
         match flock(file, operation) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => sleep(LOCK_PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(Error::Locked { path: path.into() }),
             Err(errno) => return Err(Error::Open { path: path.into(), source: errno.into() }),
         }

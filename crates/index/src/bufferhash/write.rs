@@ -81,16 +81,35 @@ impl Inner {
         let _room = self.volume.log().reserve_room(self.logged_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let order = self.by_super_table(&hashes);
-        let mut at = 0;
-        while let Some(&(index, _)) = order.get(at) {
-            let mut state = self.tables[index as usize].lock();
-            while let Some(&(_, pair)) = order.get(at).filter(|(other, _)| *other == index) {
+        let mut records = Vec::new();
+        order.chunk_by(|one, next| one.0 == next.0).try_for_each(|group| {
+            let index = group[0].0 as usize;
+            let mut state = self.tables[index].lock();
+            for &(_, pair) in group {
                 let (key, value) = pairs[pair as usize];
                 let entry = Entry { state: SlotState::Live, key, value };
-                state = self.put(index as usize, state, hashes[pair as usize], entry)?;
-                at += 1;
+                while state.active.put(&self.hasher, hashes[pair as usize], entry).is_err() {
+                    // What is in the full buffer is logged before others can change it again.
+                    self.log_records(&mut state, &mut records)?;
+                    state = self.rotate(index, state)?;
+                }
+                self.note_user_put(&mut state);
+                records.push(LOG_PUT);
+                records.extend_from_slice(key);
+                records.extend_from_slice(value);
             }
+            self.log_records(&mut state, &mut records)
+        })
+    }
+
+    /// Logs the puts of a batch into one super table, with one lock of the log for all.
+    fn log_records(&self, state: &mut TableState, records: &mut Vec<u8>) -> Result<()> {
+        if self.logs() && !records.is_empty() {
+            let log = self.volume.log();
+            state.since.get_or_insert_with(|| log.next_lsn());
+            log.append_many(self.id, 1 + self.layout.entry_bytes(), records)?;
         }
+        records.clear();
         Ok(())
     }
 

@@ -17,7 +17,8 @@ pub struct VolumeOptions {
     /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
     /// the buffers of the tables in the volume; recovery replays at most this much.
     pub log_bytes: u64,
-    /// The longest single write to the log in bytes, a whole number of pages. Default 256 KiB.
+    /// The longest single write to the log in bytes, a whole number of pages. Default 128 KiB;
+    /// the log keeps up to eight of them in RAM.
     pub log_block_bytes: usize,
     /// Where the log lies, when not in the volume itself: a second file or device (ANCS'14
     /// section 8), which must then be given at every open.
@@ -32,7 +33,7 @@ impl Default for VolumeOptions {
             hash: HashKind::default(),
             hash_key: None,
             log_bytes: 128 << 20,
-            log_block_bytes: 256 << 10,
+            log_block_bytes: 128 << 10,
             log_device: None,
             durability: Durability::default(),
         }
