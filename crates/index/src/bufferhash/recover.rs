@@ -145,10 +145,10 @@ fn window(config: &Config) -> Result<Window> {
     }
 }
 
-/// The fill at which super table `index` flushes for the first time: all different, from a fraction to
+/// The fill at which super table `index` flushes for the first time: all different, from half full to
 /// full, so that super tables, which fill alike, take turns ever after.
 fn staggered(limit: usize, index: usize, tables: usize) -> usize {
-    (limit * (index + 1) / tables).max(1)
+    (limit / 2 + limit * (index + 1) / (2 * tables)).max(1)
 }
 
 fn start_threads(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
