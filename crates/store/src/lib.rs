@@ -17,7 +17,7 @@ pub mod superblock;
 mod volume;
 
 pub use error::{Error, Result};
-pub use log::{Durability, Log, LogSpan, Lsn};
+pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
 pub use poison::Poison;
 pub use volume::{

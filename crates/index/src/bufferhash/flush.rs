@@ -242,7 +242,6 @@ impl Inner {
         drop(state);
         self.count_flush(&frozen, u64::from(entries));
         self.recycle(frozen.buffer);
-        table.settled.notify_all();
         put_back
     }
 

@@ -164,10 +164,7 @@ impl Inner {
         if maybes.is_empty() {
             return Ok(());
         }
-        let mut lane = match self.lanes.take_lane() {
-            Some(idle) => idle,
-            None => self.new_lane()?,
-        };
+        let mut lane = self.lane()?;
         let mut waiting = (0u64..).zip(maybes);
         loop {
             while let Some(buf) = lane.pages.pop() {
@@ -194,7 +191,11 @@ impl Inner {
         }
     }
 
-    fn new_lane(&self) -> Result<Lane> {
+    /// An idle lane, or a new one where none is.
+    fn lane(&self) -> Result<Lane> {
+        if let Some(idle) = self.lanes.take_lane() {
+            return Ok(idle);
+        }
         let queue = self.volume.device().queue(self.options.read_depth)?;
         let pages = (0..self.options.read_depth).map(|_| PageBuf::zeroed(1)).collect();
         Ok(Lane { queue, pages, done: Vec::with_capacity(self.options.read_depth) })
@@ -254,10 +255,7 @@ impl Batch<'_> {
             Known::Candidates(candidates) => {
                 let lane = match lane {
                     Some(lane) => lane,
-                    None => lane.insert(match self.inner.lanes.take_lane() {
-                        Some(idle) => idle,
-                        None => self.inner.new_lane()?,
-                    }),
+                    None => lane.insert(self.inner.lane()?),
                 };
                 while lane.pages.is_empty() {
                     self.take_completions(lane, 1)?;

@@ -1,7 +1,7 @@
 //! A super table: the buffer that takes inserts, the ones being written, and the incarnations.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::prefetch;
 use nandex_store::Lsn;
@@ -21,8 +21,6 @@ pub(super) struct SuperTable {
     pub(super) slices: Slices,
     /// Held by whoever changes which incarnations there are, or writes columns; taken before `state`.
     pub(super) turn: Mutex<()>,
-    /// Told when a buffer has become an incarnation.
-    pub(super) settled: Condvar,
 }
 
 /// What changes in a super table.
@@ -131,8 +129,7 @@ impl SuperTable {
             dropped: 0,
             filters_loaded: true,
         };
-        let (turn, settled) = (Mutex::default(), Condvar::new());
-        Self { state: Mutex::new(state), slices, turn, settled }
+        Self { state: Mutex::new(state), slices, turn: Mutex::default() }
     }
 
     #[inline]

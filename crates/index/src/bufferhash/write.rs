@@ -25,7 +25,7 @@ impl Inner {
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
         Error::check_width("value", value, self.config.value_bytes)?;
-        self.start_write(1)?;
+        self.start_write()?;
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
         let index = self.table_of(hash);
@@ -37,7 +37,7 @@ impl Inner {
     /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
-        self.start_write(1)?;
+        self.start_write()?;
         let hash = self.hasher.hash(key);
         let index = self.table_of(hash);
         let mut state = self.tables[index].lock();
@@ -133,9 +133,9 @@ impl Inner {
 
     /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
     #[inline]
-    fn start_write(&self, entries: usize) -> Result<()> {
+    fn start_write(&self) -> Result<()> {
         self.volume.poison().check()?;
-        Ok(self.volume.log().wait_for_room(self.logged_bytes(entries))?)
+        Ok(self.volume.log().wait_for_room(self.logged_bytes(1))?)
     }
 
     /// Bytes of so many entries in the log.

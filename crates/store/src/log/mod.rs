@@ -82,15 +82,6 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A stretch of the log, from `start` up to and without `end`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LogSpan {
-    /// The first place.
-    pub start: Lsn,
-    /// The place after the last.
-    pub end: Lsn,
-}
-
 /// How to run a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
