@@ -16,7 +16,7 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
 use super::filter::Columns;
-use super::format::LOG_PUT;
+use super::format::encode_log_put;
 use super::table::{Incarnation, TableState};
 use super::{Inner, Policy};
 use crate::{Error, Result};
@@ -127,9 +127,7 @@ impl Inner {
         let entry_bytes = 1 + self.layout.entry_bytes();
         let mut bytes = Vec::with_capacity(kept.len() * entry_bytes);
         for (_, entry) in kept {
-            bytes.push(LOG_PUT);
-            bytes.extend_from_slice(entry.key);
-            bytes.extend_from_slice(entry.value);
+            encode_log_put(&mut bytes, entry.key, entry.value);
         }
         let log = self.volume.log();
         if !log.has_room(bytes.len() as u64) {

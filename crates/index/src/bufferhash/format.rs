@@ -16,6 +16,13 @@ pub(super) const LOG_PUT: u8 = 1;
 /// First byte of a log entry that removes a key.
 pub(super) const LOG_REMOVE: u8 = 2;
 
+/// Appends the log entry that puts this key and value.
+pub(super) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    out.push(LOG_PUT);
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
 /// Reads a log entry: its first byte, the key, and the value unless it removes.
 ///
 /// Gives nothing when the bytes are no entry of this layout.

@@ -8,7 +8,7 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
 
-use super::format::{LOG_PUT, LOG_REMOVE};
+use super::format::{LOG_PUT, LOG_REMOVE, encode_log_put};
 use super::pool::Job;
 use super::table::TableState;
 use super::{Inner, Policy};
@@ -94,9 +94,7 @@ impl Inner {
                     state = self.rotate(index, state)?;
                 }
                 self.note_user_put(&mut state);
-                records.push(LOG_PUT);
-                records.extend_from_slice(key);
-                records.extend_from_slice(value);
+                encode_log_put(&mut records, key, value);
             }
             self.log_records(&mut state, &mut records)
         })
