@@ -6,16 +6,18 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 9] = [
+const RANKS: [(&str, u8); 11] = [
     ("nandex-device", 0),
-    ("nandex-store", 1),
-    ("nandex", 2),
-    ("nandex-dedup", 3),
-    ("nandex-cli", 4),
-    ("nandex-bench", 5),
-    ("nandex-xtask", 6),
-    ("nandex-peers", 6),
-    ("nandex-fuzz", 6),
+    ("nandex-sim", 1),
+    ("nandex-store", 2),
+    ("nandex", 3),
+    ("nandex-dedup", 4),
+    ("nandex-cli", 5),
+    ("nandex-trial", 5),
+    ("nandex-bench", 6),
+    ("nandex-xtask", 7),
+    ("nandex-peers", 7),
+    ("nandex-fuzz", 7),
 ];
 
 /// Tables of a manifest that name dependencies.
