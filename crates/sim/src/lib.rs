@@ -4,6 +4,14 @@
 //! deterministic: the same requests in the same order give the same nanoseconds, on every machine.
 #![forbid(unsafe_code)]
 
+mod error;
+mod ftl;
 mod model;
+pub mod spec;
+pub mod ssd;
 
+pub use error::{Error, Result};
+pub use ftl::FtlCounts;
 pub use model::{Done, Model, Parts, Request, RequestKind};
+pub use spec::Spec;
+pub use ssd::{Fill, Ssd};
