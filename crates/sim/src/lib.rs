@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod model;
+pub mod workload;
 
 pub use model::{Done, Model, Parts, Request, RequestKind};
