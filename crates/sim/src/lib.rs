@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod model;
+pub mod trace;
 pub mod workload;
 
 pub use model::{Done, Model, Parts, Request, RequestKind};
