@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use nandex_sim::workload::disksim::{PAGE_COUNT, VALIDATION, Validation};
-use nandex_sim::workload::{Arrival, Gaps, Pattern, Spread, Workload, closed_loop, open_loop};
+use nandex_sim::workload::{
+    Arrival, Gaps, Pattern, Spread, Workload, closed_loop, open_loop, try_open_loop,
+};
 use nandex_sim::{Done, Model, Parts, Request, RequestKind};
 use proptest::prelude::*;
 
@@ -194,7 +196,31 @@ fn an_open_loop_submits_at_the_moments_of_arrival_from_the_models_present_on() {
     assert_eq!(ended, [(1_025, 1_035), (1_050, 1_060), (1_075, 1_085), (1_100, 1_110)]);
 }
 
+#[test]
+fn what_arrived_before_a_trace_broke_off_is_served() {
+    let arrival = |at_ns| {
+        let request = Request { token: at_ns, kind: RequestKind::Read, page: 0, pages: 1 };
+        Arrival { at_ns, request }
+    };
+    let mut model = OneServer::default();
+    let mut ended = Vec::new();
+    let arrivals = [Ok(arrival(5)), Ok(arrival(7)), Err("line 3"), Ok(arrival(9))];
+    let fed = try_open_loop(&mut model, arrivals, |done| ended.push(done.finished_ns));
+    assert_eq!((fed, ended), (Err("line 3"), vec![15, 25]));
+}
+
 proptest! {
+    #[test]
+    fn a_folded_request_lies_on_the_device(page: u64, pages: u32, page_count in 1u64..1 << 40) {
+        let request = Request { token: 1, kind: RequestKind::Write, page, pages };
+        let folded = Arrival { at_ns: 2, request }.folded(page_count).request;
+        prop_assert!(folded.page + u64::from(folded.pages) <= page_count);
+        prop_assert_eq!(u64::from(folded.pages), u64::from(pages).min(page_count));
+        if page < page_count && u64::from(pages) <= page_count - page {
+            prop_assert_eq!(folded, request);
+        }
+    }
+
     #[test]
     fn requests_are_aligned_and_within_their_pages(
         page_count in 1u64..5_000,

@@ -9,7 +9,9 @@
 //! Lines are streamed: memory does not grow with the trace. Reading ends with an error at the first
 //! line that does not parse, and with one where a whole trace held nothing that was asked for, since a
 //! simulation of nothing looks like a fast device. Sectors are 512 bytes, times become nanoseconds
-//! since the first record, and pages are those of 4 KiB that a request touches.
+//! since the first record, and pages are those of 4 KiB that a request touches. A trace of a larger
+//! device than the model's is [folded](crate::workload::Arrival::folded) onto it;
+//! [`try_open_loop`](crate::workload::try_open_loop) feeds it to a model.
 //!
 //! ```
 //! use nandex_sim::trace::{Options, TraceReader};

@@ -14,6 +14,19 @@ pub struct Arrival {
     pub request: Request,
 }
 
+impl Arrival {
+    /// The arrival on a device of so many pages (at least 1): its page is taken modulo those, moved down
+    /// where the request would reach beyond the end, and a request longer than the device is cut to it.
+    #[must_use]
+    pub fn folded(self, page_count: u64) -> Self {
+        let fits = u64::from(self.request.pages) <= page_count;
+        // A device of fewer pages than 32 bits count is the only one that a request does not fit on.
+        let pages = if fits { self.request.pages } else { page_count as u32 };
+        let page = (self.request.page % page_count).min(page_count - u64::from(pages));
+        Self { request: Request { page, pages, ..self.request }, ..self }
+    }
+}
+
 /// The time between one arrival and the next, and before the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gaps {

@@ -1,5 +1,7 @@
 //! The loops between a workload and a model: open, where time decides, and closed, where completions do.
 
+use std::convert::Infallible;
+
 use super::arrivals::Arrival;
 use crate::{Done, Model, Request};
 
@@ -10,17 +12,33 @@ use crate::{Done, Model, Request};
 pub fn open_loop(
     model: &mut dyn Model,
     arrivals: impl IntoIterator<Item = Arrival>,
-    mut sink: impl FnMut(&Done),
+    sink: impl FnMut(&Done),
 ) {
+    let arrivals = arrivals.into_iter().map(Ok::<_, Infallible>);
+    let Ok(()) = try_open_loop(model, arrivals, sink);
+}
+
+/// As [`open_loop`], for arrivals that may fail to come, such as those of a trace.
+///
+/// # Errors
+/// The first failure. What arrived before it has ended all the same, and is with the sink.
+pub fn try_open_loop<E>(
+    model: &mut dyn Model,
+    arrivals: impl IntoIterator<Item = Result<Arrival, E>>,
+    mut sink: impl FnMut(&Done),
+) -> Result<(), E> {
     let start_ns = model.now_ns();
     let mut done = Vec::new();
-    for arrival in arrivals {
+    let fed = arrivals.into_iter().try_for_each(|arrival| {
+        let arrival = arrival?;
         let at_ns = start_ns.saturating_add(arrival.at_ns);
         model.advance(at_ns, &mut done);
         done.drain(..).for_each(|done| sink(&done));
         model.submit_at(at_ns, arrival.request);
-    }
+        Ok(())
+    });
     drain(model, &mut sink);
+    fed
 }
 
 /// Keeps `depth` requests (at least 1) at the device: as one ends the next is submitted at that moment.

@@ -28,7 +28,7 @@ mod requests;
 mod zipf;
 
 pub use arrivals::{Arrival, Arrivals, Gaps};
-pub use drive::{closed_loop, open_loop};
+pub use drive::{closed_loop, open_loop, try_open_loop};
 pub use error::WorkloadError;
 pub use pattern::{Pattern, Spread};
 pub use prng::SplitMix64;
