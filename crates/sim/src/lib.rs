@@ -9,6 +9,8 @@ mod ftl;
 mod model;
 pub mod spec;
 pub mod ssd;
+pub mod trace;
+pub mod workload;
 
 pub use error::{Error, Result};
 pub use ftl::FtlCounts;
