@@ -304,8 +304,7 @@ fn details(
     image: &Image,
 ) -> Option<Strike> {
     let Target { on, page, pages } = target;
-    let mut strike =
-        Strike { on, at, kind, page: PageId(page), pages, instead: None, bit: None };
+    let mut strike = Strike { on, at, kind, page: PageId(page), pages, instead: None, bit: None };
     match kind {
         FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost | FaultKind::Slow { .. } => {}
         FaultKind::Short => {

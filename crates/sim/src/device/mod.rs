@@ -6,8 +6,6 @@
 
 mod queue;
 mod state;
-#[cfg(test)]
-mod tests;
 mod time;
 
 use std::ops::Range;

@@ -178,9 +178,7 @@ impl State {
         let change = match struck.kind {
             FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost => return strike,
             FaultKind::Short => Change::write(op.page.0, &op.buf[..index * PAGE_BYTES]),
-            FaultKind::Misdirected => {
-                Change::write(struck.instead.unwrap_or(op.page).0, &op.buf)
-            }
+            FaultKind::Misdirected => Change::write(struck.instead.unwrap_or(op.page).0, &op.buf),
             FaultKind::Flip | FaultKind::Stale | FaultKind::Slow { .. } => {
                 let mut change = whole();
                 if let Some(bit) = struck.bit {
@@ -207,7 +205,8 @@ impl State {
         let failed = |state: &Self, source| failed("sync", 0..state.image.page_count(), source);
         self.power.start();
         self.power.check().map_err(|cut| failed(self, cut))?;
-        let strike = self.faults.strike(Target { on: FaultOn::Sync, page: 0, pages: 0 }, &self.image);
+        let strike =
+            self.faults.strike(Target { on: FaultOn::Sync, page: 0, pages: 0 }, &self.image);
         let number = self.next_number();
         self.time.run(request(number, RequestKind::Sync, 0, 0), delay_ns(strike));
         if let Some(error) = error(strike) {
