@@ -1,7 +1,8 @@
 //! Pages by number in a tree of shared nodes: what was never written costs nothing, a copy costs
 //! nothing, and a change copies the path that leads to it and no more.
 //!
-//! A node has sixteen slots, so a device of 1 TiB is seven nodes deep. A slot that is no node stands
+//! A node has 32 slots, so a device of 1 TiB is six nodes deep. Fewer slots would make it deeper and
+//! reads slower; more would make the nodes, which are copied after each sync, larger. A slot that is no node stands
 //! for all the pages below it: so an empty device is one slot, and a discard of a terabyte a few.
 
 use std::fmt;
@@ -15,7 +16,7 @@ use crate::dice::Dice;
 /// The bytes of one page.
 pub(crate) type Page = [u8; PAGE_BYTES];
 
-const FANOUT_BITS: u32 = 4;
+const FANOUT_BITS: u32 = 5;
 const FANOUT: usize = 1 << FANOUT_BITS;
 
 /// What stands at a place of the tree.
@@ -27,7 +28,7 @@ pub(crate) enum Slot {
     Garbage,
     /// One page with bytes of its own.
     Page(Arc<Page>),
-    /// Sixteen places, each a sixteenth as wide.
+    /// 32 places, each a 32nd as wide.
     Node(Arc<Node>),
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Node {
 #[derive(Clone)]
 pub(crate) struct Pages {
     root: Slot,
-    /// Levels of nodes below the root's slot: `16^height` pages have a place.
+    /// Levels of nodes below the root's slot: `32^height` pages have a place.
     height: u32,
 }
 
@@ -154,7 +155,7 @@ fn open(slot: &mut Slot) -> &mut Node {
     }
 }
 
-/// Makes garbage of pages that are numbered from the slot's first. `height` is at most 13.
+/// Makes garbage of pages that are numbered from the slot's first. `height` is at most 11.
 fn spoil(slot: &mut Slot, height: u32, pages: Range<u64>) {
     let cover = 1 << (height * FANOUT_BITS);
     if pages == (0..cover) {
