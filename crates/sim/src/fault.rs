@@ -64,6 +64,10 @@ pub enum FaultKind {
     Stale,
     /// It succeeds and does nothing. Strikes writes, discards, and syncs.
     Lost,
+    /// It fails with EIO, and what it should have made durable never will be, though reads go on seeing
+    /// it and the next sync succeeds: so do kernels that mark pages clean after a failed write-back.
+    /// Strikes syncs.
+    Dropped,
     /// It arrives that much later, in virtual time, and is carried out as it should. Strikes every sort.
     Slow {
         /// Nanoseconds before the device takes it up.
@@ -80,6 +84,7 @@ impl FaultKind {
             Self::Short => matches!(on, FaultOn::Read | FaultOn::Write | FaultOn::Discard),
             Self::Flip | Self::Misdirected => matches!(on, FaultOn::Read | FaultOn::Write),
             Self::Stale => matches!(on, FaultOn::Read),
+            Self::Dropped => matches!(on, FaultOn::Sync),
             Self::Lost => matches!(on, FaultOn::Write | FaultOn::Sync | FaultOn::Discard),
         }
     }
@@ -87,7 +92,7 @@ impl FaultKind {
     /// What the struck operation returns, where it fails.
     pub(crate) fn error(self) -> Option<io::Error> {
         match self {
-            Self::Io | Self::Short => Some(io::Error::from_raw_os_error(EIO)),
+            Self::Io | Self::Short | Self::Dropped => Some(io::Error::from_raw_os_error(EIO)),
             Self::NoSpace => Some(io::Error::from_raw_os_error(ENOSPC)),
             Self::Flip | Self::Misdirected | Self::Stale | Self::Lost | Self::Slow { .. } => None,
         }
@@ -306,7 +311,8 @@ fn details(
     let Target { on, page, pages } = target;
     let mut strike = Strike { on, at, kind, page: PageId(page), pages, instead: None, bit: None };
     match kind {
-        FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost | FaultKind::Slow { .. } => {}
+        FaultKind::Io | FaultKind::NoSpace | FaultKind::Dropped => {}
+        FaultKind::Lost | FaultKind::Slow { .. } => {}
         FaultKind::Short => {
             let kept = dice.below(pages);
             (strike.page, strike.pages) = (PageId(page + kept), pages - kept);

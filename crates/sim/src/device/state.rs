@@ -141,7 +141,7 @@ impl State {
         };
         let index = (struck.page.0 - op.page.0) as usize;
         match struck.kind {
-            FaultKind::Io | FaultKind::NoSpace => {}
+            FaultKind::Io | FaultKind::NoSpace | FaultKind::Dropped => {}
             FaultKind::Short => self.image.read(op.page, &mut op.buf[..index * PAGE_BYTES]),
             FaultKind::Misdirected => {
                 self.image.read(struck.instead.unwrap_or(op.page), &mut op.buf);
@@ -176,7 +176,9 @@ impl State {
         };
         let index = (struck.page.0 - op.page.0) as usize;
         let change = match struck.kind {
-            FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost => return strike,
+            FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost | FaultKind::Dropped => {
+                return strike;
+            }
             FaultKind::Short => Change::write(op.page.0, &op.buf[..index * PAGE_BYTES]),
             FaultKind::Misdirected => Change::write(struck.instead.unwrap_or(op.page).0, &op.buf),
             FaultKind::Flip | FaultKind::Stale | FaultKind::Slow { .. } => {
@@ -209,13 +211,12 @@ impl State {
             self.faults.strike(Target { on: FaultOn::Sync, page: 0, pages: 0 }, &self.image);
         let number = self.next_number();
         self.time.run(request(number, RequestKind::Sync, 0, 0), delay_ns(strike));
-        if let Some(error) = error(strike) {
-            return Err(failed(self, error));
+        match strike.map(|strike| strike.kind) {
+            None | Some(FaultKind::Slow { .. }) => self.image.sync(),
+            Some(FaultKind::Dropped) => self.image.drop_unsynced(),
+            Some(_) => {}
         }
-        if strike.is_none_or(|strike| strike.kind != FaultKind::Lost) {
-            self.image.sync();
-        }
-        Ok(())
+        error(strike).map_or(Ok(()), |error| Err(failed(self, error)))
     }
 
     pub(super) fn discard(&mut self, pages: Range<u64>) -> Result<()> {

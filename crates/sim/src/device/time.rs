@@ -69,13 +69,13 @@ impl Time {
         self.tick_ns = self.tick_ns.saturating_add(TICK_NS).saturating_add(delay_ns);
     }
 
-    /// Moves time until that many requests of the lane have ended, and takes all that have. Where the
-    /// model has nothing that could still end, it takes what there is.
+    /// Moves time until that many requests of the lane have ended, and takes all that have. There must
+    /// be as many.
     pub(super) fn wait(&mut self, lane: LaneId, count_min: usize, taken: &mut Vec<u64>) {
         while self.ended.get(&lane).is_some_and(|ended| ended.len() < count_min) && self.step() {}
-        if let Some(ended) = self.ended.get_mut(&lane) {
-            taken.append(ended);
-        }
+        let Some(ended) = self.ended.get_mut(&lane) else { return };
+        assert!(ended.len() >= count_min, "a model ends every request that it has taken");
+        taken.append(ended);
     }
 
     /// Takes what has ended for the lane, and moves time by one event where nothing has: so polling

@@ -43,12 +43,15 @@ pub(crate) const PAGE_COUNT_MAX: u64 = u64::MAX / PAGE_BYTES as u64;
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     page_count: u64,
-    /// What reads see: what is durable, with the unsynced changes put on it in their order.
+    /// What reads see: what is durable, with the unsynced changes put on it in their order, and with
+    /// what was dropped.
     current: Pages,
     /// What the last sync has made safe.
     durable: Pages,
     /// Took effect since the last sync, in that order.
     unsynced: Vec<Change>,
+    /// Whether changes that reads see will never be durable.
+    has_dropped: bool,
     /// Pushed and not handed back, by number of the push.
     in_flight: BTreeMap<u64, Change>,
     /// The page count of the growth that the cut has struck.
@@ -162,10 +165,20 @@ impl Image {
         self.unsynced.push(change);
     }
 
-    /// Makes durable what has taken effect. Costs nothing: both are the same from here.
+    /// Makes durable what has taken effect. Costs nothing, unless something was dropped before.
     pub(crate) fn sync(&mut self) {
+        if self.has_dropped {
+            self.unsynced.iter().for_each(|change| change.apply(&mut self.durable));
+        } else {
+            self.durable = self.current.clone();
+        }
         self.unsynced.clear();
-        self.durable = self.current.clone();
+    }
+
+    /// Forgets what has taken effect and is not durable; reads go on seeing it.
+    pub(crate) fn drop_unsynced(&mut self) {
+        self.has_dropped |= !self.unsynced.is_empty();
+        self.unsynced.clear();
     }
 
     /// From now on keeps what each page held before its last write; a discard is no write. Each page

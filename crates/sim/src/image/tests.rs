@@ -96,6 +96,7 @@ enum Step {
         pages: u64,
     },
     Sync,
+    DropUnsynced,
     Grow {
         more: u64,
     },
@@ -118,6 +119,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0..4_u64).prop_map(|back| Step::Land { back }),
         2 => (0..40_u64, 1..20_u64).prop_map(|(page, pages)| Step::Discard { page, pages }),
         2 => Just(Step::Sync),
+        1 => Just(Step::DropUnsynced),
         1 => (1..9_u64).prop_map(|more| Step::Grow { more }),
         3 => seed().prop_map(|seed| Step::Look { seed }),
         1 => (seed(), prop::option::of(1..9_u64))
@@ -174,6 +176,10 @@ impl Pair {
             Step::Sync => {
                 self.dense.sync();
                 self.sparse.sync();
+            }
+            Step::DropUnsynced => {
+                self.dense.unsynced.clear();
+                self.sparse.drop_unsynced();
             }
             Step::Grow { more } => {
                 self.dense.grow((count + more) as usize);

@@ -274,6 +274,21 @@ fn a_lost_sync_makes_nothing_durable_and_the_next_one_all() {
 }
 
 #[test]
+fn a_sync_that_drops_fails_and_the_next_one_hides_it() {
+    let device = filled(once(FaultOn::Sync, 1, FaultKind::Dropped), 0);
+    assert_eq!(errno(&device.sync().unwrap_err()), Some(EIO));
+    device.write(PageId(1), page_of(1)).unwrap();
+    device.sync().unwrap();
+    assert_eq!(bytes(&device, 3), [10, 1, 12]);
+    let kept = SimDevice::instant().with_image(device.survivors(1));
+    assert_eq!(bytes(&kept, 3), [0, 1, 0]);
+    device.write(PageId(0), page_of(2)).unwrap();
+    device.sync().unwrap();
+    let kept = SimDevice::instant().with_image(device.survivors(0));
+    assert_eq!(bytes(&kept, 3), [2, 1, 0]);
+}
+
+#[test]
 fn a_lost_discard_leaves_its_pages() {
     let device = filled(once(FaultOn::Discard, 1, FaultKind::Lost), 0);
     device.discard(PageId(0)..PageId(8)).unwrap();
@@ -325,6 +340,7 @@ fn everything(seed: u64, per_million: u32) -> Faults {
         FaultKind::Misdirected,
         FaultKind::Stale,
         FaultKind::Lost,
+        FaultKind::Dropped,
         SLOW,
     ];
     let pairs = every.iter().flat_map(|on| kinds.iter().map(move |kind| (*on, *kind)));
@@ -382,7 +398,8 @@ fn chances_come_at_their_rates() {
     for on in [FaultOn::Read, FaultOn::Write, FaultOn::Sync, FaultOn::Grow, FaultOn::Discard] {
         for kind in [FaultKind::Io, FaultKind::NoSpace, FaultKind::Short, FaultKind::Flip]
             .into_iter()
-            .chain([FaultKind::Misdirected, FaultKind::Stale, FaultKind::Lost, SLOW])
+            .chain([FaultKind::Misdirected, FaultKind::Stale, FaultKind::Lost])
+            .chain([FaultKind::Dropped, SLOW])
         {
             let count = strikes.iter().filter(|it| (it.on, it.kind) == (on, kind)).count();
             let range = if kind.can_strike(on) { 130..=270 } else { 0..=0 };
@@ -390,7 +407,7 @@ fn chances_come_at_their_rates() {
             pairs += usize::from(count > 0);
         }
     }
-    assert_eq!(pairs, 26);
+    assert_eq!(pairs, 27);
 }
 
 #[test]
