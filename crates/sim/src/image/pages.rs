@@ -242,6 +242,11 @@ mod tests {
         assert_eq!(pages.held(), 3);
         pages.discard(0..1 << 28);
         assert_eq!(pages.held(), 1);
+        pages.set(40, page_of(7));
+        assert_eq!([40, 1 << 28].map(|page| first_byte(&pages, page)), [7, 9]);
+        for page in [0, 39, 41, 63, 64, 4_000, (1 << 28) - 1] {
+            assert!(matches!(pages.get(page), Slot::Garbage), "page {page}");
+        }
         assert_ne!(first_byte(&pages, 1), first_byte(&pages, 2));
     }
 }
