@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{CrashDevice, Device, MemoryDevice};
+use nandex::device::Device;
 use nandex::{BufferHash, Durability, Result, Table};
+use nandex_sim::{Image, SimDevice};
 
 use crate::support::{DURABILITIES, Dice, POLICIES, Setup, full_sweep};
 
@@ -149,7 +150,7 @@ fn refused(result: Result<()>) -> Result<()> {
 }
 
 /// Creates, works, closes, opens again and works on, until the power goes.
-fn live(device: &CrashDevice, setup: Setup, seed: u64, past: &mut Past) -> Result<()> {
+fn live(device: &SimDevice, setup: Setup, seed: u64, past: &mut Past) -> Result<()> {
     let device: Arc<dyn Device> = Arc::new(device.clone());
     let mut run = Run { setup, past, dice: Dice(seed) };
     let table = setup.create(Arc::clone(&device))?;
@@ -204,8 +205,8 @@ pub fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> 
 }
 
 /// Recovers from what survived, checks, works on, and opens once more.
-fn recover(image: MemoryDevice, setup: Setup, past: &Past, story: &str) {
-    let device: Arc<dyn Device> = Arc::new(image);
+fn recover(image: Image, setup: Setup, past: &Past, story: &str) {
+    let device: Arc<dyn Device> = Arc::new(SimDevice::instant().with_image(image));
     let mut past = past.clone();
     let open = || match setup.open(Arc::clone(&device)) {
         // The cut may have come before the table was there.
@@ -228,8 +229,8 @@ fn recover(image: MemoryDevice, setup: Setup, past: &Past, story: &str) {
 }
 
 /// Recovers, loses power again in the midst of it, and recovers from that.
-fn recover_twice(image: MemoryDevice, setup: Setup, past: &Past, dice: &mut Dice, story: &str) {
-    let device = CrashDevice::from_image(image.image());
+fn recover_twice(image: Image, setup: Setup, past: &Past, dice: &mut Dice, story: &str) {
+    let device = SimDevice::instant().with_image(image);
     let count = dice.below(24);
     device.cut_after(count);
     let mut past = past.clone();
@@ -247,14 +248,14 @@ fn recover_twice(image: MemoryDevice, setup: Setup, past: &Past, dice: &mut Dice
 
 /// Cuts a run of this setup at many places.
 fn sweep(setup: Setup, cuts: u64) {
-    let whole = CrashDevice::new();
+    let whole = SimDevice::instant();
     live(&whole, setup, 1, &mut Past::default()).unwrap();
     let operations = whole.operations();
     let stride = if full_sweep() { 1 } else { (operations / cuts).max(1) };
     let mut dice = Dice(operations);
     let mut cut = dice.below(stride);
     while cut < operations {
-        let device = CrashDevice::new();
+        let device = SimDevice::instant();
         device.cut_after(cut);
         let mut past = Past::default();
         let result = live(&device, setup, 1, &mut past);

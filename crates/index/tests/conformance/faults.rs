@@ -6,8 +6,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Device, Fault, FaultKind, FaultOn, FaultSpan, Faulty, MemoryDevice};
+use nandex::device::Device;
 use nandex::{Result, Table};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
 use crate::crash::{Past, Run, check};
 use crate::support::{DURABILITIES, Dice, Setup, full_sweep};
@@ -31,10 +32,13 @@ fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
     }
 }
 
-type Device1 = Faulty<MemoryDevice>;
-
 /// Creates, works, and works on after reopening, whatever fails.
-fn live(device: &Arc<Device1>, setup: Setup, past: &mut Past, fault: Option<Fault>) -> Result<()> {
+fn live(
+    device: &Arc<SimDevice>,
+    setup: Setup,
+    past: &mut Past,
+    fault: Option<Fault>,
+) -> Result<()> {
     let shared = || Arc::clone(device) as Arc<dyn Device>;
     let mut run = Run { setup, past, dice: Dice(1) };
     for opening in 0..2 {
@@ -68,8 +72,7 @@ fn refuses_from_now_on(table: &impl Table, setup: Setup, fault: Fault, first: &n
 }
 
 fn case(setup: Setup, fault: Fault) {
-    let memory = MemoryDevice::new();
-    let device = Arc::new(Faulty::new(memory.clone()));
+    let device = Arc::new(SimDevice::instant());
     device.arm(fault);
     let mut past = Past::default();
     let result = live(&device, setup, &mut past, Some(fault));
@@ -81,7 +84,7 @@ fn case(setup: Setup, fault: Fault) {
     }
     device.disarm();
     let story = format!("{setup:?}, {fault:?} ({result:?})");
-    let table = match setup.open(Arc::new(memory)) {
+    let table = match setup.open(device) {
         Err(error) if past.puts() == 0 => return println!("{story}: {error}"),
         table => table.unwrap_or_else(|error| panic!("{story}: {error}")),
     };
@@ -89,7 +92,7 @@ fn case(setup: Setup, fault: Fault) {
 }
 
 fn sweep(setup: Setup, on: FaultOn, cases: u64) {
-    let device = Arc::new(Faulty::new(MemoryDevice::new()));
+    let device = Arc::new(SimDevice::instant());
     live(&device, setup, &mut Past::default(), None).unwrap();
     let count = device.seen(on);
     let stride = if full_sweep() { 1 } else { (count / cases).max(1) };
@@ -138,7 +141,7 @@ fn a_failed_growth_is_told_and_loses_nothing() {
 #[test]
 fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]);
-    let device = Arc::new(Faulty::new(MemoryDevice::new()));
+    let device = Arc::new(SimDevice::instant());
     let table = setup.create(Arc::clone(&device) as Arc<dyn Device>).unwrap();
     for key in 0..5000 {
         table.insert_u64(key, key).unwrap();
