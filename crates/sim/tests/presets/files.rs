@@ -102,7 +102,7 @@ fn a_wrong_field_is_named_with_its_line_what_was_expected_and_what_was_found() {
             "5000",
         ),
         ("planes = 2", "planes = 65", "flash.planes", "planes", "1 to 64", "65"),
-        ("spare_permille = 69", "spare_permille = 0", "ftl.spare_permille", "spare", "12", "0"),
+        ("spare_permille = 69", "spare_permille = 0", "ftl.spare_permille", "spare_p", "12", "0"),
         ("kind = \"ssd\"", "kind = \"tape\"", "kind", "kind", "\"ssd\"", "\"tape\""),
         ("kind = \"ssd\"", "kind = 7", "kind", "kind", "\"disk\"", "7"),
         ("erases_max = 3000", "erases_max = 0", "erases_max", "erases_max", "1 to", "0"),

@@ -1,6 +1,6 @@
 //! Measures a simulated device as data sheets and papers do.
 
-use nandex_sim::workload::{Pattern, Workload, closed_loop};
+use nandex_sim::workload::{Pattern, SplitMix64, Workload, closed_loop};
 use nandex_sim::{Done, Fill, Machine, Model, Preset, Request, RequestKind, Spec, Ssd};
 
 const PAGE_BYTES: u64 = 4096;
@@ -48,7 +48,7 @@ pub fn sequential_read_mb(model: &mut dyn Model) -> f64 {
 /// MB/s of 128 KiB writes, one behind the other, eight at a time: from the second time on over an SSD
 /// that was full before, and for 20 000 writes at least.
 pub fn sequential_write_mb(spec: &Spec) -> f64 {
-    let mut ssd = Ssd::new(shrunk(spec), Fill::Sequential).unwrap();
+    let mut ssd = Ssd::new(shrunk(spec, 128, 32), Fill::Sequential).unwrap();
     let count = ssd.page_count() / 32;
     let measured = count.max(20_000);
     let all = requests(RequestKind::Write, 32, (0..count + measured).map(|n| n % count * 32));
@@ -81,6 +81,12 @@ pub fn alone_ns(model: &mut dyn Model, all: impl Iterator<Item = Request>) -> Ve
     times
 }
 
+/// A thousand places below a number.
+pub fn places_below(count: u64) -> impl Iterator<Item = u64> {
+    let mut dice = SplitMix64::new(5);
+    (0..1000).map(move |_| dice.below(count))
+}
+
 /// The mean time of 4 KiB requests that come alone, in nanoseconds.
 pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
     let count = model.page_count();
@@ -89,20 +95,19 @@ pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
 
 /// The same in the first so many pages.
 pub fn alone_mean_within_ns(model: &mut dyn Model, kind: RequestKind, count: u64) -> f64 {
-    let places = (1..=500_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % count);
-    let times = alone_ns(model, requests(kind, 1, places));
+    let times = alone_ns(model, requests(kind, 1, places_below(count)));
     times.iter().sum::<u64>() as f64 / times.len() as f64
 }
 
 /// The same SSD with fewer and smaller blocks, for writes up to a steady state: shares stay the same, and
 /// the time of an erase shrinks with the block.
-pub fn shrunk(spec: &Spec) -> Spec {
+fn shrunk(spec: &Spec, blocks: u32, pages: u32) -> Spec {
     let mut small = spec.clone();
-    small.flash.pages = if spec.flash.page_bytes > 8192 { 8 } else { 16 };
-    small.flash.blocks = spec.flash.blocks.min(400);
-    let pages = u64::from(small.flash.pages);
-    small.timing.erase_ns = spec.timing.erase_ns * pages / u64::from(spec.flash.pages);
-    small.host.buffer_bytes = spec.host.buffer_bytes.min(4 << 20);
+    small.flash.blocks = spec.flash.blocks.min(blocks);
+    small.flash.pages = spec.flash.pages.min(pages);
+    let whole = u64::from(spec.flash.pages);
+    small.timing.erase_ns = spec.timing.erase_ns * u64::from(small.flash.pages) / whole;
+    small.host.buffer_bytes = spec.host.buffer_bytes.min(16 << 20);
     small
 }
 
@@ -115,7 +120,8 @@ pub fn with_few_blocks(spec: &Spec) -> Spec {
 
 /// Random 4 KiB writes a second, once each page has been written twice over.
 pub fn steady_write_iops(spec: &Spec, depth: u32) -> f64 {
-    let mut ssd = Ssd::new(shrunk(spec), Fill::Sequential).unwrap();
+    let small = shrunk(spec, 400, if spec.flash.page_units() > 1 { 8 } else { 16 });
+    let mut ssd = Ssd::new(small, Fill::Sequential).unwrap();
     let pages = ssd.page_count();
     random_iops(&mut ssd, RequestKind::Write, depth, (2 * pages, 3 * pages))
 }

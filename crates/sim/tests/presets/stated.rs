@@ -3,7 +3,7 @@
 use nandex_sim::{Fill, Preset, RequestKind, Ssd};
 
 use crate::measure::{
-    alone_mean_ns, alone_mean_within_ns, alone_ns, model, random_iops, requests,
+    alone_mean_ns, alone_mean_within_ns, alone_ns, model, places_below, random_iops, requests,
     sequential_read_mb, sequential_write_mb, spec, steady_write_iops, with_few_blocks,
 };
 
@@ -182,8 +182,8 @@ fn near_read_ms(preset: &Preset) -> f64 {
 }
 
 fn slowest_near_read_ms(preset: &Preset) -> f64 {
-    let places = (1..=500_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % NEAR_PAGES);
-    let times = alone_ns(full(preset).as_mut(), requests(RequestKind::Read, 1, places));
+    let all = requests(RequestKind::Read, 1, places_below(NEAR_PAGES));
+    let times = alone_ns(full(preset).as_mut(), all);
     times.into_iter().max().unwrap() as f64 / 1e6
 }
 
