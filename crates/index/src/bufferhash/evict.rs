@@ -33,9 +33,12 @@ enum Evicted {
 }
 
 impl Inner {
-    /// Evicts until the reserve ahead of the head is free.
+    /// Evicts until the reserve ahead of the head is free. While recovery replays the log, a policy that
+    /// keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
     pub(super) fn evict_ahead(&self) -> Result<()> {
-        while self.evicts() && self.ring.free_segments() < self.config.reserve_segments {
+        let keeps = self.config.policy.is_partial() && !self.ready.load(Acquire);
+        let reserve_segments = if keeps { 1 } else { self.config.reserve_segments };
+        while self.evicts() && self.ring.free_segments() < reserve_segments {
             let Some((id, tag)) = self.ring.oldest() else { return Ok(()) };
             if self.evict(id, tag)? == Evicted::NotNow {
                 return Ok(());

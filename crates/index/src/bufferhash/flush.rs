@@ -302,9 +302,10 @@ impl Inner {
         }
         state.puts += 1;
         let replaying = !self.ready.load(Acquire);
-        if replaying || self.log_entry(state, entry).is_err() {
-            // Logged again it would come after updates that are not replayed yet; and a full log takes
-            // nothing. Either way its old place in the log, or its image, is kept instead.
+        if replaying || !self.logs() || self.log_entry(state, entry).is_err() {
+            // Logged again it would come after updates that are not replayed yet; a full log takes
+            // nothing, nor does one that holds no updates. Either way its old place in the log, or its
+            // image, is kept instead.
             state.since = [state.since, frozen.since].into_iter().flatten().min();
             state.image = state.image.or(frozen.image);
             self.volume.poison().check()?;

@@ -319,6 +319,17 @@ impl Log {
         self.shared.pause_for_room();
     }
 
+    /// Counts one more who waits for room, until what this gives is dropped.
+    pub(crate) fn wait_in_line(&self) -> impl Drop + '_ {
+        self.shared.wait_in_line()
+    }
+
+    /// How many wait for room.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
     /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may
     /// use some of what those who wait leave free.
     #[must_use]

@@ -67,6 +67,17 @@ pub(super) struct Shared {
     pub period_start_ns: AtomicU64,
     pub bytes_written: AtomicU64,
     pub syncs: AtomicU64,
+    /// How many wait for room.
+    pub waiting: AtomicU64,
+}
+
+/// One who waits for room, for as long as it lives.
+pub(super) struct Waiting<'s>(&'s Shared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Shared {
@@ -99,6 +110,7 @@ impl Shared {
             period_start_ns,
             bytes_written: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
         })
     }
 
@@ -236,6 +248,11 @@ impl Shared {
         drop(self.room.wait_timeout(self.staging(), PAUSE));
     }
 
+    pub fn wait_in_line(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
     /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
         let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
@@ -250,11 +267,13 @@ impl Shared {
     fn wait_until_fits(&self, bytes: u64) -> Result<MutexGuard<'_, Staging>> {
         let used_max = self.used_max(bytes)?;
         let mut staging = self.staging();
+        let mut waiting = None;
         loop {
             self.poison.check()?;
             if staging.used_bytes() + staging.reserved <= used_max {
                 return Ok(staging);
             }
+            waiting.get_or_insert_with(|| self.wait_in_line());
             staging = self.room.wait_timeout(staging, POISON_POLL).expect(LOCKED).0;
         }
     }

@@ -128,15 +128,17 @@ impl Inner {
     /// room in the log.
     fn make_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
         let mut requested = self.maintenance.take_wish();
+        let mut waiting = None;
         loop {
             self.tend(requested)?;
             if let Some(room) = self.log.try_reserve_room(bytes)? {
                 return Ok(room);
             }
-            if requested {
+            if waiting.is_some() {
                 // Other threads hold the room, or what pins the tail: they must get on.
                 self.log.pause_for_room();
             }
+            waiting.get_or_insert_with(|| self.log.wait_in_line());
             requested = true;
         }
     }
@@ -176,9 +178,10 @@ impl Inner {
         self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
-    /// A structure that nobody has opened cannot save its updates, so they stay in the log.
+    /// A structure that nobody has opened cannot save its updates, so they stay in the log. That is no
+    /// fault before somebody waits for their room: it may be about to be opened.
     fn tell_what_pins_the_log(&self, before: Lsn) {
-        if self.log.used_bytes() <= self.log.capacity_bytes() * 3 / 4 {
+        if self.log.waiting() == 0 {
             return;
         }
         let root = self.root();
