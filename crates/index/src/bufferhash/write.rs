@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::SegmentId;
 
 use super::format::{LOG_PUT, LOG_REMOVE, encode_log_put};
@@ -104,7 +105,9 @@ impl Inner {
     fn log_records(&self, state: &mut TableState, records: &mut Vec<u8>) -> Result<()> {
         if self.logs() && !records.is_empty() {
             let log = self.volume.log();
-            state.since.get_or_insert_with(|| log.next_lsn());
+            if is_on(Barrier::BufferNotesItsPlace) {
+                state.since.get_or_insert_with(|| log.next_lsn());
+            }
             log.append_many(self.id, 1 + self.layout.entry_bytes(), records)?;
         }
         records.clear();
@@ -181,7 +184,9 @@ impl Inner {
         }
         let log = self.volume.log();
         // Noted before the append, so that the place is not after the entry's.
-        state.since.get_or_insert_with(|| log.next_lsn());
+        if is_on(Barrier::BufferNotesItsPlace) {
+            state.since.get_or_insert_with(|| log.next_lsn());
+        }
         match entry.state {
             SlotState::Live => log.append(self.id, &[&[LOG_PUT], entry.key, entry.value])?,
             SlotState::Tombstone => log.append(self.id, &[&[LOG_REMOVE], entry.key])?,

@@ -9,7 +9,7 @@ use nandex::bufferhash::Policy;
 use nandex::device::{CrashDevice, Device, MemoryDevice};
 use nandex::{BufferHash, Durability, Table, Volume};
 
-use crate::life::{Past, Run, check, live, recover};
+use crate::life::{Past, Run, check, live, open_all, recover};
 use crate::support::{DURABILITIES, Dice, POLICIES, Setup, full_sweep};
 
 /// Recovers, loses power again in the midst of it, and recovers from that.
@@ -18,12 +18,17 @@ fn recover_twice(image: MemoryDevice, setup: Setup, past: &Past, dice: &mut Dice
     let count = dice.below(24);
     device.cut_after(count);
     let mut past = past.clone();
-    if let Ok(table) = setup.open(Arc::new(device.clone())) {
+    match open_all(Arc::new(device.clone()), setup) {
         // What was not vouched for and is lost stays lost: the past goes on from what is found.
-        if check(&table, setup, &mut past, story).is_ok() {
-            let mut run = Run { setup, past: &mut past, dice: Dice(dice.next()) };
-            let _ = run.work(&table, 20);
+        Ok(table) => {
+            if check(&table, setup, &mut past, story).is_ok() {
+                let mut run = Run { setup, past: &mut past, dice: Dice(dice.next()) };
+                let _ = run.work(&table, 20);
+            }
+            past.note_forced(&table);
         }
+        // Recovery evicts whole segments when it finds no other, and nobody is left to be asked.
+        Err(_) => past.forced |= setup.flush_threads > 0,
     }
     let seed = dice.below(6);
     let story = format!("{story}, cut again after {count}, survivors {seed}");

@@ -30,7 +30,7 @@ const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
 
 /// Every class of I/O that store and index do: the sort, and what it is about. A sync is named after what
 /// was written last before it.
-const SITES: [(FaultOn, &str); 21] = [
+const SITES: [(FaultOn, &str); 20] = [
     (FaultOn::Read, "superblock"),
     (FaultOn::Read, "checkpoint"),
     (FaultOn::Read, "log"),
@@ -47,7 +47,6 @@ const SITES: [(FaultOn, &str); 21] = [
     (FaultOn::Sync, "superblock"),
     (FaultOn::Sync, "checkpoint"),
     (FaultOn::Sync, "log"),
-    (FaultOn::Sync, "image"),
     (FaultOn::Sync, "whole data"),
     (FaultOn::Sync, "blank"),
     (FaultOn::Grow, "empty"),

@@ -50,6 +50,7 @@ use std::time::Duration;
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 
+use crate::mutants::{Barrier, is_on};
 use crate::{Error, Poison, Result, StructureId, Threads};
 use shared::{LOCKED, Shared};
 
@@ -200,11 +201,12 @@ impl Log {
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
     pub fn commit(&self) -> Result<()> {
         match self.shared.durability {
-            Durability::Always => self.sync(),
+            Durability::Always if is_on(Barrier::CommitWaitsForSync) => self.sync(),
             Durability::Every(period) if self.shared.threads == Threads::Inline => {
                 self.shared.sync_if_due(period.max(PERIOD_MIN))
             }
-            Durability::Every(_) | Durability::Never => self.shared.poison.check(),
+            _ if is_on(Barrier::CommitAsksForPoison) => self.shared.poison.check(),
+            _ => Ok(()),
         }
     }
 

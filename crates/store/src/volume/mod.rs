@@ -30,6 +30,7 @@ use nandex_device::Device;
 use crate::checkpoint::Catalog;
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
+use crate::mutants::{Barrier, is_on};
 use crate::space::{Extent, Space};
 use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
@@ -336,6 +337,9 @@ impl Root {
         if let Some(index) = entries.iter().position(|entry| entry.id == id) {
             let entry = entries.remove(index);
             self.removed.extend(entry.extents);
+            if !is_on(Barrier::RemovedFreedAfterCheckpoint) {
+                self.release_removed();
+            }
         }
     }
 
