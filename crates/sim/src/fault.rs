@@ -27,7 +27,7 @@ pub enum FaultOn {
     Write,
     /// A `sync`.
     Sync,
-    /// A `grow` beyond what there is.
+    /// A `grow`, also one to no more than there is.
     Grow,
     /// A `discard` of at least one page.
     Discard,
