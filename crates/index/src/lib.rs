@@ -35,7 +35,7 @@ pub use error::{Error, Result};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
-pub use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
+pub use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
 
 /// Runs the example of the README.
 #[cfg(doctest)]

@@ -8,11 +8,21 @@
 
 mod device;
 mod dice;
+mod error;
 mod fault;
+mod ftl;
 pub mod image;
 mod model;
+pub mod spec;
+pub mod ssd;
+pub mod trace;
+pub mod workload;
 
 pub use device::SimDevice;
+pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Strike};
+pub use ftl::FtlCounts;
 pub use image::Image;
 pub use model::{Done, Model, Parts, Request, RequestKind};
+pub use spec::Spec;
+pub use ssd::{Fill, Ssd};

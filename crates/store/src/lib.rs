@@ -21,6 +21,6 @@ pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
 pub use poison::Poison;
 pub use volume::{
-    Captured, Checkpointed, Left, OpenOptions, Structure, StructureInfo, Volume, VolumeOptions,
-    VolumeStats,
+    Captured, Checkpointed, Left, OpenOptions, Structure, StructureInfo, Threads, Volume,
+    VolumeOptions, VolumeStats,
 };

@@ -311,7 +311,8 @@ pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
 /// What can be chosen each time a BufferHash is opened.
 #[derive(Clone)]
 pub struct RuntimeOptions {
-    /// Threads that write full buffers. Default 1.
+    /// Threads that write full buffers. Default 1; with 0 the inserting thread does, at the moment its
+    /// buffer is full, and filters of a table just opened are loaded by the first lookup that needs them.
     pub flush_threads: usize,
     /// Reads in flight in a batch of lookups. Default 32.
     pub read_depth: usize,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+use nandex_store::Threads;
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::Entry;
 use nandex_store::page::{PageKind, seal};
@@ -49,11 +50,33 @@ impl Inner {
     pub(super) fn work(&self) {
         let mut scratch = None;
         while let Some(job) = self.work.next() {
-            let _running = Running(self);
-            if let Err(error) = self.run(job, &mut scratch) {
-                self.volume.poison().set(&error);
-            }
+            // A failure has poisoned the volume; the next update reports it.
+            let _ = self.run_job(job, &mut scratch);
         }
+    }
+
+    /// Without threads in the background, does all the jobs there are; tells whether there were any.
+    /// The caller holds no lock.
+    pub(super) fn catch_up_now(&self) -> Result<bool> {
+        if self.options.flush_threads > 0 {
+            return Ok(false);
+        }
+        let mut scratch = None;
+        let mut busy = false;
+        let mut result = Ok(());
+        while let Some(job) = self.work.next_now() {
+            scratch = scratch.or_else(|| self.scratches.take());
+            // Each job of a poisoned volume refuses at once.
+            result = result.and(self.run_job(job, &mut scratch));
+            busy = true;
+        }
+        scratch.into_iter().for_each(|scratch| self.scratches.give(scratch));
+        result.map(|()| busy)
+    }
+
+    fn run_job(&self, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
+        let _running = Running(self);
+        self.run(job, scratch).inspect_err(|error| self.volume.poison().set(error))
     }
 
     fn run(&self, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
@@ -146,13 +169,23 @@ impl Inner {
         loop {
             self.volume.poison().check()?;
             if self.ring.granted_segments() <= self.config.reserve_segments / 2 {
-                self.volume.request_checkpoint();
+                self.ask_for_checkpoint()?;
             }
             if let Some(id) = self.ring.reserve() {
                 return Ok(id);
             }
             self.ring.wait_for_room(Duration::from_millis(20));
         }
+    }
+
+    /// Asks the background for a checkpoint, or takes it where the flush or the checkpoints have no
+    /// thread of their own.
+    fn ask_for_checkpoint(&self) -> Result<()> {
+        if self.options.flush_threads == 0 || self.volume.threads() == Threads::Inline {
+            return Ok(self.volume.checkpoint()?);
+        }
+        self.volume.request_checkpoint();
+        Ok(())
     }
 
     /// The column that the next incarnation takes. A super table that has all it may have, although

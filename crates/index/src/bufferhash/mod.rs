@@ -76,7 +76,7 @@ pub use config::{Config, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 
 use filter::Filter;
-use pool::{BufferPool, LanePool, WorkQueue};
+use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
 use stats::Counters;
 use table::SuperTable;
 
@@ -105,6 +105,7 @@ pub const KIND: &str = "bufferhash";
 pub struct BufferHash {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
+    closed: bool,
 }
 
 /// What the handle, its threads and the volume's checkpoints share.
@@ -122,6 +123,7 @@ pub(crate) struct Inner {
     tables: Vec<SuperTable>,
     pool: BufferPool,
     lanes: LanePool,
+    scratches: ScratchPool,
     work: WorkQueue,
     counters: Counters,
     /// Evictions that partial discards may still make, in thousandths.
@@ -258,7 +260,7 @@ impl BufferHash {
     }
 
     fn shut_down(&mut self) -> Result<()> {
-        if self.threads.is_empty() {
+        if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
         let saved = self.inner.save_buffers();

@@ -8,6 +8,8 @@ use nandex_device::{Completion, PageBuf, Queue};
 use nandex_store::buffer::Buffer;
 use nandex_store::ring::SegmentId;
 
+use super::flush::Scratch;
+
 /// Empty buffers, for super tables whose own is full.
 #[derive(Debug, Default)]
 pub(super) struct BufferPool {
@@ -95,6 +97,26 @@ impl std::fmt::Debug for LanePool {
     }
 }
 
+/// What flushes need again and again, where they run on the threads of callers.
+#[derive(Default)]
+pub(super) struct ScratchPool(Mutex<Vec<Scratch>>);
+
+impl ScratchPool {
+    pub(super) fn take(&self) -> Option<Scratch> {
+        self.0.lock().expect("no holder of the scratches' lock panics").pop()
+    }
+
+    pub(super) fn give(&self, scratch: Scratch) {
+        self.0.lock().expect("no holder of the scratches' lock panics").push(scratch);
+    }
+}
+
+impl std::fmt::Debug for ScratchPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ScratchPool")
+    }
+}
+
 /// Something for the background threads to do.
 #[derive(Debug)]
 pub(super) enum Job {
@@ -173,13 +195,21 @@ impl WorkQueue {
         self.changed.notify_all();
     }
 
-    /// Waits until no flush waits or runs, or `given_up` says so.
-    pub(super) fn wait_idle(&self, given_up: impl Fn() -> bool) {
+    /// The next job, if there is one now.
+    pub(super) fn next_now(&self) -> Option<Job> {
         let mut work = self.lock();
-        while (!work.flushes.is_empty() || work.running > 0) && !given_up() {
-            let wait = self.changed.wait_timeout(work, Duration::from_millis(20));
-            work = wait.expect("no holder of the work's lock panics").0;
-        }
+        let job = work.flushes.pop_front().or_else(|| work.others.pop_front());
+        work.running += usize::from(job.is_some());
+        job
+    }
+
+    /// Waits a little until no flush waits and nothing runs; tells whether it is so.
+    pub(super) fn wait_idle(&self) -> bool {
+        let busy = |work: &mut Work| !work.flushes.is_empty() || work.running > 0;
+        let period = Duration::from_millis(20);
+        let wait = self.changed.wait_timeout_while(self.lock(), period, busy);
+        let (mut work, _) = wait.expect("no holder of the work's lock panics");
+        !busy(&mut work)
     }
 
     /// Waits until nothing at all waits or runs.

@@ -55,7 +55,17 @@ impl Inner {
             }
         };
         self.counters.lookup(value.is_some(), reads);
+        self.after_lookup();
         Ok(value)
+    }
+
+    /// Under LRU, puts back what a lookup has found, where no thread in the background does.
+    #[inline]
+    fn after_lookup(&self) {
+        if self.config.policy == Policy::Lru {
+            // The lookup has its answer. A failure has poisoned the volume; the next update reports it.
+            let _ = self.catch_up_now();
+        }
     }
 
     /// What RAM tells of a key; loads the filters when they have not been yet.
@@ -150,6 +160,7 @@ impl Inner {
         batch.run(&mut lane)?;
         lane.into_iter().for_each(|lane| self.lanes.give_lane(lane));
         self.counters.add(&batch.lookups);
+        self.after_lookup();
         Ok(batch.values)
     }
 

@@ -17,7 +17,7 @@ use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 use super::filter::{Filter, FilterKind, Window};
 use super::format::{State, decode_filter, decode_log_entry};
 use super::image::Images;
-use super::pool::{BufferPool, Job, LanePool, WorkQueue};
+use super::pool::{BufferPool, Job, LanePool, ScratchPool, WorkQueue};
 use super::stats::Counters;
 use super::table::{Incarnation, SuperTable};
 use super::{BufferHash, Config, Inner, Policy, RuntimeOptions};
@@ -61,7 +61,7 @@ pub(super) fn open(
     volume.register(structure.id, room);
     let threads = start_threads(&inner)?;
     // From here on, dropping the handle ends the threads.
-    let table = BufferHash { inner, threads };
+    let table = BufferHash { inner, threads, closed: false };
     table.inner.replay(&structure, &state.tails)?;
     table.inner.queue_filter_loads();
     Ok(table)
@@ -125,6 +125,7 @@ fn assemble(
         tables,
         pool: BufferPool::new((0..config.spare_buffers).map(|_| buffer()).collect()),
         lanes: LanePool::default(),
+        scratches: ScratchPool::default(),
         work: WorkQueue::default(),
         counters: Counters::default(),
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
@@ -160,7 +161,7 @@ fn start_threads(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
             reason: format!("thread {number} cannot start: {error}"),
         })
     };
-    let threads: Result<Vec<_>> = (0..inner.options.flush_threads.max(1)).map(start).collect();
+    let threads: Result<Vec<_>> = (0..inner.options.flush_threads).map(start).collect();
     if threads.is_err() {
         inner.work.stop();
     }
@@ -242,7 +243,11 @@ impl Inner {
         Ok(())
     }
 
+    /// Has the filters loaded in the background; without that, lookups load what they need.
     fn queue_filter_loads(&self) {
+        if self.options.flush_threads == 0 {
+            return;
+        }
         for index in 0..self.tables.len() {
             if !self.tables[index].lock().filters_loaded {
                 self.work.push(Job::LoadFilters(index));
@@ -295,9 +300,19 @@ impl Inner {
         self.wish_all_images();
         loop {
             self.volume.poison().check()?;
-            self.work.wait_idle(|| self.volume.poison().is_set());
+            self.finish_flushes()?;
             self.volume.checkpoint()?;
             if !self.images_unsaved() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the flushes that are due, or does them.
+    fn finish_flushes(&self) -> Result<()> {
+        loop {
+            self.catch_up_now()?;
+            if self.work.wait_idle() || self.volume.poison().is_set() {
                 return Ok(());
             }
         }
@@ -355,5 +370,9 @@ impl Checkpointed for Inner {
     fn relieve(&self, before: Lsn) -> nandex_store::Result<()> {
         self.wish_images_before(before);
         Ok(())
+    }
+
+    fn catch_up(&self) -> nandex_store::Result<()> {
+        self.catch_up_now().map(drop).map_err(into_store)
     }
 }

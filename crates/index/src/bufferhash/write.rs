@@ -78,7 +78,7 @@ impl Inner {
     /// processor's cache. The order of pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         self.volume.poison().check()?;
-        let _room = self.volume.log().reserve_room(self.logged_bytes(pairs.len()))?;
+        let _room = self.volume.reserve_room(self.logged_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let order = self.by_super_table(&hashes);
         let mut records = Vec::new();
@@ -133,7 +133,7 @@ impl Inner {
     #[inline]
     fn start_write(&self) -> Result<()> {
         self.volume.poison().check()?;
-        Ok(self.volume.log().wait_for_room(self.logged_bytes(1))?)
+        Ok(self.volume.wait_for_room(self.logged_bytes(1))?)
     }
 
     /// Bytes of so many entries in the log.
@@ -189,8 +189,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts a fresh buffer in the place of the full one, which is written in the background; waits when
-    /// there is none.
+    /// Puts a fresh buffer in the place of the full one, which is written in the background, or before
+    /// this returns where there is none; waits when there is no fresh buffer.
     #[cold]
     pub(super) fn rotate<'a>(
         &'a self,
@@ -200,11 +200,14 @@ impl Inner {
         self.volume.poison().check()?;
         if state.frozen.len() < FROZEN_MAX
             && self.try_freeze(index, &mut state, self.left_to_evictions())?
+            && self.options.flush_threads > 0
         {
             return Ok(state);
         }
         drop(state);
-        self.pool.wait();
+        if !self.catch_up_now()? {
+            self.pool.wait();
+        }
         Ok(self.tables[index].lock())
     }
 

@@ -7,7 +7,7 @@ use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
 use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions, MemoryDevice};
 use nandex::store::entries::EntryLayout;
-use nandex::{BufferHash, Durability, OpenOptions, Volume, VolumeOptions};
+use nandex::{BufferHash, Durability, OpenOptions, Threads, Volume, VolumeOptions};
 
 /// All policies.
 pub const POLICIES: [Policy; 6] = [
@@ -38,6 +38,7 @@ pub struct Setup {
     pub words: u32,
     pub widths: (usize, usize),
     pub flush_threads: usize,
+    pub threads: Threads,
     /// Is the ring so large that nothing is ever evicted?
     pub roomy: bool,
 }
@@ -51,6 +52,7 @@ impl Setup {
             words: 1,
             widths: (8, 8),
             flush_threads: 1,
+            threads: Threads::Background,
             roomy: true,
         }
     }
@@ -66,8 +68,14 @@ impl Setup {
             words,
             widths: WIDTHS[dice.below(5) as usize],
             flush_threads: 1 + dice.below(2) as usize,
+            threads: Threads::Background,
             roomy: dice.below(2) == 0,
         }
+    }
+
+    /// The same, with everything on the calling thread.
+    pub fn inline(self) -> Self {
+        Self { flush_threads: 0, threads: Threads::Inline, ..self }
     }
 
     pub fn config(&self) -> Config {
@@ -98,11 +106,13 @@ impl Setup {
     }
 
     pub fn volume_options(&self) -> VolumeOptions {
-        VolumeOptions { durability: self.durability, ..VolumeOptions::tiny() }
+        let Self { durability, threads, .. } = *self;
+        VolumeOptions { durability, threads, volume_id: Some(7), ..VolumeOptions::tiny() }
     }
 
     pub fn open_options(&self) -> OpenOptions {
-        OpenOptions { durability: self.durability, ..OpenOptions::default() }
+        let Self { durability, threads, .. } = *self;
+        OpenOptions { durability, threads, ..OpenOptions::default() }
     }
 
     pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<BufferHash> {

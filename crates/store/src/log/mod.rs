@@ -50,7 +50,7 @@ use std::time::Duration;
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 
-use crate::{Error, Poison, Result, StructureId};
+use crate::{Error, Poison, Result, StructureId, Threads};
 use shared::{LOCKED, Shared};
 
 /// When an acknowledged update is safe from a power cut.
@@ -64,6 +64,9 @@ pub enum Durability {
     /// When its buffer is flushed, or at `sync`, `flush` and close.
     Never,
 }
+
+/// The shortest period of [`Durability::Every`].
+const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 impl Default for Durability {
     fn default() -> Self {
@@ -93,6 +96,8 @@ pub struct LogOptions {
     pub epoch: u64,
     /// When entries become durable.
     pub durability: Durability,
+    /// Who writes full blocks, and syncs once in a while.
+    pub threads: Threads,
 }
 
 /// What the volume's superblock keeps of its log: where reading starts and what must be there.
@@ -130,20 +135,23 @@ pub struct Log {
 
 impl Log {
     /// Goes on behind `end`, keeping everything from `tail` on, after one device sync that makes all
-    /// that [`replay`] has found durable. Starts one thread that writes, and for
-    /// [`Durability::Every`] one that syncs. Nothing is written before the first append, so the
-    /// superblock can be given the new [`anchor`](Self::anchor) first, and must be.
+    /// that [`replay`] has found durable. With [`Threads::Background`] it starts one thread that
+    /// writes, and for [`Durability::Every`] one that syncs. Nothing is written before the first append,
+    /// so the superblock can be given the new [`anchor`](Self::anchor) first, and must be.
     ///
     /// # Errors
     /// [`Error::Config`] for a region, place or epoch that cannot work; the device's failure.
     pub fn start(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
-        let durability = options.durability;
+        let LogOptions { durability, threads, .. } = options;
         let shared = Arc::new(Shared::new(options, end, tail, poison)?);
         shared.sync_found()?;
         let log = Self { shared, threads: Mutex::default() };
+        if threads == Threads::Inline {
+            return Ok(log);
+        }
         log.spawn("nandex-log-write", Shared::run_writer)?;
         if let Durability::Every(period) = durability {
-            let period = period.max(Duration::from_millis(1));
+            let period = period.max(PERIOD_MIN);
             log.spawn("nandex-log-sync", move |shared| shared.run_timer(period))?;
         }
         Ok(log)
@@ -186,13 +194,16 @@ impl Log {
 
     /// Makes everything appended before this call as durable as the mode promises: with
     /// [`Durability::Always`] it waits for a sync, shared with all that wait at the time; otherwise it
-    /// returns at once.
+    /// returns at once, unless a period is over that no thread in the background looks at.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
     pub fn commit(&self) -> Result<()> {
         match self.shared.durability {
             Durability::Always => self.sync(),
+            Durability::Every(period) if self.shared.threads == Threads::Inline => {
+                self.shared.sync_if_due(period.max(PERIOD_MIN))
+            }
             Durability::Every(_) | Durability::Never => self.shared.poison.check(),
         }
     }
@@ -203,8 +214,7 @@ impl Log {
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
     pub fn sync(&self) -> Result<()> {
-        let wanted = self.shared.staging().wanted();
-        self.shared.sync_until(wanted)
+        self.shared.sync_appended()
     }
 
     /// Every byte of the log before this place is durable.
@@ -293,6 +303,20 @@ impl Log {
     pub fn reserve_room(&self, bytes: u64) -> Result<Room<'_>> {
         self.shared.reserve_room(bytes)?;
         Ok(Room { shared: &self.shared, bytes })
+    }
+
+    /// As [`reserve_room`](Self::reserve_room), and gives nothing where it would wait.
+    ///
+    /// # Errors
+    /// As [`reserve_room`](Self::reserve_room).
+    pub fn try_reserve_room(&self, bytes: u64) -> Result<Option<Room<'_>>> {
+        let fits = self.shared.try_reserve_room(bytes)?;
+        Ok(fits.then(|| Room { shared: &self.shared, bytes }))
+    }
+
+    /// Waits a moment for others to give room back.
+    pub fn pause_for_room(&self) {
+        self.shared.pause_for_room();
     }
 
     /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may

@@ -12,13 +12,16 @@ use super::region::LogRegion;
 use super::staging::Staging;
 use super::writer::Lane;
 use super::{Durability, LogEnd, LogOptions, Lsn};
-use crate::{Error, Poison, Result, StructureId};
+use crate::{Error, Poison, Result, StructureId, Threads};
 
 /// Why taking one of the log's locks cannot fail.
 pub(super) const LOCKED: &str = "no holder of this lock panics";
 
 /// How often one who waits for room looks whether the volume was poisoned meanwhile.
 const POISON_POLL: Duration = Duration::from_millis(50);
+
+/// How long one who makes room itself leaves it to others.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How far the log has come.
 #[derive(Default)]
@@ -39,6 +42,7 @@ pub(super) struct Shared {
     pub volume_id: u128,
     pub epoch: u64,
     pub durability: Durability,
+    pub threads: Threads,
     pub poison: Arc<Poison>,
     staging: Mutex<Staging>,
     /// There are closed blocks, or the threads are to end.
@@ -59,6 +63,8 @@ pub(super) struct Shared {
     pub tail: AtomicU64,
     /// Copy of `Progress::synced`.
     pub synced: AtomicU64,
+    /// When a period of [`Durability::Every`] was over last, by the device's clock.
+    pub period_start_ns: AtomicU64,
     pub bytes_written: AtomicU64,
     pub syncs: AtomicU64,
 }
@@ -67,16 +73,18 @@ impl Shared {
     /// A log that goes on behind `end`.
     pub fn new(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
         check(&options, end, tail)?;
-        let LogOptions { region, volume_id, epoch, durability } = options;
+        let LogOptions { region, volume_id, epoch, durability, threads } = options;
         let start = region.start_from(end.next.0);
         let lane = Lane::new(&region, end.prev_crc)?;
         let progress = Progress { written: start, synced: start, ..Progress::default() };
+        let period_start_ns = AtomicU64::new(region.device.now());
         Ok(Self {
             staging: Mutex::new(Staging::new(start, tail.0, region.block_bytes)),
             region,
             volume_id,
             epoch,
             durability,
+            threads,
             poison,
             work: Condvar::new(),
             stopped: Condvar::new(),
@@ -88,6 +96,7 @@ impl Shared {
             next: AtomicU64::new(start),
             tail: AtomicU64::new(tail.0),
             synced: AtomicU64::new(start),
+            period_start_ns,
             bytes_written: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
         })
@@ -147,10 +156,15 @@ impl Shared {
     }
 
     /// Closes the open block, which is full, and opens the next; when all buffers are in use it waits
-    /// for the device first, and the caller has to look again.
+    /// for the device first, and the caller has to look again; likewise where no thread writes blocks.
     fn next_block<'a>(&'a self, mut staging: MutexGuard<'a, Staging>) -> Result<Staged<'a>> {
         if staging.open.is_some() {
             self.close_block(&mut staging);
+            if self.threads == Threads::Inline {
+                drop(staging);
+                self.write_closed()?;
+                return Ok(self.staging());
+            }
             self.work.notify_one();
         }
         if staging.start + self.region.block() > staging.tail + self.region.bytes() {
@@ -206,14 +220,35 @@ impl Shared {
         staging.used_bytes() + bytes + self.region.block() <= self.region.bytes()
     }
 
-    fn wait_until_fits(&self, bytes: u64) -> Result<MutexGuard<'_, Staging>> {
+    /// See [`Log::try_reserve_room`](super::Log::try_reserve_room).
+    pub fn try_reserve_room(&self, bytes: u64) -> Result<bool> {
+        let used_max = self.used_max(bytes)?;
+        self.poison.check()?;
+        let mut staging = self.staging();
+        let fits = staging.used_bytes() + staging.reserved <= used_max;
+        staging.reserved += if fits { 2 * bytes } else { 0 };
+        Ok(fits)
+    }
+
+    /// See [`Log::pause_for_room`](super::Log::pause_for_room).
+    pub fn pause_for_room(&self) {
+        // Whether time or room woke us, the caller tries again.
+        drop(self.room.wait_timeout(self.staging(), PAUSE));
+    }
+
+    /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
+    fn used_max(&self, bytes: u64) -> Result<u64> {
         let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
-        let Some(used_max) = self.region.bytes().checked_sub(needed) else {
-            return Err(self.full(&format!(
+        self.region.bytes().checked_sub(needed).ok_or_else(|| {
+            self.full(&format!(
                 "{bytes} bytes of entries at once are too many for it; give it more pages, or \
                  append less at a time"
-            )));
-        };
+            ))
+        })
+    }
+
+    fn wait_until_fits(&self, bytes: u64) -> Result<MutexGuard<'_, Staging>> {
+        let used_max = self.used_max(bytes)?;
         let mut staging = self.staging();
         loop {
             self.poison.check()?;

@@ -48,13 +48,29 @@ impl Shared {
             if staging.stop {
                 return;
             }
-            let wanted = staging.wanted();
             drop(staging);
             // A failure has poisoned the volume; the next commit reports it.
-            if self.sync_until(wanted).is_err() {
+            if self.sync_appended().is_err() {
                 return;
             }
         }
+    }
+
+    /// What the timer does, where there is none: syncs when the period is over, by the device's clock.
+    pub fn sync_if_due(&self, period: Duration) -> Result<()> {
+        let now_ns = self.region.device.now();
+        let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Ordering::Relaxed));
+        if u128::from(past_ns) < period.as_nanos() {
+            return self.poison.check();
+        }
+        self.period_start_ns.store(now_ns, Ordering::Relaxed);
+        self.sync_appended()
+    }
+
+    /// Makes everything appended before this call durable.
+    pub fn sync_appended(&self) -> Result<()> {
+        let wanted = self.staging().wanted();
+        self.sync_until(wanted)
     }
 
     /// Closes the open block, writes everything and syncs. The writer may go on with later blocks

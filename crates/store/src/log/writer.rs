@@ -61,13 +61,18 @@ impl Shared {
             if staging.stop {
                 return;
             }
-            let closed = staging.start;
             drop(staging);
             // A failure has poisoned the volume; those who wait for the blocks report it.
-            if self.write_until(closed).is_err() {
+            if self.write_closed().is_err() {
                 return;
             }
         }
+    }
+
+    /// Writes the blocks that are closed by now.
+    pub fn write_closed(&self) -> Result<()> {
+        let closed = self.staging().start;
+        self.write_until(closed)
     }
 
     /// Waits until the blocks before `target`, all of which are closed, are written; writes them

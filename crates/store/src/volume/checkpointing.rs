@@ -1,4 +1,4 @@
-//! Taking checkpoints, and the thread that does so when it is time.
+//! Taking checkpoints, and who does so when it is time: a thread, or those who update.
 //!
 //! A checkpoint is a list of steps, and each makes the next one safe: what the structures captured is
 //! made durable, then the maps that refer to it, then the superblock that refers to the maps; only
@@ -11,9 +11,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::opening::write_superblock;
-use super::{Captured, Checkpointed, Inner, Root, Volume};
+use super::{Captured, Checkpointed, Inner, Root, Threads, Volume};
 use crate::checkpoint::{self, pages_for};
-use crate::log::LogAnchor;
+use crate::log::{LogAnchor, Room as LogRoom};
 use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Poison, Result, StructureId};
@@ -30,9 +30,35 @@ impl Volume {
         self.inner.checkpoint()
     }
 
-    /// Asks for a checkpoint soon.
+    /// Asks for a checkpoint soon: of the background, or where there is none by the next
+    /// [`reserve_room`](Self::reserve_room).
     pub fn request_checkpoint(&self) {
         self.inner.maintenance.request();
+    }
+
+    /// Waits until `bytes` more bytes of entries fit the log; see [`Log::wait_for_room`]. Hold no lock
+    /// that a checkpoint needs: where there are no threads in the background, this takes the checkpoints
+    /// that are due.
+    ///
+    /// # Errors
+    /// As [`Log::wait_for_room`], and a checkpoint's failure.
+    #[inline]
+    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+        match self.threads() {
+            Threads::Background => self.inner.log.wait_for_room(bytes),
+            Threads::Inline => self.inner.make_room(bytes).map(drop),
+        }
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room; see [`Log::reserve_room`].
+    ///
+    /// # Errors
+    /// As [`wait_for_room`](Self::wait_for_room).
+    pub fn reserve_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
+        match self.threads() {
+            Threads::Background => self.inner.log.reserve_room(bytes),
+            Threads::Inline => self.inner.make_room(bytes),
+        }
     }
 }
 
@@ -98,6 +124,28 @@ impl Inner {
         Ok(tail)
     }
 
+    /// What the background would do by now; then, where that is not enough, checkpoints until there is
+    /// room in the log.
+    fn make_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
+        let mut requested = self.maintenance.take_wish();
+        loop {
+            self.tend(requested)?;
+            if let Some(room) = self.log.try_reserve_room(bytes)? {
+                return Ok(room);
+            }
+            if requested {
+                // Other threads hold the room, or what pins the tail: they must get on.
+                self.log.pause_for_room();
+            }
+            requested = true;
+        }
+    }
+
+    /// One round of maintenance, and of what the structures have put off.
+    fn tend(&self, requested: bool) -> Result<()> {
+        self.poison.guard(self.maintain(requested))
+    }
+
     /// Takes a checkpoint when the log fills, and makes structures let go of its tail when that alone
     /// does not help.
     fn maintain(&self, requested: bool) -> Result<()> {
@@ -120,7 +168,7 @@ impl Inner {
             self.checkpoint()?;
             self.tell_what_pins_the_log(before);
         }
-        Ok(())
+        self.open_rooms().iter().try_for_each(|(_, room)| room.catch_up())
     }
 
     fn relieve(&self, before: Lsn) -> Result<()> {
@@ -211,6 +259,11 @@ impl Maintenance {
         self.woken.notify_all();
     }
 
+    /// Has somebody asked for a checkpoint since the last time?
+    fn take_wish(&self) -> bool {
+        std::mem::take(&mut self.wish.lock().expect("no holder of the wish panics").checkpoint)
+    }
+
     pub(super) fn stop(&self) {
         self.wish.lock().expect("no holder of the wish panics").stop = true;
         self.woken.notify_all();
@@ -234,9 +287,8 @@ pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
         let _alarm = inner.upgrade().map(|inner| Alarm(Arc::clone(&inner.poison)));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
-            if let Err(error) = inner.maintain(requested) {
-                inner.poison.set(&error);
-            }
+            // A failure has poisoned the volume; the next update reports it.
+            let _ = inner.tend(requested);
         }
     };
     Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {

@@ -35,7 +35,7 @@ use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
 pub(crate) use opening::{log_region, read_superblock, space_of};
-pub use options::{OpenOptions, VolumeOptions};
+pub use options::{OpenOptions, Threads, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
 
 use checkpointing::Maintenance;
@@ -55,12 +55,19 @@ struct Inner {
     log: Log,
     replay: replay::Source,
     poison: Arc<Poison>,
-    durability: Durability,
+    work: Work,
     root: Mutex<Root>,
     rooms: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Held for the length of a checkpoint: there is one at a time.
     turn: Mutex<()>,
     maintenance: Maintenance,
+}
+
+/// When updates become durable, and who sees to it.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    durability: Durability,
+    threads: Threads,
 }
 
 /// What the next checkpoint is made from.
@@ -100,6 +107,13 @@ pub trait Checkpointed: Send + Sync {
     /// # Errors
     /// A failed write.
     fn relieve(&self, before: Lsn) -> Result<()>;
+
+    /// Does, on this thread, what the structure has put off for want of threads of its own. Called
+    /// after checkpoints, when no lock is held; it may take one itself.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    fn catch_up(&self) -> Result<()>;
 }
 
 /// What a structure that closes leaves in the log.
@@ -165,7 +179,13 @@ impl Volume {
     /// When an acknowledged update is durable.
     #[must_use]
     pub fn durability(&self) -> Durability {
-        self.inner.durability
+        self.inner.work.durability
+    }
+
+    /// Who does its own work.
+    #[must_use]
+    pub fn threads(&self) -> Threads {
+        self.inner.work.threads
     }
 
     /// How often it was opened for writing.
@@ -378,7 +398,7 @@ impl Volume {
         log: Log,
         replay: replay::Source,
         poison: Arc<Poison>,
-        durability: Durability,
+        work: Work,
     ) -> Result<Self> {
         let inner = Arc::new(Inner {
             device,
@@ -386,14 +406,18 @@ impl Volume {
             log,
             replay,
             poison,
-            durability,
+            work,
             root: Mutex::new(root),
             rooms: Mutex::default(),
             turn: Mutex::default(),
             maintenance: Maintenance::default(),
         });
-        let thread = Mutex::new(Some(checkpointing::spawn(Arc::downgrade(&inner))?));
-        Ok(Self { _keeper: Arc::new(Keeper { inner: Arc::clone(&inner), thread }), inner })
+        let thread = match work.threads {
+            Threads::Background => Some(checkpointing::spawn(Arc::downgrade(&inner))?),
+            Threads::Inline => None,
+        };
+        let keeper = Keeper { inner: Arc::clone(&inner), thread: Mutex::new(thread) };
+        Ok(Self { _keeper: Arc::new(keeper), inner })
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use nandex_device::{Device, PageBuf, PageId, random_u128};
 
 use super::replay::Source;
-use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions};
+use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
 use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
-use crate::{Durability, Error, Lsn, Poison, Result};
+use crate::{Error, Lsn, Poison, Result};
 
 impl Volume {
     /// Makes a volume on an empty device.
@@ -30,7 +30,8 @@ impl Volume {
         let idle = HashSet::new();
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        Self::start(device, root, region, FRESH_LOG.next, options.durability, FRESH_LOG)
+        let work = Work { durability: options.durability, threads: options.threads };
+        Self::start(device, root, region, FRESH_LOG.next, work, FRESH_LOG)
     }
 
     /// Opens a volume for reading and writing.
@@ -54,7 +55,8 @@ impl Volume {
         let tail = superblock.log_tail;
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        Self::start(device, root, region, tail, options.durability, end)
+        let work = Work { durability: options.durability, threads: options.threads };
+        Self::start(device, root, region, tail, work, end)
     }
 
     fn start(
@@ -62,7 +64,7 @@ impl Volume {
         mut root: Root,
         region: LogRegion,
         tail: Lsn,
-        durability: Durability,
+        work: Work,
         end: LogEnd,
     ) -> Result<Self> {
         let poison = Arc::new(Poison::default());
@@ -71,12 +73,13 @@ impl Volume {
             region: region.clone(),
             volume_id,
             epoch: root.superblock.epoch,
-            durability,
+            durability: work.durability,
+            threads: work.threads,
         };
         let replay = Source::new(region, volume_id, end);
         let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
         begin_epoch(&*device, &mut root.superblock, &log)?;
-        Self::assemble(device, root, log, replay, poison, durability)
+        Self::assemble(device, root, log, replay, poison, work)
     }
 }
 
@@ -105,7 +108,7 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
     let checkpoint = space.allocate(pages_for(checkpoint_bytes));
     let superblock = Superblock {
         generation: 1,
-        volume_id: random_u128()?,
+        volume_id: options.volume_id.map_or_else(random_u128, Ok)?,
         hash: options.hash,
         hash_key: options.hash_key.map_or_else(random_u128, Ok)?,
         epoch: 1,

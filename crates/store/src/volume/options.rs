@@ -7,6 +7,19 @@ use nandex_device::{Device, PAGE_BYTES};
 use crate::hash::HashKind;
 use crate::{Durability, Error, Result};
 
+/// Who does a volume's own work: writing full log blocks, syncing once in a while, taking checkpoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Threads {
+    /// Threads of the volume's own, so that callers seldom wait.
+    #[default]
+    Background,
+    /// The calling threads, at the moment the work falls due. The same calls from one thread on the same
+    /// device then give the same device operations and the same bytes. What [`Durability`] promises
+    /// holds, except that a period ends with the first acknowledgement after it: a volume that nobody
+    /// updates does not sync. Tables of the volume need `flush_threads: 0` for the same.
+    Inline,
+}
+
 /// What can be chosen when a volume is created.
 #[derive(Clone, Debug)]
 pub struct VolumeOptions {
@@ -14,6 +27,9 @@ pub struct VolumeOptions {
     pub hash: HashKind,
     /// The hash function's key; random when not given. Give one only for runs that must repeat.
     pub hash_key: Option<u128>,
+    /// What names the volume, so that pages of another are told apart; random when not given. Give one
+    /// only for runs that must repeat.
+    pub volume_id: Option<u128>,
     /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
     /// the buffers of the tables in the volume; recovery replays at most this much.
     pub log_bytes: u64,
@@ -25,6 +41,8 @@ pub struct VolumeOptions {
     pub log_device: Option<Arc<dyn Device>>,
     /// When an acknowledged update is durable. Default every 100 ms.
     pub durability: Durability,
+    /// Who does the volume's own work. Default threads in the background.
+    pub threads: Threads,
 }
 
 impl Default for VolumeOptions {
@@ -32,10 +50,12 @@ impl Default for VolumeOptions {
         Self {
             hash: HashKind::default(),
             hash_key: None,
+            volume_id: None,
             log_bytes: 128 << 20,
             log_block_bytes: 128 << 10,
             log_device: None,
             durability: Durability::default(),
+            threads: Threads::default(),
         }
     }
 }
@@ -81,4 +101,6 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// The device of the log, when the volume was created with one.
     pub log_device: Option<Arc<dyn Device>>,
+    /// Who does the volume's own work. Default threads in the background.
+    pub threads: Threads,
 }

@@ -125,6 +125,7 @@ fn start_forged(region: &LogRegion, epoch: u64, end: LogEnd) -> Log {
         volume_id: VOLUME,
         epoch,
         durability: Durability::Never,
+        threads: Threads::Background,
     };
     Log::start(options, LogEnd { epoch: 0, ..end }, Lsn(0), Arc::default()).unwrap()
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nandex_device::{Device, PAGE_BYTES, PageId};
 
 use super::{Durability, Log, LogAnchor, LogEnd, LogOptions, LogRegion, Lsn, replay as replay_log};
-use crate::{Poison, Result, StructureId};
+use crate::{Poison, Result, StructureId, Threads};
 use probe::Probe;
 
 /// The volume of all these tests.
@@ -36,8 +36,13 @@ fn region(device: &Probe, pages: u64, block_pages: usize) -> LogRegion {
 }
 
 fn start_at(region: &LogRegion, durability: Durability, end: LogEnd, tail: Lsn) -> Result<Log> {
-    let options =
-        LogOptions { region: region.clone(), volume_id: VOLUME, epoch: end.epoch + 1, durability };
+    let options = LogOptions {
+        region: region.clone(),
+        volume_id: VOLUME,
+        epoch: end.epoch + 1,
+        durability,
+        threads: Threads::Background,
+    };
     Log::start(options, end, tail, Arc::new(Poison::default()))
 }
 

@@ -192,8 +192,8 @@ fn regions_places_and_epochs_that_cannot_work_are_refused() {
     refused(good.clone(), end, 4096, "log_tail");
     refused(good.clone(), LogEnd { next: Lsn(17 * 4096), ..end }, 0, "log_tail");
     refused(good.clone(), LogEnd { next: Lsn(7), ..end }, 0, "log_end");
-    let options =
-        LogOptions { region: good, volume_id: 1, epoch: 3, durability: Durability::Never };
+    let (durability, threads) = (Durability::Never, Threads::Background);
+    let options = LogOptions { region: good, volume_id: 1, epoch: 3, durability, threads };
     let end = LogEnd { epoch: 3, ..end };
     let error = Log::start(options, end, Lsn(0), Arc::default()).unwrap_err();
     assert!(matches!(error, Error::Config { field: "epoch", .. }), "{error}");
