@@ -7,6 +7,8 @@ mod blocks;
 mod initial;
 mod layout;
 mod page;
+mod permutation;
+mod steady;
 
 use std::fmt::Debug;
 

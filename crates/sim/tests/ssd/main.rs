@@ -1,0 +1,7 @@
+//! The SSD model: laws of queues, laws of flash, and the same run every time.
+
+mod cleaning;
+mod flash;
+mod queueing;
+mod repeat;
+mod support;
