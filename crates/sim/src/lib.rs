@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod device;
-mod dice;
 mod error;
 mod fault;
 mod ftl;

@@ -413,3 +413,15 @@ impl PageFtl {
         out.push(Work { plane, kind: WorkKind::Program { flash_page, units } });
     }
 }
+
+#[cfg(test)]
+impl PageFtl {
+    /// What the place of a host page holds, by the other table.
+    pub fn owner_of(&self, unit: u32) -> Option<u32> {
+        self.holds(self.find(unit)?)
+    }
+
+    pub fn valid(&self, block: u32) -> u32 {
+        self.blocks.valid(block)
+    }
+}

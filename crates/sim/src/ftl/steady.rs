@@ -7,9 +7,9 @@
 
 use super::initial::{Initial, Steady};
 use super::{Layout, PageFtl};
-use crate::dice::Dice;
 use crate::ftl::Ftl as _;
 use crate::spec::{Flash, Level, Spec};
+use crate::workload::SplitMix64;
 
 /// Blocks of the small plane, at most.
 const BLOCKS_MAX: u32 = 512;
@@ -44,7 +44,7 @@ fn valid_by_age(spec: &Spec) -> Vec<u32> {
     }
     let mut plane = PageFtl::full(&small);
     let pages = small.page_count();
-    let (mut dice, mut work) = (Dice::new(1), Vec::new());
+    let (mut dice, mut work) = (SplitMix64::new(1), Vec::new());
     for _ in 0..OVERWRITES * pages {
         plane.write(dice.below(pages) as u32, &mut work);
         work.clear();
