@@ -2,6 +2,7 @@
 
 mod cleaning;
 mod flash;
+mod latency;
 mod queueing;
 mod repeat;
 mod support;
