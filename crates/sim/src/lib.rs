@@ -1,9 +1,28 @@
 //! Simulated flash: SSDs in virtual time, power cuts and faults by seed.
 //!
-//! A [`Model`] says when each operation ends and why; it knows neither bytes nor callers. It is
-//! deterministic: the same requests in the same order give the same nanoseconds, on every machine.
+//! A [`SimDevice`] is a device like any other to those above it. Inside, a [`Model`] says when each
+//! operation ends and why; it knows neither bytes nor callers. An [`Image`] knows the bytes and what
+//! of them survives a power cut, and [`Faults`] say what goes wrong. All of it is deterministic: the
+//! same operations in the same order give the same bytes and nanoseconds, on every machine.
 #![forbid(unsafe_code)]
 
+mod device;
+mod error;
+mod fault;
+mod ftl;
+pub mod image;
 mod model;
+mod shared;
+pub mod spec;
+pub mod ssd;
+pub mod trace;
+pub mod workload;
 
+pub use device::SimDevice;
+pub use error::{Error, Result};
+pub use fault::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Strike};
+pub use ftl::FtlCounts;
+pub use image::Image;
 pub use model::{Done, Model, Parts, Request, RequestKind};
+pub use spec::Spec;
+pub use ssd::{Fill, Ssd};

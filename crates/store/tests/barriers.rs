@@ -4,10 +4,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
-use nandex_device::{
-    CrashDevice, Device, EngineReport, Fault, FaultKind, FaultOn, FaultSpan, Faulty, Geometry,
-    MemoryDevice, PageBuf, PageId, Queue,
-};
+use nandex_device::{Device, EngineReport, Geometry, MemoryDevice, PageBuf, PageId, Queue};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::{
     Captured, Checkpointed, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads,
     Volume, VolumeOptions,
@@ -23,13 +21,17 @@ fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<
     Volume::open(device, OpenOptions { durability, log_device, threads })
 }
 
+/// What a power cut leaves.
+fn survivor(device: &SimDevice, seed: u64) -> Arc<dyn Device> {
+    Arc::new(SimDevice::instant().with_image(device.survivors(seed)))
+}
+
 /// A volume whose process ended between the write of a superblock and its sync, and its log.
-fn killed_before_a_sync() -> (CrashDevice, Arc<dyn Device>) {
-    let crash = CrashDevice::new();
-    let device = Arc::new(Faulty::new(crash.clone()));
+fn killed_before_a_sync() -> (SimDevice, Arc<dyn Device>) {
+    let device = SimDevice::instant();
     let log: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let options = VolumeOptions { log_device: Some(Arc::clone(&log)), ..options() };
-    let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     volume.create_structure("a", "kind", Vec::new(), 1).unwrap();
     let syncs = device.seen(FaultOn::Sync);
     volume.create_structure("b", "kind", Vec::new(), 1).unwrap();
@@ -37,7 +39,8 @@ fn killed_before_a_sync() -> (CrashDevice, Arc<dyn Device>) {
     let (on, kind, span) = (FaultOn::Sync, FaultKind::Io, FaultSpan::FromThenOn);
     device.arm(Fault { on, at: last, kind, span });
     volume.create_structure("c", "kind", Vec::new(), 1).unwrap_err();
-    (crash, log)
+    device.disarm();
+    (device, log)
 }
 
 #[test]
@@ -47,7 +50,7 @@ fn what_a_killed_process_left_unsynced_is_not_lost_after_an_opening_has_built_on
     let torn = Arc::new(Mutex::new(None));
     let (seen, source) = (Arc::clone(&torn), crash.clone());
     let tear = Act(Box::new(move |page: PageId| {
-        let mut image = source.survivors(0).image();
+        let mut image = source.survivors(0).to_bytes();
         let start = usize::try_from(page.0).unwrap() * 4096;
         image[start..start + 300].fill(0xa7);
         *seen.lock().unwrap() = Some(image);
@@ -63,7 +66,7 @@ fn what_a_killed_process_left_unsynced_is_not_lost_after_an_opening_has_built_on
 /// Runs an act before the next superblock is written.
 #[derive(Debug)]
 struct Interrupted {
-    inner: CrashDevice,
+    inner: SimDevice,
     act: Mutex<Option<Act>>,
 }
 
@@ -174,7 +177,7 @@ fn fill(volume: &Volume, structure: &Structure, count_max: u64) -> u64 {
 
 #[test]
 fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
-    let crash = CrashDevice::new();
+    let crash = SimDevice::instant();
     let device = Arc::new(Interrupted { inner: crash.clone(), act: Mutex::default() });
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
     let structure = volume.create_structure("s", "kind", Vec::new(), 1).unwrap();
@@ -190,21 +193,21 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
         cut.cut_after(cut.operations());
     })));
     volume.checkpoint().unwrap_err();
-    let found = open(Arc::new(crash.survivors(0)), None).unwrap();
+    let found = open(survivor(&crash, 0), None).unwrap();
     let numbers = replayed(&found);
     assert!(numbers.iter().copied().take(180).eq(0..180), "{} entries", numbers.len());
 }
 
 #[test]
 fn a_creation_that_was_cut_leaves_no_superblock_that_refers_to_nothing() {
-    let whole = CrashDevice::new();
+    let whole = SimDevice::instant();
     drop(Volume::create(Arc::new(whole.clone()), options()).unwrap());
     for cut in 0..whole.operations() {
         for seed in 0..40 {
-            let crash = CrashDevice::new();
+            let crash = SimDevice::instant();
             crash.cut_after(cut);
             Volume::create(Arc::new(crash.clone()), options()).unwrap_err();
-            match open(Arc::new(crash.survivors(seed)), None) {
+            match open(survivor(&crash, seed), None) {
                 // Nothing, or a superblock that does not prove itself.
                 Ok(_) | Err(Error::Foreign { .. }) => {}
                 Err(Error::Corrupt { page, .. }) if page.0 < 2 => {}

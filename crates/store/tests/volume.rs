@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use nandex_device::{CrashDevice, Device, MemoryDevice, PageBuf};
+use nandex_device::{Device, MemoryDevice, PageBuf};
+use nandex_sim::{Image, SimDevice};
 use nandex_store::{
     Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Threads, Volume, VolumeOptions,
 };
@@ -34,13 +35,13 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
     drop(volume);
     let mut brought_back = 0;
     for cut in 0..12 {
-        let crash = CrashDevice::from_image(device.image());
+        let crash = SimDevice::instant().with_image(Image::from_bytes(&device.image()));
         let volume = open(Arc::new(crash.clone()));
         crash.cut_after(crash.operations() + cut);
         let removed = volume.drop_structure("old").is_ok();
         drop(volume);
         for seed in 0..8 {
-            let survivors = crash.survivors(seed);
+            let survivors = SimDevice::instant().with_image(crash.survivors(seed));
             let volume = open(Arc::new(survivors.clone()));
             let Ok(found) = volume.open_structure("old", "kind") else { continue };
             assert!(!removed, "it was removed durably");

@@ -1,7 +1,7 @@
 //! Arrays of memory: the laws, borders, errors with their member, and what is passed on uncopied.
 
 use super::*;
-use crate::{Counted, Fault, FaultKind, FaultOn, FaultSpan, Faulty, MemoryDevice, Op, laws};
+use crate::{Counted, MemoryDevice, Op, laws};
 
 fn memories(count: usize) -> Vec<Arc<dyn Device>> {
     (0..count).map(|_| Arc::new(MemoryDevice::new()) as Arc<dyn Device>).collect()
@@ -96,29 +96,6 @@ fn a_dropped_queue_has_written_its_backlog_too() {
         let buf = member.read(PageId(0), PageBuf::zeroed(32)).unwrap();
         assert!(buf.iter().all(|&byte| byte == 3));
     }
-}
-
-#[test]
-fn an_error_names_its_member_in_queued_split_and_waiting_calls() {
-    let bad = Faulty::new(MemoryDevice::new());
-    for on in [FaultOn::Read, FaultOn::Write, FaultOn::Sync] {
-        bad.arm(Fault { on, at: 1, kind: FaultKind::Io, span: FaultSpan::FromThenOn });
-    }
-    let members = vec![memories(1).remove(0), Arc::new(bad) as Arc<dyn Device>];
-    let array = ArrayDevice::new(members, Striping::Extent { pages: 2 }).unwrap();
-    array.grow(8).unwrap();
-    let is_named = |error: Error| matches!(error, Error::Member { member: 1, .. });
-    assert!(is_named(array.sync().unwrap_err()));
-    assert!(is_named(array.read(PageId(2), PageBuf::zeroed(1)).unwrap_err()));
-    assert!(is_named(array.write(PageId(1), PageBuf::zeroed(2)).unwrap_err()));
-    array.read(PageId(4), PageBuf::zeroed(2)).unwrap();
-    let mut queue = array.queue(2).unwrap();
-    queue.push(op(OpKind::Read, 2, 2)).unwrap();
-    queue.push(op(OpKind::Write, 1, 2)).unwrap();
-    let mut done = Vec::new();
-    queue.wait(2, &mut done).unwrap();
-    assert_eq!(done.len(), 2);
-    assert!(done.into_iter().all(|completion| is_named(completion.result.unwrap_err())));
 }
 
 #[test]

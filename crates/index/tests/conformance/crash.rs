@@ -6,15 +6,16 @@
 use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{CrashDevice, Device, MemoryDevice};
+use nandex::device::Device;
 use nandex::{BufferHash, Durability, Table, Volume};
+use nandex_sim::{Image, SimDevice};
 
 use crate::life::{Past, Run, check, live, open_all, recover};
 use crate::support::{DURABILITIES, Dice, POLICIES, Setup, full_sweep};
 
 /// Recovers, loses power again in the midst of it, and recovers from that.
-fn recover_twice(image: MemoryDevice, setup: Setup, past: &Past, dice: &mut Dice, story: &str) {
-    let device = CrashDevice::from_image(image.image());
+fn recover_twice(image: Image, setup: Setup, past: &Past, dice: &mut Dice, story: &str) {
+    let device = SimDevice::instant().with_image(image);
     let count = dice.below(24);
     device.cut_after(count);
     let mut past = past.clone();
@@ -35,20 +36,20 @@ fn recover_twice(image: MemoryDevice, setup: Setup, past: &Past, dice: &mut Dice
     recover(device.survivors(seed), setup, &past, &story);
 }
 
-fn shared(device: &CrashDevice) -> Arc<dyn Device> {
+fn shared(device: &SimDevice) -> Arc<dyn Device> {
     Arc::new(device.clone())
 }
 
 /// Cuts a run of this setup at many places.
 fn sweep(setup: Setup, cuts: u64) {
-    let whole = CrashDevice::new();
+    let whole = SimDevice::instant();
     live(&shared(&whole), setup, 1, &mut Past::default(), &mut ()).unwrap();
     let operations = whole.operations();
     let stride = if full_sweep() { 1 } else { (operations / cuts).max(1) };
     let mut dice = Dice(operations);
     let mut cut = dice.below(stride);
     while cut < operations {
-        let device = CrashDevice::new();
+        let device = SimDevice::instant();
         device.cut_after(cut);
         let mut past = Past::default();
         let result = live(&shared(&device), setup, 1, &mut past, &mut ());
@@ -90,7 +91,7 @@ fn after_a_power_cut_everything_flushed_is_there_without_durability() {
 /// in any image that a checkpoint kept: what `flush` had made durable was lost with the power.
 #[test]
 fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
-    let device = CrashDevice::new();
+    let device = SimDevice::instant();
     let setup = Setup::busy(Policy::Fifo, Durability::Never).inline();
     let volume = Volume::create(shared(&device), setup.volume_options()).unwrap();
     let (config, runtime) = (setup.config(), setup.runtime());
@@ -107,7 +108,7 @@ fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
     }
     // One more checkpoint, as a full log would take.
     volume.checkpoint().unwrap();
-    let found = setup.open(Arc::new(device.survivors(0))).unwrap();
+    let found = setup.open(Arc::new(SimDevice::instant().with_image(device.survivors(0)))).unwrap();
     for key in 0..200 {
         assert_eq!(found.get(&setup.key(key)).unwrap().as_deref(), Some(&setup.value(key)[..]));
     }

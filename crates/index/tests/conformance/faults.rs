@@ -12,8 +12,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Device, Fault, FaultKind, FaultOn, FaultSpan, Faulty, MemoryDevice};
+use nandex::device::Device;
 use nandex::{BufferHash, Error, Table};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
 use crate::life::{Past, Witness, live, recover};
 use crate::sites::{Site, Sites};
@@ -23,7 +24,7 @@ use crate::support::{DURABILITIES, Dice, Setup, full_sweep};
 const SORTS: [FaultOn; 4] = [FaultOn::Read, FaultOn::Write, FaultOn::Sync, FaultOn::Grow];
 
 /// How it can fail.
-const KINDS: [FaultKind; 2] = [FaultKind::Io, FaultKind::NoSpace];
+const KINDS: [FaultKind; 3] = [FaultKind::Io, FaultKind::NoSpace, FaultKind::Short];
 
 /// For how long.
 const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
@@ -72,7 +73,7 @@ fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
     }
 }
 
-type Failing = Sites<Faulty<MemoryDevice>>;
+type Failing = Sites<SimDevice>;
 
 /// After a failed write or sync nothing is acknowledged any more, and nothing written.
 struct Refusals {
@@ -125,7 +126,7 @@ fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
 }
 
 fn device() -> Arc<Failing> {
-    Arc::new(Sites::new(Faulty::new(MemoryDevice::new())))
+    Arc::new(Sites::new(SimDevice::instant()))
 }
 
 fn shared(device: &Arc<Failing>) -> Arc<dyn Device> {
@@ -142,8 +143,8 @@ fn case(setup: Setup, fault: Fault, site: Site) {
     assert_eq!(device.site(fault.on, fault.at), Some(site), "{story}: another run");
     let error = result.expect_err(&story);
     assert!(names_place_and_remedy(fault.on, &error), "{story}: {error}");
-    let image = MemoryDevice::from_image(device.inner().inner().image());
-    recover(image, setup, &past, &story);
+    // All that it was given, as a process that goes on finds it.
+    recover(device.inner().survivors(1), setup, &past, &story);
 }
 
 /// The operations of a run without faults, by sort.
@@ -176,13 +177,13 @@ fn sweep(on: FaultOn, each: usize) {
             let mut dice = Dice(places[0]);
             let stride = if full_sweep() { 1 } else { places.len().div_ceil(each) };
             for at in places.into_iter().step_by(stride) {
-                let ways = (KINDS.len() * SPANS.len()) as u64;
-                let way = dice.below(ways);
-                for number in 0..ways as usize {
-                    let (kind, span) = (KINDS[number % KINDS.len()], SPANS[number / KINDS.len()]);
-                    // Lookups read thousands of pages in one and the same way.
-                    let all_ways = full_sweep() && site.about != "data";
-                    if all_ways || number as u64 == way {
+                let ways = KINDS.into_iter().filter(|kind| kind.can_strike(on));
+                let ways: Vec<_> = ways.flat_map(|kind| SPANS.map(|span| (kind, span))).collect();
+                let chosen = dice.below(ways.len() as u64);
+                // Lookups read thousands of pages in one and the same way.
+                let all_ways = full_sweep() && site.about != "data";
+                for (number, (kind, span)) in (0..).zip(ways) {
+                    if all_ways || number == chosen {
                         struck += 1;
                         let fault = Fault { on, at, kind, span };
                         guarded(&format!("{setup:?}, {fault:?}"), move || case(setup, fault, site));
@@ -238,7 +239,7 @@ fn a_failed_growth_is_told_and_loses_nothing() {
 #[test]
 fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]);
-    let device = Arc::new(Faulty::new(MemoryDevice::new()));
+    let device = Arc::new(SimDevice::instant());
     let table = setup.create(Arc::clone(&device) as Arc<dyn Device>).unwrap();
     for key in 0..5000 {
         table.insert_u64(key, key).unwrap();

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Device, MemoryDevice};
+use nandex::device::Device;
 use nandex::{BufferHash, Durability, Error, Result, Table, Volume};
+use nandex_sim::{Image, SimDevice};
 
 use crate::support::{Dice, Setup};
 
@@ -292,8 +293,8 @@ pub fn open_all(device: Arc<dyn Device>, setup: Setup) -> Result<BufferHash> {
 }
 
 /// Recovers from what survived, checks, works on, and opens once more.
-pub fn recover(image: MemoryDevice, setup: Setup, past: &Past, story: &str) {
-    let device: Arc<dyn Device> = Arc::new(image);
+pub fn recover(image: Image, setup: Setup, past: &Past, story: &str) {
+    let device: Arc<dyn Device> = Arc::new(SimDevice::instant().with_image(image));
     let mut past = past.clone();
     let open = || match open_all(Arc::clone(&device), setup) {
         // The cut may have come before the table was there.

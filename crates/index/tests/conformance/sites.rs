@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex::device::{
-    Completion, Device, EngineReport, FaultOn, Geometry, Op, OpKind, PAGE_BYTES, PageId, Queue,
-    Result,
+    Completion, Device, EngineReport, Geometry, Op, OpKind, PAGE_BYTES, PageId, Queue, Result,
 };
 use nandex::store::log::format::BLOCK_MAGIC;
 use nandex::store::page::PAGE_MAGIC;
+use nandex_sim::FaultOn;
 
 /// The class of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,38 +1,25 @@
-//! The crash model against its own text, and against an oracle that knows what may survive.
+//! The law of power cuts, sentence by sentence, and cuts of whole runs against what may survive.
 
 use std::collections::BTreeSet;
 
+use nandex_device::{Device, Error, PAGE_BYTES, PageBuf, PageId};
+use nandex_sim::{Image, SimDevice};
 use proptest::prelude::*;
 
-use super::change::SECTOR_BYTES;
-use super::*;
-use crate::PageBuf;
+use crate::support::{Scattered, device_of, page_of, wait, write};
 
-fn page_of(byte: u8) -> PageBuf {
-    let mut buf = PageBuf::zeroed(1);
-    buf.fill(byte);
-    buf
-}
-
-fn device_of(page_count: u64) -> CrashDevice {
-    let device = CrashDevice::new();
-    device.grow(page_count).unwrap();
-    device
-}
-
-fn write(token: u64, page: u64, byte: u8) -> Op {
-    Op { token, kind: OpKind::Write, page: PageId(page), buf: page_of(byte) }
-}
+/// What a device writes whole or not at all.
+const SECTOR_BYTES: usize = 512;
 
 fn is_power_cut(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.to_string() == "power cut")
 }
 
 /// The distinct bytes on the page, over many seeds, as sets per seed.
-fn outcomes(device: &CrashDevice, page: usize) -> BTreeSet<BTreeSet<u8>> {
+fn outcomes(device: &SimDevice, page: usize) -> BTreeSet<BTreeSet<u8>> {
     let page_bytes = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
     (0..200)
-        .map(|seed| device.survivors(seed).image()[page_bytes.clone()].iter().copied().collect())
+        .map(|seed| device.survivors(seed).to_bytes()[page_bytes.clone()].iter().copied().collect())
         .collect()
 }
 
@@ -62,8 +49,8 @@ fn seed_zero_loses_and_seed_one_keeps_all_that_is_unsynced() {
     for page in 0..3 {
         device.write(PageId(page), page_of(9)).unwrap();
     }
-    assert!(device.survivors(0).image().iter().all(|&byte| byte == 0));
-    assert!(device.survivors(1).image().iter().all(|&byte| byte == 9));
+    assert!(device.survivors(0).to_bytes().iter().all(|&byte| byte == 0));
+    assert!(device.survivors(1).to_bytes().iter().all(|&byte| byte == 9));
 }
 
 #[test]
@@ -71,7 +58,7 @@ fn tears_run_along_sectors() {
     let device = device_of(1);
     device.write(PageId(0), page_of(7)).unwrap();
     for seed in 0..200 {
-        let image = device.survivors(seed).image();
+        let image = device.survivors(seed).to_bytes();
         for sector in image.chunks(SECTOR_BYTES) {
             assert!(sector.iter().all(|byte| byte == &sector[0]));
         }
@@ -150,7 +137,7 @@ fn writes_in_flight_at_the_cut_fail_and_each_may_survive_alone() {
         image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].iter().all(|&byte| byte == 6)
     };
     let combinations: BTreeSet<Vec<bool>> = (0..500)
-        .map(|seed| device.survivors(seed).image())
+        .map(|seed| device.survivors(seed).to_bytes())
         .map(|image| (0..3).map(|page| whole(&image, page)).collect())
         .collect();
     assert_eq!(combinations.len(), 8);
@@ -164,9 +151,9 @@ fn a_discarded_page_loses_its_bytes_even_when_they_were_synced() {
     device.discard(PageId(0)..PageId(1)).unwrap();
     let seen = device.read(PageId(0), PageBuf::zeroed(1)).unwrap();
     assert!(seen.iter().any(|&byte| byte != 8));
-    assert_eq!(device.survivors(0).image(), vec![8; PAGE_BYTES]);
+    assert_eq!(device.survivors(0).to_bytes(), vec![8; PAGE_BYTES]);
     device.sync().unwrap();
-    assert_eq!(device.survivors(0).image(), seen.to_vec());
+    assert_eq!(device.survivors(0).to_bytes(), seen.to_vec());
 }
 
 #[test]
@@ -176,25 +163,52 @@ fn a_discard_that_the_cut_strikes_may_have_happened() {
     device.sync().unwrap();
     device.cut_after(device.operations());
     assert!(is_power_cut(&device.discard(PageId(1)..PageId(2)).unwrap_err()));
-    assert_eq!(device.survivors(0).image()[PAGE_BYTES..], vec![8; PAGE_BYTES]);
-    assert!(device.survivors(1).image()[PAGE_BYTES..].iter().any(|&byte| byte != 8));
-    assert!(device.survivors(1).image()[..PAGE_BYTES].iter().all(|&byte| byte == 0));
+    assert_eq!(device.survivors(0).to_bytes()[PAGE_BYTES..], vec![8; PAGE_BYTES]);
+    assert!(device.survivors(1).to_bytes()[PAGE_BYTES..].iter().any(|&byte| byte != 8));
+    assert!(device.survivors(1).to_bytes()[..PAGE_BYTES].iter().all(|&byte| byte == 0));
 }
 
 #[test]
 fn an_image_is_durable_from_the_start() {
-    let device = CrashDevice::from_image(vec![5; 100]);
+    let device = SimDevice::instant().with_image(Image::from_bytes(&[5; 100]));
     assert_eq!((device.page_count(), device.operations()), (1, 0));
-    let image = device.survivors(0).image();
+    let image = device.survivors(0).to_bytes();
     assert!(image[..100].iter().all(|&byte| byte == 5) && image[100..].iter().all(|&b| b == 0));
 }
 
 #[test]
-fn growth_past_all_memory_is_refused_and_counts_for_nothing() {
-    let device = CrashDevice::new();
-    assert!(matches!(device.grow(u64::MAX), Err(Error::NoSpace { .. })));
-    assert!(matches!(device.grow(1 << 50), Err(Error::NoSpace { .. })));
-    assert_eq!(device.operations(), 0);
+fn recovery_can_be_cut_again() {
+    let device = device_of(2);
+    device.write(PageId(0), page_of(1)).unwrap();
+    device.sync().unwrap();
+    let device = SimDevice::instant().with_image(device.survivors(0));
+    device.cut_after(1);
+    device.write(PageId(1), page_of(2)).unwrap();
+    assert!(is_power_cut(&device.sync().unwrap_err()));
+    assert_eq!(outcomes(&device, 0), sets(&[&[1]]));
+    assert_eq!(outcomes(&device, 1), sets(&[&[0], &[2], &[0, 2]]));
+}
+
+#[test]
+fn a_cut_ends_everything_in_flight_on_a_model_too() {
+    let device = SimDevice::with_model(Scattered::boxed());
+    device.grow(8).unwrap();
+    let (mut one, mut other) = (device.queue(4).unwrap(), device.queue(4).unwrap());
+    (0..4).for_each(|page| one.push(write(page, page, 1)).unwrap());
+    device.cut_after(device.operations());
+    other.push(write(4, 4, 2)).unwrap();
+    assert!(device.is_cut());
+    let now = device.now();
+    for completion in wait(&mut *one, 1).into_iter().chain(wait(&mut *other, 1)) {
+        assert!(is_power_cut(&completion.result.unwrap_err()));
+    }
+    assert!(is_power_cut(&device.sync().unwrap_err()));
+    assert!(is_power_cut(&device.read(PageId(0), PageBuf::zeroed(1)).unwrap_err()));
+    drop((one, other));
+    assert_eq!(device.now(), now);
+    assert!(device.survivors(0).to_bytes().iter().all(|&byte| byte == 0));
+    let bytes = device.survivors(1).to_bytes();
+    assert_eq!([0, 3, 4].map(|page| bytes[page * PAGE_BYTES]), [1, 1, 2]);
 }
 
 #[derive(Clone, Debug)]
@@ -211,7 +225,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Runs the steps until the power goes, and gives for each page the bytes it may hold.
-fn run(device: &CrashDevice, steps: &[Step]) -> Vec<BTreeSet<u8>> {
+fn run(device: &SimDevice, steps: &[Step]) -> Vec<BTreeSet<u8>> {
     let mut possible = vec![BTreeSet::from([0]); 4];
     let mut latest = [0_u8; 4];
     for step in steps {
@@ -249,8 +263,8 @@ proptest! {
             again.cut_after(cut);
             let possible = run(&device, &steps);
             run(&again, &steps);
-            let image = device.survivors(seed).image();
-            prop_assert_eq!(&image, &again.survivors(seed).image());
+            let image = device.survivors(seed).to_bytes();
+            prop_assert_eq!(&image, &again.survivors(seed).to_bytes());
             for (page, bytes) in image.chunks(PAGE_BYTES).enumerate() {
                 for sector in bytes.chunks(SECTOR_BYTES) {
                     prop_assert!(possible[page].contains(&sector[0]));

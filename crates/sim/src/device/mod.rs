@@ -1,0 +1,226 @@
+//! A simulated device: a model of time, an image of bytes, faults, and a power supply that can be cut.
+//!
+//! Nothing here looks at a clock or waits for a thread: a caller that waits moves virtual time itself,
+//! and keeps for others what ended for them on the way. So one thread gets the same run every time,
+//! and many threads get a sound one, whose order is that in which they came.
+
+mod queue;
+mod state;
+mod time;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex_device::{Device, EngineReport, Geometry, Op, OpKind, PageBuf, PageId, Queue, Result};
+
+use self::queue::SimQueue;
+use self::state::State;
+use self::time::Time;
+use crate::{Fault, FaultOn, Faults, Image, Model, Strike};
+
+/// A device that is simulated whole. Clones share it.
+///
+/// It keeps the laws of [`Device`], as strictly as they allow: see [`Image`]'s module for when a write
+/// takes effect and what a power cut leaves. It is as long as its image and grows up to what its model
+/// has, or without limit where there is none. Pages never written take no memory.
+///
+/// ```
+/// use nandex_device::{Device, PageBuf, PageId};
+/// use nandex_sim::SimDevice;
+///
+/// let device = SimDevice::instant();
+/// device.grow(1 << 28)?; // 1 TiB
+/// device.write(PageId(7), PageBuf::zeroed(1))?;
+/// device.sync()?;
+/// device.cut_after(device.operations());
+/// device.write(PageId(8), PageBuf::zeroed(1)).unwrap_err();
+/// let device = SimDevice::instant().with_image(device.survivors(2));
+/// device.read(PageId(8), PageBuf::zeroed(1))?; // old, new or torn
+/// # Ok::<(), nandex_device::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimDevice {
+    state: Arc<Mutex<State>>,
+    geometry: Geometry,
+}
+
+impl SimDevice {
+    /// An empty device on which every operation takes a microsecond and has ended when it is pushed.
+    /// Asking for the time takes a microsecond too.
+    #[must_use]
+    pub fn instant() -> Self {
+        Self::with_time(Time::default())
+    }
+
+    /// An empty device on which operations take the time that a model says. It may grow to the
+    /// model's page count and no further; growing itself takes no time.
+    #[must_use]
+    pub fn with_model(model: Box<dyn Model>) -> Self {
+        Self::with_time(Time::with_model(model))
+    }
+
+    fn with_time(time: Time) -> Self {
+        Self { state: Arc::new(Mutex::new(State::new(time))), geometry: Geometry::opaque() }
+    }
+
+    /// Puts an image in place of the present one, so that a sweep can go on from
+    /// [`survivors`](Self::survivors).
+    ///
+    /// # Panics
+    /// If it has more pages than the model.
+    #[must_use]
+    pub fn with_image(self, image: Image) -> Self {
+        let mut state = self.lock();
+        let (pages, max) = (image.page_count(), state.page_count_max());
+        assert!(pages <= max, "an image of {pages} pages on a device of {max}");
+        state.image = image;
+        state.keep_previous_if_wanted();
+        drop(state);
+        self
+    }
+
+    /// Puts these faults in place of the present ones.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        let mut state = self.lock();
+        state.faults.set(faults);
+        state.keep_previous_if_wanted();
+        drop(state);
+        self
+    }
+
+    /// Says what [`geometry`](Device::geometry) tells; a device tells nothing of itself otherwise.
+    #[must_use]
+    pub fn with_geometry(self, geometry: Geometry) -> Self {
+        Self { geometry, ..self }
+    }
+
+    /// Plans the power cut: `count` operations since the device was made still succeed, and the
+    /// power goes in the midst of the next. Writes, syncs, grows and discards are counted, when
+    /// they are pushed or called; reads are not, and succeed until then.
+    pub fn cut_after(&self, count: u64) {
+        self.lock().power.cut_after = Some(count);
+    }
+
+    /// How many counted operations have been started with the power on, those that a fault struck
+    /// included. A sweep runs once without a cut to learn this number, then once for each smaller one.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.lock().power.operations
+    }
+
+    /// Whether the power has gone.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.lock().power.is_cut
+    }
+
+    /// What a power cut at this moment (or the one that has been) leaves: see [`Image::survivors`].
+    #[must_use]
+    pub fn survivors(&self, seed: u64) -> Image {
+        self.lock().image.survivors(seed)
+    }
+
+    /// Adds a fault to those that shall come.
+    ///
+    /// # Panics
+    /// If such a fault cannot strike such an operation: see
+    /// [`FaultKind::can_strike`](crate::FaultKind::can_strike).
+    pub fn arm(&self, fault: Fault) {
+        let kind_fits = fault.kind.can_strike(fault.on);
+        assert!(kind_fits, "{:?} cannot strike a {:?}", fault.kind, fault.on);
+        let mut state = self.lock();
+        state.faults.arm(fault);
+        state.keep_previous_if_wanted();
+    }
+
+    /// Takes away all faults that were to come, planned or by chance.
+    pub fn disarm(&self) {
+        self.lock().faults.disarm();
+    }
+
+    /// How many operations of that sort there have been with the power on, struck ones included. A
+    /// sweep runs once to count and then once per number; `seen(on) + 1` is the next one.
+    #[must_use]
+    pub fn seen(&self, on: FaultOn) -> u64 {
+        self.lock().faults.seen(on)
+    }
+
+    /// Every fault that has struck, in the order of the pushes and calls.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Strike> {
+        self.lock().faults.strikes().to_vec()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+
+    fn run(&self, op: Op) -> Result<PageBuf> {
+        let mut state = self.lock();
+        let lane = state.time.open_lane();
+        let started = state.push(lane, op);
+        let result = started.and_then(|started| {
+            if !state.power.is_cut {
+                state.time.wait(lane, 1, &mut Vec::new());
+            }
+            state.land(&started).map(|()| started.op.buf)
+        });
+        state.time.close_lane(lane);
+        result
+    }
+}
+
+impl Default for SimDevice {
+    fn default() -> Self {
+        Self::instant()
+    }
+}
+
+impl Device for SimDevice {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn page_count(&self) -> u64 {
+        self.lock().image.page_count()
+    }
+
+    fn grow(&self, page_count: u64) -> Result<()> {
+        self.lock().grow(page_count)
+    }
+
+    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
+        Ok(Box::new(SimQueue::open(self.clone(), depth)))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.lock().sync()
+    }
+
+    fn discard(&self, pages: Range<PageId>) -> Result<()> {
+        self.lock().discard(pages.start.0..pages.end.0)
+    }
+
+    /// Where there is no model, asking takes a tick as well: so time passes for a caller that waits for
+    /// it and asks the device for nothing else.
+    fn now(&self) -> u64 {
+        self.lock().time.ask_ns()
+    }
+
+    fn engine(&self) -> EngineReport {
+        let reason = match self.lock().time.page_count_max() {
+            None => "the device is simulated; each operation takes a tick of virtual time".into(),
+            Some(pages) => format!("the device is simulated by a model of {pages} pages"),
+        };
+        EngineReport { name: "simulated".into(), reason }
+    }
+
+    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(Op { token: 0, kind: OpKind::Read, page, buf })
+    }
+
+    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
+        self.run(Op { token: 0, kind: OpKind::Write, page, buf })
+    }
+}

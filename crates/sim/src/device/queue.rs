@@ -1,0 +1,95 @@
+//! One caller's lane on a simulated device.
+
+use nandex_device::{Completion, Error, Op, Queue, Result};
+
+use super::SimDevice;
+use super::state::{Started, State};
+use super::time::LaneId;
+
+/// Keeps operations until they are waited for; only then does a write take effect.
+pub(super) struct SimQueue {
+    device: SimDevice,
+    lane: LaneId,
+    depth: usize,
+    /// In the order of their numbers.
+    started: Vec<Started>,
+    /// Numbers of what has ended, kept to be filled again.
+    ended: Vec<u64>,
+}
+
+impl SimQueue {
+    pub(super) fn open(device: SimDevice, depth: usize) -> Self {
+        let lane = device.lock().time.open_lane();
+        Self { device, lane, depth, started: Vec::new(), ended: Vec::new() }
+    }
+}
+
+/// Hands back what has ended, in the order in which it did; all of it once the power has gone.
+fn hand_back(
+    state: &mut State,
+    started: &mut Vec<Started>,
+    ended: &mut Vec<u64>,
+    done: &mut Vec<Completion>,
+) {
+    let is_cut = state.power.is_cut;
+    let mut finish = |started: Started| {
+        let result = state.land(&started);
+        done.push(started.op.finished(result));
+    };
+    // Where all have ended in the order of their pushes there is nothing to look for.
+    if is_cut || ended.iter().eq(started.iter().map(|it| &it.number)) {
+        ended.clear();
+        started.drain(..).for_each(finish);
+        return;
+    }
+    for number in ended.drain(..) {
+        if let Ok(index) = started.binary_search_by_key(&number, |it| it.number) {
+            finish(started.remove(index));
+        }
+    }
+}
+
+impl Queue for SimQueue {
+    fn push(&mut self, op: Op) -> Result<()> {
+        if self.started.len() >= self.depth {
+            return Err(Error::QueueFull { depth: self.depth });
+        }
+        let started = self.device.lock().push(self.lane, op)?;
+        self.started.push(started);
+        Ok(())
+    }
+
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        let mut state = self.device.lock();
+        if !state.power.is_cut {
+            let count_min = count_min.min(self.started.len());
+            match count_min {
+                0 if self.started.is_empty() => {}
+                0 => state.time.poll(self.lane, &mut self.ended),
+                _ => state.time.wait(self.lane, count_min, &mut self.ended),
+            }
+        }
+        hand_back(&mut state, &mut self.started, &mut self.ended, done);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.started.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+impl Drop for SimQueue {
+    fn drop(&mut self) {
+        // A test that failed with the device in its hands must not fail again here.
+        let Ok(mut state) = self.device.state.lock() else { return };
+        if !state.power.is_cut {
+            state.time.wait(self.lane, self.started.len(), &mut self.ended);
+        }
+        hand_back(&mut state, &mut self.started, &mut self.ended, &mut Vec::new());
+        state.time.close_lane(self.lane);
+    }
+}

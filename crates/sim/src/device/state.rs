@@ -1,0 +1,285 @@
+//! What all handles on one simulated device share: its image, its time, its power and its faults.
+
+use std::io;
+use std::ops::Range;
+
+use nandex_device::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
+
+use super::time::{LaneId, Time, request};
+use crate::fault::{Injector, Target};
+use crate::image::{Change, PAGE_COUNT_MAX};
+use crate::{FaultKind, FaultOn, Image, RequestKind, Strike};
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub image: Image,
+    pub time: Time,
+    pub faults: Injector,
+    pub power: Power,
+    /// Operations so far, of every sort; the number of the last is this.
+    numbers: u64,
+}
+
+/// The supply, and when it goes.
+#[derive(Debug, Default)]
+pub(super) struct Power {
+    /// Counted operations that were started with the power on.
+    pub operations: u64,
+    pub cut_after: Option<u64>,
+    pub is_cut: bool,
+}
+
+/// Whether an operation has power.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    On,
+    /// It goes in the midst of this operation.
+    Fails,
+    Off,
+}
+
+impl Power {
+    /// Starts a counted operation and says whether there is power for it.
+    fn start(&mut self) -> Supply {
+        if self.is_cut {
+            return Supply::Off;
+        }
+        if self.cut_after.is_some_and(|count| self.operations >= count) {
+            self.is_cut = true;
+            return Supply::Fails;
+        }
+        self.operations += 1;
+        Supply::On
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.is_cut { Err(power_cut()) } else { Ok(()) }
+    }
+}
+
+fn power_cut() -> io::Error {
+    io::Error::other("power cut")
+}
+
+/// An operation that was pushed and not handed back.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub number: u64,
+    pub op: Op,
+    /// The fault that fails it.
+    failure: Option<FaultKind>,
+}
+
+/// The error of a sync, a growth or a discard.
+fn failed(operation: &'static str, pages: Range<u64>, source: io::Error) -> Error {
+    let (page, pages) = (PageId(pages.start), pages.end - pages.start);
+    Error::Io { operation, page, pages, source }
+}
+
+/// How a strike changes the course of an operation.
+fn delay_ns(strike: Option<Strike>) -> u64 {
+    match strike.map(|strike| strike.kind) {
+        Some(FaultKind::Slow { extra_ns }) => extra_ns,
+        _ => 0,
+    }
+}
+
+fn error(strike: Option<Strike>) -> Option<io::Error> {
+    strike.and_then(|strike| strike.kind.error())
+}
+
+impl State {
+    pub(super) fn new(time: Time) -> Self {
+        Self { time, ..Self::default() }
+    }
+
+    /// The longest it may be made.
+    pub(super) fn page_count_max(&self) -> u64 {
+        self.time.page_count_max().unwrap_or(PAGE_COUNT_MAX)
+    }
+
+    /// Stale reads need what pages held before; nothing else does.
+    pub(super) fn keep_previous_if_wanted(&mut self) {
+        if self.faults.wants_previous() {
+            self.image.keep_previous();
+        }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Starts an operation of a lane. A read is carried out at once, a write takes flight.
+    pub(super) fn push(&mut self, lane: LaneId, mut op: Op) -> Result<Started> {
+        op.check(self.image.page_count())?;
+        let number = self.next_number();
+        let strike = match op.kind {
+            OpKind::Read => self.start_read(&mut op),
+            OpKind::Write => self.start_write(number, &op),
+        };
+        if !self.power.is_cut {
+            let kind = match op.kind {
+                OpKind::Read => RequestKind::Read,
+                OpKind::Write => RequestKind::Write,
+            };
+            let request = request(number, kind, op.page.0, op.buf.pages() as u64);
+            self.time.submit(lane, request, delay_ns(strike));
+        }
+        let failure = strike.map(|it| it.kind).filter(|kind| kind.error().is_some());
+        Ok(Started { number, op, failure })
+    }
+
+    fn start_read(&mut self, op: &mut Op) -> Option<Strike> {
+        if self.power.is_cut {
+            return None;
+        }
+        let strike = self.faults.strike(target(op), &self.image);
+        let Some(struck) = strike else {
+            self.image.read(op.page, &mut op.buf);
+            return None;
+        };
+        let index = (struck.page.0 - op.page.0) as usize;
+        match struck.kind {
+            FaultKind::Io | FaultKind::NoSpace | FaultKind::Dropped => {}
+            FaultKind::Short => self.image.read(op.page, &mut op.buf[..index * PAGE_BYTES]),
+            FaultKind::Misdirected => {
+                self.image.read(struck.instead.unwrap_or(op.page), &mut op.buf);
+            }
+            FaultKind::Flip | FaultKind::Stale | FaultKind::Lost | FaultKind::Slow { .. } => {
+                self.image.read(op.page, &mut op.buf);
+            }
+        }
+        if struck.kind == FaultKind::Stale {
+            self.image.read_previous(struck.page.0, op.buf.page_mut(index));
+        }
+        if let Some(bit) = struck.bit {
+            op.buf.page_mut(index)[bit as usize / 8] ^= 1 << (bit % 8);
+        }
+        strike
+    }
+
+    fn start_write(&mut self, number: u64, op: &Op) -> Option<Strike> {
+        let whole = || Change::write(op.page.0, &op.buf);
+        match self.power.start() {
+            Supply::Off => return None,
+            Supply::Fails => {
+                self.image.launch(number, whole());
+                return None;
+            }
+            Supply::On => {}
+        }
+        let strike = self.faults.strike(target(op), &self.image);
+        let Some(struck) = strike else {
+            self.image.launch(number, whole());
+            return None;
+        };
+        let index = (struck.page.0 - op.page.0) as usize;
+        let change = match struck.kind {
+            FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost | FaultKind::Dropped => {
+                return strike;
+            }
+            FaultKind::Short => Change::write(op.page.0, &op.buf[..index * PAGE_BYTES]),
+            FaultKind::Misdirected => Change::write(struck.instead.unwrap_or(op.page).0, &op.buf),
+            FaultKind::Flip | FaultKind::Stale | FaultKind::Slow { .. } => {
+                let mut change = whole();
+                if let Some(bit) = struck.bit {
+                    change.flip(index, bit as usize);
+                }
+                change
+            }
+        };
+        self.image.launch(number, change);
+        strike
+    }
+
+    /// Lets an operation take effect, or fails it.
+    pub(super) fn land(&mut self, started: &Started) -> Result<()> {
+        self.power.check().map_err(|cut| started.op.failure(cut))?;
+        self.image.land(started.number);
+        match started.failure.and_then(FaultKind::error) {
+            Some(error) => Err(started.op.failure(error)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn sync(&mut self) -> Result<()> {
+        let failed = |state: &Self, source| failed("sync", 0..state.image.page_count(), source);
+        self.power.start();
+        self.power.check().map_err(|cut| failed(self, cut))?;
+        let strike =
+            self.faults.strike(Target { on: FaultOn::Sync, page: 0, pages: 0 }, &self.image);
+        let number = self.next_number();
+        self.time.run(request(number, RequestKind::Sync, 0, 0), delay_ns(strike));
+        match strike.map(|strike| strike.kind) {
+            None | Some(FaultKind::Slow { .. }) => self.image.sync(),
+            Some(FaultKind::Dropped) => self.image.drop_unsynced(),
+            Some(_) => {}
+        }
+        error(strike).map_or(Ok(()), |error| Err(failed(self, error)))
+    }
+
+    pub(super) fn discard(&mut self, pages: Range<u64>) -> Result<()> {
+        let Range { start, end } = pages;
+        if start >= end {
+            return Ok(());
+        }
+        let page_count = self.image.page_count();
+        if end > page_count {
+            return Err(Error::OutOfRange { page: PageId(start), pages: end - start, page_count });
+        }
+        let number = self.next_number();
+        let supply = self.power.start();
+        if supply == Supply::Fails {
+            self.image.launch(number, Change::discard(start..end));
+        }
+        self.power.check().map_err(|cut| failed("discard", start..end, cut))?;
+        let target = Target { on: FaultOn::Discard, page: start, pages: end - start };
+        let strike = self.faults.strike(target, &self.image);
+        self.time.run(request(number, RequestKind::Discard, start, end - start), delay_ns(strike));
+        let done = match strike.map(|strike| (strike.kind, strike.page.0)) {
+            Some((FaultKind::Io | FaultKind::NoSpace | FaultKind::Lost, _)) => start..start,
+            Some((FaultKind::Short, page)) => start..page,
+            _ => start..end,
+        };
+        self.image.launch(number, Change::discard(done));
+        self.image.land(number);
+        error(strike).map_or(Ok(()), |error| Err(failed("discard", start..end, error)))
+    }
+
+    pub(super) fn grow(&mut self, page_count: u64) -> Result<()> {
+        let old = self.image.page_count();
+        if page_count <= old && self.power.is_cut {
+            return Ok(());
+        }
+        if page_count > self.page_count_max() {
+            let reason = format!("the device has {} pages", self.page_count_max());
+            return Err(no_space(page_count, reason));
+        }
+        let page_count = page_count.max(old);
+        if page_count > old && self.power.start() == Supply::Fails {
+            self.image.begin_growth(page_count);
+        }
+        self.power.check().map_err(|cut| failed("grow", old..page_count, cut))?;
+        let target = Target { on: FaultOn::Grow, page: 0, pages: 0 };
+        let strike = self.faults.strike(target, &self.image);
+        self.time.pass(delay_ns(strike));
+        match (error(strike), strike.map(|strike| strike.kind)) {
+            (Some(error), Some(FaultKind::NoSpace)) => Err(no_space(page_count, error.to_string())),
+            (Some(error), _) => Err(failed("grow", old..page_count, error)),
+            (None, _) => {
+                self.image.grow(page_count);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn target(op: &Op) -> Target {
+    Target { on: op.kind.into(), page: op.page.0, pages: op.buf.pages() as u64 }
+}
+
+fn no_space(page_count: u64, reason: String) -> Error {
+    let wanted_bytes = page_count.saturating_mul(PAGE_BYTES as u64);
+    Error::NoSpace { wanted_bytes, place: "the simulated device".into(), reason }
+}

@@ -1,0 +1,120 @@
+//! Whose operation ends when: a model of a device behind lanes, or a tick for each thing that happens.
+
+use std::collections::BTreeMap;
+
+use crate::{Done, Model, Request, RequestKind};
+
+/// Nanoseconds that an operation takes where no model says better.
+pub(super) const TICK_NS: u64 = 1_000;
+
+/// The lane of one caller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct LaneId(u64);
+
+/// Virtual time. It moves only while somebody submits, waits, or asks.
+#[derive(Debug, Default)]
+pub(super) struct Time {
+    /// None: each operation and each question takes a tick, and operations have ended when submitted.
+    model: Option<Box<dyn Model>>,
+    tick_ns: u64,
+    lanes_opened: u64,
+    /// Which lane each request that the model has not ended is for.
+    pending: BTreeMap<u64, LaneId>,
+    /// What has ended and was not taken, in the order in which it ended, for each open lane.
+    ended: BTreeMap<LaneId, Vec<u64>>,
+    /// Kept to be filled again.
+    done: Vec<Done>,
+}
+
+impl Time {
+    pub(super) fn with_model(model: Box<dyn Model>) -> Self {
+        Self { model: Some(model), ..Self::default() }
+    }
+
+    pub(super) fn page_count_max(&self) -> Option<u64> {
+        self.model.as_ref().map(|model| model.page_count())
+    }
+
+    /// The present; where time is not a model's, a tick after the last thing that happened.
+    pub(super) fn ask_ns(&mut self) -> u64 {
+        if let Some(model) = &self.model {
+            return model.now_ns();
+        }
+        self.pass(0);
+        self.tick_ns
+    }
+
+    pub(super) fn open_lane(&mut self) -> LaneId {
+        self.lanes_opened += 1;
+        let lane = LaneId(self.lanes_opened);
+        self.ended.insert(lane, Vec::new());
+        lane
+    }
+
+    /// Forgets a lane; what is still pending for it ends unheard.
+    pub(super) fn close_lane(&mut self, lane: LaneId) {
+        self.ended.remove(&lane);
+    }
+
+    /// Takes a request up, `delay_ns` from now. Its token is a number that no other pending one has.
+    pub(super) fn submit(&mut self, lane: LaneId, request: Request, delay_ns: u64) {
+        if let Some(model) = &mut self.model {
+            self.pending.insert(request.token, lane);
+            model.submit_at(model.now_ns().saturating_add(delay_ns), request);
+            return;
+        }
+        self.pass(delay_ns);
+        if let Some(ended) = self.ended.get_mut(&lane) {
+            ended.push(request.token);
+        }
+    }
+
+    /// Lets a tick and the delay pass, where time is not a model's.
+    pub(super) fn pass(&mut self, delay_ns: u64) {
+        self.tick_ns = self.tick_ns.saturating_add(TICK_NS).saturating_add(delay_ns);
+    }
+
+    /// Moves time until that many requests of the lane have ended, and takes all that have. There must
+    /// be as many.
+    pub(super) fn wait(&mut self, lane: LaneId, count_min: usize, taken: &mut Vec<u64>) {
+        while self.ended.get(&lane).is_some_and(|ended| ended.len() < count_min) && self.step() {}
+        let Some(ended) = self.ended.get_mut(&lane) else { return };
+        assert!(ended.len() >= count_min, "a model ends every request that it has taken");
+        taken.append(ended);
+    }
+
+    /// Takes what has ended for the lane, and moves time by one event where nothing has: so polling
+    /// gets there as well.
+    pub(super) fn poll(&mut self, lane: LaneId, taken: &mut Vec<u64>) {
+        if self.ended.get(&lane).is_some_and(Vec::is_empty) {
+            self.step();
+        }
+        self.wait(lane, 0, taken);
+    }
+
+    /// Submits one request and moves time until it has ended.
+    pub(super) fn run(&mut self, request: Request, delay_ns: u64) {
+        let lane = self.open_lane();
+        self.submit(lane, request, delay_ns);
+        self.wait(lane, 1, &mut Vec::new());
+        self.close_lane(lane);
+    }
+
+    fn step(&mut self) -> bool {
+        let Some(model) = &mut self.model else { return false };
+        let goes_on = model.step(&mut self.done);
+        for done in self.done.drain(..) {
+            let token = done.request.token;
+            let lane = self.pending.remove(&token);
+            if let Some(ended) = lane.and_then(|lane| self.ended.get_mut(&lane)) {
+                ended.push(token);
+            }
+        }
+        goes_on
+    }
+}
+
+/// A request for pages; longer runs than a request can name are as long as it can.
+pub(super) fn request(token: u64, kind: RequestKind, page: u64, pages: u64) -> Request {
+    Request { token, kind, page, pages: u32::try_from(pages).unwrap_or(u32::MAX) }
+}

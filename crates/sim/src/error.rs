@@ -1,0 +1,22 @@
+//! What can be wrong with what a simulator is asked to be.
+
+/// The result of making a simulated device.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can be wrong with what a simulator is asked to be.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field of a device's description cannot be so.
+    #[error("{device}: {field} must be {expected}, found {found}")]
+    Spec {
+        /// The name in the description.
+        device: String,
+        /// The field, as the file of a preset names it.
+        field: &'static str,
+        /// What would do.
+        expected: String,
+        /// What there is.
+        found: String,
+    },
+}

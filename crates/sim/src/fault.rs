@@ -1,0 +1,342 @@
+//! Faults by plan and by seed: what shall go wrong, and the record of what has.
+//!
+//! A [`Faults`] is a value: planned ones strike the k-th operation of a sort, the others by chance. At
+//! most one strikes an operation, the planned before the others. Chance depends on the seed, the sort
+//! and the operation's number among its sort and on nothing else, so the same seed strikes the same
+//! operations, whatever other sorts do in between.
+
+use std::io;
+
+use nandex_device::{OpKind, PageId};
+
+use crate::Image;
+use crate::workload::SplitMix64;
+
+/// Linux's numbers, which are every Unix's.
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+const MILLION: u64 = 1_000_000;
+
+/// Which operation a fault strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultOn {
+    /// A read, queued or not.
+    Read,
+    /// A write, queued or not.
+    Write,
+    /// A `sync`.
+    Sync,
+    /// A `grow`, also one to no more than there is.
+    Grow,
+    /// A `discard` of at least one page.
+    Discard,
+}
+
+impl From<OpKind> for FaultOn {
+    fn from(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Read => Self::Read,
+            OpKind::Write => Self::Write,
+        }
+    }
+}
+
+/// What happens to a struck operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// It fails with EIO and does nothing. Strikes every sort.
+    Io,
+    /// It fails with ENOSPC, a `grow` as [`Error::NoSpace`](nandex_device::Error::NoSpace), and does
+    /// nothing. Strikes every sort.
+    NoSpace,
+    /// Only its first pages are transferred, fewer than all and perhaps none; then EIO. Strikes reads,
+    /// writes and discards.
+    Short,
+    /// One bit is wrong: in what a read brings, that once; in what a write stores, until the page is
+    /// written again. It succeeds. Strikes reads and writes.
+    Flip,
+    /// It succeeds on as many pages elsewhere: a read brings their bytes, a write overwrites them and
+    /// leaves its own as they were. Strikes reads and writes that leave another place on the device.
+    Misdirected,
+    /// It succeeds, but one page comes as it was before its last write. Strikes reads of pages that
+    /// were written since the fault was given to the device.
+    Stale,
+    /// It succeeds and does nothing. Strikes writes, discards, and syncs.
+    Lost,
+    /// It fails with EIO, and what it should have made durable never will be, though reads go on seeing
+    /// it and the next sync succeeds: so do kernels that mark pages clean after a failed write-back.
+    /// Strikes syncs.
+    Dropped,
+    /// It arrives that much later, in virtual time, and is carried out as it should. Strikes every sort.
+    Slow {
+        /// Nanoseconds before the device takes it up.
+        extra_ns: u64,
+    },
+}
+
+impl FaultKind {
+    /// Whether such a fault can strike such an operation.
+    #[must_use]
+    pub const fn can_strike(self, on: FaultOn) -> bool {
+        match self {
+            Self::Io | Self::NoSpace | Self::Slow { .. } => true,
+            Self::Short => matches!(on, FaultOn::Read | FaultOn::Write | FaultOn::Discard),
+            Self::Flip | Self::Misdirected => matches!(on, FaultOn::Read | FaultOn::Write),
+            Self::Stale => matches!(on, FaultOn::Read),
+            Self::Dropped => matches!(on, FaultOn::Sync),
+            Self::Lost => matches!(on, FaultOn::Write | FaultOn::Sync | FaultOn::Discard),
+        }
+    }
+
+    /// What the struck operation returns, where it fails.
+    pub(crate) fn error(self) -> Option<io::Error> {
+        match self {
+            Self::Io | Self::Short | Self::Dropped => Some(io::Error::from_raw_os_error(EIO)),
+            Self::NoSpace => Some(io::Error::from_raw_os_error(ENOSPC)),
+            Self::Flip | Self::Misdirected | Self::Stale | Self::Lost | Self::Slow { .. } => None,
+        }
+    }
+}
+
+/// For how long a planned [`Fault`] strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultSpan {
+    /// Only the one operation.
+    Once,
+    /// That operation and every later one of its sort.
+    FromThenOn,
+}
+
+/// A planned fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// The sort of operation it strikes.
+    pub on: FaultOn,
+    /// Which one of that sort, counted from 1 since the device was made.
+    pub at: u64,
+    /// What happens.
+    pub kind: FaultKind,
+    /// For how long.
+    pub span: FaultSpan,
+}
+
+impl Fault {
+    fn is_due(&self, on: FaultOn, at: u64) -> bool {
+        self.on == on
+            && match self.span {
+                FaultSpan::Once => at == self.at,
+                FaultSpan::FromThenOn => at >= self.at,
+            }
+    }
+}
+
+/// A fault that comes by chance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Chance {
+    on: FaultOn,
+    kind: FaultKind,
+    per_million: u32,
+}
+
+/// What shall go wrong on a device: a plan, chances, and the seed of the chances.
+///
+/// ```
+/// use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults};
+///
+/// let faults = Faults::seeded(7)
+///     .with_chance(FaultOn::Read, FaultKind::Flip, 100)
+///     .with_chance(FaultOn::Write, FaultKind::Lost, 5)
+///     .with(Fault { on: FaultOn::Sync, at: 3, kind: FaultKind::Io, span: FaultSpan::Once });
+/// # let _ = faults;
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Faults {
+    seed: u64,
+    planned: Vec<Fault>,
+    chances: Vec<Chance>,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Nothing goes wrong so far; chances and the details of planned faults (which bit, which page)
+    /// follow the seed.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Plans a fault. Of several that are due at one operation, the first planned strikes.
+    ///
+    /// # Panics
+    /// If such a fault cannot strike such an operation: see [`FaultKind::can_strike`].
+    #[must_use]
+    pub fn with(mut self, fault: Fault) -> Self {
+        self.plan(fault);
+        self
+    }
+
+    /// Lets a fault strike so many of a million operations of that sort, each by its own chance.
+    ///
+    /// # Panics
+    /// If such a fault cannot strike such an operation, or if the chances of one sort pass a million.
+    #[must_use]
+    pub fn with_chance(mut self, on: FaultOn, kind: FaultKind, per_million: u32) -> Self {
+        assert!(kind.can_strike(on), "{kind:?} cannot strike a {on:?}");
+        self.chances.push(Chance { on, kind, per_million });
+        let of_sort = self.chances.iter().filter(|chance| chance.on == on);
+        let total: u64 = of_sort.map(|chance| u64::from(chance.per_million)).sum();
+        assert!(total <= MILLION, "chances of a {on:?} add up to {total} in a million");
+        self
+    }
+
+    fn plan(&mut self, fault: Fault) {
+        let Fault { on, kind, .. } = fault;
+        assert!(kind.can_strike(on), "{kind:?} cannot strike a {on:?}");
+        self.planned.push(fault);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.planned.is_empty() && self.chances.is_empty()
+    }
+
+    /// What is due at this operation. One roll is spent whether there are chances or not.
+    fn due(&self, on: FaultOn, at: u64, dice: &mut SplitMix64) -> Option<FaultKind> {
+        let mut rest = dice.below(MILLION);
+        if let Some(fault) = self.planned.iter().find(|fault| fault.is_due(on, at)) {
+            return Some(fault.kind);
+        }
+        for chance in self.chances.iter().filter(|chance| chance.on == on) {
+            let rate = u64::from(chance.per_million);
+            if rest < rate {
+                return Some(chance.kind);
+            }
+            rest -= rate;
+        }
+        None
+    }
+}
+
+/// A fault that has struck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strike {
+    /// The sort of operation.
+    pub on: FaultOn,
+    /// Which one of that sort, counted from 1 since the device was made.
+    pub at: u64,
+    /// What happened.
+    pub kind: FaultKind,
+    /// The first page that was not treated as asked; page 0 for a sync or a growth.
+    pub page: PageId,
+    /// How many such pages there are from there on; 0 for a sync or a growth.
+    pub pages: u64,
+    /// Where a misdirected operation went instead.
+    pub instead: Option<PageId>,
+    /// Which bit of the page was flipped.
+    pub bit: Option<u32>,
+}
+
+/// An operation that a fault may strike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub on: FaultOn,
+    pub page: u64,
+    pub pages: u64,
+}
+
+/// Faults at work: how many operations they have seen, and which they have struck.
+#[derive(Debug, Default)]
+pub(crate) struct Injector {
+    faults: Faults,
+    seen: [u64; 5],
+    strikes: Vec<Strike>,
+}
+
+impl Injector {
+    pub(crate) fn set(&mut self, faults: Faults) {
+        self.faults = faults;
+    }
+
+    pub(crate) fn arm(&mut self, fault: Fault) {
+        self.faults.plan(fault);
+    }
+
+    pub(crate) fn disarm(&mut self) {
+        self.faults = Faults::seeded(self.faults.seed);
+    }
+
+    /// Whether stale reads may come, for which the image must keep what is overwritten.
+    pub(crate) fn wants_previous(&self) -> bool {
+        let planned = self.faults.planned.iter().map(|fault| fault.kind);
+        planned.chain(self.faults.chances.iter().map(|it| it.kind)).any(|k| k == FaultKind::Stale)
+    }
+
+    pub(crate) fn seen(&self, on: FaultOn) -> u64 {
+        self.seen[on as usize]
+    }
+
+    pub(crate) fn strikes(&self) -> &[Strike] {
+        &self.strikes
+    }
+
+    /// Counts an operation, and says and records what strikes it.
+    pub(crate) fn strike(&mut self, target: Target, image: &Image) -> Option<Strike> {
+        let Target { on, .. } = target;
+        self.seen[on as usize] += 1;
+        if self.faults.is_empty() {
+            return None;
+        }
+        let at = self.seen[on as usize];
+        let mut dice =
+            SplitMix64::new(SplitMix64::new(at << 3 | on as u64).roll() ^ self.faults.seed);
+        let kind = self.faults.due(on, at, &mut dice)?;
+        let strike = details(target, at, kind, &mut dice, image)?;
+        self.strikes.push(strike);
+        Some(strike)
+    }
+}
+
+/// Chooses where in the operation the fault strikes; nothing where it has no place to.
+fn details(
+    target: Target,
+    at: u64,
+    kind: FaultKind,
+    dice: &mut SplitMix64,
+    image: &Image,
+) -> Option<Strike> {
+    let Target { on, page, pages } = target;
+    let mut strike = Strike { on, at, kind, page: PageId(page), pages, instead: None, bit: None };
+    match kind {
+        FaultKind::Io | FaultKind::NoSpace | FaultKind::Dropped => {}
+        FaultKind::Lost | FaultKind::Slow { .. } => {}
+        FaultKind::Short => {
+            let kept = dice.below(pages);
+            (strike.page, strike.pages) = (PageId(page + kept), pages - kept);
+        }
+        FaultKind::Flip => {
+            (strike.page, strike.pages) = (PageId(page + dice.below(pages)), 1);
+            strike.bit = Some((dice.roll() % (8 * nandex_device::PAGE_BYTES as u64)) as u32);
+        }
+        FaultKind::Misdirected => {
+            let others = image.page_count() - pages;
+            if others == 0 {
+                return None;
+            }
+            // Places from the right one on are moved by one, so that it is never chosen.
+            let instead = dice.below(others);
+            strike.instead = Some(PageId(instead + u64::from(instead >= page)));
+        }
+        FaultKind::Stale => {
+            let mut known: Vec<u64> = (page..page + pages).collect();
+            known.retain(|page| image.has_previous(*page));
+            let chosen = dice.below(known.len().max(1) as u64);
+            (strike.page, strike.pages) = (PageId(*known.get(chosen as usize)?), 1);
+        }
+    }
+    Some(strike)
+}

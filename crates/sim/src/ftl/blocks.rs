@@ -1,0 +1,261 @@
+//! The blocks of all planes: which are free, how much of each is valid, and which to clean next.
+
+use std::collections::VecDeque;
+
+use crate::spec::Victim;
+
+const NONE: u32 = u32::MAX;
+
+/// What a block is at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Erased, waiting to be written.
+    Free,
+    /// Being written.
+    Open,
+    /// Written to its end.
+    Sealed,
+}
+
+/// All blocks of a device, numbered plane by plane.
+///
+/// Sealed blocks of a plane with equally many valid units form a list, so that the emptiest is found at
+/// once and an overwrite moves a block from one list to the next in constant time.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    per_plane: u32,
+    units: u32,
+    victim: Victim,
+    state: Vec<State>,
+    valid: Vec<u16>,
+    erases: Vec<u32>,
+    /// When it was sealed, in blocks sealed.
+    sealed_at: Vec<u64>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    heads: Vec<u32>,
+    /// No list of the plane below this number of valid units has a block.
+    lowest: Vec<u16>,
+    free: Vec<VecDeque<u32>>,
+    /// Sealed blocks, oldest first; blocks that are sealed no more, or again, are skipped.
+    oldest: Vec<VecDeque<(u32, u64)>>,
+    seals: u64,
+}
+
+impl Blocks {
+    /// All free.
+    pub fn new(planes: u32, per_plane: u32, units: u32, victim: Victim) -> Self {
+        let count = (planes * per_plane) as usize;
+        Self {
+            per_plane,
+            units,
+            victim,
+            state: vec![State::Free; count],
+            valid: vec![0; count],
+            erases: vec![0; count],
+            sealed_at: vec![0; count],
+            next: vec![NONE; count],
+            previous: vec![NONE; count],
+            heads: vec![NONE; planes as usize * (units as usize + 1)],
+            lowest: vec![units as u16; planes as usize],
+            free: (0..planes)
+                .map(|plane| (plane * per_plane..(plane + 1) * per_plane).collect())
+                .collect(),
+            oldest: vec![VecDeque::new(); planes as usize],
+            seals: 0,
+        }
+    }
+
+    pub fn free_count(&self, plane: u32) -> u32 {
+        self.free[plane as usize].len() as u32
+    }
+
+    pub fn valid(&self, block: u32) -> u32 {
+        u32::from(self.valid[block as usize])
+    }
+
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
+    }
+
+    /// Takes the block that has been free for longest, to be written.
+    pub fn open(&mut self, plane: u32) -> u32 {
+        let block = self.free[plane as usize].pop_front();
+        let block = block.expect("cleaning leaves a free block before the last is taken");
+        self.state[block as usize] = State::Open;
+        block
+    }
+
+    /// Takes that very block out of the free ones.
+    pub fn open_this(&mut self, block: u32) {
+        let free = &mut self.free[(block / self.per_plane) as usize];
+        // A device that is filled at once takes its blocks in order.
+        let place = free.iter().position(|&other| other == block);
+        free.remove(place.expect("only a free block is opened"));
+        self.state[block as usize] = State::Open;
+    }
+
+    /// One more unit of an open block holds what counts.
+    pub fn gain(&mut self, block: u32) {
+        debug_assert_eq!(self.state[block as usize], State::Open);
+        self.valid[block as usize] += 1;
+    }
+
+    /// One unit of the block holds nothing any more.
+    pub fn lose(&mut self, block: u32) {
+        let index = block as usize;
+        if self.state[index] != State::Sealed {
+            self.valid[index] -= 1;
+            return;
+        }
+        self.unlink(block);
+        self.valid[index] -= 1;
+        self.link(block);
+    }
+
+    /// The block is full; it may be cleaned from now on.
+    pub fn seal(&mut self, block: u32) {
+        self.state[block as usize] = State::Sealed;
+        self.seals += 1;
+        self.sealed_at[block as usize] = self.seals;
+        self.link(block);
+        if self.victim != Victim::Greedy {
+            self.remember_age(block);
+        }
+    }
+
+    fn remember_age(&mut self, block: u32) {
+        let oldest = &mut self.oldest[(block / self.per_plane) as usize];
+        if oldest.len() >= 4 * self.per_plane as usize {
+            let (state, sealed_at) = (&self.state, &self.sealed_at);
+            oldest.retain(|&(block, at)| {
+                state[block as usize] == State::Sealed && sealed_at[block as usize] == at
+            });
+        }
+        oldest.push_back((block, self.seals));
+    }
+
+    /// Puts so many valid units on a block as it comes from the factory, and seals it.
+    pub fn fill(&mut self, block: u32, valid: u32) {
+        self.open_this(block);
+        self.valid[block as usize] = u16::try_from(valid).expect("no more than a block's units");
+        self.seal(block);
+    }
+
+    /// Erases a block out of which all that was valid has been moved.
+    pub fn erase(&mut self, block: u32) {
+        let index = block as usize;
+        debug_assert_eq!(self.valid[index], 0, "an erase loses nothing");
+        if self.state[index] == State::Sealed {
+            self.unlink(block);
+        }
+        self.state[index] = State::Free;
+        self.erases[index] += 1;
+        self.free[(block / self.per_plane) as usize].push_back(block);
+    }
+
+    /// The block to clean next: nothing where no block would give room.
+    pub fn victim(&mut self, plane: u32) -> Option<u32> {
+        match self.victim {
+            Victim::Greedy | Victim::WearAware => self.emptiest(plane),
+            Victim::Fifo => self.oldest(plane),
+        }
+    }
+
+    /// The sealed block with the fewest valid units, unless even that one is full.
+    pub fn emptiest(&mut self, plane: u32) -> Option<u32> {
+        let lists = plane as usize * (self.units as usize + 1);
+        for valid in self.lowest[plane as usize]..self.units as u16 {
+            let head = self.heads[lists + valid as usize];
+            if head != NONE {
+                self.lowest[plane as usize] = valid;
+                return Some(head);
+            }
+        }
+        self.lowest[plane as usize] = self.units as u16;
+        None
+    }
+
+    /// The block after this one in the order of [`emptiest`](Self::emptiest).
+    pub fn after(&self, block: u32) -> Option<u32> {
+        if self.next[block as usize] != NONE {
+            return Some(self.next[block as usize]);
+        }
+        let lists = (block / self.per_plane) as usize * (self.units as usize + 1);
+        let from = self.valid[block as usize] as usize + 1;
+        (from..self.units as usize).map(|valid| self.heads[lists + valid]).find(|&b| b != NONE)
+    }
+
+    /// The block that was sealed first; one that is all valid is passed over and becomes the youngest.
+    pub fn oldest(&mut self, plane: u32) -> Option<u32> {
+        self.emptiest(plane)?;
+        loop {
+            let (block, sealed_at) = *self.oldest[plane as usize].front()?;
+            let is_it = self.state[block as usize] == State::Sealed
+                && self.sealed_at[block as usize] == sealed_at;
+            if is_it && self.valid(block) < self.units {
+                return Some(block);
+            }
+            self.oldest[plane as usize].pop_front();
+            if is_it {
+                self.oldest[plane as usize].push_back((block, sealed_at));
+            }
+        }
+    }
+
+    /// The sealed block whose data have lain for longest, full or not.
+    pub fn coldest(&mut self, plane: u32) -> Option<u32> {
+        loop {
+            let (block, sealed_at) = *self.oldest[plane as usize].front()?;
+            let index = block as usize;
+            if self.state[index] == State::Sealed && self.sealed_at[index] == sealed_at {
+                return Some(block);
+            }
+            self.oldest[plane as usize].pop_front();
+        }
+    }
+
+    /// The sealed blocks of a plane, the one sealed first in front.
+    pub fn by_age(&self, plane: u32) -> impl Iterator<Item = u32> {
+        let all = plane * self.per_plane..(plane + 1) * self.per_plane;
+        let mut sealed: Vec<u32> =
+            all.filter(|&block| self.state[block as usize] == State::Sealed).collect();
+        sealed.sort_by_key(|&block| self.sealed_at[block as usize]);
+        sealed.into_iter()
+    }
+
+    /// Would cleaning give room?
+    pub fn has_gain(&mut self, plane: u32) -> bool {
+        self.emptiest(plane).is_some()
+    }
+
+    fn list_of(&self, block: u32) -> usize {
+        let lists = (block / self.per_plane) as usize * (self.units as usize + 1);
+        lists + self.valid[block as usize] as usize
+    }
+
+    fn link(&mut self, block: u32) {
+        let list = self.list_of(block);
+        let head = std::mem::replace(&mut self.heads[list], block);
+        self.next[block as usize] = head;
+        self.previous[block as usize] = NONE;
+        if head != NONE {
+            self.previous[head as usize] = block;
+        }
+        let lowest = &mut self.lowest[(block / self.per_plane) as usize];
+        *lowest = (*lowest).min(self.valid[block as usize]);
+    }
+
+    fn unlink(&mut self, block: u32) {
+        let (next, previous) = (self.next[block as usize], self.previous[block as usize]);
+        if next != NONE {
+            self.previous[next as usize] = previous;
+        }
+        if previous == NONE {
+            let list = self.list_of(block);
+            self.heads[list] = next;
+        } else {
+            self.next[previous as usize] = next;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What bytes there are, and which of them a power cut would leave behind.
+//!
+//! The model, in the words of the laws of [`Device`](nandex_device::Device):
+//! 1. A write takes effect when its completion is handed back (by `wait`, `write`, or the drop of its
+//!    queue); a read sees what had taken effect when it was pushed. A caller that reads what it has
+//!    not waited for is thus found out.
+//! 2. `sync` makes durable what has taken effect, and nothing that is still in flight.
+//! 3. `discard` takes effect at once: its pages then hold garbage, durable after the next `sync`.
+//! 4. `grow` is durable when it returns, as a file's is; it makes nothing else durable.
+//! 5. The power goes in the midst of a counted operation (write, sync, grow, discard): see
+//!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, reads
+//!    included.
+//! 6. What survives: all that was durable; then each change that had taken effect since the last sync,
+//!    in that order; then each change that was in flight, in the order of the pushes, the one the cut
+//!    struck being the last. The seed decides for each change whether it is lost, whole, or mixed; and
+//!    in a mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes.
+//!    Since an earlier change may be lost where a later one is kept, this is every order there is.
+//!
+//! The same operations in the same order with the same seed leave the same bytes.
+
+mod change;
+mod pages;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use nandex_device::{PAGE_BYTES, PageId};
+
+pub(crate) use self::change::Change;
+use self::change::{Fate, Fates};
+use self::pages::{Pages, Slot};
+
+/// The most pages whose bytes can be counted.
+pub(crate) const PAGE_COUNT_MAX: u64 = u64::MAX / PAGE_BYTES as u64;
+
+/// The pages of a device, sparse: those never written cost nothing, and neither do those discarded.
+/// The [module](self) tells what they go through.
+///
+/// Images share what is the same in them, so [`survivors`](Image::survivors) and clones cost no copy
+/// of the bytes. One page of RAM is spent for each distinct page that reads see, that is durable, or
+/// that was written since the last sync.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    page_count: u64,
+    /// What reads see: what is durable, with the unsynced changes put on it in their order, and with
+    /// what was dropped.
+    current: Pages,
+    /// What the last sync has made safe.
+    durable: Pages,
+    /// Took effect since the last sync, in that order.
+    unsynced: Vec<Change>,
+    /// Whether changes that reads see will never be durable.
+    has_dropped: bool,
+    /// Pushed and not handed back, by number of the push.
+    in_flight: BTreeMap<u64, Change>,
+    /// The page count of the growth that the cut has struck.
+    growing_to: Option<u64>,
+    /// What pages held before their last write, where somebody asks for it.
+    previous: Option<BTreeMap<u64, Slot>>,
+}
+
+impl Image {
+    /// No pages at all.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These bytes, durable, filled up with zeros to a whole page. Pages of zeros cost nothing.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let page_count = bytes.len().div_ceil(PAGE_BYTES) as u64;
+        let mut pages = Pages::default();
+        for (number, page) in (0..).zip(bytes.chunks(PAGE_BYTES)) {
+            if page.iter().any(|&byte| byte != 0) {
+                let mut whole = [0; PAGE_BYTES];
+                whole[..page.len()].copy_from_slice(page);
+                Change::write(number, &whole).apply(&mut pages);
+            }
+        }
+        Self::of(page_count, pages)
+    }
+
+    fn of(page_count: u64, pages: Pages) -> Self {
+        Self { page_count, current: pages.clone(), durable: pages, ..Self::default() }
+    }
+
+    /// All bytes as reads see them.
+    ///
+    /// # Panics
+    /// Where they do not fit in memory: this is for small images.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let pages = usize::try_from(self.page_count).expect("a small image");
+        let mut bytes = vec![0; pages.checked_mul(PAGE_BYTES).expect("a small image")];
+        self.read(PageId(0), &mut bytes);
+        bytes
+    }
+
+    /// How many pages there are.
+    #[must_use]
+    pub const fn page_count(&self) -> u64 {
+        self.page_count
+    }
+
+    /// How many of the pages that reads see take memory. Costs a walk over them.
+    #[must_use]
+    pub fn pages_held(&self) -> u64 {
+        self.current.held()
+    }
+
+    /// Fills `bytes`, a whole number of pages, with what reads see from a page on: zeros where nobody
+    /// has written, which includes pages past the end.
+    pub fn read(&self, page: PageId, bytes: &mut [u8]) {
+        for (number, bytes) in (page.0..).zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
+            self.current.read(number, bytes);
+        }
+    }
+
+    /// What a power cut at this moment (or the one that has been) leaves, as one of the many
+    /// possibilities, and nothing of it in danger any more. Seed 0 loses all that may be lost, seed 1
+    /// keeps all that may be kept; every other seed mixes. Costs time and memory for what changed
+    /// since the last sync, whatever the size of the image.
+    #[must_use]
+    pub fn survivors(&self, seed: u64) -> Self {
+        let mut fates = Fates::new(seed);
+        let mut page_count = self.page_count;
+        if let Some(larger) = self.growing_to
+            && fates.fate() == Fate::New
+        {
+            page_count = larger;
+        }
+        let mut pages = self.durable.clone();
+        for change in self.unsynced.iter().chain(self.in_flight.values()) {
+            change.survive(&mut pages, &mut fates);
+        }
+        Self::of(page_count, pages)
+    }
+
+    /// Makes it that long, durably; never shorter.
+    pub(crate) fn grow(&mut self, page_count: u64) {
+        self.page_count = self.page_count.max(page_count);
+    }
+
+    /// Begins a growth that a power cut strikes.
+    pub(crate) fn begin_growth(&mut self, page_count: u64) {
+        self.growing_to = Some(page_count);
+    }
+
+    /// Puts a change in flight. Numbers rise from push to push.
+    pub(crate) fn launch(&mut self, number: u64, change: Change) {
+        self.in_flight.insert(number, change);
+    }
+
+    /// Lets the change of that number take effect, if there is one.
+    pub(crate) fn land(&mut self, number: u64) {
+        let Some(change) = self.in_flight.remove(&number) else { return };
+        if let Some(previous) = &mut self.previous {
+            for page in change.written() {
+                previous.insert(page, self.current.get(page).clone());
+            }
+        }
+        change.apply(&mut self.current);
+        self.unsynced.push(change);
+    }
+
+    /// Makes durable what has taken effect. Costs nothing, unless something was dropped before.
+    pub(crate) fn sync(&mut self) {
+        if self.has_dropped {
+            self.unsynced.iter().for_each(|change| change.apply(&mut self.durable));
+        } else {
+            self.durable = self.current.clone();
+        }
+        self.unsynced.clear();
+    }
+
+    /// Forgets what has taken effect and is not durable; reads go on seeing it.
+    pub(crate) fn drop_unsynced(&mut self) {
+        self.has_dropped |= !self.unsynced.is_empty();
+        self.unsynced.clear();
+    }
+
+    /// From now on keeps what each page held before its last write; a discard is no write. Each page
+    /// that was ever written then costs one more page of RAM.
+    pub(crate) fn keep_previous(&mut self) {
+        self.previous.get_or_insert_default();
+    }
+
+    /// Whether it is known what the page held before its last write.
+    pub(crate) fn has_previous(&self, page: u64) -> bool {
+        self.previous.as_ref().is_some_and(|previous| previous.contains_key(&page))
+    }
+
+    /// Fills `bytes`, one page, with what the page held before its last write, where that is known.
+    pub(crate) fn read_previous(&self, page: u64, bytes: &mut [u8]) {
+        if let Some(slot) = self.previous.as_ref().and_then(|previous| previous.get(&page)) {
+            slot.read(page, bytes);
+        }
+    }
+}

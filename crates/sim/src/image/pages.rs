@@ -1,0 +1,252 @@
+//! Pages by number in a tree of shared nodes: what was never written costs nothing, a copy costs
+//! nothing, and a change copies the path that leads to it and no more.
+//!
+//! A node has 32 slots, so a device of 1 TiB is six nodes deep. Fewer slots would make it deeper and
+//! reads slower; more would make the nodes, which are copied after each sync, larger. A slot that is no node stands
+//! for all the pages below it: so an empty device is one slot, and a discard of a terabyte a few.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use nandex_device::PAGE_BYTES;
+
+use crate::workload::SplitMix64;
+
+/// The bytes of one page.
+pub(crate) type Page = [u8; PAGE_BYTES];
+
+const FANOUT_BITS: u32 = 5;
+const FANOUT: usize = 1 << FANOUT_BITS;
+
+/// What stands at a place of the tree.
+#[derive(Clone)]
+pub(crate) enum Slot {
+    /// Pages that nobody has written.
+    Zeros,
+    /// Pages that were discarded: see [`garbage`].
+    Garbage,
+    /// One page with bytes of its own.
+    Page(Arc<Page>),
+    /// 32 places, each a 32nd as wide.
+    Node(Arc<Node>),
+}
+
+#[derive(Clone)]
+pub(crate) struct Node {
+    slots: [Slot; FANOUT],
+}
+
+/// Pages by number, from 0 to 2^52. Clones share everything until one of them is changed.
+#[derive(Clone)]
+pub(crate) struct Pages {
+    root: Slot,
+    /// Levels of nodes below the root's slot: `32^height` pages have a place.
+    height: u32,
+}
+
+impl Slot {
+    /// Fills `bytes`, one page long, with this content as it stands at a page.
+    pub(crate) fn read(&self, page: u64, bytes: &mut [u8]) {
+        match self {
+            Self::Page(found) => bytes.copy_from_slice(&found[..]),
+            Self::Garbage => garbage(page, bytes),
+            Self::Zeros | Self::Node(_) => bytes.fill(0),
+        }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zeros => "zeros",
+            Self::Garbage => "garbage",
+            Self::Page(_) => "a page",
+            Self::Node(_) => "a node",
+        })
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { root: Slot::Zeros, height: 0 }
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pages({} held)", self.held())
+    }
+}
+
+impl Pages {
+    /// What the page holds; never a node.
+    pub(crate) fn get(&self, page: u64) -> &Slot {
+        static ZEROS: Slot = Slot::Zeros;
+        if !fits(page, self.height) {
+            return &ZEROS;
+        }
+        let (mut slot, mut level) = (&self.root, self.height);
+        while let Slot::Node(node) = slot {
+            level -= 1;
+            slot = &node.slots[digit(page, level)];
+        }
+        slot
+    }
+
+    /// Fills `bytes`, one page long, with what the page holds.
+    pub(crate) fn read(&self, page: u64, bytes: &mut [u8]) {
+        self.get(page).read(page, bytes);
+    }
+
+    /// Puts content, which is no node, at a page.
+    pub(crate) fn set(&mut self, page: u64, content: Slot) {
+        self.raise(page);
+        let mut slot = &mut self.root;
+        for level in (0..self.height).rev() {
+            slot = &mut open(slot).slots[digit(page, level)];
+        }
+        *slot = content;
+    }
+
+    /// Makes garbage of all these pages.
+    pub(crate) fn discard(&mut self, pages: Range<u64>) {
+        if let Some(last) = pages.end.checked_sub(1).filter(|last| *last >= pages.start) {
+            self.raise(last);
+            spoil(&mut self.root, self.height, pages);
+        }
+    }
+
+    /// How many pages have bytes of their own. Costs a walk over them.
+    pub(crate) fn held(&self) -> u64 {
+        held(&self.root)
+    }
+
+    /// Makes the tree so high that the page has a place.
+    fn raise(&mut self, page: u64) {
+        while !fits(page, self.height) {
+            if !matches!(self.root, Slot::Zeros) {
+                let mut slots = [const { Slot::Zeros }; FANOUT];
+                slots[0] = self.root.clone();
+                self.root = Slot::Node(Arc::new(Node { slots }));
+            }
+            self.height += 1;
+        }
+    }
+}
+
+fn fits(page: u64, height: u32) -> bool {
+    page.checked_shr(height * FANOUT_BITS).is_none_or(|above| above == 0)
+}
+
+fn digit(page: u64, level: u32) -> usize {
+    (page >> (level * FANOUT_BITS)) as usize % FANOUT
+}
+
+/// The node in a slot, this tree's alone; what stood for all its pages is written out.
+fn open(slot: &mut Slot) -> &mut Node {
+    if !matches!(slot, Slot::Node(_)) {
+        let slots = std::array::from_fn(|_| slot.clone());
+        *slot = Slot::Node(Arc::new(Node { slots }));
+    }
+    match slot {
+        Slot::Node(node) => Arc::make_mut(node),
+        _ => unreachable!("made a node just now"),
+    }
+}
+
+/// Makes garbage of pages that are numbered from the slot's first. `height` is at most 11.
+fn spoil(slot: &mut Slot, height: u32, pages: Range<u64>) {
+    let cover = 1 << (height * FANOUT_BITS);
+    if pages == (0..cover) {
+        *slot = Slot::Garbage;
+        return;
+    }
+    let child = cover >> FANOUT_BITS;
+    for (first, slot) in (0..).step_by(child as usize).zip(&mut open(slot).slots) {
+        let (from, to) = (pages.start.max(first), pages.end.min(first + child));
+        if from < to {
+            spoil(slot, height - 1, from - first..to - first);
+        }
+    }
+}
+
+fn held(slot: &Slot) -> u64 {
+    match slot {
+        Slot::Zeros | Slot::Garbage => 0,
+        Slot::Page(_) => 1,
+        Slot::Node(node) => node.slots.iter().map(held).sum(),
+    }
+}
+
+/// Bytes that nobody has written, different from page to page.
+pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
+    let mut dice = SplitMix64::new(page.wrapping_add(2));
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&dice.roll().to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_byte(pages: &Pages, page: u64) -> u8 {
+        let mut bytes = [0xee; PAGE_BYTES];
+        pages.read(page, &mut bytes);
+        bytes[0]
+    }
+
+    fn page_of(byte: u8) -> Slot {
+        Slot::Page(Arc::new([byte; PAGE_BYTES]))
+    }
+
+    #[test]
+    fn a_page_is_found_at_every_height() {
+        let mut pages = Pages::default();
+        let numbers: Vec<u64> = (0..52).map(|bit| 1 << bit).chain([0, (1 << 52) - 1]).collect();
+        for (byte, page) in (1..).zip(&numbers) {
+            pages.set(*page, page_of(byte));
+        }
+        for (byte, page) in (1..).zip(&numbers) {
+            assert_eq!(first_byte(&pages, *page), byte, "page {page}");
+        }
+        assert_eq!(first_byte(&pages, 1 << 51 | 1), 0);
+        assert_eq!(pages.held(), numbers.len() as u64);
+    }
+
+    #[test]
+    fn a_clone_keeps_what_it_held() {
+        let mut pages = Pages::default();
+        (0..100).for_each(|page| pages.set(page, page_of(1)));
+        let before = pages.clone();
+        (50..150).for_each(|page| pages.set(page, page_of(2)));
+        pages.discard(0..10);
+        assert!((0..100).all(|page| first_byte(&before, page) == 1));
+        assert_eq!((first_byte(&pages, 49), first_byte(&pages, 50)), (1, 2));
+        assert_eq!((before.held(), pages.held()), (100, 140));
+    }
+
+    #[test]
+    fn a_discard_spoils_its_pages_and_holds_none_of_them() {
+        let mut pages = Pages::default();
+        for page in [4, 5, 700, 701, 1 << 28] {
+            pages.set(page, page_of(9));
+        }
+        pages.discard(5..701);
+        assert_eq!([4, 701, 1 << 28].map(|page| first_byte(&pages, page)), [9, 9, 9]);
+        for page in 5..701 {
+            assert!(matches!(pages.get(page), Slot::Garbage), "page {page}");
+        }
+        assert!(matches!(pages.get(3), Slot::Zeros));
+        assert_eq!(pages.held(), 3);
+        pages.discard(0..1 << 28);
+        assert_eq!(pages.held(), 1);
+        pages.set(40, page_of(7));
+        assert_eq!([40, 1 << 28].map(|page| first_byte(&pages, page)), [7, 9]);
+        for page in [0, 39, 41, 63, 64, 4_000, (1 << 28) - 1] {
+            assert!(matches!(pages.get(page), Slot::Garbage), "page {page}");
+        }
+        assert_ne!(first_byte(&pages, 1), first_byte(&pages, 2));
+    }
+}

@@ -1,0 +1,333 @@
+//! What a simulated SSD is made of: sizes, times and policies, as plain numbers.
+
+use crate::{Error, Result};
+
+/// Bytes in a host page, the unit of requests and of the mapping.
+pub const HOST_PAGE_BYTES: u64 = 4096;
+
+/// A whole SSD.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spec {
+    /// What it is called, as presets and reports name it.
+    pub name: String,
+    /// What it stands for and where its numbers come from.
+    pub about: String,
+    /// The side that faces the host.
+    pub host: Host,
+    /// How many of what there are.
+    pub flash: Flash,
+    /// How long things take.
+    pub timing: Timing,
+    /// What can work at the same time.
+    pub parallel: Parallel,
+    /// How logical pages find physical ones.
+    pub ftl: Ftl,
+    /// Erases that a block is good for.
+    pub erases_max: u32,
+}
+
+/// The side of a device that faces the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// Requests that the device takes at once (NCQ); more wait in the host.
+    pub depth: u32,
+    /// Time of the link for each byte, in picoseconds; 0 for a link that takes no time.
+    pub link_ps_per_byte: u64,
+    /// Can data go both ways at once?
+    pub duplex: bool,
+    /// Time of the controller for each request, one after the other: the inverse of the most IOPS.
+    pub controller_ns: u64,
+    /// Further latency of a read, which keeps nothing busy.
+    pub read_latency_ns: u64,
+    /// Further latency of a write, which keeps nothing busy.
+    pub write_latency_ns: u64,
+    /// Write-back buffer; 0 for a device that ends a write when it is on the flash.
+    pub buffer_bytes: u64,
+    /// Does the buffer outlive a power cut (so that a sync has nothing to do)?
+    pub buffer_is_safe: bool,
+}
+
+/// How many of what there are. All counts are per one of the level above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flash {
+    /// Buses between controller and packages.
+    pub channels: u32,
+    /// Packages on each channel.
+    pub packages: u32,
+    /// Dies in each package.
+    pub dies: u32,
+    /// Planes on each die.
+    pub planes: u32,
+    /// Blocks in each plane.
+    pub blocks: u32,
+    /// Pages in each block.
+    pub pages: u32,
+    /// Bytes in a page: a multiple of 4096.
+    pub page_bytes: u32,
+}
+
+/// How long things take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Array to register: tR.
+    pub read_ns: u64,
+    /// Register to array: tPROG.
+    pub program_ns: u64,
+    /// Erasing a block: tBERS.
+    pub erase_ns: u64,
+    /// Command and address cycles on the bus, for each read or program.
+    pub command_ns: u64,
+    /// Time of the bus for each byte, in picoseconds.
+    pub transfer_ps_per_byte: u64,
+    /// Bytes that cross the bus beside each 512 of data (a check code, for example).
+    pub spare_bytes_per_sector: u32,
+}
+
+/// A level of the tree of flash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// All that hangs on one bus.
+    Channel,
+    /// A package.
+    Package,
+    /// A die, which takes one command at a time.
+    Die,
+    /// A plane.
+    Plane,
+}
+
+/// What can work at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parallel {
+    /// What works independently of its equals, and on one operation at a time. `Channel` is a
+    /// controller that does not interleave packages; `Die` is what flash offers; `Plane` is a die whose
+    /// planes are independent.
+    pub unit: Level,
+    /// May the array work for the next operation of the same sort on the same plane while the
+    /// register's data are on the bus (cache read, cache program)?
+    pub pipelined: bool,
+    /// May neighbouring operations of the same sort on different planes of a die share one array time
+    /// (two-plane commands)? Only where the unit is the die.
+    pub two_plane: bool,
+}
+
+/// Which chunk of the address space goes where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mapping {
+    /// The i-th chunk that is written goes to domain i mod N (ANCS'14, section 4.2).
+    WriteOrder,
+    /// Chunk i of the address space goes to domain i mod N.
+    Lba,
+}
+
+/// Which block is cleaned next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// The one with the fewest valid pages.
+    Greedy,
+    /// The one that was filled first.
+    Fifo,
+    /// Greedy, but blocks that are worn more than the others rest, and cold data move onto them.
+    WearAware,
+}
+
+/// How logical pages find physical ones.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ftl {
+    /// Which chunk goes where.
+    pub mapping: Mapping,
+    /// What a chunk goes to: a domain. Inside a domain pages take the planes in turn.
+    pub domain: Level,
+    /// Bytes in a chunk: a multiple of 4096.
+    pub chunk_bytes: u32,
+    /// Blocks that the host does not see, in thousandths of all.
+    pub spare_permille: u32,
+    /// Free blocks of a plane at which cleaning begins, in thousandths of its blocks (at least one).
+    pub clean_at_permille: u32,
+    /// Which block is cleaned next.
+    pub victim: Victim,
+    /// Do valid pages move inside their plane without crossing the bus?
+    pub copy_back: bool,
+    /// Clean when a unit has nothing else to do, up to twice the free blocks at which cleaning begins?
+    pub background: bool,
+}
+
+impl Flash {
+    /// Planes in all.
+    #[must_use]
+    pub const fn plane_count(&self) -> u32 {
+        self.channels * self.packages * self.dies * self.planes
+    }
+
+    /// How many things of that level there are in all.
+    #[must_use]
+    pub const fn count(&self, level: Level) -> u32 {
+        match level {
+            Level::Channel => self.channels,
+            Level::Package => self.channels * self.packages,
+            Level::Die => self.channels * self.packages * self.dies,
+            Level::Plane => self.plane_count(),
+        }
+    }
+
+    /// Host pages in a flash page.
+    #[must_use]
+    pub const fn page_units(&self) -> u32 {
+        self.page_bytes / HOST_PAGE_BYTES as u32
+    }
+}
+
+impl Timing {
+    /// Time of the bus for so many bytes of data.
+    #[must_use]
+    pub const fn transfer_ns(&self, bytes: u64) -> u64 {
+        let wire = bytes + bytes.div_ceil(512) * self.spare_bytes_per_sector as u64;
+        (wire * self.transfer_ps_per_byte).div_ceil(1000)
+    }
+}
+
+impl Host {
+    /// Time of the link for so many bytes.
+    #[must_use]
+    pub const fn link_ns(&self, bytes: u64) -> u64 {
+        (bytes * self.link_ps_per_byte).div_ceil(1000)
+    }
+}
+
+impl Spec {
+    /// Host pages in a block.
+    #[must_use]
+    pub const fn block_units(&self) -> u32 {
+        self.flash.page_units() * self.flash.pages
+    }
+
+    /// Host pages in all blocks.
+    #[must_use]
+    pub const fn raw_units(&self) -> u64 {
+        let blocks = self.flash.plane_count() as u64 * self.flash.blocks as u64;
+        blocks * self.block_units() as u64
+    }
+
+    /// Blocks of each plane that the host sees.
+    #[must_use]
+    pub const fn host_blocks(&self) -> u32 {
+        (self.flash.blocks as u64 * (1000 - self.ftl.spare_permille as u64) / 1000) as u32
+    }
+
+    /// Host pages that the device offers: what is left without the spare blocks, in whole rounds of
+    /// chunks over all domains and of pages over all planes.
+    #[must_use]
+    pub const fn page_count(&self) -> u64 {
+        let planes = self.flash.plane_count() as u64;
+        let domains = self.flash.count(self.ftl.domain) as u64;
+        let chunk_units = self.ftl.chunk_bytes as u64 / HOST_PAGE_BYTES;
+        let pages_round = planes / domains * self.flash.page_units() as u64;
+        let round = domains * lcm(chunk_units, pages_round);
+        planes * self.host_blocks() as u64 * self.block_units() as u64 / round * round
+    }
+
+    /// Free blocks of a plane at which cleaning begins.
+    #[must_use]
+    pub const fn clean_at_blocks(&self) -> u32 {
+        let blocks = (self.flash.blocks as u64 * self.ftl.clean_at_permille as u64 / 1000) as u32;
+        if blocks == 0 { 1 } else { blocks }
+    }
+
+    /// Checks that such a device can be and can work.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with the first field that cannot be so, and what would do.
+    pub fn check(&self) -> Result<()> {
+        let flash = &self.flash;
+        let counts = [
+            ("flash.channels", flash.channels, 1024),
+            ("flash.packages", flash.packages, 64),
+            ("flash.dies", flash.dies, 64),
+            ("flash.planes", flash.planes, 64),
+            ("flash.blocks", flash.blocks, 1 << 20),
+            ("flash.pages", flash.pages, 1 << 14),
+            ("host.depth", self.host.depth, 1 << 16),
+            ("erases_max", self.erases_max, u32::MAX),
+        ];
+        for (field, found, max) in counts {
+            if found == 0 || found > max {
+                return Err(self.wrong(field, format!("1 to {max}"), found));
+            }
+        }
+        let planes = [flash.channels, flash.packages, flash.dies, flash.planes];
+        let planes = planes.map(u64::from).iter().product::<u64>();
+        if planes > 1 << 16 {
+            return Err(self.wrong("flash", "at most 65536 planes in all", planes));
+        }
+        self.check_sizes()?;
+        self.check_spare()
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        for (field, found) in
+            [("flash.page_bytes", self.flash.page_bytes), ("ftl.chunk_bytes", self.ftl.chunk_bytes)]
+        {
+            if found == 0 || found > 1 << 20 || u64::from(found) % HOST_PAGE_BYTES != 0 {
+                return Err(self.wrong(field, "a multiple of 4096 up to 1048576", found));
+            }
+        }
+        if self.block_units() == 0 || self.block_units() > u32::from(u16::MAX) {
+            let expected = "blocks of 1 to 65535 pages of 4 KiB";
+            return Err(self.wrong("flash.pages", expected, self.block_units()));
+        }
+        if self.raw_units() >= u64::from(u32::MAX) - 1 {
+            let found = format!("{} pages of 4 KiB", self.raw_units());
+            return Err(self.wrong("flash", "less than 16 TiB of flash", found));
+        }
+        if self.parallel.two_plane && self.parallel.unit != Level::Die {
+            let found = format!("{:?}", self.parallel.unit);
+            return Err(self.wrong("parallel.unit", "Die, where two_plane is set", found));
+        }
+        Ok(())
+    }
+
+    fn check_spare(&self) -> Result<()> {
+        if self.ftl.spare_permille >= 1000 {
+            return Err(self.wrong(
+                "ftl.spare_permille",
+                "less than 1000",
+                self.ftl.spare_permille,
+            ));
+        }
+        let spare = self.flash.blocks - self.host_blocks();
+        let least = self.clean_at_blocks() + 2;
+        if spare < least {
+            let expected = format!(
+                "at least {least} spare blocks in each plane of {}: {} at which cleaning begins, one \
+                 that is being written, one to gain",
+                self.flash.blocks,
+                self.clean_at_blocks()
+            );
+            return Err(self.wrong("ftl.spare_permille", expected, format!("{spare} blocks")));
+        }
+        if self.page_count() == 0 {
+            let expected = "room for a chunk in each domain beside the spare blocks";
+            return Err(self.wrong("flash.blocks", expected, self.flash.blocks));
+        }
+        Ok(())
+    }
+
+    fn wrong(
+        &self,
+        field: &'static str,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Error {
+        let (device, expected) = (self.name.clone(), expected.into());
+        Error::Spec { device, field, expected, found: found.to_string() }
+    }
+}
+
+/// The least common multiple.
+const fn lcm(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
+}

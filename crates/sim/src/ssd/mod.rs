@@ -1,0 +1,239 @@
+//! An SSD in virtual time.
+//!
+//! ```text
+//!   host queue -> [depth] -> controller -> (write: link) -> buffer -> translation layer
+//!                                                                        | reads, programs, cleanings
+//!              +---------------------------------------------------------+
+//!              v
+//!   unit's queue -> array <-> register <-> bus of the channel -> (read: link) -> host
+//! ```
+//!
+//! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order,
+//! one operation at a time, and where it is pipelined the next one's first phase beside the last one's
+//! second. Every wait is charged to what was waited for, so that the parts of a latency add up exactly.
+
+mod event;
+mod host;
+mod op;
+mod slab;
+mod tally;
+mod unit;
+
+use std::collections::VecDeque;
+
+use event::{Agenda, Event};
+use host::{Buffer, HostSide, Pending};
+use op::{Op, OpKind};
+use slab::{NONE, Slab};
+use tally::Recorder;
+pub use tally::{Activity, Resource, Span, Tally};
+use unit::Unit;
+
+use crate::ftl::{Ftl, PageFtl, Work, WorkKind};
+use crate::spec::HOST_PAGE_BYTES;
+use crate::{Done, Model, Request, Result, Spec};
+
+/// What lies on a device before the first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// Nothing: the device is as from the factory.
+    Empty,
+    /// Every page, as if written once from the first to the last.
+    Sequential,
+    /// Every page, as after random writes without end: the translation layer is in its steady state. It
+    /// takes time for the blocks, not for the pages.
+    Steady {
+        /// Which page lies where.
+        seed: u64,
+    },
+}
+
+/// An SSD in virtual time. See the [module](self).
+#[derive(Debug)]
+pub struct Ssd {
+    spec: Spec,
+    ftl: Box<dyn Ftl>,
+    now_ns: u64,
+    agenda: Agenda,
+    requests: Slab<Pending>,
+    host: HostSide,
+    buffer: Buffer,
+    units: Vec<Unit>,
+    ops: Slab<Op>,
+    bus_free_ns: Vec<u64>,
+    /// A whole page's way over the bus.
+    page_transfer_ns: u64,
+    /// Requests that have ended and were not handed out.
+    ended: VecDeque<Done>,
+    work: Vec<Work>,
+    tally: Tally,
+    recorder: Recorder,
+}
+
+impl Ssd {
+    /// An SSD of that description, with that on it.
+    ///
+    /// It takes about 8.5 bytes of RAM for each host page, most of them only once pages are written.
+    ///
+    /// # Errors
+    /// [`Error::Spec`](crate::Error::Spec) where there can be no such device.
+    pub fn new(spec: Spec, fill: Fill) -> Result<Self> {
+        spec.check()?;
+        let ftl: Box<dyn Ftl> = match fill {
+            Fill::Empty => Box::new(PageFtl::empty(&spec)),
+            Fill::Sequential => Box::new(PageFtl::full(&spec)),
+            Fill::Steady { seed } => Box::new(PageFtl::steady(&spec, seed)),
+        };
+        let flash = spec.flash;
+        let units = flash.count(spec.parallel.unit);
+        let per_bus = units / flash.channels;
+        let tally = Tally {
+            unit_busy_ns: vec![0; units as usize],
+            unit_clean_ns: vec![0; units as usize],
+            bus_busy_ns: vec![0; flash.channels as usize],
+            ..Tally::default()
+        };
+        Ok(Self {
+            ftl,
+            now_ns: 0,
+            agenda: Agenda::default(),
+            requests: Slab::new(),
+            host: HostSide::default(),
+            buffer: Buffer::new(spec.host.buffer_bytes / HOST_PAGE_BYTES),
+            units: (0..units).map(|unit| Unit::new(unit / per_bus)).collect(),
+            ops: Slab::new(),
+            bus_free_ns: vec![0; flash.channels as usize],
+            page_transfer_ns: spec.timing.transfer_ns(u64::from(flash.page_bytes)),
+            ended: VecDeque::new(),
+            work: Vec::new(),
+            tally,
+            recorder: Recorder::default(),
+            spec,
+        })
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What it has done and how busy its parts were.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        Tally { ftl: self.ftl.counts(), ..self.tally.clone() }
+    }
+
+    /// Erases of each block so far, plane by plane.
+    #[must_use]
+    pub fn erases(&self) -> &[u32] {
+        self.ftl.erases()
+    }
+
+    /// A number that mixes every event and its time: equal only for equal runs.
+    #[must_use]
+    pub fn event_hash(&self) -> u64 {
+        self.agenda.hash()
+    }
+
+    /// Keeps up to so many spans of busy time from now on, for charts.
+    pub fn record_spans(&mut self, count_max: usize) {
+        self.recorder.room = count_max;
+    }
+
+    /// The spans kept so far, in the order in which they were planned, and how many found no room.
+    #[must_use]
+    pub fn spans(&self) -> (&[Span], u64) {
+        (&self.recorder.spans, self.recorder.missed)
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(request) => self.arrive(request),
+            Event::Ready(request) => self.ready(request),
+            Event::Received(request) => self.received(request),
+            Event::First(op) => self.end_first(op),
+            Event::Second(op) => self.end_second(op),
+            Event::Clean(op) => self.go_on_cleaning(op),
+            Event::Complete(request) => self.complete(request),
+        }
+    }
+
+    /// Gives work of the translation layer to its unit.
+    fn dispatch(&mut self, work: Work, request: u32, clean_as: OpKind) {
+        let unit = self.unit_of_plane(work.plane);
+        let op = match work.kind {
+            WorkKind::Program { flash_page, units } => {
+                let epoch = self.buffer.epoch();
+                if request != NONE {
+                    self.requests[request].ops_left += 1;
+                } else {
+                    self.buffer.begin_program();
+                }
+                let op = Op::new(OpKind::Program, request, unit, work.plane);
+                Op { flash_page, units, epoch, ..op }
+            }
+            WorkKind::Clean(clean) => Op { clean, ..Op::new(clean_as, NONE, unit, work.plane) },
+        };
+        let number = self.ops.insert(op);
+        self.enqueue(number);
+    }
+
+    /// An operation has ended.
+    fn finish(&mut self, op: &Op) {
+        match op.kind {
+            OpKind::Read => self.flash_read_ended(op),
+            OpKind::Program if op.request == NONE => self.buffered_program_ended(op),
+            OpKind::Program | OpKind::Erase => self.request_op_ended(op),
+            OpKind::Clean | OpKind::Idle => {}
+        }
+    }
+
+    fn unit_of_plane(&self, plane: u32) -> u32 {
+        plane / (self.spec.flash.plane_count() / self.units.len() as u32)
+    }
+
+    fn planes_of_unit(&self, unit: u32) -> std::ops::Range<u32> {
+        let per_unit = self.spec.flash.plane_count() / self.units.len() as u32;
+        unit * per_unit..(unit + 1) * per_unit
+    }
+}
+
+impl Model for Ssd {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn page_count(&self) -> u64 {
+        self.spec.page_count()
+    }
+
+    fn submit_at(&mut self, at_ns: u64, request: Request) {
+        debug_assert!(at_ns >= self.now_ns, "requests come no earlier than now");
+        let number = self.requests.insert(Pending::new(request, at_ns));
+        if at_ns > self.now_ns {
+            self.agenda.plan(at_ns, Event::Arrive(number));
+        } else {
+            self.arrive(number);
+        }
+    }
+
+    fn step(&mut self, done: &mut Vec<Done>) -> bool {
+        if let Some((at_ns, event)) = self.agenda.pop() {
+            self.now_ns = at_ns;
+            self.happen(event);
+        } else if self.ended.is_empty() {
+            return false;
+        }
+        done.extend(self.ended.drain(..));
+        true
+    }
+
+    fn advance(&mut self, to_ns: u64, done: &mut Vec<Done>) {
+        while self.agenda.next_at_ns().is_some_and(|at_ns| at_ns <= to_ns) {
+            self.step(done);
+        }
+        self.now_ns = self.now_ns.max(to_ns);
+        done.extend(self.ended.drain(..));
+    }
+}

@@ -1,0 +1,60 @@
+//! One record of a trace.
+
+use super::error::TraceError;
+use crate::workload::Arrival;
+use crate::{Request, RequestKind};
+
+/// Bytes of a page of a model.
+const PAGE_BYTES: u64 = 4096;
+
+/// What a trace says of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Nanoseconds since the trace's first record. Never less than that of the record before.
+    pub at_ns: u64,
+    /// What was asked.
+    pub kind: RequestKind,
+    /// The first byte; 0 for a sync.
+    pub offset_bytes: u64,
+    /// How many bytes; 0 for a sync only.
+    pub bytes: u64,
+}
+
+impl Record {
+    /// The record as a request, with that name. It covers every page of 4 KiB that the bytes touch.
+    ///
+    /// # Errors
+    /// [`TraceError::Size`] where those are more than a request can count.
+    pub fn arrival(&self, token: u64) -> Result<Arrival, TraceError> {
+        let page = self.offset_bytes / PAGE_BYTES;
+        let end = u128::from(self.offset_bytes) + u128::from(self.bytes);
+        let pages = end.div_ceil(u128::from(PAGE_BYTES)) - u128::from(page);
+        let pages = if self.bytes == 0 { Ok(0) } else { u32::try_from(pages) };
+        let pages = pages.map_err(|_| TraceError::Size {
+            offset_bytes: self.offset_bytes,
+            bytes: self.bytes,
+            pages_max: u32::MAX,
+        })?;
+        Ok(Arrival { at_ns: self.at_ns, request: Request { token, kind: self.kind, page, pages } })
+    }
+}
+
+/// A record as it stands in a line, with the time of the trace's own clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Raw {
+    pub clock_ns: u128,
+    pub kind: RequestKind,
+    pub offset_bytes: u64,
+    pub bytes: u64,
+}
+
+/// What a line turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Line<'a> {
+    /// A request of a device.
+    Record { device: &'a str, raw: Raw },
+    /// A line of the format that is no request of the kind that was asked for, and what it is.
+    Other(&'a str),
+    /// The records end here; a summary follows.
+    End,
+}

@@ -1,0 +1,79 @@
+//! When requests arrive, where that does not depend on how fast the device is.
+
+use super::math::ln;
+use super::prng::SplitMix64;
+use super::requests::Requests;
+use crate::Request;
+
+/// A request and the moment at which it comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// Nanoseconds from the beginning of the workload or trace.
+    pub at_ns: u64,
+    /// What arrives.
+    pub request: Request,
+}
+
+impl Arrival {
+    /// The arrival on a device of so many pages (at least 1): its page is taken modulo those, moved down
+    /// where the request would reach beyond the end, and a request longer than the device is cut to it.
+    #[must_use]
+    pub fn folded(self, page_count: u64) -> Self {
+        let fits = u64::from(self.request.pages) <= page_count;
+        // A device of fewer pages than 32 bits count is the only one that a request does not fit on.
+        let pages = if fits { self.request.pages } else { page_count as u32 };
+        let page = (self.request.page % page_count).min(page_count - u64::from(pages));
+        Self { request: Request { page, pages, ..self.request }, ..self }
+    }
+}
+
+/// The time between one arrival and the next, and before the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gaps {
+    /// Always the same.
+    Constant {
+        /// Nanoseconds.
+        gap_ns: u64,
+    },
+    /// Exponentially distributed, so that arrivals are a Poisson process.
+    Exponential {
+        /// Nanoseconds on average.
+        mean_ns: u64,
+    },
+}
+
+impl Gaps {
+    fn draw(self, dice: &mut SplitMix64) -> u64 {
+        match self {
+            Self::Constant { gap_ns } => gap_ns,
+            // The unit is below 1, so the logarithm is of a positive number.
+            Self::Exponential { mean_ns } => {
+                (mean_ns as f64 * -ln(1.0 - dice.unit())).round() as u64
+            }
+        }
+    }
+}
+
+/// An endless stream of arrivals. Time stops at the last nanosecond that 64 bits can count.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    requests: Requests,
+    gaps: Gaps,
+    dice: SplitMix64,
+    now_ns: u64,
+}
+
+impl Arrivals {
+    pub(super) const fn new(requests: Requests, gaps: Gaps, dice: SplitMix64) -> Self {
+        Self { requests, gaps, dice, now_ns: 0 }
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        self.now_ns = self.now_ns.saturating_add(self.gaps.draw(&mut self.dice));
+        Some(Arrival { at_ns: self.now_ns, request: self.requests.make() })
+    }
+}
