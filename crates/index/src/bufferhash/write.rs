@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::log::Room as LogRoom;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::SegmentId;
 
@@ -26,19 +27,19 @@ impl Inner {
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
         Error::check_width("value", value, self.config.value_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
         let index = self.table_of(hash);
         let state = self.put(index, self.tables[index].lock(), hash, entry)?;
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
     /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let index = self.table_of(hash);
         let mut state = self.tables[index].lock();
@@ -50,7 +51,7 @@ impl Inner {
             self.note_user_put(&mut state);
             self.log_entry(&mut state, Entry { state: SlotState::Tombstone, key, value: &[] })?;
         }
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
@@ -134,7 +135,7 @@ impl Inner {
 
     /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
     #[inline]
-    fn start_write(&self) -> Result<()> {
+    fn start_write(&self) -> Result<Option<LogRoom<'_>>> {
         self.volume.poison().check()?;
         Ok(self.volume.wait_for_room(self.logged_bytes(1))?)
     }
