@@ -7,14 +7,15 @@
 #![forbid(unsafe_code)]
 
 mod device;
-mod dice;
 pub mod disk;
+pub mod disksim;
 mod error;
 mod fault;
 mod ftl;
 pub mod image;
 mod model;
 pub mod preset;
+mod shared;
 pub mod spec;
 pub mod ssd;
 pub mod trace;

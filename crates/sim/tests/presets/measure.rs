@@ -48,7 +48,7 @@ pub fn sequential_read_mb(model: &mut dyn Model) -> f64 {
 /// MB/s of 128 KiB writes, one behind the other, eight at a time: from the second time on over an SSD
 /// that was full before, and for 20 000 writes at least.
 pub fn sequential_write_mb(spec: &Spec) -> f64 {
-    let mut ssd = Ssd::new(shrunk(spec, 128, 32), Fill::Sequential).unwrap();
+    let mut ssd = Ssd::new(shrunk(spec), Fill::Sequential).unwrap();
     let count = ssd.page_count() / 32;
     let measured = count.max(20_000);
     let all = requests(RequestKind::Write, 32, (0..count + measured).map(|n| n % count * 32));
@@ -99,12 +99,12 @@ pub fn alone_mean_within_ns(model: &mut dyn Model, kind: RequestKind, count: u64
     times.iter().sum::<u64>() as f64 / times.len() as f64
 }
 
-/// The same SSD with fewer and smaller blocks, for writes up to a steady state: shares stay the same, and
-/// the time of an erase shrinks with the block.
-fn shrunk(spec: &Spec, blocks: u32, pages: u32) -> Spec {
+/// The same SSD with fewer and smaller blocks, for writes over all of it: shares stay the same, and the
+/// time of an erase shrinks with the block.
+fn shrunk(spec: &Spec) -> Spec {
     let mut small = spec.clone();
-    small.flash.blocks = spec.flash.blocks.min(blocks);
-    small.flash.pages = spec.flash.pages.min(pages);
+    small.flash.blocks = spec.flash.blocks.min(128);
+    small.flash.pages = spec.flash.pages.min(32);
     let whole = u64::from(spec.flash.pages);
     small.timing.erase_ns = spec.timing.erase_ns * u64::from(small.flash.pages) / whole;
     small.host.buffer_bytes = spec.host.buffer_bytes.min(16 << 20);
@@ -118,12 +118,10 @@ pub fn with_few_blocks(spec: &Spec) -> Spec {
     small
 }
 
-/// Random 4 KiB writes a second, once each page has been written twice over.
-pub fn steady_write_iops(spec: &Spec, depth: u32) -> f64 {
-    let small = shrunk(spec, 400, if spec.flash.page_units() > 1 { 8 } else { 16 });
-    let mut ssd = Ssd::new(small, Fill::Sequential).unwrap();
-    let pages = ssd.page_count();
-    random_iops(&mut ssd, RequestKind::Write, depth, (2 * pages, 3 * pages))
+/// Random 4 KiB writes a second of a device that has seen them without end.
+pub fn steady_write_iops(preset: &Preset, depth: u32) -> f64 {
+    let mut ssd = preset.ssd(Fill::Steady { seed: 3 }).unwrap();
+    random_iops(&mut ssd, RequestKind::Write, depth, (100_000, 300_000))
 }
 
 /// What an SSD is made of.
