@@ -68,10 +68,15 @@ const WRITE_ALONE: &str = "a write of 4 KiB alone";
 const SLOWEST: &str = "the slowest write of 128 KiB, with an erase";
 
 /// Everything that is stated, in the order of the presets.
-#[rustfmt::skip]
 pub const STATED: &[(Row, Measure)] = &[
-    (row("agrawal-slc", "a read of 4 KiB alone, without the channel", (130.6, 1, "us"), EXACT), element_read_us),
-    (row("agrawal-slc", "a write of 4 KiB alone, without the channel", (305.6, 1, "us"), EXACT), element_write_us),
+    (
+        row("agrawal-slc", "a read of 4 KiB alone, without the channel", (130.6, 1, "us"), EXACT),
+        element_read_us,
+    ),
+    (
+        row("agrawal-slc", "a write of 4 KiB alone, without the channel", (305.6, 1, "us"), EXACT),
+        element_write_us,
+    ),
     (row("intel-x18m", READ_MB, (250.0, 0, "MB/s"), SHEET), read_mb),
     (row("intel-x18m", WRITE_MB, (70.0, 0, "MB/s"), SHEET), write_mb),
     (row("intel-x18m", READ_IOPS, (35_000.0, 0, "1/s"), SHEET), read_iops),
