@@ -35,6 +35,11 @@ impl Time {
         self.model.as_ref().map(|model| model.page_count())
     }
 
+    /// What the model says against a request.
+    pub(super) fn refuses(&self, request: &Request) -> Option<String> {
+        self.model.as_ref().and_then(|model| model.refuses(request))
+    }
+
     pub(super) fn now_ns(&self) -> u64 {
         self.model.as_ref().map_or(self.tick_ns, |model| model.now_ns())
     }

@@ -203,6 +203,10 @@ impl Model for Ssd {
         self.spec.page_count()
     }
 
+    fn refuses(&self, request: &Request) -> Option<String> {
+        self.ftl.refuses(request)
+    }
+
     fn submit_at(&mut self, at_ns: u64, request: Request) {
         debug_assert!(at_ns >= self.now_ns, "requests come no earlier than now");
         debug_assert_eq!(self.ftl.refuses(&request), None, "whoever owns the model has asked");
