@@ -226,6 +226,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Laws 1 to 3, with the chip's own rule in place of overwriting: what is programmed is read until
     /// it is erased, what breaks the rule is refused and changes nothing, and what was synced is there
     /// after a power cut.

@@ -232,6 +232,8 @@ fn geometries() -> impl Strategy<Value = Spec> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn every_page_is_where_it_was_written_last(
         spec in geometries(),
