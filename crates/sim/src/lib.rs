@@ -7,12 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod device;
-mod dice;
 mod error;
 mod fault;
 mod ftl;
 pub mod image;
 mod model;
+mod shared;
 pub mod spec;
 pub mod ssd;
 pub mod trace;

@@ -32,7 +32,6 @@ use std::collections::VecDeque;
 use super::initial::Initial;
 use super::{Clean, Ftl, FtlCounts, Layout, Place, Work, WorkKind};
 use crate::spec::Spec;
-use crate::ssd::Fill;
 
 #[cfg(test)]
 mod tests;
@@ -105,12 +104,11 @@ enum Target {
 }
 
 impl LogBlockFtl {
-    /// A device with so many log blocks in each plane, and that on it.
-    pub fn new(spec: &Spec, log_blocks: u32, fill: Fill) -> Self {
+    /// A device with so many log blocks in each plane, empty or with every page written once, in order.
+    pub fn new(spec: &Spec, log_blocks: u32, is_full: bool) -> Self {
         let layout = Layout::new(spec);
         let slots = Initial::slots(&layout);
         let logical = slots.div_ceil(layout.block_units);
-        let is_full = fill == Fill::Sequential;
         let mut filled = vec![0; (layout.planes() * layout.blocks) as usize];
         let plane = |plane: u32| {
             let blocks = layout.block(plane, 0)..layout.block(plane, layout.blocks);

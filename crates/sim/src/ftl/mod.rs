@@ -8,7 +8,11 @@ mod initial;
 mod layout;
 mod log_block;
 mod page;
+mod permutation;
 mod raw;
+mod steady;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 
@@ -21,20 +25,22 @@ use log_block::LogBlockFtl;
 use page::PageFtl;
 use raw::RawFlash;
 
-/// The layer that a description asks for, with that on the flash.
+/// The layer that a description asks for, with that on the flash. Small writes bring log blocks to their
+/// steady state at once, so for that layer a full device is as good as a steady one.
 pub(crate) fn layer(spec: &Spec, fill: Fill) -> Box<dyn Ftl> {
     match (spec.ftl.kind, fill) {
         (FtlKind::Page, Fill::Empty) => Box::new(PageFtl::empty(spec)),
         (FtlKind::Page, Fill::Sequential) => Box::new(PageFtl::full(spec)),
+        (FtlKind::Page, Fill::Steady { seed }) => Box::new(PageFtl::steady(spec, seed)),
         (FtlKind::LogBlock { log_blocks }, fill) => {
-            Box::new(LogBlockFtl::new(spec, log_blocks, fill))
+            Box::new(LogBlockFtl::new(spec, log_blocks, fill != Fill::Empty))
         }
-        (FtlKind::Raw, fill) => Box::new(RawFlash::new(spec, fill)),
+        (FtlKind::Raw, fill) => Box::new(RawFlash::new(spec, fill != Fill::Empty)),
     }
 }
 
 /// Where a host page lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     /// The plane, counted over the whole device.
     pub plane: u32,

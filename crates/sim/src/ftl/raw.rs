@@ -7,7 +7,6 @@
 
 use super::{Ftl, FtlCounts, Place, Work, WorkKind};
 use crate::spec::Spec;
-use crate::ssd::Fill;
 use crate::{Request, RequestKind};
 
 /// See the [module](self).
@@ -25,10 +24,10 @@ pub(crate) struct RawFlash {
 
 impl RawFlash {
     /// A chip that is erased, or programmed to its last page.
-    pub fn new(spec: &Spec, fill: Fill) -> Self {
+    pub fn new(spec: &Spec, is_full: bool) -> Self {
         let block_units = spec.block_units();
         let count = (spec.flash.plane_count() * spec.flash.blocks) as usize;
-        let programmed = if fill == Fill::Empty { 0 } else { block_units };
+        let programmed = if is_full { block_units } else { 0 };
         Self {
             page_units: spec.flash.page_units(),
             block_units,

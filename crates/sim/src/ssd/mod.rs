@@ -40,6 +40,12 @@ pub enum Fill {
     Empty,
     /// Every page, as if written once from the first to the last.
     Sequential,
+    /// Every page, as after random writes without end: the translation layer is in its steady state. It
+    /// takes time for the blocks, not for the pages.
+    Steady {
+        /// Which page lies where.
+        seed: u64,
+    },
 }
 
 /// An SSD in virtual time. See the [module](self).

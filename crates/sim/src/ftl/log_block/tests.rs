@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::spec::{Flash, FtlKind, Host, Level, Mapping, Parallel, Timing, Victim};
+use crate::ssd::Fill;
 
 const LOGS: u32 = 2;
 
@@ -58,7 +59,7 @@ fn small(pages: u32) -> Spec {
 fn layer(spec: &Spec, fill: Fill) -> LogBlockFtl {
     spec.check().unwrap();
     let FtlKind::LogBlock { log_blocks } = spec.ftl.kind else { panic!("made above") };
-    LogBlockFtl::new(spec, log_blocks, fill)
+    LogBlockFtl::new(spec, log_blocks, fill == Fill::Sequential)
 }
 
 fn write(ftl: &mut LogBlockFtl, units: impl IntoIterator<Item = u32>) -> Vec<Clean> {

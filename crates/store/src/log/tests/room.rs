@@ -55,7 +55,7 @@ fn a_release_behind_the_tail_changes_nothing() {
 fn more_than_an_empty_log_holds_is_never_waited_for() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Never);
-    log.wait_for_room(6 * 4096).unwrap();
+    drop(log.wait_for_room(6 * 4096).unwrap());
     for bytes in [6 * 4096 + 1, u64::MAX] {
         assert!(matches!(log.wait_for_room(bytes), Err(Error::LogFull { .. })));
     }
@@ -68,7 +68,7 @@ fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            log.wait_for_room(1000)?;
+            let _room = log.wait_for_room(1000)?;
             log.append(StructureId(1), &[&numbered(7, 1000)])
         });
         log.sync().unwrap();
@@ -87,7 +87,7 @@ fn appends_after_waiting_for_room_always_fit() {
         if log.used_bytes() > region.bytes() / 2 {
             log.release(log.next_lsn());
         }
-        log.wait_for_room(3 * bytes as u64).unwrap();
+        let _room = log.wait_for_room(3 * bytes as u64).unwrap();
         for number in 0..3 {
             log.append(StructureId(number), &[&numbered(round, bytes)]).unwrap();
         }
@@ -108,5 +108,25 @@ fn whoever_waits_for_room_learns_of_the_poison() {
         device.fail_syncs(true);
         assert!(log.sync().is_err());
         assert!(matches!(waiter.join().unwrap(), Err(Error::Poisoned { .. })));
+    });
+}
+
+/// Each had waited for room, and each of their commits closed a block: together they needed more.
+#[test]
+fn many_threads_that_each_commit_find_the_room_they_waited_for() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Always);
+    std::thread::scope(|scope| {
+        let writer = || {
+            for round in 0..300 {
+                let room = log.wait_for_room(40).unwrap();
+                log.append(StructureId(1), &[&numbered(round, 40)]).unwrap();
+                drop(room);
+                log.commit().unwrap();
+                // The sole one whose tail it is lets go of all that is synced.
+                log.release(log.synced().min(log.next_lsn()));
+            }
+        };
+        (0..8).for_each(|_| drop(scope.spawn(writer)));
     });
 }
