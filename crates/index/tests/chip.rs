@@ -13,7 +13,7 @@ use nandex::{
     BufferHash, Durability, Error, OpenOptions, Result, Table, Threads, Volume, VolumeOptions,
 };
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
-use nandex_sim::{Fill, SimDevice, Ssd};
+use nandex_sim::{Fill, Image, SimDevice, Ssd};
 
 /// Two pages of a buffer and one of its filter: a segment is one block.
 const BLOCK_PAGES: u32 = 3;
@@ -312,6 +312,34 @@ fn a_power_cut_at_any_operation_of_either_device_loses_nothing_acknowledged() ->
     let cuts = |operations: u64| if full { operations } else { 40 };
     sweep(true, chip.operations(), cuts(chip.operations()))?;
     sweep(false, device.operations(), cuts(device.operations()))
+}
+
+#[test]
+fn a_chip_of_another_volume_or_an_empty_one_is_told() -> Result<()> {
+    let make = |hash_key| -> Result<(Arc<MemoryDevice>, SimDevice)> {
+        let (device, chip) = (Arc::new(MemoryDevice::new()), chip());
+        let volume = VolumeOptions { hash_key: Some(hash_key), ..VolumeOptions::tiny() };
+        let volume = Volume::create(device.clone(), volume)?;
+        let table = BufferHash::create_with(&volume, "t", config(Policy::Fifo), options(&chip))?;
+        (0..60).try_for_each(|number| put(&table, &batch(number)))?;
+        table.close()?;
+        Ok((device, chip))
+    };
+    let [(one, chip_of_one), (_, chip_of_other)] = [make(1)?, make(2)?];
+    let told = |chip: &SimDevice, part: &str| match open(one.clone(), chip) {
+        Ok(_) => panic!("expected: {part}"),
+        Err(error) => assert!(error.to_string().contains(part), "{error}"),
+    };
+    told(&chip_of_other, "its keys are where another volume puts them");
+    let empty = chip();
+    empty.grow(72)?;
+    told(&empty, "give the one that the table was created with");
+    // All of one super table's pages may be damaged, and the others are still proof enough.
+    let mut bytes = chip_of_one.survivors(0).to_bytes();
+    (0..18).for_each(|page| bytes[page * 4096 + 100] ^= 1);
+    let damaged = chip().with_image(Image::from_bytes(&bytes));
+    assert!(open(one.clone(), &damaged)?.stats().entries > 60 * BATCH);
+    Ok(())
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub(super) fn open(
     let (rings, state) = restore(volume, &structure, &config, &options)?;
     let inner = Arc::new(assemble(volume, &structure, config, options, rings, &state)?);
     inner.place_incarnations(place)?;
+    inner.prove_chip()?;
     inner.load_images(&state)?;
     let room: Weak<dyn Checkpointed> =
         Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Checkpointed>));

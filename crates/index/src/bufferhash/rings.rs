@@ -17,14 +17,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use nandex_device::{Device, PageId};
+use nandex_device::{Device, PageBuf, PageId};
+use nandex_store::buffer::page_of;
 use nandex_store::bytes::Reader;
+use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 use nandex_store::{Structure, Volume};
 
-use super::{Config, Placement, RuntimeOptions};
+use super::{Config, Inner, Placement, RuntimeOptions};
 use crate::{Error, Result};
+
+/// Incarnations that are looked at before a chip is taken for another's; one of them may be damaged.
+const PROOFS_MAX: usize = 8;
 
 /// The rings of a table, and the device they are on.
 #[derive(Debug)]
@@ -194,5 +199,49 @@ impl Rings {
     /// RAM they hold, in bytes.
     pub(super) fn ram_bytes(&self) -> usize {
         self.rings.iter().map(Ring::ram_bytes).sum()
+    }
+}
+
+impl Inner {
+    /// Proves that a chip is the table's own. A page does not name its volume, but the keys on it are
+    /// where this volume's secret hash key puts them. One incarnation that proves itself is enough.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where none does.
+    pub(super) fn prove_chip(&self) -> Result<()> {
+        if !self.rings.is_chip {
+            return Ok(());
+        }
+        let newest = |index: usize| self.tables[index].lock().newest_first().first().copied();
+        let tables = (0..self.tables.len()).filter_map(|index| Some((index, newest(index)?.1.id)));
+        let mut doubt = None;
+        for (index, id) in tables.take(PROOFS_MAX) {
+            match self.is_own(index, id) {
+                Ok(true) => return Ok(()),
+                Ok(false) => doubt = Some("its keys are where another volume puts them".into()),
+                Err(error) => doubt = Some(error.to_string()),
+            }
+        }
+        let Some(doubt) = doubt else { return Ok(()) };
+        let reason = format!(
+            "the chip does not hold the table's newest incarnations ({doubt}); give the one that the \
+             table was created with"
+        );
+        Err(Error::Config { field: "chip", reason })
+    }
+
+    /// Are there keys on the first page of that incarnation, and do all belong there?
+    fn is_own(&self, index: usize, id: SegmentId) -> Result<bool> {
+        let label = self.rings.of(index).label(id, 0, PageKind::Data);
+        let page = self.rings.device.read(label.page, PageBuf::zeroed(1))?;
+        let page = RawPage::new(&page).check(label)?;
+        let mut hashes = self
+            .layout
+            .entries(page.bytes())
+            .map(|(_, entry)| self.hasher.hash(entry.key))
+            .peekable();
+        let pages = self.config.buffer_pages as usize;
+        Ok(hashes.peek().is_some()
+            && hashes.all(|hash| self.table_of(hash) == index && page_of(hash, pages) == 0))
     }
 }
