@@ -8,6 +8,7 @@
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use nandex_sim::workload::closed_loop;
 use nandex_sim::{Done, Error, Fill, Model, Request, RequestKind, Ssd};
+use proptest::prelude::*;
 
 const PAGES: u64 = 128;
 const PLANES: u64 = 4;
@@ -145,4 +146,79 @@ fn a_drive_that_cannot_keep_its_log_blocks_is_refused() {
     refused(|spec| spec.ftl.kind = FtlKind::LogBlock { log_blocks: 40 }, "ftl.kind.log_blocks");
     refused(|spec| spec.ftl.kind = FtlKind::LogBlock { log_blocks: 4 }, "ftl.spare_permille");
     refused(|spec| spec.ftl.mapping = Mapping::WriteOrder, "ftl.mapping");
+}
+
+/// A drive of few small blocks, with and without a write buffer and flash pages of 4 or 8 KiB.
+fn small_drive(page_units: u32, chunk_units: u32, buffer_pages: u64) -> Spec {
+    let mut spec = drive();
+    spec.host.depth = 8;
+    spec.host.buffer_bytes = buffer_pages * 4096;
+    spec.host.buffer_is_safe = false;
+    spec.flash.pages = 8;
+    spec.flash.blocks = 16;
+    spec.flash.page_bytes = page_units * 4096;
+    spec.ftl.chunk_bytes = chunk_units * 4096;
+    spec.ftl.spare_permille = 260;
+    spec
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let request = (0..100_u32, any::<u64>(), 1..20_u32).prop_map(|(sort, page, pages)| {
+        let (kind, pages) = match sort {
+            0..55 => (RequestKind::Write, if sort < 30 { 1 } else { pages }),
+            55..85 => (RequestKind::Read, pages),
+            85..92 => (RequestKind::Discard, pages),
+            _ => (RequestKind::Sync, 0),
+        };
+        Request { token: 0, kind, page, pages }
+    });
+    proptest::collection::vec(request, 1..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With requests of all sorts in flight, each ends, its time is charged to the last nanosecond, and
+    /// every program and erase that was counted took its time on some plane.
+    #[test]
+    fn whatever_is_asked_ends_and_every_nanosecond_is_charged(
+        (page_units, chunk_units, buffer_pages) in (1..3_u32, 1..4_u32, prop_oneof![Just(0), 1..40_u64]),
+        is_full in any::<bool>(),
+        copy_back in any::<bool>(),
+        depth in 1..12_u32,
+        mut requests in requests(),
+    ) {
+        let mut spec = small_drive(page_units, chunk_units, buffer_pages);
+        spec.ftl.copy_back = copy_back;
+        let fill = if is_full { Fill::Sequential } else { Fill::Empty };
+        let mut ssd = Ssd::new(spec, fill).unwrap();
+        let pages = ssd.page_count();
+        for (token, request) in (0..).zip(&mut requests) {
+            request.token = token;
+            request.page %= pages - u64::from(request.pages);
+        }
+        let (count, mut done) = (requests.len(), Vec::new());
+        let written: u64 = requests
+            .iter()
+            .filter(|request| request.kind == RequestKind::Write)
+            .map(|request| u64::from(request.pages))
+            .sum();
+        closed_loop(&mut ssd, requests, depth, |it| done.push(*it));
+        let sync = Request { token: u64::MAX, kind: RequestKind::Sync, page: 0, pages: 0 };
+        closed_loop(&mut ssd, [sync], 1, |it| done.push(*it));
+        prop_assert_eq!(done.len(), count + 1);
+        for done in &done {
+            prop_assert_eq!(done.parts.total_ns(), done.finished_ns - done.submitted_ns);
+        }
+        let tally = ssd.tally();
+        let counts = tally.ftl;
+        prop_assert_eq!(counts.host_writes, written);
+        let merges = counts.switch_merges + counts.partial_merges + counts.full_merges;
+        prop_assert_eq!((counts.cleans, counts.erases), (merges, merges + counts.full_merges));
+        prop_assert_eq!(ssd.erases().iter().copied().map(u64::from).sum::<u64>(), counts.erases);
+        let units = u64::from(page_units);
+        prop_assert!(counts.programs * units >= written + counts.moved);
+        let cleaned_ns: u64 = tally.unit_clean_ns.iter().sum();
+        prop_assert!(cleaned_ns >= counts.erases * 2_000_000);
+    }
 }
