@@ -1,5 +1,6 @@
 //! What data sheets and papers say of each drive, and how to measure it.
 
+use nandex_sim::workload::closed_loop;
 use nandex_sim::{Fill, Preset, RequestKind, Ssd};
 
 use crate::measure::{
@@ -211,7 +212,9 @@ fn block_writes_ns(preset: &Preset) -> Vec<u64> {
     let mut ssd = Ssd::new(with_few_blocks(spec(preset)), Fill::Sequential).unwrap();
     let count = nandex_sim::Model::page_count(&ssd) / 32;
     let all = requests(RequestKind::Write, 32, (0..2 * count).map(|n| n % count * 32));
-    alone_ns(&mut ssd, all)
+    let mut times = Vec::new();
+    closed_loop(&mut ssd, all, 1, |done| times.push(done.finished_ns - done.submitted_ns));
+    times
 }
 
 fn block_read_ms(preset: &Preset) -> f64 {
