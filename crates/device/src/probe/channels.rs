@@ -7,7 +7,7 @@
 //! multiples are slower than what is left.
 
 use super::sampler::Sampler;
-use super::weigh::{Sums, median, relative, score, verdict};
+use super::weigh::{NESTED_PRIOR, Sums, middle, relative, score, verdict};
 use crate::Result;
 
 /// Rounds over all distances at least, before the result is looked at.
@@ -28,12 +28,14 @@ pub(super) struct Interleave {
     pub confidence: f64,
     /// Shorter periods inside, from the shortest: buses, where channels share them.
     pub groups: Vec<u64>,
-    /// Median latency at each distance in chunks, from 1.
+    /// Typical latency at each distance in chunks, from 1.
     pub by_distance: Vec<u64>,
 }
 
 /// A nest of periods, each a multiple of the one before; zeros where there are fewer than three.
 type Nest = [usize; 3];
+/// The relative latency of a distance, and its weight.
+type Typical = (f64, f64);
 
 /// Reads pairs of chunks until a period is clear, or no page is left unread.
 pub(super) fn measure(
@@ -48,12 +50,13 @@ pub(super) fn measure(
     for round in 1..=ROUNDS_MAX {
         // In another order each time, so that a device that grows slower does not look like a period.
         sampler.dice.shuffle(&mut order);
-        let mut is_dry = false;
+        let mut is_dry = true;
         for index in &order {
             match sampler.fresh_pair((*index as u64 + 1) * chunk_pages) {
                 Some(pair) => samples[*index].push(sampler.pair_ns(pair)?),
-                None => is_dry = true,
+                None => continue,
             }
+            is_dry = false;
         }
         let found = fit(&samples);
         let is_clear = round >= ROUNDS_MIN && found.confidence > ENOUGH;
@@ -65,70 +68,80 @@ pub(super) fn measure(
     Ok(fit(&samples))
 }
 
-/// The period that explains the medians over the distances best, if one does better than none.
+/// The period that explains the typical latencies over the distances best, if one does better than none.
 pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
-    let by_distance: Vec<u64> = samples.iter().map(|it| median(&mut it.clone())).collect();
-    let measured = by_distance.iter().take_while(|it| **it > 0).count();
-    let by_distance = by_distance[..measured].to_vec();
-    let values = relative(by_distance.iter().copied());
-    let total = Sums::of(values.iter().copied());
-    if measured < 8 {
+    let by_distance: Vec<u64> = samples.iter().map(|it| middle(it)).collect();
+    let counts = samples.iter().map(|it| it.len() as f64);
+    let mean_count = counts.clone().sum::<f64>() / samples.len().max(1) as f64;
+    // Distances of which there are more samples are known better.
+    let values = relative(by_distance.iter().copied()).into_iter();
+    let values: Vec<Typical> = values.zip(counts.map(|count| count / mean_count)).collect();
+    let distances = values.len();
+    if distances < 8 || mean_count == 0.0 {
         return Interleave { channels: None, confidence: 0.0, groups: Vec::new(), by_distance };
     }
-    let mut scored = vec![(None, score(total.count, total.rest(), 1, 0.5))];
-    let mut nests: Vec<(Nest, f64)> = Vec::new();
-    let firsts = measured / 2 - 1;
-    for first in 2..=measured / 2 {
-        for nest in nests_of(first, measured / 2) {
-            let prior = 0.5 / (firsts * 32) as f64;
+    let [total, ..] = classes(&values, &[0; 3]);
+    let mut scored = vec![(None, score(distances as f64, total.rest(), 1, 0.5))];
+    let mut nests: Vec<(Nest, u64, f64)> = Vec::new();
+    let limit = distances / 2;
+    for first in 2..=limit {
+        for (nest, share) in nests_of(first, limit) {
+            let prior = 0.5 / (limit - 1) as f64 * share;
             if let Some((channels, score)) = weigh(&values, &nest, prior) {
                 scored.push((Some(channels), score));
-                nests.push((nest, score));
+                nests.push((nest, channels, score));
             }
         }
     }
     let (channels, confidence) = verdict(&scored);
-    let groups = channels.map_or_else(Vec::new, |channels| groups(&nests, channels, &values));
+    let groups = channels.map_or_else(Vec::new, |channels| groups(&nests, channels));
     Interleave { channels, confidence, groups, by_distance }
 }
 
-/// All nests that begin with that period and end within the limit.
-fn nests_of(first: usize, limit: usize) -> Vec<Nest> {
+/// All nests that begin with that period and end within the limit, and their shares of its prior.
+fn nests_of(first: usize, limit: usize) -> Vec<(Nest, f64)> {
     let multiples = |of: usize| (2..=limit / of).map(move |factor| factor * of);
-    let mut nests = vec![[first, 0, 0]];
+    let share = |of: usize| NESTED_PRIOR / (limit / of).max(1) as f64;
+    let mut nests = vec![([first, 0, 0], 1.0)];
     for second in multiples(first) {
-        nests.push([first, second, 0]);
-        nests.extend(multiples(second).map(|third| [first, second, third]));
+        nests.push(([first, second, 0], share(first)));
+        let thirds = multiples(second).map(|third| [first, second, third]);
+        nests.extend(thirds.map(|nest| (nest, share(first) * share(second))));
     }
     nests
+}
+
+/// The distances by how many of the nest's periods they are multiples of.
+fn classes(values: &[Typical], nest: &Nest) -> [Sums; 4] {
+    let mut classes = [Sums::default(); 4];
+    for (index, (value, weight)) in values.iter().enumerate() {
+        let fits = |period: &&usize| **period > 0 && (index + 1).is_multiple_of(**period);
+        classes[nest.iter().take_while(fits).count()].add_weighted(*value, *weight);
+    }
+    classes
 }
 
 /// How many channels a nest stands for, and how well it explains the values. The first period must be
 /// slower than the rest; a later one that is faster than what it lies in (a plane that overlaps its
 /// own operations, say) explains, but is no channel.
-fn weigh(values: &[f64], nest: &Nest, prior: f64) -> Option<(u64, f64)> {
-    let mut classes = [Sums::default(); 4];
-    for (index, value) in values.iter().enumerate() {
-        let fits = |period: &&usize| **period > 0 && (index + 1).is_multiple_of(**period);
-        classes[nest.iter().take_while(fits).count()].add(*value);
-    }
+fn weigh(values: &[Typical], nest: &Nest, prior: f64) -> Option<(u64, f64)> {
+    let classes = classes(values, nest);
     let depth = nest.iter().filter(|period| **period > 0).count();
     let used = &classes[..=depth];
-    if used.iter().any(|class| class.count < 0.5) || used[1].mean() <= used[0].mean() {
+    if used.iter().any(|class| class.count <= 0.0) || !used[1].is_above(&used[0]) {
         return None;
     }
-    let slowest = (1..=depth).rev().find(|level| {
-        let below = used[..*level].iter().map(Sums::mean).fold(0.0, f64::max);
-        used[*level].mean() > below
-    })?;
+    let is_slowest =
+        |level: &usize| used[..*level].iter().all(|below| used[*level].is_above(below));
+    let slowest = (1..=depth).rev().find(is_slowest)?;
     let rest = used.iter().map(Sums::rest).sum();
     Some((nest[slowest - 1] as u64, score(values.len() as f64, rest, depth + 1, prior)))
 }
 
 /// The shorter periods of the nest that explains the values best.
-fn groups(nests: &[(Nest, f64)], channels: u64, values: &[f64]) -> Vec<u64> {
-    let fitting = nests.iter().filter(|it| weigh(values, &it.0, 1.0).is_some_and(|w| w.0 == channels));
-    let best = fitting.max_by(|a, b| a.1.total_cmp(&b.1));
+fn groups(nests: &[(Nest, u64, f64)], channels: u64) -> Vec<u64> {
+    let fitting = nests.iter().filter(|it| it.1 == channels);
+    let best = fitting.max_by(|a, b| a.2.total_cmp(&b.2));
     let periods = best.iter().flat_map(|it| it.0).map(|period| period as u64);
     periods.filter(|period| (1..channels).contains(period)).collect()
 }

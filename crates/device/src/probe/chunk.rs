@@ -6,7 +6,7 @@
 //! as well, as a weaker change of either sign; the chunk is what the coarsest fast boundary encloses.
 
 use super::sampler::Sampler;
-use super::weigh::{Sums, relative, score, verdict};
+use super::weigh::{NESTED_PRIOR, Sums, relative, score, verdict};
 use crate::Result;
 
 /// Pairs between two looks at the result.
@@ -86,12 +86,13 @@ fn best_phase(
 ) -> Option<u64> {
     let pages = residues.len();
     let insides: Vec<usize> = (2..pages).filter(|inside| pages.is_multiple_of(*inside)).collect();
-    let prior = prior / (pages * (insides.len() + 1)) as f64;
+    let prior = prior / pages as f64;
+    let nested_prior = prior * NESTED_PRIOR / insides.len().max(1) as f64;
     let mut best: Option<(u64, f64)> = None;
     for phase in 0..pages {
         let edge = residues[phase];
         let inner = total.without(&edge);
-        if edge.count < 2.5 || inner.count < 2.5 || edge.mean() >= inner.mean() {
+        if edge.count < 2.5 || inner.count < 2.5 || !inner.is_above(&edge) {
             continue;
         }
         let plain = score(total.count, edge.rest() + inner.rest(), 2, prior);
@@ -102,11 +103,11 @@ fn best_phase(
             let places = (phase % inside..pages).step_by(*inside).filter(|place| *place != phase);
             places.for_each(|place| middle.join(&residues[place]));
             let inner = inner.without(&middle);
-            if middle.count < 2.5 || inner.count < 2.5 || edge.mean() >= middle.mean() {
+            if middle.count < 2.5 || inner.count < 2.5 || !middle.is_above(&edge) {
                 continue;
             }
             let rest = edge.rest() + middle.rest() + inner.rest();
-            let nested = score(total.count, rest, 3, prior);
+            let nested = score(total.count, rest, 3, nested_prior);
             scored.push((Some(pages as u64), nested));
             top = top.max(nested);
         }

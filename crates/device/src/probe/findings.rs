@@ -62,7 +62,7 @@ pub struct Curve {
     pub about: &'static str,
     /// What the first number of a point counts.
     pub axis: Axis,
-    /// Place or distance, and the median latency of a pair there in nanoseconds.
+    /// Place or distance, and the typical latency of a pair there in nanoseconds.
     pub points: Vec<(u64, u64)>,
 }
 

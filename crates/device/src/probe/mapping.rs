@@ -7,7 +7,7 @@
 use super::chunk::Grid;
 use super::findings::Mapping;
 use super::sampler::Sampler;
-use super::weigh::{Sums, median, relative, score, verdict};
+use super::weigh::{Sums, middle, relative, score, verdict};
 use crate::Result;
 
 /// Rounds over all distances at least, and at most.
@@ -24,9 +24,9 @@ pub(super) struct Rewritten {
     pub mapping: Option<Mapping>,
     /// The posterior of it, or of neither.
     pub confidence: f64,
-    /// Median latency at each distance of addresses, from 1.
+    /// Typical latency at each distance of addresses, from 1.
     pub by_address: Vec<u64>,
-    /// Median latency at each distance in the order of writing, from 1.
+    /// Typical latency at each distance in the order of writing, from 1.
     pub by_order: Vec<u64>,
 }
 
@@ -48,19 +48,20 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, channels: u64) -> R
         (0..distances).flat_map(|index| [(0, index), (1, index)]).collect();
     for round in 1..=ROUNDS.1 {
         sampler.dice.shuffle(&mut turns);
-        let mut is_dry = false;
+        let mut is_dry = true;
         for (way, index) in &turns {
             let starts = if *way == 0 { &by_address } else { &order };
             match fresh(sampler, starts, *index + 1, grid.pages) {
                 Some(pair) => samples.0[*way][*index].push(sampler.pair_ns(pair)?),
-                None => is_dry = true,
+                None => continue,
             }
+            is_dry = false;
         }
         let (mapping, confidence) = fit(&samples, channels);
         let is_clear = round >= ROUNDS.0 && confidence > ENOUGH && mapping.is_some();
         if is_dry || is_clear || round == ROUNDS.1 {
             let medians = |way: usize| {
-                samples.0[way].iter().map(|it| median(&mut it.clone())).collect::<Vec<_>>()
+                samples.0[way].iter().map(|it| middle(it)).collect::<Vec<_>>()
             };
             let (by_address, by_order) = (medians(0), medians(1));
             return Ok(Rewritten { mapping, confidence, by_address, by_order });
@@ -104,7 +105,7 @@ fn fit(samples: &Samples, channels: u64) -> (Option<Mapping>, f64) {
     let mut scored = vec![(None, score(count, flat[0] + flat[1], 2, 1.0))];
     for (way, mapping) in [(0, Mapping::Lba), (1, Mapping::WriteOrder)] {
         let [other, multiple] = classes[way];
-        if multiple.count < 1.5 || other.count < 1.5 || multiple.mean() <= other.mean() {
+        if multiple.count < 1.5 || other.count < 1.5 || !multiple.is_above(&other) {
             continue;
         }
         let rest = other.rest() + multiple.rest() + flat[1 - way];

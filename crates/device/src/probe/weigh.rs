@@ -11,6 +11,11 @@ const NOISE_FLOOR: f64 = 0.005;
 /// No confidence is higher: the model of the noise is not so good.
 const CONFIDENCE_MAX: f64 = 0.9999;
 
+/// Classes whose latencies differ by less than this part are not told apart.
+const CONTRAST_MIN: f64 = 0.02;
+/// How much less likely than a plain pattern one with another pattern inside is, before looking.
+pub(super) const NESTED_PRIOR: f64 = 0.01;
+
 /// Count, sum and sum of squares of some samples.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sums {
@@ -21,7 +26,12 @@ pub(super) struct Sums {
 
 impl Sums {
     pub fn add(&mut self, value: f64) {
-        self.join(&Self { count: 1.0, sum: value, squares: value * value });
+        self.add_weighted(value, 1.0);
+    }
+
+    /// Adds a mean that counts as so many samples.
+    pub fn add_weighted(&mut self, value: f64, count: f64) {
+        self.join(&Self { count, sum: value * count, squares: value * value * count });
     }
 
     pub fn join(&mut self, other: &Self) {
@@ -45,6 +55,11 @@ impl Sums {
         })
     }
 
+    /// Is this class clearly slower than that one?
+    pub fn is_above(&self, other: &Self) -> bool {
+        self.mean() > other.mean() + CONTRAST_MIN
+    }
+
     pub fn mean(&self) -> f64 {
         self.sum / self.count
     }
@@ -55,7 +70,7 @@ impl Sums {
     }
 }
 
-/// The logarithm of how well classes explain samples whose latencies are about 1.
+/// The logarithm of how well classes explain so many relative latencies.
 pub(super) fn score(samples: f64, rest: f64, classes: usize, prior: f64) -> f64 {
     let variance = (rest / samples).max(NOISE_FLOOR * NOISE_FLOOR);
     -samples / 2.0 * variance.ln() - classes as f64 / 2.0 * samples.ln() + prior.ln()
@@ -89,9 +104,20 @@ pub(super) fn median(values: &mut [u64]) -> u64 {
     }
 }
 
-/// Latencies as multiples of their median, with outliers drawn in: a pair that shares everything takes at most twice as
-/// long as one that shares nothing.
+/// The mean of the middle half: nearly as steady as the mean where noise is mild, and nearly as deaf to
+/// outliers as the median.
+pub(super) fn middle(values: &[u64]) -> u64 {
+    let mut values = values.to_vec();
+    values.sort_unstable();
+    let cut = values.len() / 4;
+    let half = &values[cut..values.len() - cut];
+    half.iter().sum::<u64>() / half.len().max(1) as u64
+}
+
+/// Logarithms of latencies over their median: noise grows with what it disturbs, its logarithm does not.
+/// Outliers are drawn in: a pair that shares everything takes at most twice as long as one that shares
+/// nothing.
 pub(super) fn relative(values: impl Iterator<Item = u64> + Clone) -> Vec<f64> {
     let middle = median(&mut values.clone().collect::<Vec<_>>()).max(1) as f64;
-    values.map(|value| (value as f64 / middle).clamp(0.4, 2.5)).collect()
+    values.map(|value| (value as f64 / middle).clamp(0.4, 2.5).ln()).collect()
 }

@@ -39,8 +39,9 @@ fn pick<T: Copy>(dice: &mut SplitMix64, of: &[T]) -> T {
 
 fn draw(dice: &mut SplitMix64) -> Spec {
     let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+    let channels_max = pick(dice, &[4, 16, 64]);
     let flash = Flash {
-        channels: 1 + dice.below(pick(dice, &[4, 16, 64])) as u32,
+        channels: 1 + dice.below(channels_max) as u32,
         packages: 1 + dice.below(4) as u32,
         dies: pick(dice, &[1, 2, 4]),
         planes: pick(dice, &[1, 2, 4]),
@@ -130,6 +131,6 @@ fn is_visible(spec: &Spec) -> bool {
     // Units that are finer than domains show as such only if chunks that share a bus alone are told
     // from those that share nothing.
     let is_finer = unit > spec.ftl.domain;
-    let has_bus = transfer * 5 > timing.read_ns && link * 2 < transfer;
+    let has_bus = transfer * 5 > timing.read_ns && link * 2 < transfer && spec.flash.channels > 1;
     !is_finer || (has_bus && spec.ftl.chunk_bytes >= spec.flash.page_bytes)
 }

@@ -43,8 +43,8 @@ fn mistake(found: &Findings, truth: &Truth) -> Option<String> {
             found.mapping.confidence,
         ];
         format!(
-            "found {answers:?} {confidence:?} groups {:?}, not {right:?}: single {} pair {} {:?}",
-            found.groups, found.single_ns, found.pair_ns, truth.spec
+            "found {answers:?} {confidence:.3?}, groups {:?}, not {right:?}, on {:?} {:?} {:?}",
+            found.groups, truth.spec.flash, truth.spec.timing, truth.spec.parallel
         )
     })
 }
