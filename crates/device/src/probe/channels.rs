@@ -3,21 +3,26 @@
 //! Two chunks that lie `d` apart are read at once, for every `d`. Where they share something they are
 //! slow, so latency over distance repeats with the number of channels. What is shared may be more or
 //! less (a bus, a die, a plane), and then periods are nested: with 8 buses of 4 planes every eighth
-//! distance is slow and every 32nd slowest. The number of channels is the longest period whose
-//! multiples are slower than what is left.
+//! distance is slow, and every 32nd slow in another way. The number of channels is the period of the
+//! whole pattern, 32; the 8 is a group.
 
 use super::sampler::Sampler;
-use super::weigh::{NESTED_PRIOR, Sums, middle, relative, score, verdict};
+use super::weigh::{Explained, NESTED_PRIOR, Sums, middle, relative, scores, typical, verdict};
 use crate::Result;
 
+/// Fewer distances say nothing.
+const DISTANCES_MIN: usize = 8;
 /// Rounds over all distances at least, before the result is looked at.
-const ROUNDS_MIN: usize = 3;
+const ROUNDS_MIN: usize = 4;
 /// Rounds that show nothing before the experiment gives up.
 const ROUNDS_IN_VAIN: usize = 8;
 /// Rounds at most.
 const ROUNDS_MAX: usize = 32;
 /// This much posterior ends the experiment early.
 const ENOUGH: f64 = 0.9995;
+
+/// How much less likely than a nest a pattern is that repeats in any way it likes.
+const FREE_PRIOR: f64 = 0.1;
 
 /// What pairs of chunks say.
 #[derive(Clone, Debug)]
@@ -32,10 +37,59 @@ pub(super) struct Interleave {
     pub by_distance: Vec<u64>,
 }
 
-/// A nest of periods, each a multiple of the one before; zeros where there are fewer than three.
-type Nest = [usize; 3];
 /// The relative latency of a distance, and its weight.
 type Typical = (f64, f64);
+
+/// How latency depends on distance: what are no multiples of the first period are all alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pattern {
+    /// Multiples of the period are slower.
+    Plain(usize),
+    /// Multiples of the second are different again.
+    Nest2(usize, usize),
+    /// And those of the third.
+    Nest3(usize, usize, usize),
+    /// Multiples of the first period differ as they like, but repeat with the second.
+    Free(usize, usize),
+}
+
+impl Pattern {
+    /// The period of the whole, and the shorter ones from the shortest; zeros where there are fewer.
+    fn periods(self) -> (usize, [usize; 2]) {
+        match self {
+            Self::Plain(period) => (period, [0, 0]),
+            Self::Nest2(first, period) | Self::Free(first, period) => (period, [first, 0]),
+            Self::Nest3(first, second, period) => (period, [first, second]),
+        }
+    }
+
+    fn classes(self) -> usize {
+        match self {
+            Self::Plain(_) => 2,
+            Self::Nest2(..) => 3,
+            Self::Nest3(..) => 4,
+            Self::Free(first, period) => 2 + period / first / 2,
+        }
+    }
+
+    /// The class of a distance; 0 is that of chunks that share nothing.
+    fn class(self, distance: usize) -> usize {
+        let is_multiple = |of: usize| usize::from(distance.is_multiple_of(of));
+        match self {
+            Self::Plain(period) => is_multiple(period),
+            Self::Nest2(first, second) => is_multiple(first) + is_multiple(second),
+            Self::Nest3(first, second, third) => {
+                is_multiple(first) + is_multiple(second) + is_multiple(third)
+            }
+            Self::Free(first, _) if !distance.is_multiple_of(first) => 0,
+            // Before and after a whole period it is the same.
+            Self::Free(first, period) => {
+                let (turn, turns) = (distance / first % (period / first), period / first);
+                1 + turn.min(turns - turn)
+            }
+        }
+    }
+}
 
 /// Reads pairs of chunks until a period is clear, or no page is left unread.
 pub(super) fn measure(
@@ -71,77 +125,99 @@ pub(super) fn measure(
 /// The period that explains the typical latencies over the distances best, if one does better than none.
 pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     let by_distance: Vec<u64> = samples.iter().map(|it| middle(it)).collect();
-    let counts = samples.iter().map(|it| it.len() as f64);
-    let mean_count = counts.clone().sum::<f64>() / samples.len().max(1) as f64;
-    // Distances of which there are more samples are known better.
-    let values = relative(by_distance.iter().copied()).into_iter();
-    let values: Vec<Typical> = values.zip(counts.map(|count| count / mean_count)).collect();
-    let distances = values.len();
-    if distances < 8 || mean_count == 0.0 {
+    if samples.len() < DISTANCES_MIN || samples.iter().any(Vec::is_empty) {
         return Interleave { channels: None, confidence: 0.0, groups: Vec::new(), by_distance };
     }
-    let [total, ..] = classes(&values, &[0; 3]);
-    let mut scored = vec![(None, score(distances as f64, total.rest(), 1, 0.5))];
-    let mut nests: Vec<(Nest, u64, f64)> = Vec::new();
-    let limit = distances / 2;
+    let values = typicals(samples);
+    let total = values.iter().fold(Sums::default(), |mut total, (value, weight)| {
+        total.add_weighted(*value, *weight);
+        total
+    });
+    let mut patterns = vec![None];
+    let mut explained = vec![Explained { rest: total.rest(), classes: 1, prior: 0.5 }];
+    let limit = values.len() / 2;
     for first in 2..=limit {
-        for (nest, share) in nests_of(first, limit) {
-            let prior = 0.5 / (limit - 1) as f64 * share;
-            if let Some((channels, score)) = weigh(&values, &nest, prior) {
-                scored.push((Some(channels), score));
-                nests.push((nest, channels, score));
+        for (pattern, share) in patterns_of(first, limit) {
+            if let Some((rest, classes)) = explain(&values, pattern) {
+                let prior = 0.5 / (limit - 1) as f64 * share;
+                patterns.push(Some(pattern));
+                explained.push(Explained { rest, classes, prior });
             }
         }
     }
-    let (channels, confidence) = verdict(&scored);
-    let groups = channels.map_or_else(Vec::new, |channels| groups(&nests, channels));
-    Interleave { channels, confidence, groups, by_distance }
+    let scored: Vec<(Option<Pattern>, f64)> =
+        patterns.into_iter().zip(scores(&explained, values.len() as f64)).collect();
+    let period = |pattern: Pattern| pattern.periods().0 as u64;
+    let answers: Vec<_> = scored.iter().map(|it| (it.0.map(period), it.1)).collect();
+    let (channels, confidence) = verdict(&answers);
+    let fitting = scored.iter().filter(|it| it.0.map(period) == channels);
+    let best = fitting.max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|it| it.0);
+    let groups = best.map_or([0; 2], |pattern| pattern.periods().1);
+    let groups = groups.iter().filter(|period| **period > 0).map(|period| *period as u64);
+    Interleave { channels, confidence, groups: groups.collect(), by_distance }
 }
 
-/// All nests that begin with that period and end within the limit, and their shares of its prior.
-fn nests_of(first: usize, limit: usize) -> Vec<(Nest, f64)> {
+/// The typical latency of each distance, and how well it is known.
+fn typicals(samples: &[Vec<u64>]) -> Vec<Typical> {
+    let mut values = relative(samples.iter().flatten().copied()).into_iter();
+    let values: Vec<Vec<f64>> =
+        samples.iter().map(|it| values.by_ref().take(it.len()).collect()).collect();
+    let variance =
+        |it: &Vec<f64>| Sums::of(it.iter().copied()).rest() / (it.len() as f64 - 1.0).max(1.0);
+    let mut variances: Vec<f64> = values.iter().map(variance).collect();
+    variances.sort_unstable_by(f64::total_cmp);
+    let usual = variances[variances.len() / 2];
+    values.iter().map(|it| typical(it, usual)).collect()
+}
+
+/// All patterns with that first period and no longer one than the limit, and their shares of its prior.
+fn patterns_of(first: usize, limit: usize) -> Vec<(Pattern, f64)> {
     let multiples = |of: usize| (2..=limit / of).map(move |factor| factor * of);
     let share = |of: usize| NESTED_PRIOR / (limit / of).max(1) as f64;
-    let mut nests = vec![([first, 0, 0], 1.0)];
+    let mut patterns = vec![(Pattern::Plain(first), 1.0)];
     for second in multiples(first) {
-        nests.push(([first, second, 0], share(first)));
-        let thirds = multiples(second).map(|third| [first, second, third]);
-        nests.extend(thirds.map(|nest| (nest, share(first) * share(second))));
+        patterns.push((Pattern::Nest2(first, second), share(first)));
+        if second > 2 * first {
+            patterns.push((Pattern::Free(first, second), share(first) * FREE_PRIOR));
+        }
+        let thirds = multiples(second).map(|third| Pattern::Nest3(first, second, third));
+        patterns.extend(thirds.map(|pattern| (pattern, share(first) * share(second))));
     }
-    nests
+    patterns
 }
 
-/// The distances by how many of the nest's periods they are multiples of.
-fn classes(values: &[Typical], nest: &Nest) -> [Sums; 4] {
-    let mut classes = [Sums::default(); 4];
+/// What a pattern leaves unexplained, and its classes; nothing where it does not apply: chunks that share
+/// something must be slower than those that share nothing.
+fn explain(values: &[Typical], pattern: Pattern) -> Option<(f64, usize)> {
+    let mut classes = vec![Sums::default(); pattern.classes()];
     for (index, (value, weight)) in values.iter().enumerate() {
-        let fits = |period: &&usize| **period > 0 && (index + 1).is_multiple_of(**period);
-        classes[nest.iter().take_while(fits).count()].add_weighted(*value, *weight);
+        classes[pattern.class(index + 1)].add_weighted(*value, *weight);
     }
-    classes
-}
-
-/// How many channels a nest stands for, and how well it explains the values. The first period must be
-/// slower than the rest; a later one that is faster than what it lies in (a plane that overlaps its
-/// own operations, say) explains, but is no channel.
-fn weigh(values: &[Typical], nest: &Nest, prior: f64) -> Option<(u64, f64)> {
-    let classes = classes(values, nest);
-    let depth = nest.iter().filter(|period| **period > 0).count();
-    let used = &classes[..=depth];
-    if used.iter().any(|class| class.count <= 0.0) || !used[1].is_above(&used[0]) {
+    if classes.iter().any(|class| class.count <= 0.0) {
         return None;
     }
-    let is_slowest =
-        |level: &usize| used[..*level].iter().all(|below| used[*level].is_above(below));
-    let slowest = (1..=depth).rev().find(is_slowest)?;
-    let rest = used.iter().map(Sums::rest).sum();
-    Some((nest[slowest - 1] as u64, score(values.len() as f64, rest, depth + 1, prior)))
+    let mut shared = Sums::default();
+    classes[1..].iter().for_each(|class| shared.join(class));
+    if !shared.is_above(&classes[0]) || !is_least(pattern, &classes) {
+        return None;
+    }
+    let rest = classes.iter().map(Sums::rest).sum();
+    Some((rest, classes.len()))
 }
 
-/// The shorter periods of the nest that explains the values best.
-fn groups(nests: &[(Nest, u64, f64)], channels: u64) -> Vec<u64> {
-    let fitting = nests.iter().filter(|it| it.1 == channels);
-    let best = fitting.max_by(|a, b| a.2.total_cmp(&b.2));
-    let periods = best.iter().flat_map(|it| it.0).map(|period| period as u64);
-    periods.filter(|period| (1..channels).contains(period)).collect()
+/// Would no shorter period do? The longest must make a difference.
+fn is_least(pattern: Pattern, classes: &[Sums]) -> bool {
+    match pattern {
+        Pattern::Plain(_) => true,
+        Pattern::Nest2(..) | Pattern::Nest3(..) => {
+            classes[classes.len() - 1].differs(&classes[classes.len() - 2])
+        }
+        Pattern::Free(first, period) => {
+            let turns = period / first;
+            let of = |turn: usize| &classes[pattern.class((turn % turns + turns) * first)];
+            let repeats =
+                |shorter: &usize| (0..turns).all(|turn| !of(turn).differs(of(turn + shorter)));
+            !(1..turns).filter(|shorter| turns.is_multiple_of(*shorter)).any(|it| repeats(&it))
+        }
+    }
 }

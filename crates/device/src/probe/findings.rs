@@ -71,7 +71,7 @@ pub struct Curve {
 pub struct Findings {
     /// Bytes that lie on one channel before the next begins.
     pub chunk_bytes: Finding<u32>,
-    /// Channels that work independently: the period of the latencies over the distance.
+    /// Channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
     pub channels: Finding<u32>,
     /// Shorter periods inside, from the shortest: how many buses there are, where channels share them.
     pub groups: Vec<u32>,

@@ -35,14 +35,17 @@ pub(super) struct Rewritten {
 struct Samples([Vec<Vec<u64>>; 2]);
 
 /// Rewrites the area and reads pairs until the mapping is clear, or no page is left unread.
-pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, channels: u64) -> Result<Rewritten> {
+///
+/// The period that is looked for is the shortest of the pattern: what shares anything with another chunk
+/// is a multiple of it.
+pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Result<Rewritten> {
     let chunks = (sampler.area_pages() - grid.phase) / grid.pages;
     let mut order: Vec<u64> = (0..chunks).map(|chunk| grid.phase + chunk * grid.pages).collect();
     let by_address = order.clone();
     sampler.dice.shuffle(&mut order);
     sampler.rewrite(&order, grid.pages)?;
 
-    let distances = (2 * channels).max(DISTANCES_MIN).min(chunks / 2) as usize;
+    let distances = (2 * period).max(DISTANCES_MIN).min(chunks / 2) as usize;
     let mut samples = Samples([vec![Vec::new(); distances], vec![Vec::new(); distances]]);
     let mut turns: Vec<(usize, usize)> =
         (0..distances).flat_map(|index| [(0, index), (1, index)]).collect();
@@ -57,12 +60,11 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, channels: u64) -> R
             }
             is_dry = false;
         }
-        let (mapping, confidence) = fit(&samples, channels);
+        let (mapping, confidence) = fit(&samples, period);
         let is_clear = round >= ROUNDS.0 && confidence > ENOUGH && mapping.is_some();
         if is_dry || is_clear || round == ROUNDS.1 {
-            let medians = |way: usize| {
-                samples.0[way].iter().map(|it| middle(it)).collect::<Vec<_>>()
-            };
+            let medians =
+                |way: usize| samples.0[way].iter().map(|it| middle(it)).collect::<Vec<_>>();
             let (by_address, by_order) = (medians(0), medians(1));
             return Ok(Rewritten { mapping, confidence, by_address, by_order });
         }
@@ -84,13 +86,13 @@ fn fresh(sampler: &mut Sampler<'_>, starts: &[u64], apart: usize, pages: u64) ->
     None
 }
 
-fn fit(samples: &Samples, channels: u64) -> (Option<Mapping>, f64) {
+fn fit(samples: &Samples, period: u64) -> (Option<Mapping>, f64) {
     let all = samples.0.iter().flatten().flatten().copied();
     let mut values = relative(all).into_iter();
     let mut classes = [[Sums::default(); 2]; 2];
     for (way, by_distance) in samples.0.iter().enumerate() {
         for (index, list) in by_distance.iter().enumerate() {
-            let is_multiple = (index as u64 + 1).is_multiple_of(channels);
+            let is_multiple = (index as u64 + 1).is_multiple_of(period);
             let sums = Sums::of(values.by_ref().take(list.len()));
             classes[way][usize::from(is_multiple)].join(&sums);
         }

@@ -136,7 +136,8 @@ impl Probe {
             interleave.channels.filter(|_| interleave.confidence >= self.options.confidence_min);
         let rewritten = match channels {
             Some(channels) if self.options.writes == Writes::Allowed => {
-                Some(mapping::measure(sampler, grid, channels)?)
+                let period = interleave.groups.first().copied().unwrap_or(channels);
+                Some(mapping::measure(sampler, grid, period)?)
             }
             _ => None,
         };

@@ -60,6 +60,11 @@ impl Sums {
         self.mean() > other.mean() + CONTRAST_MIN
     }
 
+    /// Is this class clearly slower or faster than that one?
+    pub fn differs(&self, other: &Self) -> bool {
+        self.is_above(other) || other.is_above(self)
+    }
+
     pub fn mean(&self) -> f64 {
         self.sum / self.count
     }
@@ -74,6 +79,41 @@ impl Sums {
 pub(super) fn score(samples: f64, rest: f64, classes: usize, prior: f64) -> f64 {
     let variance = (rest / samples).max(NOISE_FLOOR * NOISE_FLOOR);
     -samples / 2.0 * variance.ln() - classes as f64 / 2.0 * samples.ln() + prior.ln()
+}
+
+/// An explanation of means whose errors are known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Explained {
+    /// Squared deviations over squared errors.
+    pub rest: f64,
+    pub classes: usize,
+    pub prior: f64,
+}
+
+/// Scores explanations of so many means. Where even the best leaves more than the errors allow, the
+/// errors are taken to be so much larger.
+pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
+    let least = explained.iter().map(|it| it.rest).fold(f64::INFINITY, f64::min);
+    let excess = (least / means).max(1.0);
+    let score = |it: &Explained| {
+        -it.rest / excess / 2.0 - it.classes as f64 / 2.0 * means.ln() + it.prior.ln()
+    };
+    explained.iter().map(score).collect()
+}
+
+/// The typical value of a few, and its weight: one over its squared error. `usual` is the variance that
+/// is usual among such values; a few by themselves do not tell.
+pub(super) fn typical(values: &[f64], usual: f64) -> (f64, f64) {
+    const USUAL_COUNTS: f64 = 4.0;
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    let cut = values.len() / 4;
+    let half = Sums::of(values[cut..values.len() - cut].iter().copied());
+    let count = values.len() as f64;
+    let spread = Sums::of(values.iter().copied()).rest();
+    let variance = (spread + USUAL_COUNTS * usual) / (count - 1.0 + USUAL_COUNTS);
+    // The mean of the middle half is a little less steady than the mean.
+    (half.mean(), 1.0 / (1.2 * variance / count + NOISE_FLOOR * NOISE_FLOOR))
 }
 
 /// The answer with the highest posterior of those scored, and that posterior.
@@ -105,7 +145,7 @@ pub(super) fn median(values: &mut [u64]) -> u64 {
 }
 
 /// The mean of the middle half: nearly as steady as the mean where noise is mild, and nearly as deaf to
-/// outliers as the median.
+/// outliers as the median; 0 of nothing.
 pub(super) fn middle(values: &[u64]) -> u64 {
     let mut values = values.to_vec();
     values.sort_unstable();

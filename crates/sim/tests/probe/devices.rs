@@ -1,9 +1,10 @@
 //! Devices by seed, with the geometry that can be seen of them from outside.
 
 use nandex_device::probe::Mapping;
-use nandex_sim::Spec;
+
 use nandex_sim::spec::{self, Flash, Ftl, HOST_PAGE_BYTES, Host, Level, Parallel, Timing, Victim};
 use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Fill, Model, Request, RequestKind, Spec, Ssd};
 
 /// A device, and what a probe must find of it.
 #[derive(Debug)]
@@ -15,16 +16,17 @@ pub struct Truth {
 }
 
 /// A device by seed: 2 to 64 channels as seen from outside, chunks of 4 to 64 KiB, every mapping, unit
-/// and way to overlap, with or without a buffer and a slow link.
+/// and way to overlap, with or without a buffer and a slow link. Devices on which the pattern cannot be
+/// seen with noise of a tenth, since bus or link take longer than all that is behind them, are passed
+/// over.
 pub fn geometry(seed: u64) -> Truth {
     let mut dice = SplitMix64::stream(seed, 7);
     loop {
         let spec = draw(&mut dice);
-        let channels = channels(&spec);
-        if !(2..=64).contains(&channels) || !is_visible(&spec) {
-            continue;
-        }
         spec.check().unwrap();
+        let Some(channels) = channels(&spec).filter(|channels| (2..=64).contains(channels)) else {
+            continue;
+        };
         let mapping = match spec.ftl.mapping {
             spec::Mapping::Lba => Mapping::Lba,
             spec::Mapping::WriteOrder => Mapping::WriteOrder,
@@ -93,44 +95,119 @@ fn draw(dice: &mut SplitMix64) -> Spec {
     }
 }
 
-/// The period after which chunks that are written in order lie on the same units of flash again:
-/// that of the domains, or of the units where those are coarser; longer where a domain has several
-/// units and a chunk does not go round all of them.
-pub fn channels(spec: &Spec) -> u32 {
-    let (flash, ftl, unit) = (&spec.flash, &spec.ftl, spec.parallel.unit);
-    if unit <= ftl.domain {
-        return flash.count(unit);
+/// The plane of a page of a device that was written front to back, from the rules of striping alone.
+fn plane(spec: &Spec, page: u64) -> u32 {
+    let (flash, domains) = (&spec.flash, spec.flash.count(spec.ftl.domain));
+    let chunk_pages = u64::from(spec.ftl.chunk_bytes) / HOST_PAGE_BYTES;
+    let chunk = page / chunk_pages;
+    let domain = (chunk % u64::from(domains)) as u32;
+    let in_domain = chunk / u64::from(domains) * chunk_pages + page % chunk_pages;
+    let turn = in_domain / u64::from(flash.page_units());
+    // Neighbouring domains differ in the channel first, then in the package, the die and the plane.
+    let counts = [flash.channels, flash.packages, flash.dies, flash.planes];
+    let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+    let (mut rest, mut place) = (domain, [0; 4]);
+    for (index, count) in counts.iter().enumerate() {
+        if levels[index] <= spec.ftl.domain {
+            (place[index], rest) = (rest % count, rest / count);
+        }
     }
-    let domains = flash.count(ftl.domain);
+    // Inside a domain, flash pages take the planes in turn.
     let planes = flash.plane_count() / domains;
-    let per_unit = flash.plane_count() / flash.count(unit);
-    // The units of a domain in the turn of its flash pages.
-    let turn: Vec<u32> = (0..planes).map(|plane| plane / per_unit).collect();
-    let (chunk, page) = (ftl.chunk_bytes, flash.page_bytes);
-    let unit_of = |row: u32, units: u32| {
-        let byte = u64::from(row) * u64::from(chunk) + u64::from(units) * HOST_PAGE_BYTES;
-        turn[(byte / u64::from(page)) as usize % turn.len()]
-    };
-    let units_of = |row: u32| -> Vec<u32> {
-        (0..chunk / HOST_PAGE_BYTES as u32).map(|units| unit_of(row, units)).collect()
-    };
-    let rows = 64 * planes;
-    let is_period = |period: &u32| (0..rows).all(|row| units_of(row) == units_of(row + period));
-    domains * (1..=rows).find(is_period).unwrap_or(rows)
+    let mut which = (turn % u64::from(planes)) as u32;
+    for index in (0..4).rev().filter(|index| levels[*index] > spec.ftl.domain) {
+        (place[index], which) = (which % counts[index], which / counts[index]);
+    }
+    let [channel, package, die, on_die] = place;
+    ((channel * flash.packages + package) * flash.dies + die) * flash.planes + on_die
 }
 
-/// Can it be seen that chunks share a channel? Where the bus, or the link, takes longer than all else,
-/// it hides what is behind it.
-fn is_visible(spec: &Spec) -> bool {
-    let (timing, unit) = (&spec.timing, spec.parallel.unit);
-    let transfer = timing.transfer_ns(HOST_PAGE_BYTES);
-    let link = spec.host.link_ns(HOST_PAGE_BYTES);
-    if spec.parallel.pipelined && (transfer * 2 > timing.read_ns || link * 2 > timing.read_ns) {
-        return false;
+/// How long two reads at once take on a device written front to back.
+fn pair_ns(spec: &Spec, pages: [u64; 2]) -> u64 {
+    let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
+    for page in pages {
+        ssd.submit(Request { token: page, kind: RequestKind::Read, page, pages: 1 });
     }
-    // Units that are finer than domains show as such only if chunks that share a bus alone are told
-    // from those that share nothing.
-    let is_finer = unit > spec.ftl.domain;
-    let has_bus = transfer * 5 > timing.read_ns && link * 2 < transfer && spec.flash.channels > 1;
-    !is_finer || (has_bus && spec.ftl.chunk_bytes >= spec.flash.page_bytes)
+    while ssd.step(&mut Vec::new()) {}
+    ssd.now_ns()
+}
+
+/// The shortest period of the pattern of pairs of chunks over their distance: nothing where neither it
+/// nor the ends of chunks stand out.
+pub fn channels(spec: &Spec) -> Option<u32> {
+    let chunk_pages = spec.ftl.chunk_bytes / HOST_PAGE_BYTES as u32;
+    let page_units = spec.flash.page_units();
+    // After so many chunks all begins anew.
+    let cycle = spec.flash.plane_count() * page_units.div_ceil(chunk_pages);
+    let pages = u64::from(cycle * chunk_pages) * 2;
+    if cycle > 512 || pages > spec.page_count() {
+        return None;
+    }
+    let planes = (0..pages).map(|page| plane(spec, page)).collect();
+    let mut times = Times { spec, planes, known: [None; 4] };
+    // Pages inside a chunk must wait for each other clearly longer than those over its end.
+    let (mut inside, mut over) = (u64::MAX, 0);
+    for page in 0..cycle * chunk_pages {
+        let ns = times.of(page, page + 1);
+        if (page + 1).is_multiple_of(chunk_pages) {
+            over = over.max(ns);
+        } else {
+            inside = inside.min(ns);
+        }
+    }
+    if chunk_pages > 1 && inside * 100 < over * 108 {
+        return None;
+    }
+    let step = page_units.min(chunk_pages);
+    let pattern = (1..=cycle).map(|distance| {
+        let firsts = (0..cycle * chunk_pages).step_by(step as usize);
+        firsts.map(|page| times.of(page, page + distance * chunk_pages)).sum()
+    });
+    let pattern: Vec<u64> = pattern.collect();
+    let period = period(&pattern)?;
+    // Units inside a domain take turns by the order of writing, whatever the domain follows. The
+    // mapping is that of the domains if these can be seen.
+    let domains = spec.flash.count(spec.ftl.domain);
+    let is_finer = spec.parallel.unit > spec.ftl.domain && spec.ftl.mapping == spec::Mapping::Lba;
+    let shows = (1..=cycle)
+        .zip(&pattern)
+        .all(|(distance, ns)| distance.is_multiple_of(domains) == (*ns * 100 > pattern[0] * 108));
+    (!is_finer || (domains > 1 && shows)).then_some(period)
+}
+
+/// The shortest period of a pattern over the distances from 1, if its levels can be told apart.
+fn period(pattern: &[u64]) -> Option<u32> {
+    let (least, most) = (*pattern.iter().min()?, *pattern.iter().max()?);
+    let is_alike = |a: u64, b: u64| a.max(b) * 1000 <= a.min(b) * 1005;
+    let mut levels = pattern.to_vec();
+    levels.sort_unstable();
+    let is_clear = levels.windows(2).all(|it| is_alike(it[0], it[1]) || it[1] * 100 >= it[0] * 108);
+    if is_alike(least, most) || !is_clear || !is_alike(pattern[0], least) {
+        return None;
+    }
+    let repeats = |period: &usize| {
+        pattern.iter().zip(&pattern[*period..]).all(|(one, other)| is_alike(*one, *other))
+    };
+    (2..=pattern.len() / 2).find(repeats).or(Some(pattern.len())).map(|period| period as u32)
+}
+
+/// How long pairs take, by how many of bus, unit and plane they share; each is simulated once.
+struct Times<'a> {
+    spec: &'a Spec,
+    /// The plane of each page.
+    planes: Vec<u32>,
+    known: [Option<u64>; 4],
+}
+
+impl Times<'_> {
+    fn of(&mut self, one: u32, other: u32) -> u64 {
+        let flash = &self.spec.flash;
+        let planes = [one, other].map(|page| self.planes[page as usize]);
+        let same = |level: Level| {
+            let per = flash.plane_count() / flash.count(level);
+            usize::from(planes[0] / per == planes[1] / per)
+        };
+        let kind = same(Level::Channel) + same(self.spec.parallel.unit) + same(Level::Plane);
+        *self.known[kind].get_or_insert_with(|| pair_ns(self.spec, [one, other].map(u64::from)))
+    }
 }

@@ -14,8 +14,8 @@ use nandex_device::{Device, PageId};
 use nandex_sim::{Fill, SimDevice, Ssd};
 use noise::NoisyClock;
 
-/// 32 MiB: two stripes of 64 domains with chunks of 64 KiB fit into half of it, and again.
-const REGION_PAGES: u64 = 8192;
+/// 64 MiB: four stripes of 64 domains with chunks of 64 KiB fit into half of it, and again.
+const REGION_PAGES: u64 = 16384;
 
 fn geometries() -> u64 {
     std::env::var("NANDEX_GEOMETRIES").map_or(16, |count| count.parse().unwrap())
@@ -37,11 +37,8 @@ fn mistake(found: &Findings, truth: &Truth) -> Option<String> {
     let answers = (found.chunk_bytes.value, found.channels.value, found.mapping.value);
     let right = (Some(truth.chunk_bytes), Some(truth.channels), Some(truth.mapping));
     (answers != right).then(|| {
-        let confidence = [
-            found.chunk_bytes.confidence,
-            found.channels.confidence,
-            found.mapping.confidence,
-        ];
+        let confidence =
+            [found.chunk_bytes.confidence, found.channels.confidence, found.mapping.confidence];
         format!(
             "found {answers:?} {confidence:.3?}, groups {:?}, not {right:?}, on {:?} {:?} {:?}",
             found.groups, truth.spec.flash, truth.spec.timing, truth.spec.parallel
