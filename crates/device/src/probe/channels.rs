@@ -12,8 +12,11 @@ use crate::Result;
 
 /// Fewer distances say nothing.
 const DISTANCES_MIN: usize = 8;
-/// Rounds over all distances at least, before the result is looked at.
-const ROUNDS_MIN: usize = 4;
+/// The rounds over all distances after which the result is looked at.
+const LOOKS: [usize; 6] = [4, 6, 8, 12, 16, 24];
+/// Rounds at least where some distances have several latencies: two chunks may share a die or only a bus,
+/// by where in a round of pages they lie.
+const ROUNDS_MIXED: usize = 16;
 /// Rounds that show nothing before the experiment gives up.
 const ROUNDS_IN_VAIN: usize = 8;
 /// Rounds at most.
@@ -112,10 +115,13 @@ pub(super) fn measure(
             }
             is_dry = false;
         }
+        let is_early = round < ROUNDS_MIXED && is_mixed(&samples);
+        if !is_dry && (is_early || !LOOKS.contains(&round)) {
+            continue;
+        }
         let found = fit(&samples);
-        let is_clear = round >= ROUNDS_MIN && found.confidence > ENOUGH;
         let is_vain = round >= ROUNDS_IN_VAIN && found.channels.is_none();
-        if is_dry || is_vain || (is_clear && found.channels.is_some()) {
+        if is_dry || is_vain || (found.confidence > ENOUGH && found.channels.is_some()) {
             return Ok(found);
         }
     }
@@ -157,17 +163,27 @@ pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     Interleave { channels, confidence, groups: groups.collect(), by_distance }
 }
 
-/// The typical latency of each distance, and how well it is known.
+/// The mean latency of each distance, and how well it is known.
 fn typicals(samples: &[Vec<u64>]) -> Vec<Typical> {
-    let mut values = relative(samples.iter().flatten().copied()).into_iter();
-    let values: Vec<Vec<f64>> =
-        samples.iter().map(|it| values.by_ref().take(it.len()).collect()).collect();
-    let variance =
-        |it: &Vec<f64>| Sums::of(it.iter().copied()).rest() / (it.len() as f64 - 1.0).max(1.0);
-    let mut variances: Vec<f64> = values.iter().map(variance).collect();
-    variances.sort_unstable_by(f64::total_cmp);
-    let usual = variances[variances.len() / 2];
+    let values = by_distance(samples);
+    let spread: f64 = values.iter().map(|it| Sums::of(it.iter().copied()).rest()).sum();
+    let freedom: usize = values.iter().map(|it| it.len() - 1).sum();
+    let usual = spread / freedom.max(1) as f64;
     values.iter().map(|it| typical(it, usual)).collect()
+}
+
+fn by_distance(samples: &[Vec<u64>]) -> Vec<Vec<f64>> {
+    let mut values = relative(samples.iter().flatten().copied()).into_iter();
+    samples.iter().map(|it| values.by_ref().take(it.len()).collect()).collect()
+}
+
+/// Do latencies at some distances differ much more than at most?
+fn is_mixed(samples: &[Vec<u64>]) -> bool {
+    let spread = |it: &Vec<f64>| Sums::of(it.iter().copied()).rest() / it.len().max(1) as f64;
+    let mut spreads: Vec<f64> = by_distance(samples).iter().map(spread).collect();
+    spreads.sort_unstable_by(f64::total_cmp);
+    let mean = spreads.iter().sum::<f64>() / spreads.len().max(1) as f64;
+    spreads.get(spreads.len() / 2).is_some_and(|middle| mean > 2.0 * middle + 1e-4)
 }
 
 /// All patterns with that first period and no longer one than the limit, and their shares of its prior.

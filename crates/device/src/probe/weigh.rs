@@ -101,19 +101,13 @@ pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     explained.iter().map(score).collect()
 }
 
-/// The typical value of a few, and its weight: one over its squared error. `usual` is the variance that
-/// is usual among such values; a few by themselves do not tell.
+/// The mean of some values, and its weight: one over its squared error. `usual` is the variance that is
+/// usual among such values; a few by themselves do not tell.
 pub(super) fn typical(values: &[f64], usual: f64) -> (f64, f64) {
     const USUAL_COUNTS: f64 = 4.0;
-    let mut values = values.to_vec();
-    values.sort_unstable_by(f64::total_cmp);
-    let cut = values.len() / 4;
-    let half = Sums::of(values[cut..values.len() - cut].iter().copied());
-    let count = values.len() as f64;
-    let spread = Sums::of(values.iter().copied()).rest();
-    let variance = (spread + USUAL_COUNTS * usual) / (count - 1.0 + USUAL_COUNTS);
-    // The mean of the middle half is a little less steady than the mean.
-    (half.mean(), 1.0 / (1.2 * variance / count + NOISE_FLOOR * NOISE_FLOOR))
+    let sums = Sums::of(values.iter().copied());
+    let variance = (sums.rest() + USUAL_COUNTS * usual) / (sums.count - 1.0 + USUAL_COUNTS);
+    (sums.mean(), 1.0 / (variance / sums.count + NOISE_FLOOR * NOISE_FLOOR))
 }
 
 /// The answer with the highest posterior of those scored, and that posterior.
