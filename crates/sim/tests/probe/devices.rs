@@ -35,6 +35,28 @@ pub fn geometry(seed: u64) -> Truth {
     }
 }
 
+/// A device of that much flash, without a buffer, on which packages work by themselves.
+pub fn plain(flash: Flash) -> Spec {
+    let mut dice = SplitMix64::new(0);
+    let mut spec = draw(&mut dice);
+    spec.host = Host {
+        depth: 32,
+        link_ps_per_byte: 0,
+        duplex: true,
+        controller_ns: 1_000,
+        read_latency_ns: 0,
+        write_latency_ns: 0,
+        buffer_bytes: 0,
+        buffer_is_safe: false,
+    };
+    spec.flash = flash;
+    spec.timing.read_ns = 75_000;
+    spec.timing.transfer_ps_per_byte = 5_000;
+    spec.parallel = Parallel { unit: Level::Package, pipelined: false, two_plane: false };
+    spec.ftl.mapping = spec::Mapping::WriteOrder;
+    spec
+}
+
 fn pick<T: Copy>(dice: &mut SplitMix64, of: &[T]) -> T {
     of[dice.below(of.len() as u64) as usize]
 }
