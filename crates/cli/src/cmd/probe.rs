@@ -94,7 +94,8 @@ impl Drop for Made<'_> {
 /// A place that cannot be opened, made or read; a size that is too small or larger than what is there.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let path = &args.file;
-    let is_new = !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
+    let is_new =
+        !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
     let writes = if is_new || args.destructive { Writes::Allowed } else { Writes::Refused };
     let options = FileOptions {
         access: if writes == Writes::Allowed { Access::ReadWrite } else { Access::ReadOnly },
@@ -180,7 +181,7 @@ fn text(shown: &Shown<'_>, findings: &Findings) -> String {
     );
     let mut text = aligned(&[
         ("probed", format!("{}, {}", shown.place, show_bytes(shown.bytes))),
-        ("chunk", answer(&findings.chunk_bytes, |bytes| show_bytes(u64::from(*bytes)))),
+        ("chunk", chunk(findings)),
         ("channels", channels),
         ("mapping", answer(&findings.mapping, Mapping::to_string)),
         ("latency", times),
@@ -191,6 +192,15 @@ fn text(shown: &Shown<'_>, findings: &Findings) -> String {
         text.push_str(&format!("\n{}", chart::bars(curve)));
     }
     text
+}
+
+/// The chunk; where channels cannot be seen for the same reason, theirs tells it.
+fn chunk(findings: &Findings) -> String {
+    let chunk = &findings.chunk_bytes;
+    if chunk.value.is_none() && chunk.reason == findings.channels.reason {
+        return "cannot be seen".into();
+    }
+    answer(chunk, |bytes| show_bytes(u64::from(*bytes)))
 }
 
 fn answer<T>(finding: &Finding<T>, shown: impl Fn(&T) -> String) -> String {

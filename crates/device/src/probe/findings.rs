@@ -108,15 +108,9 @@ impl Findings {
     #[must_use]
     pub fn advice(&self) -> String {
         let (Some(chunk), Some(channels)) = (self.chunk_bytes.value, self.channels.value) else {
-            return format!(
-                "Treat the device as opaque: keep a deep queue of reads and write in large strokes; \
-                 nothing is gained by placing data. ({}.)",
-                if self.channels.reason.is_empty() {
-                    &self.chunk_bytes.reason
-                } else {
-                    &self.channels.reason
-                }
-            );
+            return "Treat the device as opaque: keep a deep queue of reads and write in large \
+                    strokes; nothing is gained by placing data."
+                .into();
         };
         let stripe = u64::from(chunk) * u64::from(channels);
         let place = match self.mapping.value {
