@@ -25,7 +25,7 @@ run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT))
 
 .PHONY: test
-test: fmt lint unit doctest docs ## Everything that must pass before a change is merged
+test: fmt lint unit doctest docs mutants ## Everything that must pass before a change is merged
 
 .PHONY: fmt
 fmt: tools ## Check the formatting
@@ -55,6 +55,10 @@ tidy: compiler ## Only the tidy test, with its list of the longest functions
 bench: compiler ## Measure nandex and the device's own limits (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench -- $(ARGS)
 
+.PHONY: speed
+speed: compiler ## Measure how fast the simulated flash is (ARGS="...")
+	$(CARGO) run $(FLAGS) --release -p nandex-bench --bin nandex-bench-sim -- $(ARGS)
+
 .PHONY: peers
 ROCKSDB_ENV := $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
 PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --depth 1 --max-seconds 300 --cgroup
@@ -69,6 +73,10 @@ crash: compiler ## The long sweeps: a cut or a failure at every device operation
 .PHONY: probe
 probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise
 	NANDEX_GEOMETRIES=1000 $(CARGO) test $(FLAGS) --release -p nandex-sim --test probe -- --nocapture
+
+.PHONY: mutants
+mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
+	$(CARGO) test $(FLAGS) -p nandex --features mutants --test mutants -- --nocapture
 
 .PHONY: fuzz
 fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)

@@ -7,12 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod device;
-mod dice;
+pub mod disksim;
 mod error;
 mod fault;
 mod ftl;
 pub mod image;
 mod model;
+mod shared;
 pub mod spec;
 pub mod ssd;
 pub mod trace;
