@@ -36,9 +36,9 @@ pub(super) struct Neighbours {
     pub samples: Vec<(u64, u64)>,
 }
 
-/// Reads neighbours until it is clear how boundaries repeat, or a third of the area is read.
+/// Reads neighbours until it is clear how boundaries repeat, or two fifths of the area are read.
 pub(super) fn measure(sampler: &mut Sampler<'_>, pages_max: u64) -> Result<Neighbours> {
-    let pairs_max = (sampler.area_pages() / 6) as usize;
+    let pairs_max = (sampler.area_pages() / 5) as usize;
     let mut samples = Vec::new();
     loop {
         for _ in 0..ROUND_PAIRS {

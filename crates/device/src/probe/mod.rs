@@ -132,8 +132,10 @@ impl Probe {
         let grid = grid.unwrap_or(Grid { pages: 1, phase: 0 });
         let channels_max = u64::from(self.options.channels_max);
         let interleave = channels::measure(sampler, grid.pages, channels_max)?;
-        let channels =
-            interleave.channels.filter(|_| interleave.confidence >= self.options.confidence_min);
+        // Distances in the wrong unit give a number, but not of channels.
+        let is_unit_sure = grid.pages > 1 || neighbours.grid.is_none();
+        let is_sure = is_unit_sure && interleave.confidence >= self.options.confidence_min;
+        let channels = interleave.channels.filter(|_| is_sure);
         let rewritten = match channels {
             Some(channels) if self.options.writes == Writes::Allowed => {
                 let period = interleave.groups.first().copied().unwrap_or(channels);

@@ -165,6 +165,11 @@ pub fn channels(spec: &Spec) -> Option<u32> {
     if cycle > 512 || pages > spec.page_count() {
         return None;
     }
+    // A device without a buffer fills up a flash page after each write of less; planes take other turns.
+    let is_padded = spec.host.buffer_bytes == 0 && chunk_pages < page_units;
+    if is_padded && spec.flash.plane_count() > spec.flash.count(spec.ftl.domain) {
+        return None;
+    }
     let planes = (0..pages).map(|page| plane(spec, page)).collect();
     let mut times = Times { spec, planes, known: [None; 4] };
     // Pages inside a chunk must wait for each other clearly longer than those over its end.
