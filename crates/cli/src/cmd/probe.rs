@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nandex::device::probe::{Axis, Finding, Findings, Mapping, Probe, ProbeOptions, Writes};
 use nandex::device::{Access, Create, Device, FileDevice, FileOptions, PAGE_BYTES, PageId};
+use nandex_sim::preset::Preset;
+use nandex_sim::{Fill, SimDevice};
 use serde::Serialize;
 
 use crate::chart;
@@ -17,7 +19,12 @@ use crate::talk::{Talk, aligned};
 pub struct Args {
     /// A new file, which is removed afterwards; or a file or block device that is there, which is only
     /// read
-    file: PathBuf,
+    #[arg(required_unless_present = "preset", conflicts_with = "preset")]
+    file: Option<PathBuf>,
+    /// A simulated device instead, by the name of its preset
+    #[arg(long, value_name = "NAME", value_parser = Preset::names().collect::<Vec<_>>())]
+    #[arg(conflicts_with_all = ["destructive", "keep"])]
+    preset: Option<String>,
     /// Bytes that are looked at, from the start
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
     size: u64,
@@ -93,7 +100,16 @@ impl Drop for Made<'_> {
 /// # Errors
 /// A place that cannot be opened, made or read; a size that is too small or larger than what is there.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let path = &args.file;
+    let (place, (findings, bytes)) = match (&args.file, &args.preset) {
+        (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
+        (None, Some(name)) => (format!("{name}, simulated"), simulated(args, name)?),
+        (None, None) => bail!("name a file, a block device or a preset"),
+    };
+    show(args, talk, place, &findings, bytes)
+}
+
+/// Probes the device that a file lies on, and gives what was found in how many bytes.
+fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
     let is_new =
         !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
     let writes = if is_new || args.destructive { Writes::Allowed } else { Writes::Refused };
@@ -103,20 +119,35 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         ..FileOptions::default()
     };
     let device = FileDevice::open(path, &options)?;
-    let made = (is_new && !args.keep).then(|| Made(path));
-    let pages = args.size / PAGE_BYTES as u64;
+    let _made = (is_new && !args.keep).then(|| Made(path));
+    let pages = pages(args);
     if is_new {
         device.grow(pages)?;
     }
-    let pages = pages.min(device.page_count());
-    let options = ProbeOptions { writes, seed: args.seed, ..ProbeOptions::default() };
-    let findings = Probe::new(options).run(&device, PageId(0)..PageId(pages))?;
-    drop(made);
-    show(args, talk, &findings, pages * PAGE_BYTES as u64)
+    probe(args, &device, writes, pages)
 }
 
-fn show(args: &Args, talk: &Talk, findings: &Findings, bytes: u64) -> Result<()> {
-    let place = args.file.display().to_string();
+/// Probes a new device of that preset.
+fn simulated(args: &Args, name: &str) -> Result<(Findings, u64)> {
+    let model = Preset::named(name)?.build(Fill::Empty)?;
+    let pages = pages(args).min(model.page_count());
+    let device = SimDevice::with_model(model);
+    device.grow(pages)?;
+    probe(args, &device, Writes::Allowed, pages)
+}
+
+fn pages(args: &Args) -> u64 {
+    args.size / PAGE_BYTES as u64
+}
+
+fn probe(args: &Args, device: &dyn Device, writes: Writes, pages: u64) -> Result<(Findings, u64)> {
+    let pages = pages.min(device.page_count());
+    let options = ProbeOptions { writes, seed: args.seed, ..ProbeOptions::default() };
+    let findings = Probe::new(options).run(device, PageId(0)..PageId(pages))?;
+    Ok((findings, pages * PAGE_BYTES as u64))
+}
+
+fn show(args: &Args, talk: &Talk, place: String, findings: &Findings, bytes: u64) -> Result<()> {
     if let Some(picture) = &args.svg {
         let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
         fs::write(picture, svg).with_context(|| format!("cannot write {}", picture.display()))?;

@@ -13,6 +13,7 @@ use cache::Cached;
 use devices::{Truth, geometry, plain};
 use nandex_device::probe::{Findings, Mapping, Probe, ProbeOptions, REGION_PAGES_MIN, Writes};
 use nandex_device::{Device, Error, PageBuf, PageId};
+use nandex_sim::preset::{Machine, Preset};
 use nandex_sim::spec::{self, Flash, Level};
 use nandex_sim::{Fill, SimDevice, Spec, Ssd};
 use noise::NoisyClock;
@@ -212,4 +213,27 @@ fn a_region_that_is_too_small_or_not_there_is_refused() {
     let beyond = PageId(1)..PageId(REGION_PAGES + 1);
     let error = Probe::default().run(&device, beyond).unwrap_err();
     assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
+}
+
+#[test]
+fn presets_are_found_with_their_domains_as_channels_or_as_a_group() {
+    let mut seen = 0;
+    for name in Preset::names() {
+        let preset = Preset::named(name).unwrap();
+        let Machine::Ssd(spec) = preset.machine() else { continue };
+        let found = probe(&simulated(spec, Fill::Empty), 1);
+        let told = preset.geometry();
+        eprintln!(
+            "{name}: {:?} {:?} {:?} {:?}; {:?} {:?} {:?}",
+            found.chunk_bytes.value,
+            found.channels.value,
+            found.groups,
+            found.mapping.value,
+            told.chunk_bytes,
+            told.channels,
+            spec.ftl.mapping
+        );
+        seen += 1;
+    }
+    assert!(seen > 8, "only {seen} presets");
 }
