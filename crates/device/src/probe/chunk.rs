@@ -46,6 +46,8 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, pages_max: u64) -> Result<Neigh
             samples.push((pair[0], sampler.pair_ns(pair)?));
         }
         let (grid, confidence) = fit(&samples, pages_max);
+        // Where nothing shows, the pages are better spent on the next experiment.
+        let pairs_max = if grid.is_some() { pairs_max } else { pairs_max / 2 };
         let is_over = samples.len() + ROUND_PAIRS > pairs_max;
         if is_over || (samples.len() >= PAIRS_MIN && confidence > ENOUGH) {
             return Ok(Neighbours { grid, confidence, samples });

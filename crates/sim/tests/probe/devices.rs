@@ -2,7 +2,9 @@
 
 use nandex_device::probe::Mapping;
 
-use nandex_sim::spec::{self, Flash, Ftl, HOST_PAGE_BYTES, Host, Level, Parallel, Timing, Victim};
+use nandex_sim::spec::{
+    self, Flash, Ftl, FtlKind, HOST_PAGE_BYTES, Host, Level, Parallel, Timing, Victim,
+};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, Model, Request, RequestKind, Spec, Ssd};
 
@@ -104,6 +106,7 @@ fn draw(dice: &mut SplitMix64) -> Spec {
             two_plane: false,
         },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: pick(dice, &[spec::Mapping::Lba, spec::Mapping::WriteOrder]),
             domain: pick(dice, &levels),
             chunk_bytes: 4096 << dice.below(5),

@@ -18,8 +18,8 @@ use nandex_sim::spec::{self, Flash, Level};
 use nandex_sim::{Fill, SimDevice, Spec, Ssd};
 use noise::NoisyClock;
 
-/// 64 MiB: four stripes of 64 domains with chunks of 64 KiB fit into half of it, and again.
-const REGION_PAGES: u64 = 16384;
+/// 128 MiB, half of what the command takes.
+const REGION_PAGES: u64 = 32768;
 
 fn geometries() -> u64 {
     std::env::var("NANDEX_GEOMETRIES").map_or(16, |count| count.parse().unwrap())
