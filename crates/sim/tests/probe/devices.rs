@@ -99,6 +99,7 @@ fn draw(dice: &mut SplitMix64) -> Spec {
             command_ns: pick(dice, &[0, 200]),
             transfer_ps_per_byte: bus_ps,
             spare_bytes_per_sector: pick(dice, &[0, 16]),
+            whole_page_transfer: false,
         },
         parallel: Parallel {
             unit: pick(dice, &[Level::Channel, Level::Die, Level::Plane]),
