@@ -13,6 +13,7 @@ mod fault;
 mod ftl;
 pub mod image;
 mod model;
+pub mod report;
 pub mod spec;
 pub mod ssd;
 pub mod trace;
