@@ -14,6 +14,7 @@ mod ftl;
 pub mod image;
 mod model;
 pub mod report;
+pub mod run;
 pub mod spec;
 pub mod ssd;
 pub mod trace;

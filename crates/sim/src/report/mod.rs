@@ -33,6 +33,7 @@ pub use figures::{Figure, Section, figures};
 pub use histogram::{Bin, Histogram};
 pub use html::html;
 pub use number::{Thousandths, exact_time};
+pub(crate) use number::{counted, grouped};
 pub use perfetto::write_trace;
 pub use ssd::{Before, Life, SsdReport, Usage, Wear};
 pub use summary::{KindReport, Latency, Little, PartTimes, Report};

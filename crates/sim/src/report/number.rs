@@ -106,7 +106,7 @@ pub(super) fn mean_micros(ns: Thousandths) -> String {
 }
 
 /// A count in groups of three digits: `1,234,567`.
-pub(super) fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -119,7 +119,7 @@ pub(super) fn grouped(count: u64) -> String {
 }
 
 /// A count and its noun: `1 page`, `2 pages`.
-pub(super) fn counted(count: u64, noun: &str) -> String {
+pub(crate) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count))
 }

@@ -31,8 +31,11 @@ impl<'a> Window<'a> {
     /// The window around the slowest request where its spans were kept, else the beginning of the run.
     fn of(report: &'a Report) -> Option<Self> {
         let (spans, _) = report.spans();
-        let kept_until = spans.iter().map(|span| span.end_ns).max()?;
-        let slow = report.slowest.iter().find(|done| done.finished_ns <= kept_until);
+        let kept_until = kept_until(report)?;
+        let mut first: Vec<_> = report.first().0.iter().collect();
+        first.sort_by_key(|done| std::cmp::Reverse(done.finished_ns - done.submitted_ns));
+        let mut slow = report.slowest.iter().chain(first);
+        let slow = slow.find(|done| done.finished_ns <= kept_until);
         let (from_ns, to_ns) = match slow {
             Some(done) => {
                 let margin = (done.finished_ns - done.submitted_ns) / 10;
@@ -84,6 +87,15 @@ impl<'a> Window<'a> {
         let ns = ns.clamp(self.from_ns, self.to_ns);
         let share = (ns - self.from_ns) as f64 / (self.to_ns - self.from_ns).max(1) as f64;
         LEFT + share * (WIDTH - LEFT - 8.0)
+    }
+}
+
+/// Until when the spans that were kept are all there are.
+fn kept_until(report: &Report) -> Option<u64> {
+    match report.spans() {
+        (spans, 0) => spans.iter().map(|span| span.end_ns).max(),
+        // Spans are kept in the order in which they were planned, and begin no earlier than that.
+        (spans, _) => spans.iter().rev().take(64).map(|span| span.start_ns).min(),
     }
 }
 
