@@ -55,6 +55,10 @@ tidy: compiler ## Only the tidy test, with its list of the longest functions
 bench: compiler ## Measure nandex and the device's own limits (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench -- $(ARGS)
 
+.PHONY: speed
+speed: compiler ## Measure how fast the simulated flash is (ARGS="...")
+	$(CARGO) run $(FLAGS) --release -p nandex-bench --bin nandex-bench-sim -- $(ARGS)
+
 .PHONY: peers
 ROCKSDB_ENV := $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
 PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --depth 1 --max-seconds 300 --cgroup

@@ -10,7 +10,7 @@ use std::io;
 use nandex_device::{OpKind, PageId};
 
 use crate::Image;
-use crate::dice::Dice;
+use crate::workload::SplitMix64;
 
 /// Linux's numbers, which are every Unix's.
 const EIO: i32 = 5;
@@ -27,7 +27,7 @@ pub enum FaultOn {
     Write,
     /// A `sync`.
     Sync,
-    /// A `grow` beyond what there is.
+    /// A `grow`, also one to no more than there is.
     Grow,
     /// A `discard` of at least one page.
     Discard,
@@ -206,7 +206,7 @@ impl Faults {
     }
 
     /// What is due at this operation. One roll is spent whether there are chances or not.
-    fn due(&self, on: FaultOn, at: u64, dice: &mut Dice) -> Option<FaultKind> {
+    fn due(&self, on: FaultOn, at: u64, dice: &mut SplitMix64) -> Option<FaultKind> {
         let mut rest = dice.below(MILLION);
         if let Some(fault) = self.planned.iter().find(|fault| fault.is_due(on, at)) {
             return Some(fault.kind);
@@ -292,7 +292,8 @@ impl Injector {
             return None;
         }
         let at = self.seen[on as usize];
-        let mut dice = Dice::new(Dice::new(at << 3 | on as u64).roll() ^ self.faults.seed);
+        let mut dice =
+            SplitMix64::new(SplitMix64::new(at << 3 | on as u64).roll() ^ self.faults.seed);
         let kind = self.faults.due(on, at, &mut dice)?;
         let strike = details(target, at, kind, &mut dice, image)?;
         self.strikes.push(strike);
@@ -305,7 +306,7 @@ fn details(
     target: Target,
     at: u64,
     kind: FaultKind,
-    dice: &mut Dice,
+    dice: &mut SplitMix64,
     image: &Image,
 ) -> Option<Strike> {
     let Target { on, page, pages } = target;

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod device;
-mod dice;
 mod error;
 mod fault;
 mod ftl;
@@ -15,6 +14,7 @@ pub mod image;
 mod model;
 pub mod report;
 pub mod run;
+mod shared;
 pub mod spec;
 pub mod ssd;
 pub mod trace;

@@ -152,6 +152,7 @@ impl<R: BufRead> Run<R> {
         let state = match fill {
             Fill::Empty => "on an empty device",
             Fill::Sequential => "on a device filled sequentially",
+            Fill::Steady { .. } => "on a device in its steady state of random writes",
         };
         let mut report = collector.report_ssd(ssd, &before, &format!("{}, {state}", fed.words));
         report.notices = fed.notices(ssd.page_count());
@@ -304,7 +305,7 @@ fn doubts(report: &Report) -> Vec<String> {
     if ssd.written_bytes > 0 && ssd.cleans == 0 {
         doubts.push(format!(
             "no block was cleaned, since {} B were written to a device of {} B: in long use its write \
-             amplification and latencies are higher; give it more requests to see those",
+             amplification and latencies are higher; fill it steadily, or give it more requests, to see those",
             grouped(ssd.written_bytes),
             grouped(ssd.host_bytes)
         ));

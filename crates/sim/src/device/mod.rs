@@ -45,8 +45,8 @@ pub struct SimDevice {
 }
 
 impl SimDevice {
-    /// An empty device on which every operation takes a microsecond and ends at once, reads and writes
-    /// when they are pushed.
+    /// An empty device on which every operation takes a microsecond and has ended when it is pushed.
+    /// Asking for the time takes a microsecond too.
     #[must_use]
     pub fn instant() -> Self {
         Self::with_time(Time::default())
@@ -202,8 +202,10 @@ impl Device for SimDevice {
         self.lock().discard(pages.start.0..pages.end.0)
     }
 
+    /// Where there is no model, asking takes a tick as well: so time passes for a caller that waits for
+    /// it and asks the device for nothing else.
     fn now(&self) -> u64 {
-        self.lock().time.now_ns()
+        self.lock().time.ask_ns()
     }
 
     fn engine(&self) -> EngineReport {

@@ -249,14 +249,15 @@ impl State {
 
     pub(super) fn grow(&mut self, page_count: u64) -> Result<()> {
         let old = self.image.page_count();
-        if page_count <= old {
+        if page_count <= old && self.power.is_cut {
             return Ok(());
         }
         if page_count > self.page_count_max() {
             let reason = format!("the device has {} pages", self.page_count_max());
             return Err(no_space(page_count, reason));
         }
-        if self.power.start() == Supply::Fails {
+        let page_count = page_count.max(old);
+        if page_count > old && self.power.start() == Supply::Fails {
             self.image.begin_growth(page_count);
         }
         self.power.check().map_err(|cut| failed("grow", old..page_count, cut))?;

@@ -1,4 +1,4 @@
-//! Whose operation ends when: a model of a device behind lanes, or a tick for each operation.
+//! Whose operation ends when: a model of a device behind lanes, or a tick for each thing that happens.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ pub(super) const TICK_NS: u64 = 1_000;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct LaneId(u64);
 
-/// Virtual time. It moves only while somebody submits or waits.
+/// Virtual time. It moves only while somebody submits, waits, or asks.
 #[derive(Debug, Default)]
 pub(super) struct Time {
-    /// None: each operation takes a tick and has ended when it is submitted.
+    /// None: each operation and each question takes a tick, and operations have ended when submitted.
     model: Option<Box<dyn Model>>,
     tick_ns: u64,
     lanes_opened: u64,
@@ -35,8 +35,13 @@ impl Time {
         self.model.as_ref().map(|model| model.page_count())
     }
 
-    pub(super) fn now_ns(&self) -> u64 {
-        self.model.as_ref().map_or(self.tick_ns, |model| model.now_ns())
+    /// The present; where time is not a model's, a tick after the last thing that happened.
+    pub(super) fn ask_ns(&mut self) -> u64 {
+        if let Some(model) = &self.model {
+            return model.now_ns();
+        }
+        self.pass(0);
+        self.tick_ns
     }
 
     pub(super) fn open_lane(&mut self) -> LaneId {

@@ -89,6 +89,7 @@ impl Blocks {
     /// Takes that very block out of the free ones.
     pub fn open_this(&mut self, block: u32) {
         let free = &mut self.free[(block / self.per_plane) as usize];
+        // A device that is filled at once takes its blocks in order.
         let place = free.iter().position(|&other| other == block);
         free.remove(place.expect("only a free block is opened"));
         self.state[block as usize] = State::Open;
@@ -212,6 +213,15 @@ impl Blocks {
             }
             self.oldest[plane as usize].pop_front();
         }
+    }
+
+    /// The sealed blocks of a plane, the one sealed first in front.
+    pub fn by_age(&self, plane: u32) -> impl Iterator<Item = u32> {
+        let all = plane * self.per_plane..(plane + 1) * self.per_plane;
+        let mut sealed: Vec<u32> =
+            all.filter(|&block| self.state[block as usize] == State::Sealed).collect();
+        sealed.sort_by_key(|&block| self.sealed_at[block as usize]);
+        sealed.into_iter()
     }
 
     /// Would cleaning give room?

@@ -4,51 +4,106 @@
 //! at once.
 
 use super::Layout;
+use super::permutation::Permutation;
+use crate::spec::Mapping;
 
 /// What lies on a device before the first request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Initial {
     /// Nothing.
     Empty,
     /// Every host page, as if written once from the first to the last.
     Full,
+    /// Every host page, as after random writes without end.
+    Steady(Steady),
+}
+
+/// Pages are shuffled, and blocks hold as many valid ones as blocks of their age do in the long run.
+#[derive(Clone, Debug)]
+pub(super) struct Steady {
+    /// Shuffles what a domain (or, written in order, the device) holds.
+    shuffle: Permutation,
+    mapping: Mapping,
+    /// Valid pages in the blocks before each block of a plane; the last is all of them.
+    before: Vec<u32>,
+}
+
+impl Steady {
+    /// Blocks of each plane hold so many valid pages, in sum a plane's part of the host's pages.
+    pub fn new(layout: &Layout, mapping: Mapping, valid: &[u32], seed: u64) -> Self {
+        let mut before = vec![0];
+        for count in valid {
+            before.push(before[before.len() - 1] + count);
+        }
+        debug_assert_eq!(before[valid.len()], Initial::slots(layout));
+        let limit = match mapping {
+            Mapping::WriteOrder => layout.units,
+            Mapping::Lba => layout.units / u64::from(layout.domains()),
+        };
+        Self { shuffle: Permutation::new(limit, seed), mapping, before }
+    }
+
+    /// Valid pages of each block.
+    pub fn valid(&self) -> Vec<u32> {
+        self.before.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+
+    /// Where in its plane the page of that rank lies.
+    fn slot(&self, layout: &Layout, rank: u32) -> u32 {
+        let block = self.before.partition_point(|&before| before <= rank) - 1;
+        block as u32 * layout.block_units + rank - self.before[block]
+    }
+
+    /// The rank of the page at that slot of a plane.
+    fn rank(&self, layout: &Layout, slot: u32) -> Option<u32> {
+        let block = (slot / layout.block_units) as usize;
+        let rank = self.before.get(block)? + slot % layout.block_units;
+        (rank < *self.before.get(block + 1)?).then_some(rank)
+    }
 }
 
 impl Initial {
     /// The physical place of a host page.
-    pub fn place(self, layout: &Layout, unit: u32) -> Option<u32> {
-        if self == Self::Empty {
-            return None;
-        }
-        let (chunk, offset) = (unit / layout.chunk_units, unit % layout.chunk_units);
-        let (domain, in_domain) = (chunk % layout.domains(), chunk / layout.domains());
-        let index = in_domain * layout.chunk_units + offset;
-        let planes = layout.planes_of(domain);
-        let (page, in_page) = (index / layout.page_units, index % layout.page_units);
-        let count = planes.len() as u32;
-        let plane = planes[(page % count) as usize];
-        let slot = page / count * layout.page_units + in_page;
+    pub fn place(&self, layout: &Layout, unit: u32) -> Option<u32> {
+        let unit = match self {
+            Self::Empty => return None,
+            Self::Full => unit,
+            Self::Steady(steady) => match steady.mapping {
+                Mapping::WriteOrder => steady.shuffle.forth(u64::from(unit)) as u32,
+                Mapping::Lba => {
+                    let (domain, index) = layout.index_in_domain(unit);
+                    layout.unit_of(domain, steady.shuffle.forth(u64::from(index)) as u32)
+                }
+            },
+        };
+        let (plane, rank) = layout.rank_in_plane(unit);
+        let slot = match self {
+            Self::Steady(steady) => steady.slot(layout, rank),
+            _ => rank,
+        };
         Some(plane * layout.plane_units() + slot)
     }
 
     /// The host page at a physical place.
-    pub fn owner(self, layout: &Layout, place: u32) -> Option<u32> {
-        if self == Self::Empty {
-            return None;
-        }
+    pub fn owner(&self, layout: &Layout, place: u32) -> Option<u32> {
         let (plane, slot) = (place / layout.plane_units(), place % layout.plane_units());
-        if slot >= Self::slots(layout) {
-            return None;
-        }
-        let (domain, which) = layout.domain_of(plane);
-        let count = layout.planes_of(domain).len() as u32;
-        let page = slot / layout.page_units * count + which;
-        let index = page * layout.page_units + slot % layout.page_units;
-        let chunk = index / layout.chunk_units * layout.domains() + domain;
-        Some(chunk * layout.chunk_units + index % layout.chunk_units)
+        let rank = match self {
+            Self::Empty => return None,
+            Self::Full => (slot < Self::slots(layout)).then_some(slot)?,
+            Self::Steady(steady) => steady.rank(layout, slot)?,
+        };
+        let unit = layout.unit_at_rank(plane, rank);
+        let Self::Steady(steady) = self else { return Some(unit) };
+        Some(match steady.mapping {
+            Mapping::WriteOrder => steady.shuffle.back(u64::from(unit)) as u32,
+            Mapping::Lba => {
+                let (domain, index) = layout.index_in_domain(unit);
+                layout.unit_of(domain, steady.shuffle.back(u64::from(index)) as u32)
+            }
+        })
     }
 
-    /// Places of each plane that hold a host page, from the plane's first on.
+    /// Host pages of each plane.
     pub fn slots(layout: &Layout) -> u32 {
         (layout.units / u64::from(layout.planes())) as u32
     }

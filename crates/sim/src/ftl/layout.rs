@@ -77,6 +77,35 @@ impl Layout {
         self.domain_of[plane as usize]
     }
 
+    /// The domain of a host page by its address, and which of the domain's pages it is.
+    pub fn index_in_domain(&self, unit: u32) -> (u32, u32) {
+        let (chunk, offset) = (unit / self.chunk_units, unit % self.chunk_units);
+        (chunk % self.domains(), chunk / self.domains() * self.chunk_units + offset)
+    }
+
+    /// The host page that is so-manieth in a domain.
+    pub fn unit_of(&self, domain: u32, index: u32) -> u32 {
+        let chunk = index / self.chunk_units * self.domains() + domain;
+        chunk * self.chunk_units + index % self.chunk_units
+    }
+
+    /// The plane on which a host page lands when all are written in order, and how many lie before it.
+    pub fn rank_in_plane(&self, unit: u32) -> (u32, u32) {
+        let (domain, index) = self.index_in_domain(unit);
+        let planes = self.planes_of(domain);
+        let (page, in_page) = (index / self.page_units, index % self.page_units);
+        let count = planes.len() as u32;
+        (planes[(page % count) as usize], page / count * self.page_units + in_page)
+    }
+
+    /// The host page that lands there when all are written in order.
+    pub fn unit_at_rank(&self, plane: u32, rank: u32) -> u32 {
+        let (domain, which) = self.domain_of(plane);
+        let count = self.planes_of(domain).len() as u32;
+        let page = rank / self.page_units * count + which;
+        self.unit_of(domain, page * self.page_units + rank % self.page_units)
+    }
+
     /// Host pages in the blocks of a plane.
     pub fn plane_units(&self) -> u32 {
         self.blocks * self.block_units

@@ -7,6 +7,10 @@ mod blocks;
 mod initial;
 mod layout;
 mod page;
+mod permutation;
+mod steady;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 
@@ -14,7 +18,7 @@ pub(crate) use layout::Layout;
 pub(crate) use page::PageFtl;
 
 /// Where a host page lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     /// The plane, counted over the whole device.
     pub plane: u32,

@@ -10,6 +10,7 @@
 
 use super::blocks::Blocks;
 use super::initial::Initial;
+use super::steady;
 use super::{Clean, Ftl, FtlCounts, Layout, Place, Work, WorkKind};
 use crate::spec::{Mapping, Spec, Victim};
 
@@ -66,13 +67,34 @@ impl PageFtl {
         let mut ftl = Self::with(spec, Initial::Full);
         let layout = &ftl.layout;
         let slots = Initial::slots(layout);
-        for plane in 0..layout.planes() {
-            for block in 0..slots.div_ceil(layout.block_units) {
-                let valid = (slots - block * layout.block_units).min(layout.block_units);
-                ftl.blocks.fill(layout.block(plane, block), valid);
+        let full = |block: u32| (slots - block * layout.block_units).min(layout.block_units);
+        let valid: Vec<u32> = (0..slots.div_ceil(layout.block_units)).map(full).collect();
+        ftl.fill(&valid);
+        ftl
+    }
+
+    /// A device as after random writes without end, in time and memory for its blocks alone.
+    pub fn steady(spec: &Spec, seed: u64) -> Self {
+        let initial = steady::steady(spec, &Layout::new(spec), seed);
+        let mut ftl = Self::with(spec, initial);
+        let Initial::Steady(steady) = &ftl.initial else { unreachable!("made so just now") };
+        let valid = steady.valid();
+        ftl.fill(&valid);
+        ftl
+    }
+
+    /// Seals the first blocks of each plane with so many valid pages each.
+    fn fill(&mut self, valid: &[u32]) {
+        for plane in 0..self.layout.planes() {
+            for (block, &valid) in (0..).zip(valid) {
+                self.blocks.fill(self.layout.block(plane, block), valid);
             }
         }
-        ftl
+    }
+
+    /// Valid pages of a plane's sealed blocks, the one sealed first in front.
+    pub fn valid_by_age(&self, plane: u32) -> Vec<u32> {
+        self.blocks.by_age(plane).map(|block| self.blocks.valid(block)).collect()
     }
 
     fn with(spec: &Spec, initial: Initial) -> Self {
@@ -389,5 +411,17 @@ impl PageFtl {
         let turn = &mut self.turn[domain as usize];
         *turn = (*turn + 1) % self.layout.planes_of(domain).len() as u32;
         out.push(Work { plane, kind: WorkKind::Program { flash_page, units } });
+    }
+}
+
+#[cfg(test)]
+impl PageFtl {
+    /// What the place of a host page holds, by the other table.
+    pub fn owner_of(&self, unit: u32) -> Option<u32> {
+        self.holds(self.find(unit)?)
+    }
+
+    pub fn valid(&self, block: u32) -> u32 {
+        self.blocks.valid(block)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nandex_device::PAGE_BYTES;
 
 use super::pages::{Page, Pages, Slot};
-use crate::dice::Dice;
+use crate::workload::SplitMix64;
 
 /// What a device writes whole or not at all.
 pub(crate) const SECTOR_BYTES: usize = 512;
@@ -118,7 +118,7 @@ pub(crate) enum Fate {
 /// The seed at work: dice, save for the two seeds that always decide the same.
 pub(crate) struct Fates {
     always: Option<Fate>,
-    dice: Dice,
+    dice: SplitMix64,
 }
 
 impl Fates {
@@ -128,7 +128,7 @@ impl Fates {
             1 => Some(Fate::New),
             _ => None,
         };
-        Self { always, dice: Dice::new(seed) }
+        Self { always, dice: SplitMix64::new(seed) }
     }
 
     pub(crate) fn fate(&mut self) -> Fate {

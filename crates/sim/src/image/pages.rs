@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use nandex_device::PAGE_BYTES;
 
-use crate::dice::Dice;
+use crate::workload::SplitMix64;
 
 /// The bytes of one page.
 pub(crate) type Page = [u8; PAGE_BYTES];
@@ -181,7 +181,7 @@ fn held(slot: &Slot) -> u64 {
 
 /// Bytes that nobody has written, different from page to page.
 pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
-    let mut dice = Dice::new(page.wrapping_add(2));
+    let mut dice = SplitMix64::new(page.wrapping_add(2));
     for word in bytes.chunks_exact_mut(8) {
         word.copy_from_slice(&dice.roll().to_le_bytes());
     }

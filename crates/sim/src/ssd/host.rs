@@ -309,7 +309,7 @@ impl Ssd {
         }
         if !self.buffer.is_there() {
             self.buffer.used = 0;
-            self.ftl.pad(first, &mut work);
+            (first..first + piece).for_each(|unit| self.ftl.pad(unit, &mut work));
         }
         for work in work.drain(..) {
             self.dispatch(work, waiter, OpKind::Clean);

@@ -40,6 +40,12 @@ pub enum Fill {
     Empty,
     /// Every page, as if written once from the first to the last.
     Sequential,
+    /// Every page, as after random writes without end: the translation layer is in its steady state. It
+    /// takes time for the blocks, not for the pages.
+    Steady {
+        /// Which page lies where.
+        seed: u64,
+    },
 }
 
 /// An SSD in virtual time. See the [module](self).
@@ -76,6 +82,7 @@ impl Ssd {
         let ftl: Box<dyn Ftl> = match fill {
             Fill::Empty => Box::new(PageFtl::empty(&spec)),
             Fill::Sequential => Box::new(PageFtl::full(&spec)),
+            Fill::Steady { seed } => Box::new(PageFtl::steady(&spec, seed)),
         };
         let flash = spec.flash;
         let units = flash.count(spec.parallel.unit);

@@ -86,10 +86,12 @@ fn a_full_device_refuses_growth() {
     let device = device_of(4);
     device.arm(once(FaultOn::Grow, 2, FaultKind::NoSpace));
     device.arm(once(FaultOn::Grow, 3, FaultKind::Io));
+    device.arm(once(FaultOn::Grow, 5, FaultKind::Io));
     assert!(matches!(device.grow(9), Err(Error::NoSpace { wanted_bytes: 36_864, .. })));
     assert!(matches!(device.grow(9), Err(Error::Io { operation: "grow", pages: 5, .. })));
     assert_eq!((device.page_count(), device.faults().len()), (4, 2));
     device.grow(9).unwrap();
+    assert!(matches!(device.grow(1), Err(Error::Io { operation: "grow", pages: 0, .. })));
     assert_eq!(device.page_count(), 9);
 }
 

@@ -1,11 +1,12 @@
 //! The laws of devices, on a simulated one with and without a model of time, and inside wrappers.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use nandex_device::{Counted, Device, Error, Geometry, PageBuf, PageId, laws};
-use nandex_sim::{FaultKind, FaultOn, Faults, Image, SimDevice};
+use nandex_sim::{FaultKind, FaultOn, Faults, Fill, Image, SimDevice, Ssd};
 
-use crate::support::{MODEL_PAGES, Scattered, page_of, wait, write};
+use crate::support::{MODEL_PAGES, Scattered, page_of, small_ssd, wait, write};
 
 #[test]
 fn a_device_whose_operations_end_at_once_keeps_the_laws() {
@@ -15,6 +16,18 @@ fn a_device_whose_operations_end_at_once_keeps_the_laws() {
 #[test]
 fn a_device_with_a_model_keeps_the_laws() {
     laws::check(&SimDevice::with_model(Scattered::boxed()));
+}
+
+#[test]
+fn an_ssd_keeps_the_laws_and_can_be_looked_at_meanwhile() {
+    let ssd = Arc::new(Mutex::new(Ssd::new(small_ssd(), Fill::Empty).unwrap()));
+    let device = SimDevice::with_model(Box::new(Arc::clone(&ssd)));
+    for _ in 0..4 {
+        laws::check(&device);
+    }
+    let tally = ssd.lock().unwrap().tally();
+    assert!(tally.requests > 1_000 && tally.flash_reads > 100, "{tally:?}");
+    assert_eq!(device.now(), nandex_sim::Model::now_ns(&ssd));
 }
 
 #[test]

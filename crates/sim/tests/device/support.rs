@@ -1,7 +1,8 @@
 //! What these tests share: small buffers and operations, and a model whose requests overtake one another.
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
-use nandex_sim::{Done, Model, Parts, Request, SimDevice};
+use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Timing, Victim};
+use nandex_sim::{Done, Model, Parts, Request, SimDevice, Spec};
 
 /// Pages of the model.
 pub const MODEL_PAGES: u64 = 100;
@@ -47,6 +48,53 @@ impl Model for Scattered {
     fn advance(&mut self, to_ns: u64, done: &mut Vec<Done>) {
         done.extend(self.pending.extract_if(.., |done| done.finished_ns <= to_ns));
         self.now_ns = to_ns;
+    }
+}
+
+/// An SSD of two channels with few and small blocks, so that writing a little makes it clean.
+pub fn small_ssd() -> Spec {
+    Spec {
+        name: "small".into(),
+        about: "made up".into(),
+        host: Host {
+            depth: 8,
+            link_ps_per_byte: 2_000,
+            duplex: false,
+            controller_ns: 2_000,
+            read_latency_ns: 0,
+            write_latency_ns: 0,
+            buffer_bytes: 64 << 10,
+            buffer_is_safe: false,
+        },
+        flash: Flash {
+            channels: 2,
+            packages: 1,
+            dies: 1,
+            planes: 1,
+            blocks: 16,
+            pages: 16,
+            page_bytes: 4096,
+        },
+        timing: Timing {
+            read_ns: 50_000,
+            program_ns: 500_000,
+            erase_ns: 3_000_000,
+            command_ns: 200,
+            transfer_ps_per_byte: 10_000,
+            spare_bytes_per_sector: 0,
+        },
+        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
+        ftl: Ftl {
+            mapping: Mapping::WriteOrder,
+            domain: Level::Channel,
+            chunk_bytes: 4096,
+            spare_permille: 250,
+            clean_at_permille: 100,
+            victim: Victim::Greedy,
+            copy_back: false,
+            background: false,
+        },
+        erases_max: 100_000,
     }
 }
 

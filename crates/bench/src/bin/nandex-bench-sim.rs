@@ -1,0 +1,187 @@
+//! `nandex-bench-sim`: how fast the simulated flash is, and what it costs.
+//!
+//! Rates are of requests simulated per second of one core, medians of several runs. They are the
+//! machine's; what the simulated device does is the same everywhere.
+#![forbid(unsafe_code)]
+
+use std::alloc::System;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::workload::{Workload, closed_loop};
+use nandex_sim::{Fill, Model, Ssd};
+
+/// Counts what is allocated.
+#[global_allocator]
+static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
+
+/// Measures the simulator: simulated requests per second, RAM per simulated page, time to open.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-bench-sim", version)]
+struct Arguments {
+    /// Requests of each run.
+    #[arg(long, default_value_t = 5_000_000)]
+    requests: u64,
+    /// Runs of each kind; medians are printed.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// One line of JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was measured.
+#[derive(serde::Serialize, Debug)]
+struct Figures {
+    requests: u64,
+    runs: usize,
+    random_reads_per_second: f64,
+    random_writes_per_second: f64,
+    write_amplification: f64,
+    bytes_per_page: f64,
+    open_tebibyte_seconds: f64,
+    open_steady_tebibyte_seconds: f64,
+}
+
+/// 64 dies on 8 channels; `blocks` in each of the 128 planes.
+fn spec(blocks: u32, pages: u32) -> Spec {
+    Spec {
+        name: "bench".into(),
+        about: "8 channels, 64 dies, 128 planes".into(),
+        host: Host {
+            depth: 32,
+            link_ps_per_byte: 300,
+            duplex: true,
+            controller_ns: 1000,
+            read_latency_ns: 0,
+            write_latency_ns: 0,
+            buffer_bytes: 0,
+            buffer_is_safe: false,
+        },
+        flash: Flash {
+            channels: 8,
+            packages: 4,
+            dies: 2,
+            planes: 2,
+            blocks,
+            pages,
+            page_bytes: 4096,
+        },
+        timing: Timing {
+            read_ns: 50_000,
+            program_ns: 500_000,
+            erase_ns: 3_000_000,
+            command_ns: 300,
+            transfer_ps_per_byte: 2500,
+            spare_bytes_per_sector: 0,
+        },
+        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
+        ftl: Ftl {
+            mapping: Mapping::WriteOrder,
+            domain: Level::Plane,
+            chunk_bytes: 4096,
+            spare_permille: 150,
+            clean_at_permille: 10,
+            victim: Victim::Greedy,
+            copy_back: true,
+            background: false,
+        },
+        erases_max: 10_000,
+    }
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// Simulated requests per second, and the write amplification meanwhile.
+fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
+    let mut ssd = Ssd::new(spec(256, 128), Fill::Steady { seed: 1 })?;
+    let workload = Workload { read_ppm, ..Workload::pages(ssd.page_count()) };
+    let stream = workload.requests()?.take(usize::try_from(requests)?);
+    let start = Instant::now();
+    let mut ended = 0_u64;
+    closed_loop(&mut ssd, stream, 32, |_| ended += 1);
+    let seconds = start.elapsed().as_secs_f64();
+    anyhow::ensure!(ended == requests, "{ended} of {requests} requests ended");
+    Ok((requests as f64 / seconds, ssd.tally().ftl.write_amplification(1)))
+}
+
+fn open_seconds(fill: Fill) -> Result<f64> {
+    // 1.2 TiB of flash, of which the host sees more than one.
+    let start = Instant::now();
+    let ssd = Ssd::new(spec(4915, 512), fill)?;
+    let seconds = start.elapsed().as_secs_f64();
+    anyhow::ensure!(ssd.page_count() >= 1 << 28, "less than a TiB");
+    Ok(seconds)
+}
+
+/// RAM for each simulated page, once every page has been written.
+fn bytes_per_page() -> Result<f64> {
+    let before = ALLOCATOR.allocated();
+    let ssd = Ssd::new(spec(256, 128), Fill::Sequential)?;
+    let bytes = ALLOCATOR.allocated() - before;
+    Ok(bytes as f64 / ssd.page_count() as f64)
+}
+
+fn measure(arguments: &Arguments) -> Result<Figures> {
+    let many = |read_ppm| -> Result<Vec<(f64, f64)>> {
+        (0..arguments.runs.max(1)).map(|_| rate(arguments.requests, read_ppm)).collect()
+    };
+    let (reads, writes) = (many(1_000_000)?, many(0)?);
+    Ok(Figures {
+        requests: arguments.requests,
+        runs: arguments.runs.max(1),
+        random_reads_per_second: median(reads.iter().map(|run| run.0).collect()),
+        random_writes_per_second: median(writes.iter().map(|run| run.0).collect()),
+        write_amplification: writes[0].1,
+        bytes_per_page: bytes_per_page()?,
+        open_tebibyte_seconds: open_seconds(Fill::Sequential)?,
+        open_steady_tebibyte_seconds: open_seconds(Fill::Steady { seed: 1 })?,
+    })
+}
+
+fn text(figures: &Figures) -> String {
+    format!(
+        "simulated flash, one core, {} requests a run, medians of {} runs\n\
+         random reads             {:>10.2} M/s\n\
+         random writes, cleaning  {:>10.2} M/s at a write amplification of {:.2}\n\
+         RAM                      {:>10.2} bytes per simulated page of 4 KiB\n\
+         open 1 TiB, written once {:>10.3} s\n\
+         open 1 TiB, steady state {:>10.3} s\n",
+        figures.requests,
+        figures.runs,
+        figures.random_reads_per_second / 1e6,
+        figures.random_writes_per_second / 1e6,
+        figures.write_amplification,
+        figures.bytes_per_page,
+        figures.open_tebibyte_seconds,
+        figures.open_steady_tebibyte_seconds,
+    )
+}
+
+fn try_main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let figures = measure(&arguments).context("the simulator could not be measured")?;
+    let text = if arguments.json {
+        format!("{}\n", serde_json::to_string(&figures)?)
+    } else {
+        text(&figures)
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn main() -> ExitCode {
+    match try_main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nandex-bench-sim: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How many pages of a block are valid after random writes without end.
+//!
+//! Overwrites strike all pages alike, so a block's valid pages depend on its age, the policy and the
+//! spare blocks, and not on how many planes or blocks there are. A small plane with the same shares is
+//! run until it is steady, and the planes of the device are given what its blocks then hold, by age.
+//! That costs the same for any device, and the rest is one number per block.
+
+use super::initial::{Initial, Steady};
+use super::{Layout, PageFtl};
+use crate::ftl::Ftl as _;
+use crate::spec::{Flash, Level, Spec};
+use crate::workload::SplitMix64;
+
+/// Blocks of the small plane, at most.
+const BLOCKS_MAX: u32 = 512;
+/// How often the small plane is overwritten before it counts as steady.
+const OVERWRITES: u64 = 4;
+
+/// What lies on a device of that description after random writes without end.
+pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
+    let ages = valid_by_age(spec);
+    let sealed = (spec.flash.blocks - spec.clean_at_blocks() - 1) as usize;
+    let share = |block: usize| ages[block * ages.len() / sealed];
+    let mut valid: Vec<u32> = (0..sealed).map(share).collect();
+    settle(&mut valid, Initial::slots(layout), layout.block_units);
+    Initial::Steady(Steady::new(layout, spec.ftl.mapping, &valid, seed))
+}
+
+/// Valid pages of the sealed blocks of a steady plane, oldest block first.
+fn valid_by_age(spec: &Spec) -> Vec<u32> {
+    let flash = Flash {
+        channels: 1,
+        packages: 1,
+        dies: 1,
+        planes: 1,
+        blocks: spec.flash.blocks.min(BLOCKS_MAX),
+        ..spec.flash
+    };
+    let ftl = crate::spec::Ftl { domain: Level::Plane, background: false, ..spec.ftl };
+    let mut small = Spec { flash, ftl, ..spec.clone() };
+    if small.check().is_err() {
+        // A share of the spare blocks rounds to too few.
+        small.flash.blocks = spec.flash.blocks;
+    }
+    let mut plane = PageFtl::full(&small);
+    let pages = small.page_count();
+    let (mut dice, mut work) = (SplitMix64::new(1), Vec::new());
+    for _ in 0..OVERWRITES * pages {
+        plane.write(dice.below(pages) as u32, &mut work);
+        work.clear();
+    }
+    plane.valid_by_age(0)
+}
+
+/// Changes counts by as little as it takes until they add up to a sum.
+fn settle(valid: &mut [u32], sum: u32, block_units: u32) {
+    let mut present: u32 = valid.iter().sum();
+    while present != sum {
+        for count in valid.iter_mut() {
+            if present < sum && *count < block_units {
+                (*count, present) = (*count + 1, present + 1);
+            } else if present > sum && *count > 0 {
+                (*count, present) = (*count - 1, present - 1);
+            }
+        }
+    }
+}

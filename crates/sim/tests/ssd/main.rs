@@ -1,0 +1,8 @@
+//! The SSD model: laws of queues, laws of flash, and the same run every time.
+
+mod cleaning;
+mod flash;
+mod latency;
+mod queueing;
+mod repeat;
+mod support;

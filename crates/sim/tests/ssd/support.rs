@@ -1,0 +1,165 @@
+//! What the tests share: devices small and random, and runs of them.
+
+use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Done, Fill, Model, Request, RequestKind, Ssd};
+
+/// A plain device: nothing but flash takes time.
+pub fn plain() -> Spec {
+    Spec {
+        name: "plain".into(),
+        about: "for tests".into(),
+        host: Host {
+            depth: 32,
+            link_ps_per_byte: 0,
+            duplex: true,
+            controller_ns: 0,
+            read_latency_ns: 0,
+            write_latency_ns: 0,
+            buffer_bytes: 0,
+            buffer_is_safe: false,
+        },
+        flash: Flash {
+            channels: 2,
+            packages: 1,
+            dies: 2,
+            planes: 2,
+            blocks: 64,
+            pages: 32,
+            page_bytes: 4096,
+        },
+        timing: Timing {
+            read_ns: 50_000,
+            program_ns: 200_000,
+            erase_ns: 1_500_000,
+            command_ns: 0,
+            transfer_ps_per_byte: 10_000,
+            spare_bytes_per_sector: 0,
+        },
+        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
+        ftl: Ftl {
+            mapping: Mapping::WriteOrder,
+            domain: Level::Plane,
+            chunk_bytes: 4096,
+            spare_permille: 200,
+            clean_at_permille: 30,
+            victim: Victim::Greedy,
+            copy_back: true,
+            background: false,
+        },
+        erases_max: 10_000,
+    }
+}
+
+fn pick<T: Copy>(dice: &mut SplitMix64, all: &[T]) -> T {
+    all[dice.below(all.len() as u64) as usize]
+}
+
+/// A small device of which everything is chosen by the seed.
+pub fn random(seed: u64) -> Spec {
+    let mut dice = SplitMix64::new(seed);
+    let dice = &mut dice;
+    let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+    let unit = pick(dice, &levels);
+    let flash = Flash {
+        channels: pick(dice, &[1, 2, 3, 4]),
+        packages: pick(dice, &[1, 2]),
+        dies: pick(dice, &[1, 2, 3]),
+        planes: pick(dice, &[1, 2]),
+        blocks: pick(dice, &[24, 40, 64]),
+        pages: pick(dice, &[4, 16, 32]),
+        page_bytes: pick(dice, &[4096, 8192, 16_384]),
+    };
+    let plain = plain();
+    Spec {
+        name: format!("random {seed}"),
+        host: Host {
+            depth: pick(dice, &[1, 4, 32]),
+            link_ps_per_byte: pick(dice, &[0, 300, 3333]),
+            duplex: pick(dice, &[false, true]),
+            controller_ns: pick(dice, &[0, 700, 14_000]),
+            read_latency_ns: pick(dice, &[0, 5000]),
+            write_latency_ns: pick(dice, &[0, 9000]),
+            buffer_bytes: pick(dice, &[0, 0, 16_384, 1 << 20]),
+            buffer_is_safe: pick(dice, &[false, true]),
+        },
+        flash,
+        timing: Timing {
+            command_ns: pick(dice, &[0, 300]),
+            spare_bytes_per_sector: pick(dice, &[0, 16]),
+            ..plain.timing
+        },
+        parallel: Parallel {
+            unit,
+            pipelined: pick(dice, &[false, true]),
+            two_plane: unit == Level::Die && pick(dice, &[false, true]),
+        },
+        ftl: Ftl {
+            mapping: pick(dice, &[Mapping::WriteOrder, Mapping::Lba]),
+            domain: pick(dice, &levels),
+            chunk_bytes: pick(dice, &[4096, 8192, 65_536]),
+            spare_permille: 250,
+            clean_at_permille: pick(dice, &[0, 60]),
+            victim: pick(dice, &[Victim::Greedy, Victim::Fifo, Victim::WearAware]),
+            copy_back: pick(dice, &[false, true]),
+            background: pick(dice, &[false, true]),
+        },
+        erases_max: pick(dice, &[50, 10_000]),
+        ..plain
+    }
+}
+
+/// Puts requests of all sorts to a device, at most `depth` at a time, and gives what ended.
+pub fn run_mixed(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) -> Vec<Done> {
+    let pages = ssd.page_count();
+    let mut dice = SplitMix64::new(seed);
+    let (mut done, mut submitted) = (Vec::new(), 0);
+    while (done.len() as u64) < count {
+        while submitted < count && submitted - (done.len() as u64) < depth {
+            let kind = match dice.below(16) {
+                0 => RequestKind::Sync,
+                1 => RequestKind::Discard,
+                2..8 => RequestKind::Read,
+                _ => RequestKind::Write,
+            };
+            let length = if kind == RequestKind::Sync { 0 } else { 1 + dice.below(8) as u32 };
+            let page = dice.below(pages - 8);
+            ssd.submit(Request { token: submitted, kind, page, pages: length });
+            submitted += 1;
+        }
+        assert!(ssd.step(&mut done), "a request never ends");
+    }
+    done
+}
+
+/// Writes pages at random, `depth` at a time.
+pub fn overwrite(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) {
+    let pages = ssd.page_count();
+    let mut dice = SplitMix64::new(seed);
+    let (mut done, mut submitted, mut ended) = (Vec::new(), 0, 0);
+    while ended < count {
+        while submitted < count && submitted - ended < depth {
+            let (kind, page) = (RequestKind::Write, dice.below(pages));
+            ssd.submit(Request { token: submitted, kind, page, pages: 1 });
+            submitted += 1;
+        }
+        assert!(ssd.step(&mut done), "a write never ends");
+        ended += done.len() as u64;
+        done.clear();
+    }
+}
+
+/// How many bytes are programmed per byte written while so many pages are overwritten at random.
+pub fn amplification(ssd: &mut Ssd, count: u64, seed: u64) -> f64 {
+    let before = ssd.tally().ftl;
+    overwrite(ssd, count, 32, seed);
+    let after = ssd.tally().ftl;
+    let units = u64::from(ssd.spec().flash.page_units());
+    let programmed = (after.programs - before.programs) * units;
+    programmed as f64 / (after.host_writes - before.host_writes) as f64
+}
+
+/// A device of that description, which must be possible.
+pub fn ssd(spec: Spec, fill: Fill) -> Ssd {
+    Ssd::new(spec, fill).unwrap_or_else(|error| panic!("{error}"))
+}
