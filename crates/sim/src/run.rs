@@ -2,8 +2,8 @@
 
 use std::io::BufRead;
 
-use crate::report::{Before, Collector, Keep, Report, counted, grouped};
-use crate::spec::HOST_PAGE_BYTES;
+use crate::report::{Before, Collector, Keep, Report, SsdReport, counted, grouped};
+use crate::spec::{HOST_PAGE_BYTES, Spec};
 use crate::trace::{TraceError, TraceReader};
 use crate::workload::{
     Arrival, Gaps, Pattern, Spread, Workload, WorkloadError, closed_loop, open_loop, try_open_loop,
@@ -302,13 +302,29 @@ fn doubts(report: &Report) -> Vec<String> {
             grouped(reads)
         ));
     }
-    if ssd.written_bytes > 0 && ssd.cleans == 0 {
-        doubts.push(format!(
+    doubts.extend(report.spec().and_then(|spec| transient(ssd, spec)));
+    doubts
+}
+
+/// In the long run as many pages are erased as are programmed. Where the free ones grow or shrink by more
+/// than a quarter of what the host wrote, the run was too short.
+fn transient(ssd: &SsdReport, spec: &Spec) -> Option<String> {
+    let programmed = ssd.programmed_bytes;
+    let erased = ssd.erases * u64::from(spec.block_units()) * HOST_PAGE_BYTES;
+    if ssd.written_bytes == 0 || erased.abs_diff(programmed) <= ssd.written_bytes / 4 {
+        return None;
+    }
+    let (programmed, erased) = (grouped(programmed), grouped(erased));
+    Some(match ssd.cleans {
+        0 => format!(
             "no block was cleaned, since {} B were written to a device of {} B: in long use its write \
-             amplification and latencies are higher; fill it steadily, or give it more requests, to see those",
+             amplification and latencies are higher; fill it steadily, or give it more requests",
             grouped(ssd.written_bytes),
             grouped(ssd.host_bytes)
-        ));
-    }
-    doubts
+        ),
+        _ => format!(
+            "{programmed} B were programmed and {erased} B erased, so the free blocks were not yet as \
+             in long use: write amplification is of the beginning; give it more requests"
+        ),
+    })
 }

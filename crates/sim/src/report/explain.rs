@@ -173,7 +173,9 @@ impl Formulas<'_> {
             RequestKind::Read if self.done.parts.array_ns == 0 && self.done.parts.bus_ns == 0 => {
                 Some(all)
             }
-            RequestKind::Read if self.spec.flash.page_units() == 1 => Some(HOST_PAGE_BYTES),
+            RequestKind::Read if request.pages == 1 || self.spec.flash.page_units() == 1 => {
+                Some(HOST_PAGE_BYTES)
+            }
             RequestKind::Read => match self.crossing()? {
                 Crossing { commands: 1, bytes } => Some(bytes),
                 _ => None,
@@ -215,7 +217,10 @@ impl Formulas<'_> {
         if let Some(Crossing { commands, bytes }) = self.crossing() {
             let command = exact_time(timing.command_ns);
             terms.push((format!("commands: {commands} x {command}"), commands * timing.command_ns));
-            let what = format!("data: {}", self.data(bytes));
+            let what = match commands {
+                1 => format!("data: {}", self.data(bytes)),
+                planes => format!("data of {planes} planes together: {}", self.data(bytes)),
+            };
             terms.push((what, self.done.parts.bus_ns - commands * timing.command_ns));
         }
         terms.push(("commands and data".into(), u64::MAX));

@@ -87,7 +87,7 @@ fn what_crosses_the_bus_is_explained_by_commands_and_bytes_on_any_device() {
             let is_whole = bus
                 .terms
                 .iter()
-                .all(|term| term.what.starts_with("data: ") || term.what.starts_with("commands: "));
+                .all(|term| term.what.starts_with("data") || term.what.starts_with("commands: "));
             assert!(is_whole, "seed {seed}: {explained}");
         }
     }

@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 
 use super::explain::Explanation;
 use super::figures::{Figure, bandwidth, figures, rate};
-use super::number::{exact_time, mean_micros, micros};
+use super::number::{exact_time, grouped, mean_micros, micros};
 use super::sheet::sheet;
 use super::summary::{KindReport, Report};
 use mark::Escaped;
@@ -122,7 +122,7 @@ fn write_latency_row(out: &mut String, kind: &KindReport, elapsed_ns: u64) -> fm
     let (count, name) = (kind.count, kind.kind);
     let share = |percent: &str| format!("{percent} of {count} requests take no longer");
     let cells = [
-        (count.to_string(), "requests that ended".to_owned()),
+        (grouped(count), "requests that ended".to_owned()),
         (rate(kind.iops, ""), format!("count / time = {count} / {time}")),
         (bandwidth(kind.bytes_per_s), format!("bytes / time = {} B / {time}", kind.bytes)),
         (micros(latency.min_ns), "the shortest, exact".to_owned()),
