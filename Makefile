@@ -25,7 +25,7 @@ run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT))
 
 .PHONY: test
-test: fmt lint unit doctest docs ## Everything that must pass before a change is merged
+test: fmt lint unit doctest docs mutants ## Everything that must pass before a change is merged
 
 .PHONY: fmt
 fmt: tools ## Check the formatting
@@ -69,6 +69,10 @@ peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
 	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance -- crash faults kill
+
+.PHONY: mutants
+mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
+	$(CARGO) test $(FLAGS) -p nandex --features mutants --test mutants -- --nocapture
 
 .PHONY: fuzz
 fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)

@@ -13,7 +13,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The kernel refused or failed an operation on these pages.
-    #[error("{operation} of {pages} page(s) at {page} failed: {source}")]
+    #[error(
+        "{operation} of {pages} page(s) at {page} failed: {source}; mend the cause, which the kernel's \
+         log may tell, and try again"
+    )]
     Io {
         /// `read`, `write`, `sync`, `grow` or `discard`.
         operation: &'static str,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod device;
+pub mod disksim;
 mod error;
 mod fault;
 mod ftl;

@@ -9,6 +9,7 @@ pub mod entries;
 mod error;
 pub mod hash;
 pub mod log;
+pub mod mutants;
 pub mod page;
 mod poison;
 pub mod ring;

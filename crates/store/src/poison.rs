@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use crate::mutants::{Barrier, is_on};
 use crate::{Error, Result};
 
 /// One volume's mark, shared by everything that writes to it.
@@ -33,7 +34,9 @@ impl Poison {
     pub fn guard<T, E: Into<Error>>(&self, result: std::result::Result<T, E>) -> Result<T> {
         result.map_err(|error| {
             let error = error.into();
-            self.set(&error);
+            if is_on(Barrier::FailurePoisons) {
+                self.set(&error);
+            }
             error
         })
     }

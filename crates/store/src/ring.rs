@@ -19,6 +19,7 @@ use std::time::Duration;
 use nandex_device::PageId;
 
 use crate::bytes::Reader;
+use crate::mutants::{Barrier, is_on};
 use crate::page::{PageKind, PageLabel, StructureId};
 use crate::space::Extent;
 use crate::{Error, Result};
@@ -135,10 +136,16 @@ impl Ring {
     pub fn reserve(&self) -> Option<SegmentId> {
         let mut state = self.state();
         let head = state.oldest + state.live.len() as u64;
-        if head >= state.granted {
+        let granted = if is_on(Barrier::RingSparesCheckpoint) {
+            state.granted
+        } else {
+            state.oldest + self.shape.segments
+        };
+        if head >= granted {
             return None;
         }
-        let id = SegmentId::new(head, self.epoch);
+        let epoch = if is_on(Barrier::RingTellsEpochs) { self.epoch } else { 0 };
+        let id = SegmentId::new(head, epoch);
         state.live.push_back(Segment { id, tag: None });
         Some(id)
     }
@@ -239,7 +246,9 @@ impl Ring {
         let count = u32::try_from(state.live.len()).expect("a ring has fewer than 2^32 segments");
         bytes.extend_from_slice(&count.to_le_bytes());
         for segment in &state.live {
-            let SegmentTag { owner, entries } = segment.tag.unwrap_or_default();
+            let hidden = u32::from(!is_on(Barrier::RingHidesUnfinished));
+            let dead = SegmentTag { owner: 0, entries: hidden };
+            let SegmentTag { owner, entries } = segment.tag.unwrap_or(dead);
             let word = u64::from(owner) << 44 | u64::from(entries) << 16;
             bytes.extend_from_slice(&(word | u64::from(segment.id.epoch())).to_le_bytes());
         }

@@ -8,6 +8,7 @@ use nandex_device::{PAGE_BYTES, PageId};
 use crate::bytes::{Reader, get_u16};
 use crate::hash::{HashKind, KeyHasher};
 use crate::log::{LogAnchor, Lsn};
+use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use crate::space::Extent;
 use crate::{Error, Result};
@@ -55,7 +56,8 @@ impl Superblock {
     /// The page that this generation is written to.
     #[must_use]
     pub fn place(&self) -> PageId {
-        PageId(self.generation % SUPERBLOCK_PAGES)
+        let turn = self.generation % SUPERBLOCK_PAGES;
+        PageId(if is_on(Barrier::SuperblocksAlternate) { turn } else { 0 })
     }
 
     /// What the log is to be read back by.
@@ -167,7 +169,9 @@ impl Superblock {
         let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
         match (first, second) {
             (Ok(first), Ok(second)) => {
-                Ok(if first.generation >= second.generation { first } else { second })
+                let newest =
+                    first.generation >= second.generation || !is_on(Barrier::SuperblockNewest);
+                Ok(if newest { first } else { second })
             }
             (Err(error @ Error::Version { .. }), _) | (_, Err(error @ Error::Version { .. })) => {
                 Err(error)

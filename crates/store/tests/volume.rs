@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nandex_device::{Device, MemoryDevice, PageBuf};
 use nandex_sim::{Image, SimDevice};
 use nandex_store::{
-    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Volume, VolumeOptions,
+    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Threads, Volume, VolumeOptions,
 };
 
 fn options() -> VolumeOptions {
@@ -131,4 +131,34 @@ fn after_unregistering_no_checkpoint_holds_a_room() {
     assert_eq!(Arc::strong_count(&room), 1);
     drop((room, volume));
     assert_eq!(Arc::strong_count(&device), 1, "closing waits until all is closed");
+}
+
+/// A volume whose log is four fifths full of updates of "kept", which nobody has open.
+fn pinned_log() -> MemoryDevice {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let structure = volume.create_structure("kept", "kind", Vec::new(), 1).unwrap();
+    let entry = [7; 1000];
+    while volume.log().used_bytes() * 5 < volume.log().capacity_bytes() * 4 {
+        volume.log().append(structure.id, &[&entry]).unwrap();
+    }
+    volume.log().sync().unwrap();
+    device
+}
+
+#[test]
+fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_their_room() {
+    for threads in [Threads::Background, Threads::Inline] {
+        let options = OpenOptions { threads, ..OpenOptions::default() };
+        let volume = Volume::open(Arc::new(pinned_log()), options).unwrap();
+        // Longer than the background waits before it looks at the log, and finds it nearly full.
+        std::thread::sleep(Duration::from_millis(60));
+        volume.poison().check().unwrap();
+        let other = volume.create_structure("other", "kind", Vec::new(), 1).unwrap();
+        volume.log().append(other.id, &[&[1; 1000]]).unwrap();
+        volume.checkpoint().unwrap();
+        volume.poison().check().unwrap();
+        let error = volume.wait_for_room(40_000).unwrap_err().to_string();
+        assert!(error.contains("updates of \"kept\" are still in it"), "{error}");
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
@@ -33,9 +34,12 @@ enum Evicted {
 }
 
 impl Inner {
-    /// Evicts until the reserve ahead of the head is free.
+    /// Evicts until the reserve ahead of the head is free. While recovery replays the log, a policy that
+    /// keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
     pub(super) fn evict_ahead(&self) -> Result<()> {
-        while self.evicts() && self.ring.free_segments() < self.config.reserve_segments {
+        let keeps = self.config.policy.is_partial() && !self.ready.load(Acquire);
+        let reserve_segments = if keeps { 1 } else { self.config.reserve_segments };
+        while self.evicts() && self.ring.free_segments() < reserve_segments {
             let Some((id, tag)) = self.ring.oldest() else { return Ok(()) };
             if self.evict(id, tag)? == Evicted::NotNow {
                 return Ok(());
@@ -51,7 +55,10 @@ impl Inner {
         }
         let index = tag.owner as usize;
         let table = &self.tables[index];
-        if self.config.policy.is_partial() && self.ready.load(Acquire) {
+        // While recovery replays the log nothing can be put back: it would come after updates that are still
+        // to be replayed. Asked once, since recovery may end meanwhile.
+        let may_keep = self.config.policy.is_partial() && self.ready.load(Acquire);
+        if may_keep {
             // Before they are loaded, the filters of a table just opened say that nothing is newer.
             self.load_filters(index)?;
         }
@@ -61,7 +68,7 @@ impl Inner {
             self.ring.evict(id);
             return Ok(Evicted::Yes);
         };
-        if !self.config.policy.is_partial() || !self.may_cascade() {
+        if !may_keep || !self.may_cascade() {
             return self.discard(index, incarnation, &[], self.config.policy.is_partial());
         }
         let pages = self.read_incarnation(id)?;
@@ -69,11 +76,10 @@ impl Inner {
         self.discard(index, incarnation, &kept, false)
     }
 
-    /// Draws on the cascade's credit. While recovery replays the log nothing can be put back: it would
-    /// come after updates that are still to be replayed.
+    /// Draws on the cascade's credit.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.ready.load(Acquire) && self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+        self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
@@ -121,7 +127,7 @@ impl Inner {
     /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
     /// Tells whether there was room.
     fn log_kept(&self, state: &mut TableState, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
-        if kept.is_empty() {
+        if kept.is_empty() || !is_on(Barrier::KeptIsLogged) {
             return Ok(true);
         }
         let entry_bytes = 1 + self.layout.entry_bytes();

@@ -8,6 +8,7 @@ use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use nandex_store::Threads;
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::Entry;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, seal};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
@@ -285,6 +286,13 @@ impl Inner {
         left_out: &[Place],
     ) -> Result<()> {
         let buffer = &frozen.buffer;
+        let any = !left_out.is_empty() || buffer.stash_len() > 0;
+        if any && !self.logs() && frozen.image.is_some() && is_on(Barrier::LeftOverKeepsImage) {
+            // Where nothing is logged, only the image has them for good; also those that are not put
+            // back, since a newer version may be in RAM alone. The next flush saves the buffer anew.
+            state.image = state.image.or(frozen.image);
+            state.puts += 1;
+        }
         let page = |page: usize| &buffer.bytes()[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
         let bumped = left_out.iter().filter_map(|&(at, slot)| self.layout.entry(page(at), slot));
         for entry in bumped.chain(buffer.stash_entries()) {

@@ -15,6 +15,7 @@ use nandex_device::{PageBuf, PageId};
 use nandex_store::Lsn;
 use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
 use nandex_store::entries::EntryLayout;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, PageLabel, RawPage, seal};
 use nandex_store::space::Extent;
 
@@ -200,7 +201,8 @@ impl Inner {
 
     fn next_image(&self, index: usize) -> ImageRef {
         let mut state = self.images.lock();
-        let slot = state.durable[index].map_or(0, |slot| 1 - slot);
+        let other = |slot| if is_on(Barrier::ImagesAlternate) { 1 - slot } else { slot };
+        let slot = state.durable[index].map_or(0, other);
         let generation = state.next_generation;
         state.next_generation += 1;
         ImageRef { slot, generation }

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::log::Room as LogRoom;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::SegmentId;
 
 use super::format::{LOG_PUT, LOG_REMOVE, encode_log_put};
@@ -25,19 +27,19 @@ impl Inner {
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
         Error::check_width("value", value, self.config.value_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
         let index = self.table_of(hash);
         let state = self.put(index, self.tables[index].lock(), hash, entry)?;
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
     /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let index = self.table_of(hash);
         let mut state = self.tables[index].lock();
@@ -49,7 +51,7 @@ impl Inner {
             self.note_user_put(&mut state);
             self.log_entry(&mut state, Entry { state: SlotState::Tombstone, key, value: &[] })?;
         }
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
@@ -104,7 +106,9 @@ impl Inner {
     fn log_records(&self, state: &mut TableState, records: &mut Vec<u8>) -> Result<()> {
         if self.logs() && !records.is_empty() {
             let log = self.volume.log();
-            state.since.get_or_insert_with(|| log.next_lsn());
+            if is_on(Barrier::BufferNotesItsPlace) {
+                state.since.get_or_insert_with(|| log.next_lsn());
+            }
             log.append_many(self.id, 1 + self.layout.entry_bytes(), records)?;
         }
         records.clear();
@@ -131,7 +135,7 @@ impl Inner {
 
     /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
     #[inline]
-    fn start_write(&self) -> Result<()> {
+    fn start_write(&self) -> Result<Option<LogRoom<'_>>> {
         self.volume.poison().check()?;
         Ok(self.volume.wait_for_room(self.logged_bytes(1))?)
     }
@@ -181,7 +185,9 @@ impl Inner {
         }
         let log = self.volume.log();
         // Noted before the append, so that the place is not after the entry's.
-        state.since.get_or_insert_with(|| log.next_lsn());
+        if is_on(Barrier::BufferNotesItsPlace) {
+            state.since.get_or_insert_with(|| log.next_lsn());
+        }
         match entry.state {
             SlotState::Live => log.append(self.id, &[&[LOG_PUT], entry.key, entry.value])?,
             SlotState::Tombstone => log.append(self.id, &[&[LOG_REMOVE], entry.key])?,

@@ -1,17 +1,58 @@
-//! Devices that fail: the k-th write, sync, read or growth, once or from then on. The error comes back or
-//! the volume is poisoned, nothing acknowledged as durable is lost, nothing panics and nothing hangs.
+//! Devices that fail: the k-th write, sync, read or growth, once or from then on, of a run that reaches
+//! every sort of I/O there is. The error says where and what to do, nothing is acknowledged after it,
+//! nothing that was is lost, nothing panics and nothing hangs.
+//!
+//! Everything runs on one thread, so the k-th operation is the same one each time. Which ones there are
+//! is told by a run without faults; `NANDEX_SWEEP=full` fails every one of them in every way, else some of
+//! each class.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
-use nandex::{Result, Table};
+use nandex::{BufferHash, Error, Table};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
-use crate::crash::{Past, Run, check};
+use crate::life::{Past, Witness, live, recover};
+use crate::sites::{Site, Sites};
 use crate::support::{DURABILITIES, Dice, Setup, full_sweep};
+
+/// What can fail.
+const SORTS: [FaultOn; 4] = [FaultOn::Read, FaultOn::Write, FaultOn::Sync, FaultOn::Grow];
+
+/// How it can fail.
+const KINDS: [FaultKind; 3] = [FaultKind::Io, FaultKind::NoSpace, FaultKind::Short];
+
+/// For how long.
+const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
+
+/// Every class of I/O that store and index do: the sort, and what it is about. A sync is named after what
+/// was written last before it.
+const SITES: [(FaultOn, &str); 20] = [
+    (FaultOn::Read, "superblock"),
+    (FaultOn::Read, "checkpoint"),
+    (FaultOn::Read, "log"),
+    (FaultOn::Read, "image"),
+    (FaultOn::Read, "data"),
+    (FaultOn::Read, "whole data"),
+    (FaultOn::Read, "filter"),
+    (FaultOn::Read, "blank"),
+    (FaultOn::Write, "superblock"),
+    (FaultOn::Write, "checkpoint"),
+    (FaultOn::Write, "log"),
+    (FaultOn::Write, "image"),
+    (FaultOn::Write, "whole data"),
+    (FaultOn::Sync, "superblock"),
+    (FaultOn::Sync, "checkpoint"),
+    (FaultOn::Sync, "log"),
+    (FaultOn::Sync, "whole data"),
+    (FaultOn::Sync, "blank"),
+    (FaultOn::Grow, "empty"),
+    (FaultOn::Grow, "longer"),
+];
 
 /// No case takes a hundredth of this.
 const HANG: Duration = Duration::from_secs(60);
@@ -32,110 +73,167 @@ fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Creates, works, and works on after reopening, whatever fails.
-fn live(
-    device: &Arc<SimDevice>,
+type Failing = Sites<SimDevice>;
+
+/// After a failed write or sync nothing is acknowledged any more, and nothing written.
+struct Refusals {
+    device: Arc<Failing>,
     setup: Setup,
-    past: &mut Past,
-    fault: Option<Fault>,
-) -> Result<()> {
-    let shared = || Arc::clone(device) as Arc<dyn Device>;
-    let mut run = Run { setup, past, dice: Dice(1) };
-    for opening in 0..2 {
-        let table = if opening == 0 { setup.create(shared())? } else { setup.open(shared())? };
-        let mut result = run.work(&table, 40);
-        if let (Err(error), Some(fault)) = (&result, fault) {
-            refuses_from_now_on(&table, setup, fault, error);
-        }
-        let closed = table.close();
-        if result.is_ok() {
-            result = closed;
-        }
-        result?;
-        run.past.synced();
-    }
-    Ok(())
+    on: FaultOn,
 }
 
-/// After a failed write or sync nothing more is acknowledged.
-fn refuses_from_now_on(table: &impl Table, setup: Setup, fault: Fault, first: &nandex::Error) {
-    if fault.on == FaultOn::Read {
-        return;
+impl Witness for Refusals {
+    fn begins(&mut self, part: &'static str) {
+        self.device.begin(part);
     }
-    let error = table.insert(&setup.key(9_999), &setup.value(1)).unwrap_err().to_string();
-    assert!(
-        error.contains("refuses writes because an earlier one failed"),
-        "{error} after {first}"
-    );
-    let error = table.sync().unwrap_err().to_string();
-    assert!(error.contains("failed"), "{error} after {first}");
+
+    fn failed(&mut self, table: &BufferHash, first: &Error) {
+        // The volume goes on after a failed read that only a lookup needed, and where a new table found
+        // no room.
+        let may_go_on = matches!(self.on, FaultOn::Read | FaultOn::Grow);
+        if may_go_on && !table.sync().is_err_and(|error| is_poisoned(&error)) {
+            return;
+        }
+        let written = self.device.inner().seen(FaultOn::Write);
+        let (key, value) = (self.setup.key(1), self.setup.value(1));
+        let refused = [
+            ("insert", table.insert(&key, &value)),
+            ("insert_many", table.insert_many(&[(&key, &value)])),
+            ("remove", table.remove(&key)),
+            ("sync", table.sync()),
+            ("flush", table.flush()),
+        ];
+        for (act, result) in refused {
+            let error = result.expect_err(act);
+            assert!(is_poisoned(&error), "{act}: {error} after {first}");
+        }
+        assert_eq!(self.device.inner().seen(FaultOn::Write), written, "{first}");
+    }
 }
 
-fn case(setup: Setup, fault: Fault) {
-    let device = Arc::new(SimDevice::instant());
-    device.arm(fault);
+/// Says the error what failed before, and what to do?
+fn is_poisoned(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("refuses writes because an earlier one failed") && text.contains("open it again")
+}
+
+/// Says the error what failed, where, and what to do?
+fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
+    let text = error.to_string();
+    let sort = ["read of ", "write of ", "sync of ", "grow of "][on as usize];
+    let failed = text.contains(sort) && text.contains(" at page ") && text.contains("mend");
+    failed || on == FaultOn::Grow && text.contains("no room for") && text.contains("free some")
+}
+
+fn device() -> Arc<Failing> {
+    Arc::new(Sites::new(SimDevice::instant()))
+}
+
+fn shared(device: &Arc<Failing>) -> Arc<dyn Device> {
+    Arc::clone(device) as Arc<dyn Device>
+}
+
+fn case(setup: Setup, fault: Fault, site: Site) {
+    let device = device();
+    device.inner().arm(fault);
     let mut past = Past::default();
-    let result = live(&device, setup, &mut past, Some(fault));
-    let struck = device.seen(fault.on) >= fault.at;
-    // Operations of background threads vary in number, so the fault may come too late to strike. A
-    // failed read while filters are loaded ahead of time is tried again.
-    if struck && fault.on != FaultOn::Read {
-        assert!(result.is_err(), "{setup:?}, {fault:?}: nobody was told");
-    }
-    device.disarm();
-    let story = format!("{setup:?}, {fault:?} ({result:?})");
-    let table = match setup.open(device) {
-        Err(error) if past.puts() == 0 => return println!("{story}: {error}"),
-        table => table.unwrap_or_else(|error| panic!("{story}: {error}")),
-    };
-    check(&table, setup, &mut past, &story).unwrap_or_else(|error| panic!("{story}: {error}"));
+    let mut refusals = Refusals { device: Arc::clone(&device), setup, on: fault.on };
+    let result = live(&shared(&device), setup, 1, &mut past, &mut refusals);
+    let story = format!("{setup:?}, {fault:?} at {site:?} ({result:?})");
+    assert_eq!(device.site(fault.on, fault.at), Some(site), "{story}: another run");
+    let error = result.expect_err(&story);
+    assert!(names_place_and_remedy(fault.on, &error), "{story}: {error}");
+    // All that it was given, as a process that goes on finds it.
+    recover(device.inner().survivors(1), setup, &past, &story);
 }
 
-fn sweep(setup: Setup, on: FaultOn, cases: u64) {
-    let device = Arc::new(SimDevice::instant());
-    live(&device, setup, &mut Past::default(), None).unwrap();
-    let count = device.seen(on);
-    let stride = if full_sweep() { 1 } else { (count / cases).max(1) };
-    let mut dice = Dice(count);
-    for start in (1..=count).step_by(usize::try_from(stride).unwrap()) {
-        let at = start + dice.below(stride);
-        let kind = if dice.below(2) == 0 { FaultKind::Io } else { FaultKind::NoSpace };
-        let span = if dice.below(2) == 0 { FaultSpan::Once } else { FaultSpan::FromThenOn };
-        let fault = Fault { on, at, kind, span };
-        guarded(&format!("{setup:?}, {fault:?}"), move || case(setup, fault));
-    }
+/// The operations of a run without faults, by sort.
+fn sites(setup: Setup) -> BTreeMap<usize, Vec<Site>> {
+    let device = device();
+    let mut past = Past::default();
+    let mut refusals = Refusals { device: Arc::clone(&device), setup, on: FaultOn::Read };
+    live(&shared(&device), setup, 1, &mut past, &mut refusals).unwrap();
+    SORTS.map(|on| (on as usize, device.sites(on))).into()
 }
 
-fn sweep_setups(on: FaultOn) {
-    for durability in DURABILITIES {
-        for policy in [Policy::Fifo, Policy::Update] {
-            sweep(
-                Setup { roomy: false, flush_threads: 2, ..Setup::new(policy, durability) },
-                on,
-                12,
-            );
+fn busy() -> impl Iterator<Item = Setup> {
+    let setups = DURABILITIES.map(|durability| {
+        [Policy::Fifo, Policy::Update]
+            .map(|policy| Setup { roomy: false, ..Setup::busy(policy, durability).inline() })
+    });
+    setups.into_iter().flatten()
+}
+
+/// Fails operations of one sort: all of them, or `each` of every class, spread over the run.
+fn sweep(on: FaultOn, each: usize) {
+    let mut struck = 0;
+    for setup in busy() {
+        let all = sites(setup).remove(&(on as usize)).unwrap();
+        let mut classes: BTreeMap<Site, Vec<u64>> = BTreeMap::new();
+        for (at, site) in (1..).zip(&all) {
+            classes.entry(*site).or_default().push(at);
+        }
+        for (site, places) in classes {
+            let mut dice = Dice(places[0]);
+            let stride = if full_sweep() { 1 } else { places.len().div_ceil(each) };
+            for at in places.into_iter().step_by(stride) {
+                let ways = KINDS.into_iter().filter(|kind| kind.can_strike(on));
+                let ways: Vec<_> = ways.flat_map(|kind| SPANS.map(|span| (kind, span))).collect();
+                let chosen = dice.below(ways.len() as u64);
+                // Lookups read thousands of pages in one and the same way.
+                let all_ways = full_sweep() && site.about != "data";
+                for (number, (kind, span)) in (0..).zip(ways) {
+                    if all_ways || number == chosen {
+                        struck += 1;
+                        let fault = Fault { on, at, kind, span };
+                        guarded(&format!("{setup:?}, {fault:?}"), move || case(setup, fault, site));
+                    }
+                }
+            }
         }
     }
+    println!("{struck} operations failed");
+    assert!(struck > 50, "{struck}");
+}
+
+#[test]
+fn the_run_reaches_every_class_of_io() {
+    let mut reached: BTreeMap<(usize, &str), (usize, Vec<&str>)> = BTreeMap::new();
+    for (on, sites) in busy().flat_map(sites) {
+        for site in sites {
+            let (count, parts) = reached.entry((on, site.about)).or_default();
+            *count += 1;
+            if !parts.contains(&site.part) {
+                parts.push(site.part);
+            }
+        }
+    }
+    for ((on, about), (count, parts)) in &reached {
+        println!("{:?} {about}: {count}, in {parts:?}", SORTS[*on]);
+    }
+    let mut expected: Vec<_> = SITES.iter().map(|(on, about)| (*on as usize, *about)).collect();
+    expected.sort_unstable();
+    assert_eq!(reached.into_keys().collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn a_failed_write_poisons_and_loses_nothing_acknowledged() {
-    sweep_setups(FaultOn::Write);
+    sweep(FaultOn::Write, 3);
 }
 
 #[test]
 fn a_failed_sync_poisons_and_loses_nothing_acknowledged() {
-    sweep_setups(FaultOn::Sync);
+    sweep(FaultOn::Sync, 3);
 }
 
 #[test]
 fn a_failed_read_is_told_and_loses_nothing() {
-    sweep_setups(FaultOn::Read);
+    sweep(FaultOn::Read, 3);
 }
 
 #[test]
 fn a_failed_growth_is_told_and_loses_nothing() {
-    sweep_setups(FaultOn::Grow);
+    sweep(FaultOn::Grow, 3);
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Setup {
     pub threads: Threads,
     /// Is the ring so large that nothing is ever evicted?
     pub roomy: bool,
+    /// How many buffers there are to fill.
+    pub super_tables: u32,
 }
 
 impl Setup {
@@ -54,7 +56,14 @@ impl Setup {
             flush_threads: 1,
             threads: Threads::Background,
             roomy: true,
+            super_tables: 4,
         }
+    }
+
+    /// One whose few hundred keys fill buffers again and again, and unless it is roomy a ring that holds
+    /// four times as many.
+    pub fn busy(policy: Policy, durability: Durability) -> Self {
+        Self { widths: (16, 64), super_tables: 2, ..Self::new(policy, durability) }
     }
 
     /// Each 72 numbers in turn give all policies, durabilities and filters; the rest is mixed.
@@ -70,6 +79,7 @@ impl Setup {
             flush_threads: 1 + dice.below(2) as usize,
             threads: Threads::Background,
             roomy: dice.below(2) == 0,
+            super_tables: 4,
         }
     }
 
@@ -88,8 +98,11 @@ impl Setup {
             FilterShape::bloom(entries, 12.0, self.words).unwrap()
         };
         let columns = 64 * self.words - 8;
-        let (segments, incarnations_max) =
-            if self.roomy { (4 * u64::from(columns), columns) } else { (24, 12) };
+        let (segments, incarnations_max) = if self.roomy {
+            (4 * u64::from(columns), columns)
+        } else {
+            (24, 48 / self.super_tables)
+        };
         Config {
             key_bytes,
             value_bytes,
@@ -97,6 +110,7 @@ impl Setup {
             segments,
             incarnations_max,
             policy: self.policy,
+            super_tables: self.super_tables,
             ..Config::tiny()
         }
     }

@@ -15,7 +15,7 @@
 mod event;
 mod host;
 mod op;
-mod slab;
+pub(crate) mod slab;
 mod tally;
 mod unit;
 

@@ -8,6 +8,7 @@ use nandex_device::PAGE_BYTES;
 use super::Lsn;
 use crate::StructureId;
 use crate::bytes::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
+use crate::mutants::{Barrier, is_on};
 
 /// Bytes of a block's header; the groups follow.
 pub const BLOCK_HEADER_BYTES: usize = 64;
@@ -146,15 +147,15 @@ impl<'a> RawBlock<'a> {
             return Err(Flaw::Magic);
         }
         let header = header(head);
-        if header.volume_id != label.volume_id {
+        if header.volume_id != label.volume_id && is_on(Barrier::BlockVolume) {
             return Err(Flaw::Volume);
         }
-        if header.lsn != label.lsn {
+        if header.lsn != label.lsn && is_on(Barrier::BlockPlace) {
             return Err(Flaw::Place { found: header.lsn.0 });
         }
         let bytes = self.cut(header.payload_bytes, label.block_bytes_max)?;
         let (stored, computed) = (get_u32(bytes, 0), crc32c::crc32c(&bytes[4..]));
-        if stored != computed {
+        if stored != computed && is_on(Barrier::BlockChecksum) {
             return Err(Flaw::Checksum { stored, computed });
         }
         Ok(Block { header, bytes })

@@ -50,6 +50,7 @@ use std::time::Duration;
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
 
+use crate::mutants::{Barrier, is_on};
 use crate::{Error, Poison, Result, StructureId, Threads};
 use shared::{LOCKED, Shared};
 
@@ -200,11 +201,12 @@ impl Log {
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
     pub fn commit(&self) -> Result<()> {
         match self.shared.durability {
-            Durability::Always => self.sync(),
+            Durability::Always if is_on(Barrier::CommitWaitsForSync) => self.sync(),
             Durability::Every(period) if self.shared.threads == Threads::Inline => {
                 self.shared.sync_if_due(period.max(PERIOD_MIN))
             }
-            Durability::Every(_) | Durability::Never => self.shared.poison.check(),
+            _ if is_on(Barrier::CommitAsksForPoison) => self.shared.poison.check(),
+            _ => Ok(()),
         }
     }
 
@@ -284,19 +286,21 @@ impl Log {
         self.shared.staging().ram_bytes()
     }
 
-    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap and for
-    /// those who append at the same time. Each block is reckoned half full, which holds for entries of
-    /// 16 bytes and more. Call it before taking any lock that whoever calls
-    /// [`release`](Self::release) needs.
+    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
+    /// reckoned half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one
+    /// more block is reckoned, since each commit may close its own. Call it before taking any lock that
+    /// whoever calls [`release`](Self::release) needs, and append before what it gives is dropped: that
+    /// keeps the room from others. It gives nothing, and takes no lock, while the log is far from full.
     ///
     /// # Errors
     /// [`Error::LogFull`] when they would not fit an empty log; [`Error::Poisoned`].
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
-        self.shared.wait_for_room(bytes)
+    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<Room<'_>>> {
+        let is_kept = self.shared.wait_for_room(bytes)?;
+        Ok(is_kept.then(|| Room { shared: &self.shared, bytes }))
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room from others until it is dropped:
-    /// for batches, several of which could otherwise be let in where one fits.
+    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room however much there is: for
+    /// batches, several of which could otherwise be let in where one fits.
     ///
     /// # Errors
     /// As [`wait_for_room`](Self::wait_for_room).
@@ -317,6 +321,17 @@ impl Log {
     /// Waits a moment for others to give room back.
     pub fn pause_for_room(&self) {
         self.shared.pause_for_room();
+    }
+
+    /// Counts one more who waits for room, until what this gives is dropped.
+    pub(crate) fn wait_in_line(&self) -> impl Drop + '_ {
+        self.shared.wait_in_line()
+    }
+
+    /// How many wait for room.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.shared.waiting.load(Ordering::Relaxed)
     }
 
     /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may

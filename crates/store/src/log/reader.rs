@@ -9,6 +9,7 @@ use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use super::format::{Block, BlockLabel, Flaw, RawBlock};
 use super::region::{LogRegion, PAGE};
 use super::{LogAnchor, LogEnd, Lsn};
+use crate::mutants::{Barrier, is_on};
 use crate::{Error, Result, StructureId};
 
 /// What damage in the log is called.
@@ -111,11 +112,12 @@ impl<'a> Chain<'a> {
     fn next<'b>(&mut self, bytes: &'b [u8]) -> Checked<'b> {
         let block = self.whole(bytes, self.end.next)?;
         let header = block.header();
-        if header.epoch < self.epoch_min(header.lsn) {
+        if header.epoch < self.epoch_min(header.lsn) && is_on(Barrier::BlockEpoch) {
             return Err(Flaw::Stale { epoch: header.epoch });
         }
         // The tail's predecessor is gone: its block is known by place, volume and session.
-        if !self.first && header.prev_crc != self.end.prev_crc {
+        let chained = self.first || header.prev_crc == self.end.prev_crc;
+        if !chained && is_on(Barrier::BlockChain) {
             return Err(Flaw::Chain);
         }
         let next = self.region.start_from(header.lsn.0 + block.block_bytes() as u64);
@@ -143,10 +145,11 @@ impl<'a> Chain<'a> {
             let expected = format!("the block of {end}, which was durable as {proof} tells");
             Error::corrupt(WHAT, self.region.page(end.0), expected, flaw)
         };
-        if end < self.region_start(self.anchor.synced) {
+        if end < self.region_start(self.anchor.synced) && is_on(Barrier::ReplayHearsSuperblock) {
             return Err(damage("the superblock".into()));
         }
-        if let Some(witness) = self.witness(window)? {
+        let witness = self.witness(window)?.filter(|_| is_on(Barrier::ReplayHearsWitness));
+        if let Some(witness) = witness {
             return Err(damage(format!("the block of {witness}")));
         }
         self.end.epoch = self.end.epoch.max(self.anchor.epoch);

@@ -12,6 +12,7 @@ use super::region::LogRegion;
 use super::staging::Staging;
 use super::writer::Lane;
 use super::{Durability, LogEnd, LogOptions, Lsn};
+use crate::mutants::{Barrier, is_on};
 use crate::{Error, Poison, Result, StructureId, Threads};
 
 /// Why taking one of the log's locks cannot fail.
@@ -67,6 +68,17 @@ pub(super) struct Shared {
     pub period_start_ns: AtomicU64,
     pub bytes_written: AtomicU64,
     pub syncs: AtomicU64,
+    /// How many wait for room.
+    pub waiting: AtomicU64,
+}
+
+/// One who waits for room, for as long as it lives.
+pub(super) struct Waiting<'s>(&'s Shared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Shared {
@@ -99,6 +111,7 @@ impl Shared {
             period_start_ns,
             bytes_written: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
         })
     }
 
@@ -167,7 +180,8 @@ impl Shared {
             }
             self.work.notify_one();
         }
-        if staging.start + self.region.block() > staging.tail + self.region.bytes() {
+        let fits = staging.start + self.region.block() <= staging.tail + self.region.bytes();
+        if !fits && is_on(Barrier::LogSparesItsTail) {
             return Err(self.full(
                 "append never waits for its tail to move; call wait_for_room \
                                   first, or flush the structures that hold the tail",
@@ -192,25 +206,27 @@ impl Shared {
     }
 
     /// See [`Log::wait_for_room`](super::Log::wait_for_room).
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+    ///
+    /// Says whether the room is kept for the caller, who then gives it back.
+    pub fn wait_for_room(&self, bytes: u64) -> Result<bool> {
         // Half full and asked for little: that needs no lock, which every insert would have to take. A
         // copy that is a moment old makes no difference so far from the end.
         let used =
             self.next.load(Ordering::Relaxed).saturating_sub(self.tail.load(Ordering::Relaxed));
         if used < self.region.bytes() / 2 && bytes < self.region.bytes() / 64 {
-            return self.poison.check();
+            return self.poison.check().map(|()| false);
         }
-        self.wait_until_fits(bytes).map(drop)
+        self.reserve_room(bytes).map(|()| true)
     }
 
     /// See [`Log::reserve_room`](super::Log::reserve_room).
     pub fn reserve_room(&self, bytes: u64) -> Result<()> {
-        self.wait_until_fits(bytes)?.reserved += 2 * bytes;
+        self.wait_until_fits(bytes)?.reserved += self.reckoned(bytes);
         Ok(())
     }
 
     pub fn give_back_room(&self, bytes: u64) {
-        self.staging().reserved -= 2 * bytes;
+        self.staging().reserved -= self.reckoned(bytes);
         self.room.notify_all();
     }
 
@@ -226,7 +242,7 @@ impl Shared {
         self.poison.check()?;
         let mut staging = self.staging();
         let fits = staging.used_bytes() + staging.reserved <= used_max;
-        staging.reserved += if fits { 2 * bytes } else { 0 };
+        staging.reserved += if fits { self.reckoned(bytes) } else { 0 };
         Ok(fits)
     }
 
@@ -236,9 +252,21 @@ impl Shared {
         drop(self.room.wait_timeout(self.staging(), PAUSE));
     }
 
+    pub fn wait_in_line(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    /// Bytes of the log that so many bytes of entries may come to take: blocks are reckoned half full, and
+    /// where every commit syncs, each one may close a block of its own.
+    fn reckoned(&self, bytes: u64) -> u64 {
+        let closed = if self.durability == Durability::Always { self.region.block() } else { 0 };
+        bytes.saturating_mul(2).saturating_add(closed)
+    }
+
     /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
-        let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
+        let needed = self.reckoned(bytes).saturating_add(2 * self.region.block());
         self.region.bytes().checked_sub(needed).ok_or_else(|| {
             self.full(&format!(
                 "{bytes} bytes of entries at once are too many for it; give it more pages, or \
@@ -250,11 +278,13 @@ impl Shared {
     fn wait_until_fits(&self, bytes: u64) -> Result<MutexGuard<'_, Staging>> {
         let used_max = self.used_max(bytes)?;
         let mut staging = self.staging();
+        let mut waiting = None;
         loop {
             self.poison.check()?;
             if staging.used_bytes() + staging.reserved <= used_max {
                 return Ok(staging);
             }
+            waiting.get_or_insert_with(|| self.wait_in_line());
             staging = self.room.wait_timeout(staging, POISON_POLL).expect(LOCKED).0;
         }
     }

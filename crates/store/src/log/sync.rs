@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use super::shared::{LOCKED, Shared};
 use crate::Result;
+use crate::mutants::{Barrier, is_on};
 
 impl Shared {
     /// Makes what a replay has found durable: a killed process may have left it in the kernel alone.
     pub fn sync_found(&self) -> Result<()> {
         self.poison.check()?;
-        self.sync_device()
+        if is_on(Barrier::LogSyncsWhatItFound) { self.sync_device() } else { Ok(()) }
     }
 
     /// Waits until the log is durable up to `wanted`, which is no further than it was appended to;
@@ -77,9 +78,16 @@ impl Shared {
     /// while the device syncs.
     fn sync_all(&self) -> Result<()> {
         let closed = self.close_block(&mut self.staging());
-        self.write_until(closed)?;
+        if is_on(Barrier::LogWritesBeforeSync) {
+            self.write_until(closed)?;
+        }
         let written = self.progress().written;
         self.sync_device()?;
+        let written = match () {
+            () if !is_on(Barrier::LogWritesBeforeSync) => closed,
+            () if !is_on(Barrier::LogSyncVouchesForItsStart) => self.progress().written,
+            () => written,
+        };
         self.progress().synced = written;
         self.synced.store(written, Ordering::Release);
         Ok(())
@@ -88,8 +96,10 @@ impl Shared {
     /// Syncs the device. A volume that was poisoned meanwhile is not believed: the kernel tells a
     /// failed sync to one caller only, and that may have been another one.
     fn sync_device(&self) -> Result<()> {
-        self.poison.guard(self.region.device.sync())?;
+        if is_on(Barrier::LogSyncsDevice) {
+            self.poison.guard(self.region.device.sync())?;
+        }
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.poison.check()
+        if is_on(Barrier::LogSyncAsksForPoison) { self.poison.check() } else { Ok(()) }
     }
 }

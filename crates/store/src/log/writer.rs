@@ -14,6 +14,7 @@ use super::region::LogRegion;
 use super::shared::{LOCKED, Shared};
 use super::staging::ClosedBlock;
 use crate::Result;
+use crate::mutants::{Barrier, is_on};
 
 /// Writes in flight at once; fewer than the region's blocks, so no two of them meet.
 const WRITES_MAX: usize = 4;
@@ -43,7 +44,9 @@ impl Lane {
     /// Forgets the oldest blocks that are done and returns the place behind the last of them.
     fn advance(&mut self) -> Option<u64> {
         let mut written = None;
-        while let Some(block) = self.pending.pop_front_if(|block| block.done) {
+        let in_order = is_on(Barrier::LogWrittenInOrder);
+        let done = |block: &mut Pending| block.done || !in_order;
+        while let Some(block) = self.pending.pop_front_if(done) {
             written = Some(block.next);
         }
         written
@@ -135,12 +138,25 @@ impl Shared {
             epoch: self.epoch,
             volume_id: self.volume_id,
             prev_crc: lane.prev_crc,
-            synced: Lsn(self.synced.load(Ordering::Acquire)),
+            synced: Lsn(if is_on(Barrier::LogBlockClaimsItsSync) {
+                self.synced.load(Ordering::Acquire)
+            } else {
+                lsn
+            }),
         };
         lane.prev_crc = seal(&mut buf, &header);
         lane.pending.push_back(Pending { lsn, next, done: false });
         let op = Op { token: lsn, kind: OpKind::Write, page: self.region.page(lsn), buf };
         self.poison.guard(lane.queue.push(op))
+    }
+
+    /// Starts all blocks that are closed and takes back what one wait gives.
+    #[cfg(test)]
+    pub fn write_one_completion(&self) {
+        let mut lane = self.lane.lock().expect(LOCKED);
+        let until = self.staging().start;
+        self.fill(&mut lane, until).expect("the device works");
+        self.reap(&mut lane).expect("the device works");
     }
 
     fn reap(&self, lane: &mut Lane) -> Result<()> {

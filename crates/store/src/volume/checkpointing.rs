@@ -1,8 +1,8 @@
 //! Taking checkpoints, and who does so when it is time: a thread, or those who update.
 //!
-//! A checkpoint is a list of steps, and each makes the next one safe: what the structures captured is
-//! made durable, then the maps that refer to it, then the superblock that refers to the maps; only
-//! then is the log's tail released and are evicted places written again.
+//! A checkpoint is a list of steps, and each makes the next one safe: what the structures captured and
+//! the maps that refer to it are made durable, then the superblock that refers to the maps; only then is
+//! the log's tail released and are evicted places written again.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,6 +14,7 @@ use super::opening::write_superblock;
 use super::{Captured, Checkpointed, Inner, Root, Threads, Volume};
 use crate::checkpoint::{self, pages_for};
 use crate::log::{LogAnchor, Room as LogRoom};
+use crate::mutants::{Barrier, is_on};
 use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Poison, Result, StructureId};
@@ -43,10 +44,10 @@ impl Volume {
     /// # Errors
     /// As [`Log::wait_for_room`], and a checkpoint's failure.
     #[inline]
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<LogRoom<'_>>> {
         match self.threads() {
             Threads::Background => self.inner.log.wait_for_room(bytes),
-            Threads::Inline => self.inner.make_room(bytes).map(drop),
+            Threads::Inline => self.inner.make_room(bytes).map(Some),
         }
     }
 
@@ -71,11 +72,25 @@ impl Inner {
         let rooms = self.open_rooms();
         rooms.iter().try_for_each(|(_, room)| room.prepare())?;
         let captures: Vec<_> = rooms.iter().map(|(id, room)| (*id, room.capture())).collect();
-        self.make_captured_durable()?;
-        let tail = self.poison.guard(self.write_checkpoint(captures))?;
+        // What a partial discard put back into buffers must be in the log for good before the place it
+        // came from is overwritten.
+        if is_on(Barrier::CheckpointSyncsLog) {
+            self.log.sync()?;
+        }
+        let written = self.write_checkpoint(captures, &rooms);
+        let tail = if is_on(Barrier::FailedCheckpointPoisons) {
+            self.poison.guard(written)?
+        } else {
+            written?
+        };
+        self.give_up(tail, &rooms);
+        Ok(())
+    }
+
+    /// Lets what a durable checkpoint no longer refers to be overwritten.
+    fn give_up(&self, tail: Lsn, rooms: &[Room]) {
         self.log.release(tail);
         rooms.iter().for_each(|(_, room)| room.committed());
-        Ok(())
     }
 
     fn open_rooms(&self) -> Vec<Room> {
@@ -87,14 +102,13 @@ impl Inner {
         rooms
     }
 
-    /// The log first: what a partial discard put back into buffers must be in it for good before the
-    /// place it came from is overwritten.
-    fn make_captured_durable(&self) -> Result<()> {
-        self.log.sync()?;
-        self.poison.guard(self.device.sync())
-    }
-
-    fn write_checkpoint(&self, captures: Vec<(StructureId, Captured)>) -> Result<Lsn> {
+    /// One sync makes durable the checkpoint and all that it refers to: the structures' writes have
+    /// completed. Another one makes the superblock durable.
+    fn write_checkpoint(
+        &self,
+        captures: Vec<(StructureId, Captured)>,
+        rooms: &[Room],
+    ) -> Result<Lsn> {
         let mut root = self.root();
         root.note(captures);
         root.release_idle(self.log.synced());
@@ -104,7 +118,12 @@ impl Inner {
         self.device.grow(root.space.page_count())?;
         let generation = root.superblock.generation + 1;
         checkpoint::write(&*self.device, extent, generation, &bytes)?;
-        self.device.sync()?;
+        if is_on(Barrier::CheckpointSynced) {
+            self.device.sync()?;
+        }
+        if !is_on(Barrier::GivenUpAfterCheckpoint) {
+            self.give_up(tail, rooms);
+        }
         let superblock = Superblock {
             generation,
             page_count: root.space.page_count(),
@@ -128,15 +147,17 @@ impl Inner {
     /// room in the log.
     fn make_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
         let mut requested = self.maintenance.take_wish();
+        let mut waiting = None;
         loop {
             self.tend(requested)?;
             if let Some(room) = self.log.try_reserve_room(bytes)? {
                 return Ok(room);
             }
-            if requested {
+            if waiting.is_some() {
                 // Other threads hold the room, or what pins the tail: they must get on.
                 self.log.pause_for_room();
             }
+            waiting.get_or_insert_with(|| self.log.wait_in_line());
             requested = true;
         }
     }
@@ -176,9 +197,10 @@ impl Inner {
         self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
     }
 
-    /// A structure that nobody has opened cannot save its updates, so they stay in the log.
+    /// A structure that nobody has opened cannot save its updates, so they stay in the log. That is no
+    /// fault before somebody waits for their room: it may be about to be opened.
     fn tell_what_pins_the_log(&self, before: Lsn) {
-        if self.log.used_bytes() <= self.log.capacity_bytes() * 3 / 4 {
+        if self.log.waiting() == 0 {
             return;
         }
         let root = self.root();
@@ -216,17 +238,22 @@ impl Root {
     /// The oldest place that any structure still needs.
     fn tail(&self, synced: Lsn) -> Lsn {
         let tails = self.catalog.entries.iter().map(|entry| entry.tail);
+        let tails = tails.filter(|_| is_on(Barrier::TailKeepsWhatIsNeeded));
         tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
     }
 
     /// Gives back the pages of removed structures, now that no durable checkpoint refers to them.
-    fn release_removed(&mut self) {
+    pub(super) fn release_removed(&mut self) {
         for extent in std::mem::take(&mut self.removed) {
             self.space.release(extent);
         }
     }
 
     fn next_extent(&mut self, pages: u64) -> Extent {
+        let valid = self.superblock.checkpoint;
+        if !is_on(Barrier::CheckpointsAlternate) && valid.pages >= pages {
+            return valid;
+        }
         match self.spare.take() {
             Some(extent) if extent.pages >= pages => extent,
             spare => {

@@ -30,6 +30,7 @@ use nandex_device::Device;
 use crate::checkpoint::Catalog;
 use crate::hash::KeyHasher;
 use crate::log::LogEnd;
+use crate::mutants::{Barrier, is_on};
 use crate::space::{Extent, Space};
 use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
@@ -207,7 +208,12 @@ impl Volume {
     ) -> Result<Structure> {
         self.inner.poison.check()?;
         check_name(name)?;
-        let structure = self.inner.root().add(&*self.inner.device, name, kind, config, pages)?;
+        // Nothing of it is logged before this place, so it never holds the log's tail for less.
+        let tail = self.inner.log.next_lsn();
+        let structure = {
+            let device = &*self.inner.device;
+            self.inner.root().add(device, name, kind, config, (pages, tail))?
+        };
         if let Err(error) = self.checkpoint() {
             self.inner.root().remove(structure.id);
             return Err(error);
@@ -296,7 +302,7 @@ impl Root {
         name: &str,
         kind: &str,
         config: Vec<u8>,
-        pages: u64,
+        (pages, tail): (u64, Lsn),
     ) -> Result<Structure> {
         if self.catalog.find(name).is_some() {
             return Err(Error::Exists { name: name.into() });
@@ -311,7 +317,6 @@ impl Root {
             return Err(error.into());
         }
         let id = StructureId(self.catalog.next_id);
-        let tail = self.superblock.log_tail;
         let structure =
             Structure { id, name: name.into(), config, state: Vec::new(), extent, tail };
         self.catalog.next_id = next_id;
@@ -332,6 +337,9 @@ impl Root {
         if let Some(index) = entries.iter().position(|entry| entry.id == id) {
             let entry = entries.remove(index);
             self.removed.extend(entry.extents);
+            if !is_on(Barrier::RemovedFreedAfterCheckpoint) {
+                self.release_removed();
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::replay::Source;
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
 use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
+use crate::mutants::{Barrier, is_on};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::{Error, Lsn, Poison, Result};
@@ -44,12 +45,13 @@ impl Volume {
     /// [`Error::LogDevice`], or a failure of the device.
     pub fn open(device: Arc<dyn Device>, options: OpenOptions) -> Result<Self> {
         // What a killed process wrote may still be in a cache; it must not be lost after we built on it.
-        device.sync()?;
+        if is_on(Barrier::OpenSyncsWhatItReads) {
+            device.sync()?;
+        }
         let mut superblock = read_superblock(&*device)?;
         let catalog = checkpoint::read(&device, &superblock)?;
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
-        region.device.sync()?;
         let (end, idle) = Source::find_end(&region, &superblock, &catalog)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
@@ -129,7 +131,9 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
 fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) -> Result<()> {
     let bytes = catalog.encode();
     checkpoint::write(device, superblock.checkpoint, superblock.checkpoint_generation, &bytes)?;
-    device.sync()?;
+    if is_on(Barrier::FirstCheckpointSynced) {
+        device.sync()?;
+    }
     for generation in [0, 1] {
         let superblock = Superblock { generation, ..superblock.clone() };
         write_superblock(device, &superblock)?;
@@ -142,7 +146,9 @@ pub(super) fn write_superblock(device: &dyn Device, superblock: &Superblock) -> 
     let mut buf = PageBuf::zeroed(1);
     superblock.encode(&mut buf);
     device.write(superblock.place(), buf)?;
-    device.sync()?;
+    if is_on(Barrier::SuperblockSynced) {
+        device.sync()?;
+    }
     Ok(())
 }
 
@@ -203,6 +209,9 @@ pub fn log_region(
 fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
     let LogAnchor { tail, synced, epoch } = log.anchor(superblock.log_tail);
     (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);
+    if !is_on(Barrier::OpenNotesEpoch) {
+        return Ok(());
+    }
     superblock.generation += 1;
     write_superblock(device, superblock)
 }

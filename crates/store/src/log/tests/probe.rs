@@ -16,6 +16,7 @@ struct State {
     syncs: AtomicU64,
     fail_syncs: AtomicBool,
     fail_writes: AtomicBool,
+    newest_first: AtomicBool,
     /// Held by a test to make syncs wait.
     gate: Mutex<()>,
     waiting: AtomicU64,
@@ -55,6 +56,11 @@ impl Probe {
         self.state.fail_writes.store(fail, Ordering::SeqCst);
     }
 
+    /// Has each wait give back one write alone, the newest.
+    pub fn complete_newest_first(&self) {
+        self.state.newest_first.store(true, Ordering::SeqCst);
+    }
+
     /// Runs `act` while every sync waits; `act` may wait for a sync to have begun.
     pub fn with_syncs_held<T>(&self, act: impl FnOnce() -> T) -> T {
         let _gate = self.state.gate.lock().unwrap();
@@ -87,7 +93,7 @@ impl Device for Probe {
 
     fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
         let inner = self.memory.queue(depth)?;
-        Ok(Box::new(ProbeQueue { inner, state: Arc::clone(&self.state) }))
+        Ok(Box::new(ProbeQueue { inner, state: Arc::clone(&self.state), held: Vec::new() }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -119,6 +125,8 @@ impl Device for Probe {
 struct ProbeQueue {
     inner: Box<dyn Queue>,
     state: Arc<State>,
+    /// Done, and kept back from who waits.
+    held: Vec<Completion>,
 }
 
 impl Queue for ProbeQueue {
@@ -127,6 +135,11 @@ impl Queue for ProbeQueue {
     }
 
     fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
+        if self.state.newest_first.load(Ordering::SeqCst) {
+            self.inner.wait(0, &mut self.held)?;
+            done.extend(self.held.pop());
+            return Ok(());
+        }
         self.inner.wait(count_min, done)?;
         if self.state.fail_writes.load(Ordering::SeqCst) {
             for completion in done.iter_mut().filter(|done| done.kind == OpKind::Write) {
@@ -139,7 +152,7 @@ impl Queue for ProbeQueue {
     }
 
     fn in_flight(&self) -> usize {
-        self.inner.in_flight()
+        self.inner.in_flight() + self.held.len()
     }
 
     fn depth(&self) -> usize {

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::Error;
+use crate::log::block::OpenBlock;
 
 /// Waits until `done`, or fails after a time that no working log needs.
 fn until(what: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(10);
     while !done() {
         assert!(Instant::now() < deadline, "{what} does not happen");
         std::thread::sleep(Duration::from_millis(1));
@@ -107,6 +108,85 @@ fn a_sync_vouches_only_for_what_was_written_when_it_began() {
         });
     });
     assert_eq!(log.synced(), Lsn(4096));
+}
+
+#[test]
+fn a_sync_that_ends_on_a_poisoned_volume_vouches_for_nothing() {
+    let device = Probe::default();
+    let region = region(&device, 64, 1);
+    let log = start(&region, Durability::Never);
+    std::thread::scope(|scope| {
+        device.with_syncs_held(|| {
+            log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
+            scope.spawn(|| assert!(log.sync().is_err()));
+            until("the sync", || device.syncs_waiting() == 1);
+            // The kernel has told another caller that it lost what this sync will call durable.
+            log.shared.poison.set(&"another sync failed");
+        });
+    });
+    assert_eq!(log.synced(), Lsn(0));
+}
+
+#[test]
+fn a_block_is_written_only_when_all_before_it_are() {
+    let device = Probe::default();
+    let region = region(&device, 64, 1);
+    let options = LogOptions {
+        region: region.clone(),
+        volume_id: VOLUME,
+        epoch: 1,
+        durability: Durability::Never,
+        threads: Threads::Inline,
+    };
+    let log = Log::start(options, LogEnd::default(), Lsn(0), Arc::default()).unwrap();
+    device.complete_newest_first();
+    {
+        // As if other threads had filled them while one writes.
+        let mut staging = log.shared.staging();
+        for number in 0..3 {
+            let mut open = OpenBlock::new(staging.take_buffer().unwrap());
+            assert!(open.push(StructureId(1), &[&numbered(number, 17)], 17));
+            staging.open = Some(open);
+            log.shared.close_block(&mut staging);
+        }
+    }
+    // The first completion is that of the third block.
+    log.shared.write_one_completion();
+    let written = log.shared.progress().written;
+    // A log that took them for written would stumble over their completions as it closes.
+    log.shared.poison.set(&"enough");
+    assert_eq!(written, 0);
+}
+
+#[test]
+fn writes_that_end_in_any_order_are_all_waited_for() {
+    let device = Probe::default();
+    device.complete_newest_first();
+    let log = start(&region(&device, 64, 1), Durability::Never);
+    for number in 0..20 {
+        log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
+    }
+    log.sync().unwrap();
+    assert_eq!(log.synced(), log.next_lsn());
+}
+
+#[test]
+fn what_was_found_is_durable_before_the_log_goes_on() {
+    let device = Probe::default();
+    let region = region(&device, 64, 1);
+    let log = start(&region, Durability::Never);
+    for number in 0..20 {
+        log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
+    }
+    until("writing", || log.bytes_written() >= 4 * 4096);
+    // As a process leaves it that is killed now.
+    log.shared.poison.set(&"killed");
+    drop(log);
+    let (end, found) = entries_from(&region, LogAnchor::default()).unwrap();
+    assert!(found.len() >= 12);
+    let _log = start_at(&region, Durability::Never, end, Lsn(0)).unwrap();
+    let image = on_image(&region, device.durable_image());
+    assert_eq!(entries_from(&image, LogAnchor::default()).unwrap().1, found);
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! The barriers that durability stands on, each of which a test can switch off.
+//!
+//! A barrier is a step whose only purpose is that a crash, a failure or damage does no harm: leaving it out
+//! changes nothing on a good day. So a test that passes without it proves nothing of it. Built with the
+//! feature `mutants`, the barrier that the variable `NANDEX_MUTANT` names is off; `make mutants` does that
+//! with one after another and requires that some test fails each time. Built without, as users build it,
+//! all are on and nothing is left of the question. docs/testing.md tells which checks need no line here.
+
+/// Declares the barriers once: the enum, the list of all, and their names.
+macro_rules! barriers {
+    ($($(#[doc = $doc:expr])+ $name:ident,)+) => {
+        /// A step whose only purpose is that a crash, a failure or damage does no harm.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Barrier {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Barrier {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// Its name, as `NANDEX_MUTANT` has it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+        }
+    };
+}
+
+barriers! {
+    /// What a replay has found is synced before a log goes on behind it.
+    LogSyncsWhatItFound,
+    /// With `Durability::Always` a commit waits for its sync.
+    CommitWaitsForSync,
+    /// A commit reports a failure that struck in the background.
+    CommitAsksForPoison,
+    /// Blocks are with the device before the sync that is to make them durable.
+    LogWritesBeforeSync,
+    /// The log syncs its device.
+    LogSyncsDevice,
+    /// A sync vouches for what was written when it began, not when it ended.
+    LogSyncVouchesForItsStart,
+    /// A sync is not believed when the volume was poisoned while it ran.
+    LogSyncAsksForPoison,
+    /// Blocks count as written only when all before them are.
+    LogWrittenInOrder,
+    /// A block claims as durable only what is.
+    LogBlockClaimsItsSync,
+    /// The tail that is still needed is not overwritten by the log's head.
+    LogSparesItsTail,
+    /// A block of the log proves its checksum.
+    BlockChecksum,
+    /// A block proves that it is this volume's.
+    BlockVolume,
+    /// A block proves that it belongs where it lies.
+    BlockPlace,
+    /// A block names the checksum of the one before it.
+    BlockChain,
+    /// A block is not of an older session than the place allows.
+    BlockEpoch,
+    /// A log that ends before the place that the superblock knows durable is damaged.
+    ReplayHearsSuperblock,
+    /// A log that ends before a place that a later block knew durable is damaged.
+    ReplayHearsWitness,
+    /// The first failed write or sync poisons the volume.
+    FailurePoisons,
+    /// A checkpoint that fails half way poisons the volume.
+    FailedCheckpointPoisons,
+    /// What a killed process wrote is synced before an opening builds on it.
+    OpenSyncsWhatItReads,
+    /// A new volume's first checkpoint is durable before a superblock refers to it.
+    FirstCheckpointSynced,
+    /// An opening is noted durably, with its epoch, before it writes anything.
+    OpenNotesEpoch,
+    /// The log is durable before a checkpoint that relies on it.
+    CheckpointSyncsLog,
+    /// The checkpoint, and all it refers to, is durable before a superblock refers to it.
+    CheckpointSynced,
+    /// The superblock is durable before anything it no longer refers to is given up.
+    SuperblockSynced,
+    /// Superblocks take turns, so that a torn one leaves the other.
+    SuperblocksAlternate,
+    /// The newer superblock is chosen.
+    SuperblockNewest,
+    /// A checkpoint is not written over the one that is valid.
+    CheckpointsAlternate,
+    /// The log's tail and evicted segments are given up after the checkpoint, not before.
+    GivenUpAfterCheckpoint,
+    /// The log's tail stays before everything a structure still needs.
+    TailKeepsWhatIsNeeded,
+    /// Pages of a removed structure are free only once a checkpoint has forgotten it.
+    RemovedFreedAfterCheckpoint,
+    /// A volume shorter than its superblock says is refused.
+    LengthChecked,
+    /// A page proves its checksum.
+    PageChecksum,
+    /// A page proves that it is one.
+    PageMagic,
+    /// A page proves that it belongs where it lies.
+    PageNumber,
+    /// A page proves what it holds.
+    PageKind,
+    /// A page proves whose it is.
+    PageStructure,
+    /// A page proves which writing of its place it is.
+    PageGeneration,
+    /// A segment is written again only once its eviction is in a durable checkpoint.
+    RingSparesCheckpoint,
+    /// A segment that is still being written is none to a checkpoint.
+    RingHidesUnfinished,
+    /// A segment number used again after a crash is told from its first use.
+    RingTellsEpochs,
+    /// In the index: an image is not written over the one that the valid checkpoint refers to.
+    ImagesAlternate,
+    /// In the index: what an eviction keeps is in the log before it leaves flash.
+    KeptIsLogged,
+    /// In the index: a log place is noted as needed before the entry is appended there.
+    BufferNotesItsPlace,
+    /// In the index: what a full buffer leaves over stays in its image where it is not logged again.
+    LeftOverKeepsImage,
+}
+
+/// Is this barrier on?
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+#[must_use]
+pub const fn is_on(_barrier: Barrier) -> bool {
+    true
+}
+
+/// Is this barrier on? All are, but the one that `NANDEX_MUTANT` names.
+#[cfg(feature = "mutants")]
+#[must_use]
+pub fn is_on(barrier: Barrier) -> bool {
+    static OFF: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let off = OFF.get_or_init(|| std::env::var("NANDEX_MUTANT").ok());
+    off.as_deref() != Some(barrier.name())
+}
