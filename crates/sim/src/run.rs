@@ -1,7 +1,20 @@
 //! A whole run: a device, a load, and the report of what came out.
+//!
+//! ```
+//! use nandex_sim::preset::Preset;
+//! use nandex_sim::run::{Load, Mix, Pace, Run};
+//! use nandex_sim::Fill;
+//!
+//! let load = Load::Mix { mix: Mix::named("random-read").unwrap(), request_pages: 1, seed: 1 };
+//! let run = Run { requests_max: Some(1000), ..Run::new(load, Pace::Closed { depth: 8 }) };
+//! let report = run.on(&Preset::named("agrawal-slc")?, Fill::Sequential)?;
+//! assert_eq!(report.requests, 1000);
+//! # Ok::<(), nandex_sim::run::RunError>(())
+//! ```
 
 use std::io::BufRead;
 
+use crate::preset::{Machine, Preset, PresetError};
 use crate::report::{Before, Collector, Keep, Report, SsdReport, counted, grouped};
 use crate::spec::{HOST_PAGE_BYTES, Spec};
 use crate::trace::{TraceError, TraceReader};
@@ -115,6 +128,9 @@ pub struct Run<R> {
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RunError {
+    /// The device.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
     /// The workload.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -138,6 +154,19 @@ impl<R: BufRead> Run<R> {
     #[must_use]
     pub fn new(load: Load<R>, pace: Pace) -> Self {
         Self { load, pace, requests_max: None, keep: Keep::default(), spans_max: 0 }
+    }
+
+    /// Runs it on a device of that preset, made for it, with that on it.
+    ///
+    /// # Errors
+    /// A device that cannot be, a request that fits on none, a trace that does not parse: with the line.
+    pub fn on(self, preset: &Preset, fill: Fill) -> Result<Report, RunError> {
+        let mut report = match preset.machine() {
+            Machine::Ssd(_) => self.on_ssd(&mut preset.ssd(fill)?, fill)?,
+            Machine::Disk(_) => self.on_model(&mut *preset.build(fill)?, preset.name())?,
+        };
+        report.about = preset.about().into();
+        Ok(report)
     }
 
     /// Runs it on that SSD as it is; `fill` is what it was made with, for the report's words.

@@ -1,17 +1,22 @@
 //! What a simulated SSD is made of: sizes, times and policies, as plain numbers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result};
 
 /// Bytes in a host page, the unit of requests and of the mapping.
 pub const HOST_PAGE_BYTES: u64 = 4096;
 
 /// A whole SSD.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// What it is called, as presets and reports name it.
     pub name: String,
     /// What it stands for and where its numbers come from.
     pub about: String,
+    /// Erases that a block is good for.
+    pub erases_max: u32,
     /// The side that faces the host.
     pub host: Host,
     /// How many of what there are.
@@ -22,12 +27,11 @@ pub struct Spec {
     pub parallel: Parallel,
     /// How logical pages find physical ones.
     pub ftl: Ftl,
-    /// Erases that a block is good for.
-    pub erases_max: u32,
 }
 
 /// The side of a device that faces the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// Requests that the device takes at once (NCQ); more wait in the host.
     pub depth: u32,
@@ -48,7 +52,8 @@ pub struct Host {
 }
 
 /// How many of what there are. All counts are per one of the level above.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Buses between controller and packages.
     pub channels: u32,
@@ -67,7 +72,8 @@ pub struct Flash {
 }
 
 /// How long things take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Array to register: tR.
     pub read_ns: u64,
@@ -81,10 +87,13 @@ pub struct Timing {
     pub transfer_ps_per_byte: u64,
     /// Bytes that cross the bus beside each 512 of data (a check code, for example).
     pub spare_bytes_per_sector: u32,
+    /// Does a read bring the whole flash page over the bus, also where the host wants less of it?
+    pub whole_page_transfer: bool,
 }
 
 /// A level of the tree of flash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// All that hangs on one bus.
     Channel,
@@ -97,7 +106,8 @@ pub enum Level {
 }
 
 /// What can work at the same time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parallel {
     /// What works independently of its equals, and on one operation at a time. `Channel` is a
     /// controller that does not interleave packages; `Die` is what flash offers; `Plane` is a die whose
@@ -112,7 +122,8 @@ pub struct Parallel {
 }
 
 /// Which chunk of the address space goes where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mapping {
     /// The i-th chunk that is written goes to domain i mod N (ANCS'14, section 4.2).
     WriteOrder,
@@ -121,7 +132,8 @@ pub enum Mapping {
 }
 
 /// Which block is cleaned next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Victim {
     /// The one with the fewest valid pages.
     Greedy,
@@ -132,7 +144,8 @@ pub enum Victim {
 }
 
 /// How logical pages find physical ones.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ftl {
     /// Which chunk goes where.
     pub mapping: Mapping,

@@ -78,6 +78,7 @@ fn spec(blocks: u32, pages: u32) -> Spec {
             command_ns: 300,
             transfer_ps_per_byte: 2500,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {

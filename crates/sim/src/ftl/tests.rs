@@ -38,6 +38,7 @@ fn random_spec(dice: &mut SplitMix64) -> Spec {
             command_ns: 0,
             transfer_ps_per_byte: 0,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Plane, pipelined: false, two_plane: false },
         ftl: Ftl {

@@ -177,7 +177,9 @@ impl Formulas<'_> {
                 Some(HOST_PAGE_BYTES)
             }
             RequestKind::Read => match self.crossing()? {
-                Crossing { commands: 1, bytes } => Some(bytes),
+                Crossing { commands: 1, bytes } if !self.spec.timing.whole_page_transfer => {
+                    Some(bytes)
+                }
                 _ => None,
             },
             RequestKind::Sync | RequestKind::Discard => None,
@@ -199,8 +201,8 @@ impl Formulas<'_> {
         (1..=u64::from(mates)).find_map(|commands| {
             let page_bytes = u64::from(flash.page_bytes);
             let data_ns = bus_ns.checked_sub(commands * timing.command_ns)?;
-            if self.done.request.kind == RequestKind::Write {
-                let whole_ns = timing.transfer_ns(page_bytes) * commands;
+            if self.done.request.kind == RequestKind::Write || timing.whole_page_transfer {
+                let whole_ns = self.pages_ns(page_bytes, commands);
                 return (whole_ns == data_ns)
                     .then_some(Crossing { commands, bytes: page_bytes * commands });
             }
@@ -209,6 +211,16 @@ impl Formulas<'_> {
             let mut fitting = bytes.filter(|&bytes| timing.transfer_ns(bytes) == data_ns);
             fitting.next().map(|bytes| Crossing { commands, bytes })
         })
+    }
+
+    /// Time of the bus for whole pages: those of a read cross as one, those of a program one by one, which
+    /// tells where a time for each is rounded up.
+    fn pages_ns(&self, page_bytes: u64, pages: u64) -> u64 {
+        let timing = &self.spec.timing;
+        match self.done.request.kind {
+            RequestKind::Read => timing.transfer_ns(page_bytes * pages),
+            _ => timing.transfer_ns(page_bytes) * pages,
+        }
     }
 
     fn bus(&self) -> Vec<(String, u64)> {

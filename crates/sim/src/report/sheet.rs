@@ -113,6 +113,11 @@ fn timing(spec: &Spec) -> Vec<Figure> {
             format!("{} B", timing.spare_bytes_per_sector),
             "bytes that cross the bus beside each 512 B of data",
         ),
+        figure(
+            "timing.whole_page_transfer",
+            yes(timing.whole_page_transfer),
+            "a read brings the whole flash page over the bus, also where the host wants less of it",
+        ),
     ]
 }
 

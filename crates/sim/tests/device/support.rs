@@ -82,6 +82,7 @@ pub fn small_ssd() -> Spec {
             command_ns: 200,
             transfer_ps_per_byte: 10_000,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {

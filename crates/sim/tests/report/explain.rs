@@ -62,7 +62,8 @@ fn spare_bytes_on_the_bus_are_in_the_formula() {
 #[test]
 fn terms_add_up_to_parts_and_parts_to_the_latency_on_any_device() {
     for seed in 0..60 {
-        let spec = random(seed);
+        let mut spec = random(seed);
+        spec.timing.whole_page_transfer = seed % 3 == 0;
         let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
         for done in run_mixed(&mut ssd, 300, 16, seed) {
             let explained = Explanation::of(&done, Some(&spec));
@@ -79,7 +80,8 @@ fn terms_add_up_to_parts_and_parts_to_the_latency_on_any_device() {
 #[test]
 fn what_crosses_the_bus_is_explained_by_commands_and_bytes_on_any_device() {
     for seed in 0..60 {
-        let spec = random(seed);
+        let mut spec = random(seed);
+        spec.timing.whole_page_transfer = seed % 3 == 0;
         let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
         for done in run_mixed(&mut ssd, 300, 16, seed) {
             let explained = Explanation::of(&done, Some(&spec));

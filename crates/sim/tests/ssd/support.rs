@@ -35,6 +35,7 @@ pub fn plain() -> Spec {
             command_ns: 0,
             transfer_ps_per_byte: 10_000,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
