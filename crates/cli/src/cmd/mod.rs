@@ -10,6 +10,7 @@ mod get;
 mod info;
 mod load;
 mod man;
+mod sim;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -35,6 +36,8 @@ pub enum Command {
     Dump(dump::Args),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
+    /// Run a workload or a trace on a simulated device, and report what came of it
+    Sim(Box<sim::Args>),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a directory
@@ -56,6 +59,7 @@ impl Command {
             Self::Get(args) => get::run(&args, talk),
             Self::Dump(args) => dump::run(&args, talk),
             Self::Advise(args) => advise::run(&args, talk),
+            Self::Sim(args) => sim::run(&args, talk),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, talk),
         }
