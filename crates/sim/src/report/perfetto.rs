@@ -18,11 +18,11 @@ use crate::ssd::{Activity, Resource, Span};
 pub fn write_trace(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let (spans, spans_missed) = report.spans();
     let (requests, requests_missed) = report.first();
-    write!(
+    writeln!(
         out,
         "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"device\":{},\"load\":{},\
          \"spans_left_out\":{spans_missed},\"requests_left_out\":{requests_missed}}},\
-         \"traceEvents\":[\n",
+         \"traceEvents\":[",
         quoted(&report.device),
         quoted(&report.load)
     )?;

@@ -198,10 +198,12 @@ impl SsdReport {
             migrations: ftl(|it| it.ftl.migrations),
             moved_pages: ftl(|it| it.ftl.moved),
             erases,
-            units: usages(&after, before, whole_ns, |it| {
-                (&it.unit_busy_ns, Some(&it.unit_clean_ns))
-            }),
-            buses: usages(&after, before, whole_ns, |it| (&it.bus_busy_ns, None)),
+            units: usages(
+                [&after.unit_busy_ns, &before.unit_busy_ns],
+                [&after.unit_clean_ns, &before.unit_clean_ns],
+                whole_ns,
+            ),
+            buses: usages([&after.bus_busy_ns, &before.bus_busy_ns], [&[], &[]], whole_ns),
             controller: Usage::of(ftl(|it| it.controller_busy_ns), 0, whole_ns),
             link: Usage::of(ftl(|it| it.link_busy_ns), 0, whole_ns * ways),
             wear: Wear::of(ssd.erases(), spec.erases_max),
@@ -222,19 +224,22 @@ fn erases_left(spec: &Spec, erases: &[u32]) -> u64 {
     erases.iter().map(|&it| u64::from(spec.erases_max.saturating_sub(it))).sum()
 }
 
+/// Differences of busy times, and of cleaning times where there are any.
 fn usages(
-    after: &Tally,
-    before: &Tally,
+    [busy, busy_before]: [&[u64]; 2],
+    [clean, clean_before]: [&[u64]; 2],
     whole_ns: u128,
-    of: fn(&Tally) -> (&Vec<u64>, Option<&Vec<u64>>),
 ) -> Vec<Usage> {
-    let ((busy, clean), (busy_before, clean_before)) = (of(after), of(before));
-    let cleaning = |unit: usize| match (clean, clean_before) {
-        (Some(clean), Some(before)) => clean[unit] - before[unit],
-        _ => 0,
+    let since =
+        |after: &[u64], before: &[u64], part: usize| match (after.get(part), before.get(part)) {
+            (Some(after), Some(before)) => after - before,
+            _ => 0,
+        };
+    let of = |part| {
+        let (busy, clean) = (since(busy, busy_before, part), since(clean, clean_before, part));
+        Usage::of(busy, clean, whole_ns)
     };
-    let pairs = busy.iter().zip(busy_before).enumerate();
-    pairs.map(|(i, (busy, before))| Usage::of(busy - before, cleaning(i), whole_ns)).collect()
+    (0..busy.len()).map(of).collect()
 }
 
 #[cfg(test)]
