@@ -195,6 +195,10 @@ fn the_list_has_a_line_for_each_device_and_every_one_runs() {
         );
         let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
         assert!(page.contains("Where the time of a request went"), "{name}");
+        assert!(
+            page.contains(&format!("name = &quot;{name}&quot;")),
+            "{name}: the device as a file"
+        );
     }
 }
 

@@ -166,6 +166,7 @@ impl<R: BufRead> Run<R> {
             Machine::Disk(_) => self.on_model(&mut *preset.build(fill)?, preset.name())?,
         };
         report.about = preset.about().into();
+        report.charts.preset = preset.to_toml().ok();
         Ok(report)
     }
 

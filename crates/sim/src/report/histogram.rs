@@ -171,7 +171,8 @@ mod tests {
             let found = histogram.quantile_ns(share);
             prop_assert!(found >= exact && found - exact <= exact / 1024, "{found} for {exact}");
             prop_assert!(sorted.contains(&found));
-            prop_assert_eq!(histogram.total_ns(), sorted.iter().map(|&it| u128::from(it)).sum::<u128>());
+            let total: u128 = sorted.iter().map(|&it| u128::from(it)).sum();
+            prop_assert_eq!(histogram.total_ns(), total);
             prop_assert_eq!(histogram.min_ns(), sorted[0]);
             prop_assert_eq!(histogram.max_ns(), sorted[sorted.len() - 1]);
         }
@@ -183,7 +184,8 @@ mod tests {
             let bins = of(&values).eighths();
             prop_assert_eq!(bins.iter().map(|bin| bin.count).sum::<u64>(), values.len() as u64);
             for bin in bins {
-                let within = |&&it: &&u64| it >= bin.from_ns && (it < bin.to_ns || bin.to_ns == u64::MAX);
+                let is_last = bin.to_ns == u64::MAX;
+                let within = |&&it: &&u64| it >= bin.from_ns && (it < bin.to_ns || is_last);
                 prop_assert_eq!(values.iter().filter(within).count() as u64, bin.count);
             }
         }

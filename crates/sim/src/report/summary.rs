@@ -44,13 +44,15 @@ pub struct Report {
     pub slowest: Vec<Done>,
     /// What drawings need.
     #[serde(skip)]
-    pub(super) charts: Charts,
+    pub(crate) charts: Charts,
 }
 
 /// What drawings need.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub(super) struct Charts {
+pub(crate) struct Charts {
     pub spec: Option<Spec>,
+    /// The device as the text of a preset's file.
+    pub preset: Option<String>,
     pub spans: Vec<Span>,
     pub spans_missed: u64,
     pub requests: Vec<Done>,

@@ -52,9 +52,9 @@ fn write_page(out: &mut String, report: &Report) -> fmt::Result {
     write_slowest(out, report)?;
     write_sheet(out, report)?;
     out.write_str(
-        "<footer>Written by nandex. Times are of the model and exact; point at a number to see how it \
-         is computed. A percentile is a latency that occurred, at most 1/1024 longer than the exact \
-         one.</footer>\n</main>\n</body>\n</html>\n",
+        "<footer>Written by nandex. Times are of the model and exact; point at a number to see how \
+         it is computed. A percentile is a latency that occurred, at most 1/1024 longer than the \
+         exact one.</footer>\n</main>\n</body>\n</html>\n",
     )
 }
 
@@ -180,8 +180,19 @@ fn write_slowest(out: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn write_sheet(out: &mut String, report: &Report) -> fmt::Result {
-    let Some(spec) = report.spec() else { return Ok(()) };
+    if report.spec().is_none() && report.charts.preset.is_none() {
+        return Ok(());
+    }
     out.write_str("<section>\n<h2>What the device is made of</h2>\n")?;
-    write_list(out, &sheet(spec))?;
+    if let Some(spec) = report.spec() {
+        write_list(out, &sheet(spec))?;
+    }
+    if let Some(preset) = &report.charts.preset {
+        writeln!(
+            out,
+            "<details><summary>As a file for --spec</summary>\n<pre>{}</pre></details>",
+            Escaped(preset)
+        )?;
+    }
     out.write_str("</section>\n")
 }
