@@ -163,7 +163,9 @@ impl<R: BufRead> Run<R> {
     pub fn on(self, preset: &Preset, fill: Fill) -> Result<Report, RunError> {
         let mut report = match preset.machine() {
             Machine::Ssd(_) => self.on_ssd(&mut preset.ssd(fill)?, fill)?,
-            Machine::Disk(_) => self.on_model(&mut *preset.build(fill)?, preset.name())?,
+            Machine::Disk(_) | Machine::Disksim(_) => {
+                self.on_model(&mut *preset.build(fill)?, preset.name())?
+            }
         };
         report.about = preset.about().into();
         report.charts.preset = preset.to_toml().ok();

@@ -143,10 +143,30 @@ pub enum Victim {
     WearAware,
 }
 
+/// What stands between the host's pages and the flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FtlKind {
+    /// Every page lies anywhere: log-structured planes with cleaning.
+    Page,
+    /// Pages lie at their place in the block that is their part of the address space, and what is
+    /// overwritten goes to a few log blocks, each for one such block, that are merged in the end
+    /// (BAST: Kim et al., IEEE Transactions on Consumer Electronics 48(2), 2002).
+    LogBlock {
+        /// Log blocks of each plane; they come out of the spare ones.
+        log_blocks: u32,
+    },
+    /// Nothing: the host programs pages itself, in order inside each block, and erases whole blocks
+    /// by discarding them. Blocks are numbered plane by plane.
+    Raw,
+}
+
 /// How logical pages find physical ones.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ftl {
+    /// What does it. Fields below that speak of cleaning count for [`FtlKind::Page`] alone, and a raw
+    /// chip has use for none of them.
+    pub kind: FtlKind,
     /// Which chunk goes where.
     pub mapping: Mapping,
     /// What a chunk goes to: a domain. Inside a domain pages take the planes in turn.
@@ -228,9 +248,12 @@ impl Spec {
     }
 
     /// Host pages that the device offers: what is left without the spare blocks, in whole rounds of
-    /// chunks over all domains and of pages over all planes.
+    /// chunks over all domains and of pages over all planes; all there are on a raw chip.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
+        if matches!(self.ftl.kind, FtlKind::Raw) {
+            return self.raw_units();
+        }
         let planes = self.flash.plane_count() as u64;
         let domains = self.flash.count(self.ftl.domain) as u64;
         let chunk_units = self.ftl.chunk_bytes as u64 / HOST_PAGE_BYTES;
@@ -273,7 +296,17 @@ impl Spec {
             return Err(self.wrong("flash", "at most 65536 planes in all", planes));
         }
         self.check_sizes()?;
-        self.check_spare()
+        match self.ftl.kind {
+            FtlKind::Page => {
+                let clean_at = self.clean_at_blocks();
+                let what = format!(
+                    "{clean_at} at which cleaning begins, one that is being written, one to gain"
+                );
+                self.check_spare(clean_at + 2, &what)
+            }
+            FtlKind::LogBlock { log_blocks } => self.check_log_blocks(log_blocks),
+            FtlKind::Raw => self.check_raw(),
+        }
     }
 
     fn check_sizes(&self) -> Result<()> {
@@ -299,7 +332,32 @@ impl Spec {
         Ok(())
     }
 
-    fn check_spare(&self) -> Result<()> {
+    fn check_log_blocks(&self, log_blocks: u32) -> Result<()> {
+        if log_blocks == 0 || log_blocks >= self.flash.blocks {
+            let expected = format!("1 to {}, one fewer than the blocks", self.flash.blocks - 1);
+            return Err(self.wrong("ftl.kind.log_blocks", expected, log_blocks));
+        }
+        if self.ftl.mapping != Mapping::Lba {
+            let expected = "Lba: log blocks belong to a part of the address space";
+            return Err(self.wrong("ftl.mapping", expected, format!("{:?}", self.ftl.mapping)));
+        }
+        self.check_spare(log_blocks + 1, &format!("{log_blocks} log blocks, one to merge into"))
+    }
+
+    fn check_raw(&self) -> Result<()> {
+        if self.host.buffer_bytes != 0 {
+            let expected = "0: a raw chip keeps nothing in a write buffer";
+            return Err(self.wrong("host.buffer_bytes", expected, self.host.buffer_bytes));
+        }
+        if self.ftl.spare_permille != 0 {
+            let expected = "0: a raw chip hides no blocks";
+            return Err(self.wrong("ftl.spare_permille", expected, self.ftl.spare_permille));
+        }
+        Ok(())
+    }
+
+    /// Checks that so many blocks of each plane are spare.
+    fn check_spare(&self, least: u32, what: &str) -> Result<()> {
         if self.ftl.spare_permille >= 1000 {
             return Err(self.wrong(
                 "ftl.spare_permille",
@@ -308,14 +366,10 @@ impl Spec {
             ));
         }
         let spare = self.flash.blocks - self.host_blocks();
-        let least = self.clean_at_blocks() + 2;
         if spare < least {
-            let expected = format!(
-                "at least {least} spare blocks in each plane of {}: {} at which cleaning begins, one \
-                 that is being written, one to gain",
-                self.flash.blocks,
-                self.clean_at_blocks()
-            );
+            let blocks = self.flash.blocks;
+            let expected =
+                format!("at least {least} spare blocks in each plane of {blocks}: {what}");
             return Err(self.wrong("ftl.spare_permille", expected, format!("{spare} blocks")));
         }
         if self.page_count() == 0 {

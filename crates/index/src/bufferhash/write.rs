@@ -232,7 +232,7 @@ impl Inner {
     ) -> Result<bool> {
         let Some(mut fresh) = self.pool.take(leave) else { return Ok(false) };
         let segment = match self.config.policy {
-            Policy::Reject => match self.reserve_or_full(state) {
+            Policy::Reject => match self.reserve_or_full(index, state) {
                 Ok(segment) => Some(segment),
                 Err(full) => {
                     self.pool.give(fresh);
@@ -248,14 +248,15 @@ impl Inner {
     }
 
     /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
-    fn reserve_or_full(&self, state: &TableState) -> Result<SegmentId> {
+    fn reserve_or_full(&self, index: usize, state: &TableState) -> Result<SegmentId> {
         let waiting = state.frozen.len();
         // A crash leaves segments that were being written unused, and recovery writes them again
         // elsewhere: the reserve is for that.
-        let reserve = if self.ready.load(Acquire) { self.config.reserve_segments } else { 0 };
+        let reserve = if self.ready.load(Acquire) { self.rings.reserve_segments() } else { 0 };
+        let ring = self.rings.of(index);
         let room = state.window.len() + waiting < self.config.incarnations_max as usize
-            && self.ring.free_segments() > reserve;
-        let segment = if room { self.ring.reserve() } else { None };
+            && ring.free_segments() > reserve;
+        let segment = if room { ring.reserve() } else { None };
         segment.ok_or_else(|| Error::Full {
             entries: self.counters.flushed_entries.load(Relaxed),
             flash_bytes: self.flash_bytes(),

@@ -1,5 +1,7 @@
 //! How large a device of elements is and how long its parts take.
 
+use serde::{Deserialize, Serialize};
+
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Error, Result};
 
@@ -7,7 +9,8 @@ use crate::{Error, Result};
 pub(super) const PAGE_SECTORS: u64 = HOST_PAGE_BYTES / 512;
 
 /// Which block is cleaned next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cleaning {
     /// The one with the fewest valid pages, of equals the one in the highest row (DiskSim's policy 2).
     Greedy,
@@ -16,7 +19,8 @@ pub enum Cleaning {
 }
 
 /// How long things take, in picoseconds; each at most a second.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Times {
     /// Array to register: tR.
     pub read_ps: u64,
@@ -31,7 +35,8 @@ pub struct Times {
 }
 
 /// A whole device. [`Shape::SUITE`] is that of DiskSim's validation suite.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Shape {
     /// Packages of flash, 1 to 64. Page p of the device is page p / elements of element p mod elements.
     pub elements: u32,

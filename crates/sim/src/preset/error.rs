@@ -62,6 +62,12 @@ pub enum PresetError {
         /// The preset.
         name: String,
     },
+    /// DiskSim's SSD was asked for.
+    #[error("{name} is no SSD of DiskSim's; build it as a model")]
+    NotDisksim {
+        /// The preset.
+        name: String,
+    },
     /// A preset cannot be written as TOML.
     #[error("{name} cannot be written as TOML: {reason}; TOML's integers end at 2^63 - 1")]
     Write {
@@ -75,10 +81,14 @@ pub enum PresetError {
 /// The error for a device that cannot be, at the line of the field that makes it so.
 pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError {
     let Error::Spec { field, expected, found, .. } = error;
+    let (field, line) = match Tree::new(text) {
+        Some(tree) => tree.find(field),
+        None => ((*field).to_owned(), 1),
+    };
     PresetError::Field {
         origin: origin.to_owned(),
-        line: Tree::new(text).map_or(1, |tree| tree.line_of(field)),
-        field: (*field).to_owned(),
+        line,
+        field,
         expected: expected.clone(),
         found: found.clone(),
         remedy: "change this field or those that it must fit",

@@ -26,16 +26,16 @@ impl<'t> Tree<'t> {
         around.max_by_key(|(name, _)| name.len()).map_or(String::new(), |(name, _)| name.clone())
     }
 
-    /// The line of a field, or of the innermost of the tables it would be in; else the first.
-    pub fn line_of(&self, field: &str) -> usize {
-        let mut name = field;
-        loop {
-            if let Some((_, range)) = self.fields.iter().find(|(known, _)| known == name) {
-                return self.line(range.start);
-            }
-            let Some((table, _)) = name.rsplit_once('.') else { return 1 };
-            name = table;
+    /// A field's name with all tables, and its line: of the field of that name, or that ends so, or of the
+    /// innermost of the tables it would be in; else the first.
+    pub fn find(&self, field: &str) -> (String, usize) {
+        let ends = |name: &str| name.strip_suffix(field).is_some_and(|rest| rest.ends_with('.'));
+        let known = self.fields.iter().find(|(name, _)| name == field || ends(name));
+        if let Some((name, range)) = known {
+            return (name.clone(), self.line(range.start));
         }
+        let line = field.rsplit_once('.').map_or(1, |(table, _)| self.find(table).1);
+        (field.to_owned(), line)
     }
 
     /// The line of a byte, counted from 1.

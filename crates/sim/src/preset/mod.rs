@@ -25,8 +25,11 @@ use std::path::Path;
 
 pub use error::PresetError;
 use nandex_device::Geometry;
+use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, DiskSpec};
+use crate::disksim::{Elements, Shape};
+use crate::spec::HOST_PAGE_BYTES;
 use crate::{Fill, Model, Spec, Ssd};
 
 /// The result of reading or building a preset.
@@ -38,8 +41,22 @@ pub type Result<T> = std::result::Result<T, PresetError>;
 pub enum Machine {
     /// `kind = "ssd"`: an SSD with a page-mapped translation layer.
     Ssd(Spec),
+    /// `kind = "disksim"`: DiskSim's SSD, to the picosecond.
+    Disksim(Disksim),
     /// `kind = "disk"`: a magnetic disk.
     Disk(DiskSpec),
+}
+
+/// A shape of DiskSim's SSD, and what it is called.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disksim {
+    /// What it is called, as presets and reports name it.
+    pub name: String,
+    /// What it stands for and where its numbers come from.
+    pub about: String,
+    /// What it is made of.
+    pub shape: Shape,
 }
 
 /// A simulated device that can be built. See the [module](self).
@@ -111,6 +128,7 @@ impl Preset {
     pub fn name(&self) -> &str {
         match &self.machine {
             Machine::Ssd(spec) => &spec.name,
+            Machine::Disksim(spec) => &spec.name,
             Machine::Disk(spec) => &spec.name,
         }
     }
@@ -120,6 +138,7 @@ impl Preset {
     pub fn about(&self) -> &str {
         match &self.machine {
             Machine::Ssd(spec) => &spec.about,
+            Machine::Disksim(spec) => &spec.about,
             Machine::Disk(spec) => &spec.about,
         }
     }
@@ -130,13 +149,14 @@ impl Preset {
         &self.machine
     }
 
-    /// A device of this kind with that on it; a disk has no use for the latter.
+    /// A device of this kind with that on it. DiskSim's SSD is always full, and a disk has no use for it.
     ///
     /// # Errors
     /// [`PresetError::Machine`] where there can be no such device.
     pub fn build(&self, fill: Fill) -> Result<Box<dyn Model>> {
         Ok(match &self.machine {
             Machine::Ssd(spec) => Box::new(Ssd::new(spec.clone(), fill)?),
+            Machine::Disksim(spec) => Box::new(Elements::new(spec.shape)?),
             Machine::Disk(spec) => Box::new(Disk::new(spec.clone())?),
         })
     }
@@ -148,7 +168,18 @@ impl Preset {
     pub fn ssd(&self, fill: Fill) -> Result<Ssd> {
         match &self.machine {
             Machine::Ssd(spec) => Ok(Ssd::new(spec.clone(), fill)?),
-            Machine::Disk(_) => Err(PresetError::NotSsd { name: self.name().to_owned() }),
+            _ => Err(PresetError::NotSsd { name: self.name().to_owned() }),
+        }
+    }
+
+    /// The device as DiskSim's SSD, which can tell what its elements have done.
+    ///
+    /// # Errors
+    /// [`PresetError::NotDisksim`] where it is none.
+    pub fn elements(&self) -> Result<Elements> {
+        match &self.machine {
+            Machine::Disksim(spec) => Ok(Elements::new(spec.shape)?),
+            _ => Err(PresetError::NotDisksim { name: self.name().to_owned() }),
         }
     }
 
@@ -160,6 +191,12 @@ impl Preset {
                 channels: Some(spec.flash.count(spec.ftl.domain)),
                 chunk_bytes: Some(spec.ftl.chunk_bytes),
                 depth: spec.host.depth as usize,
+                ..Geometry::opaque()
+            },
+            Machine::Disksim(spec) => Geometry {
+                channels: Some(spec.shape.elements),
+                chunk_bytes: Some(HOST_PAGE_BYTES as u32),
+                depth: spec.shape.depth as usize,
                 ..Geometry::opaque()
             },
             Machine::Disk(spec) => Geometry {
@@ -176,6 +213,7 @@ impl Machine {
     fn check(&self) -> crate::Result<()> {
         match self {
             Self::Ssd(spec) => spec.check(),
+            Self::Disksim(spec) => spec.shape.check(),
             Self::Disk(spec) => spec.check(),
         }
     }

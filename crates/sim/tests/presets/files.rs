@@ -18,7 +18,11 @@ fn every_preset_parses_and_builds_and_says_what_it_is() {
         assert!(model.page_count() > 5_000_000, "{name}");
         match preset.machine() {
             Machine::Ssd(spec) => assert_eq!(preset.ssd(Fill::Sequential).unwrap().spec(), spec),
-            _ => assert!(matches!(preset.ssd(Fill::Empty), Err(PresetError::NotSsd { .. }))),
+            Machine::Disksim(spec) => assert_eq!(*preset.elements().unwrap().shape(), spec.shape),
+            _ => {
+                assert!(matches!(preset.ssd(Fill::Empty), Err(PresetError::NotSsd { .. })));
+                assert!(matches!(preset.elements(), Err(PresetError::NotDisksim { .. })));
+            }
         }
     }
 }
@@ -102,7 +106,7 @@ fn a_wrong_field_is_named_with_its_line_what_was_expected_and_what_was_found() {
             "5000",
         ),
         ("planes = 2", "planes = 65", "flash.planes", "planes", "1 to 64", "65"),
-        ("spare_permille = 69", "spare_permille = 0", "ftl.spare_permille", "spare", "12", "0"),
+        ("spare_permille = 69", "spare_permille = 0", "ftl.spare_permille", "spare_p", "12", "0"),
         ("kind = \"ssd\"", "kind = \"tape\"", "kind", "kind", "\"ssd\"", "\"tape\""),
         ("kind = \"ssd\"", "kind = 7", "kind", "kind", "\"disk\"", "7"),
         ("erases_max = 3000", "erases_max = 0", "erases_max", "erases_max", "1 to", "0"),
@@ -139,9 +143,20 @@ fn a_wrong_disk_is_named_in_the_same_way() {
 }
 
 #[test]
+fn the_ssd_of_disksim_is_that_of_its_suite() {
+    let preset = Preset::named("agrawal-slc").unwrap();
+    assert_eq!(*preset.elements().unwrap().shape(), nandex_sim::disksim::Shape::SUITE);
+    assert_eq!(preset.geometry().channels, Some(8));
+    let text = changed("agrawal-slc", "spare_blocks = 307", "spare_blocks = 103");
+    let error = Preset::from_toml(&text).unwrap_err().to_string();
+    let line = line_of("agrawal-slc", "spare_blocks");
+    assert!(error.starts_with(&format!("the text, line {line}: shape.spare_blocks: ")), "{error}");
+}
+
+#[test]
 fn a_missing_kind_or_table_is_named() {
     let error = Preset::from_toml("").unwrap_err().to_string();
-    let kinds = "expected \"ssd\" or \"disk\", found nothing";
+    let kinds = "expected \"ssd\", \"disksim\" or \"disk\", found nothing";
     assert_eq!(
         error,
         format!("the text, line 1: kind: {kinds}; say first what the file describes")

@@ -1,6 +1,6 @@
 //! Measures a simulated device as data sheets and papers do.
 
-use nandex_sim::workload::{Pattern, Workload, closed_loop};
+use nandex_sim::workload::{Pattern, SplitMix64, Workload, closed_loop};
 use nandex_sim::{Done, Fill, Machine, Model, Preset, Request, RequestKind, Spec, Ssd};
 
 const PAGE_BYTES: u64 = 4096;
@@ -81,6 +81,12 @@ pub fn alone_ns(model: &mut dyn Model, all: impl Iterator<Item = Request>) -> Ve
     times
 }
 
+/// A thousand places below a number.
+pub fn places_below(count: u64) -> impl Iterator<Item = u64> {
+    let mut dice = SplitMix64::new(5);
+    (0..1000).map(move |_| dice.below(count))
+}
+
 /// The mean time of 4 KiB requests that come alone, in nanoseconds.
 pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
     let count = model.page_count();
@@ -89,20 +95,19 @@ pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
 
 /// The same in the first so many pages.
 pub fn alone_mean_within_ns(model: &mut dyn Model, kind: RequestKind, count: u64) -> f64 {
-    let places = (1..=500_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % count);
-    let times = alone_ns(model, requests(kind, 1, places));
+    let times = alone_ns(model, requests(kind, 1, places_below(count)));
     times.iter().sum::<u64>() as f64 / times.len() as f64
 }
 
-/// The same SSD with fewer and smaller blocks, for writes up to a steady state: shares stay the same, and
-/// the time of an erase shrinks with the block.
-pub fn shrunk(spec: &Spec) -> Spec {
+/// The same SSD with fewer and smaller blocks, for writes over all of it: shares stay the same, and the
+/// time of an erase shrinks with the block.
+fn shrunk(spec: &Spec) -> Spec {
     let mut small = spec.clone();
-    small.flash.pages = if spec.flash.page_bytes > 8192 { 8 } else { 16 };
-    small.flash.blocks = spec.flash.blocks.min(400);
-    let pages = u64::from(small.flash.pages);
-    small.timing.erase_ns = spec.timing.erase_ns * pages / u64::from(spec.flash.pages);
-    small.host.buffer_bytes = spec.host.buffer_bytes.min(4 << 20);
+    small.flash.blocks = spec.flash.blocks.min(128);
+    small.flash.pages = spec.flash.pages.min(32);
+    let whole = u64::from(spec.flash.pages);
+    small.timing.erase_ns = spec.timing.erase_ns * u64::from(small.flash.pages) / whole;
+    small.host.buffer_bytes = spec.host.buffer_bytes.min(16 << 20);
     small
 }
 
@@ -113,11 +118,10 @@ pub fn with_few_blocks(spec: &Spec) -> Spec {
     small
 }
 
-/// Random 4 KiB writes a second, once each page has been written twice over.
-pub fn steady_write_iops(spec: &Spec, depth: u32) -> f64 {
-    let mut ssd = Ssd::new(shrunk(spec), Fill::Sequential).unwrap();
-    let pages = ssd.page_count();
-    random_iops(&mut ssd, RequestKind::Write, depth, (2 * pages, 3 * pages))
+/// Random 4 KiB writes a second of a device that has seen them without end.
+pub fn steady_write_iops(preset: &Preset, depth: u32) -> f64 {
+    let mut ssd = preset.ssd(Fill::Steady { seed: 3 }).unwrap();
+    random_iops(&mut ssd, RequestKind::Write, depth, (100_000, 300_000))
 }
 
 /// What an SSD is made of.

@@ -10,7 +10,7 @@ use crate::report::summary::{KindReport, Report};
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 26.0;
+const TOP: f64 = 42.0;
 const HEIGHT: f64 = 190.0;
 
 /// A drawing for each kind: latency from left to right on a logarithmic scale, and how many have it.
@@ -97,26 +97,28 @@ fn write_axes(out: &mut String, scale: &Scale) -> fmt::Result {
     Ok(())
 }
 
-/// The percentiles as marks on top; a word that would touch the one before is left out.
+/// The percentiles as marks on top, in two rows; a word for which neither has room is left out.
 fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Result {
     let latency = &kind.latency;
     let marks = [
         ("p50", latency.p50_ns),
         ("p99", latency.p99_ns),
-        ("p99.9", latency.p999_ns),
         ("max", latency.max_ns),
+        ("p99.9", latency.p999_ns),
     ];
-    let mut free_from = 0.0;
+    let mut taken: Vec<(usize, f64, f64)> = Vec::new();
     for (name, ns) in marks {
         let x = scale.x(ns);
         line(out, "mark", (x, TOP - 4.0), (x, TOP + HEIGHT))?;
         let text = format!("{name} {}", exact_time(ns));
-        let half = text.len() as f64 * 3.6;
+        let half = text.chars().count() as f64 * 3.6 + 4.0;
         let middle = x.clamp(LEFT + half, WIDTH - half);
-        if middle - half >= free_from {
-            word(out, (middle, TOP - 10.0), "middle", &text)?;
-            free_from = middle + half + 8.0;
-        }
+        let (from, to) = (middle - half, middle + half);
+        let is_free =
+            |row: &usize| taken.iter().all(|it| it.0 != *row || it.2 <= from || it.1 >= to);
+        let Some(row) = (0..2).find(is_free) else { continue };
+        taken.push((row, from, to));
+        word(out, (middle, TOP - 10.0 - 15.0 * row as f64), "middle", &text)?;
     }
     Ok(())
 }
