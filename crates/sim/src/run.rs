@@ -16,12 +16,12 @@ use std::io::BufRead;
 
 use crate::preset::{Machine, Preset, PresetError};
 use crate::report::{Before, Collector, Keep, Report, SsdReport, counted, grouped};
-use crate::spec::{HOST_PAGE_BYTES, Spec};
+use crate::spec::{FtlKind, HOST_PAGE_BYTES, Spec};
 use crate::trace::{TraceError, TraceReader};
 use crate::workload::{
     Arrival, Gaps, Pattern, Spread, Workload, WorkloadError, closed_loop, open_loop, try_open_loop,
 };
-use crate::{Done, Fill, Model, Ssd};
+use crate::{Done, Fill, Model, Request, Ssd};
 
 /// A workload that has a name.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -140,6 +140,52 @@ pub enum RunError {
     /// A mix has no times of its own.
     #[error("a workload has no recorded times: expected a depth or a rate; give it one of these")]
     NotRecorded,
+    /// The device cannot carry out a request, as a raw chip cannot overwrite a page.
+    #[error("request {token} cannot be carried out: {why}")]
+    Refused {
+        /// Which request, counted from 0.
+        token: u64,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+}
+
+/// A model that is asked before each request, and gets none from the first that it refuses on.
+#[derive(Debug)]
+struct Asked<'m> {
+    model: &'m mut dyn Model,
+    refused: Option<(u64, String)>,
+}
+
+impl Model for Asked<'_> {
+    fn now_ns(&self) -> u64 {
+        self.model.now_ns()
+    }
+
+    fn page_count(&self) -> u64 {
+        self.model.page_count()
+    }
+
+    fn refuses(&self, request: &Request) -> Option<String> {
+        self.model.refuses(request)
+    }
+
+    fn submit_at(&mut self, at_ns: u64, request: Request) {
+        if self.refused.is_none() {
+            match self.model.refuses(&request) {
+                None => self.model.submit_at(at_ns, request),
+                Some(why) => self.refused = Some((request.token, why)),
+            }
+        }
+    }
+
+    fn step(&mut self, done: &mut Vec<Done>) -> bool {
+        self.model.step(done)
+    }
+
+    fn advance(&mut self, to_ns: u64, done: &mut Vec<Done>) {
+        self.model.advance(to_ns, done);
+    }
 }
 
 /// What was fed to a device.
@@ -205,6 +251,15 @@ impl<R: BufRead> Run<R> {
     }
 
     fn feed(self, model: &mut dyn Model, sink: impl FnMut(&Done)) -> Result<Fed, RunError> {
+        let mut asked = Asked { model, refused: None };
+        let fed = self.feed_asked(&mut asked, sink)?;
+        match asked.refused {
+            None => Ok(fed),
+            Some((token, why)) => Err(RunError::Refused { token, why }),
+        }
+    }
+
+    fn feed_asked(self, model: &mut dyn Model, sink: impl FnMut(&Done)) -> Result<Fed, RunError> {
         match self.load {
             Load::Mix { mix, request_pages, seed } => {
                 let page_count = model.page_count();
@@ -343,7 +398,10 @@ fn doubts(report: &Report) -> Vec<String> {
 fn transient(ssd: &SsdReport, spec: &Spec) -> Option<String> {
     let programmed = ssd.programmed_bytes;
     let erased = ssd.erases * u64::from(spec.block_units()) * HOST_PAGE_BYTES;
-    if ssd.written_bytes == 0 || erased.abs_diff(programmed) <= ssd.written_bytes / 4 {
+    if spec.ftl.kind != FtlKind::Page || ssd.written_bytes == 0 {
+        return None;
+    }
+    if erased.abs_diff(programmed) <= ssd.written_bytes / 4 {
         return None;
     }
     let (programmed, erased) = (grouped(programmed), grouped(erased));

@@ -1,7 +1,7 @@
 //! The numbers of a report as people read them, each with how it is computed.
 
 use super::number::{Thousandths, binary_bytes, decimal_bytes, exact_time, grouped};
-use super::ssd::{Life, SsdReport, Usage};
+use super::ssd::{Life, Merges, SsdReport, Usage};
 use super::summary::Report;
 
 /// A number with its unit, and how it is computed.
@@ -92,7 +92,7 @@ fn flash(ssd: &SsdReport) -> Vec<Figure> {
         Some(amplification) => amplification.to_string(),
         None => "nothing written".into(),
     };
-    vec![
+    let mut figures = vec![
         figure("flash pages read", grouped(ssd.flash_reads), "flash pages read for the host"),
         figure(
             "host pages read elsewhere",
@@ -122,7 +122,16 @@ fn flash(ssd: &SsdReport) -> Vec<Figure> {
         ),
         figure("pages moved", grouped(ssd.moved_pages), "pages of 4 KiB that cleaning copied"),
         figure("blocks erased", grouped(ssd.erases), "erases during the run"),
-    ]
+    ];
+    let Merges { switches, partial, full } = ssd.merges;
+    if switches + partial + full > 0 {
+        figures.push(figure(
+            "merges of log blocks",
+            format!("{} / {} / {}", grouped(switches), grouped(partial), grouped(full)),
+            "switches / partial / full, of the blocks cleaned",
+        ));
+    }
+    figures
 }
 
 fn percent(percent: Option<Thousandths>) -> String {

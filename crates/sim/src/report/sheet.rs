@@ -3,7 +3,7 @@
 use super::figures::{Figure, figure};
 use super::number::{binary_bytes, counted, decimal_bytes, exact_ps, exact_time, grouped};
 use crate::Spec;
-use crate::spec::{HOST_PAGE_BYTES, Level, Mapping, Victim};
+use crate::spec::{FtlKind, HOST_PAGE_BYTES, Level, Mapping, Victim};
 
 /// The fields of a description, and what follows from them.
 pub(super) fn sheet(spec: &Spec) -> Vec<Figure> {
@@ -136,6 +136,13 @@ const fn yes(is: bool) -> &'static str {
 
 fn policy(spec: &Spec) -> Vec<Figure> {
     let (ftl, parallel) = (&spec.ftl, &spec.parallel);
+    let kind = match ftl.kind {
+        FtlKind::Page => "page mapping".into(),
+        FtlKind::LogBlock { log_blocks } => {
+            format!("{} for each plane", counted(log_blocks.into(), "log block"))
+        }
+        FtlKind::Raw => "none: a raw chip".into(),
+    };
     let mapping = match ftl.mapping {
         Mapping::WriteOrder => "write order",
         Mapping::Lba => "address",
@@ -166,6 +173,7 @@ fn policy(spec: &Spec) -> Vec<Figure> {
             yes(parallel.two_plane),
             "planes of a die share one array time",
         ),
+        figure("ftl.kind", kind, "what stands between the host's pages and the flash"),
         figure("ftl.mapping", mapping, "what says which chunk goes to which domain"),
         figure("ftl.domain", level(ftl.domain), "what a chunk goes to"),
         figure("ftl.chunk_bytes", binary_bytes(ftl.chunk_bytes.into()), "bytes of a chunk"),

@@ -42,6 +42,8 @@ pub struct SsdReport {
     pub cleans: u64,
     /// Of these, to level wear.
     pub migrations: u64,
+    /// Of these, merges of log blocks; all 0 where the mapping has none.
+    pub merges: Merges,
     /// Host pages moved by cleaning.
     pub moved_pages: u64,
     /// Blocks erased.
@@ -58,6 +60,17 @@ pub struct SsdReport {
     pub wear: Wear,
     /// How long it will last, if it goes on so; nothing where the flash was not written.
     pub life: Option<Life>,
+}
+
+/// Merges of log blocks, by what they took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Merges {
+    /// Made a log block, written in order, the block of its pages.
+    pub switches: u64,
+    /// Filled up a log block, written in order as far as it went.
+    pub partial: u64,
+    /// Brought all pages into a new block.
+    pub full: u64,
 }
 
 /// How much of the time until the device came to rest something was busy.
@@ -196,6 +209,11 @@ impl SsdReport {
             write_amplification: Thousandths::ratio(programmed_bytes.into(), written.into()),
             cleans: ftl(|it| it.ftl.cleans),
             migrations: ftl(|it| it.ftl.migrations),
+            merges: Merges {
+                switches: ftl(|it| it.ftl.switch_merges),
+                partial: ftl(|it| it.ftl.partial_merges),
+                full: ftl(|it| it.ftl.full_merges),
+            },
             moved_pages: ftl(|it| it.ftl.moved),
             erases,
             units: usages(
