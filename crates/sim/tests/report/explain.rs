@@ -1,6 +1,7 @@
 //! Explained latencies add up, and their formulas are those of the description.
 
 use nandex_sim::report::{Explanation, explain};
+use nandex_sim::spec::{FtlKind, Mapping};
 use nandex_sim::{Done, Fill, Model, Request, RequestKind, Spec, Ssd};
 
 use crate::support::{plain, random, run_mixed};
@@ -93,6 +94,25 @@ fn what_crosses_the_bus_is_explained_by_commands_and_bytes_on_any_device() {
             assert!(is_whole, "seed {seed}: {explained}");
         }
     }
+}
+
+#[test]
+fn terms_add_up_on_log_blocks_and_on_a_raw_chip() {
+    let mut spec = timed();
+    spec.ftl.kind = FtlKind::LogBlock { log_blocks: 4 };
+    spec.ftl.mapping = Mapping::Lba;
+    let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
+    let merged = run_mixed(&mut ssd, 2000, 8, 1);
+    assert!(ssd.tally().ftl.cleans > 0, "log blocks were merged");
+    (spec.ftl.kind, spec.ftl.spare_permille) = (FtlKind::Raw, 0);
+    let erased = one(&spec, RequestKind::Discard, spec.block_units());
+    for done in merged.iter().chain([&erased]) {
+        let explained = Explanation::of(done, Some(&spec));
+        let terms = explained.parts.iter().flat_map(|part| &part.terms);
+        assert_eq!(terms.map(|term| term.ns).sum::<u64>(), done.finished_ns - done.submitted_ns);
+    }
+    let text = explain(&erased, &spec);
+    assert!(text.contains("erasing, tBERS: 1 x 1.5 ms = 1.5 ms"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use nandex_sim::report::Report;
 use nandex_sim::run::{Load, Mix, Pace, Run, RunError};
+use nandex_sim::spec::FtlKind;
 use nandex_sim::trace::{Options, TraceFormat, TraceReader};
 use nandex_sim::workload::Gaps;
 use nandex_sim::{Fill, Ssd};
@@ -98,6 +99,25 @@ fn doubts_are_said() {
     assert!(fresh.notices[0].contains("no block was cleaned"), "{:?}", fresh.notices);
     let sound = on_plain(run("random-read"), Fill::Sequential).unwrap();
     assert!(sound.notices.is_empty(), "{:?}", sound.notices);
+}
+
+#[test]
+fn a_raw_chip_is_asked_and_its_refusal_ends_the_run_at_either_pace() {
+    let mut spec = plain();
+    (spec.ftl.kind, spec.ftl.spare_permille) = (FtlKind::Raw, 0);
+    for pace in [Pace::Closed { depth: 4 }, Pace::Open(Gaps::Constant { gap_ns: 1_000_000 })] {
+        let mut chip = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
+        let run = Run { requests_max: Some(100), ..Run::new(mix("sequential-write"), pace) };
+        let error = run.on_ssd(&mut chip, Fill::Sequential).unwrap_err().to_string();
+        assert!(error.starts_with("request 0 cannot be carried out: "), "{error}");
+    }
+    let mut chip = Ssd::new(spec, Fill::Empty).unwrap();
+    let run = Run {
+        requests_max: Some(64),
+        ..Run::new(mix("sequential-write"), Pace::Closed { depth: 4 })
+    };
+    let report = run.on_ssd(&mut chip, Fill::Empty).unwrap();
+    assert_eq!(report.ssd.unwrap().programmed_bytes, 64 * 4096);
 }
 
 #[test]
