@@ -45,6 +45,7 @@ fn spec() -> Spec {
             page_bytes: 4096,
         },
         timing: Timing {
+            whole_page_transfer: false,
             read_ns: 25_000,
             program_ns: 200_000,
             erase_ns: ERASE_NS,

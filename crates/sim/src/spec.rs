@@ -144,7 +144,10 @@ pub enum Victim {
 }
 
 /// What stands between the host's pages and the flash.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// A file says `kind = "page"`, `kind = "raw"` or `kind = { log-block = { log_blocks = 16 } }`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FtlKind {
     /// Every page lies anywhere: log-structured planes with cleaning.
     Page,

@@ -41,6 +41,7 @@ fn drive() -> Spec {
             page_bytes: 4096,
         },
         timing: Timing {
+            whole_page_transfer: false,
             read_ns: 50_000,
             program_ns: 650_000,
             erase_ns: 2_000_000,

@@ -39,6 +39,7 @@ fn chip() -> Spec {
             page_bytes: 4096,
         },
         timing: Timing {
+            whole_page_transfer: false,
             read_ns: READ_NS,
             program_ns: PROGRAM_NS,
             erase_ns: ERASE_NS,

@@ -27,6 +27,7 @@ fn spec(flash: Flash, log_blocks: u32, chunk_bytes: u32) -> Spec {
         },
         flash,
         timing: Timing {
+            whole_page_transfer: false,
             read_ns: 1,
             program_ns: 1,
             erase_ns: 1,
