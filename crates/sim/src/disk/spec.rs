@@ -105,7 +105,7 @@ impl DiskSpec {
             let expected = "at most 1000000, which is 1 MB/s";
             return Err(self.wrong("link_ps_per_byte", expected, self.link_ps_per_byte));
         }
-        if self.buffer_bytes % HOST_PAGE_BYTES != 0 || self.buffer_bytes > 1 << 40 {
+        if !self.buffer_bytes.is_multiple_of(HOST_PAGE_BYTES) || self.buffer_bytes > 1 << 40 {
             let expected = "a multiple of 4096 up to 2^40";
             return Err(self.wrong("buffer_bytes", expected, self.buffer_bytes));
         }
