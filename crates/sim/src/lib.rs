@@ -15,6 +15,8 @@ mod ftl;
 pub mod image;
 mod model;
 pub mod preset;
+pub mod report;
+pub mod run;
 mod shared;
 pub mod spec;
 pub mod ssd;
