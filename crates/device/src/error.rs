@@ -124,6 +124,17 @@ pub enum Error {
         /// What it said.
         source: Box<Error>,
     },
+    /// A region that is too small to be probed.
+    #[error(
+        "a region of {pages} page(s) is too small to be probed: it takes at least {pages_min}; name a \
+         larger one"
+    )]
+    Region {
+        /// Pages of the region.
+        pages: u64,
+        /// The fewest that do.
+        pages_min: u64,
+    },
     /// The kernel gave no random bytes.
     #[error("the kernel gives no random bytes: {source}; seed explicitly, or allow getrandom")]
     Entropy {

@@ -12,6 +12,8 @@ presets![
     "agrawal-slc",
     "intel-x18m",
     "intel-x18m-paper",
+    "flash-chip",
+    "flash-chip-paper",
     "transcend-ts32",
     "transcend-ts32-paper",
     "crucial-m4",

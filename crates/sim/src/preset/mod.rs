@@ -39,7 +39,7 @@ pub type Result<T> = std::result::Result<T, PresetError>;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Machine {
-    /// `kind = "ssd"`: an SSD with a page-mapped translation layer.
+    /// `kind = "ssd"`: an SSD of the general engine, or a raw chip.
     Ssd(Spec),
     /// `kind = "disksim"`: DiskSim's SSD, to the picosecond.
     Disksim(Disksim),

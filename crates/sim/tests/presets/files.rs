@@ -15,7 +15,7 @@ fn every_preset_parses_and_builds_and_says_what_it_is() {
         let geometry = preset.geometry();
         assert!(geometry.channels.is_some() && geometry.depth > 0, "{name}");
         let model = preset.build(Fill::Empty).unwrap();
-        assert!(model.page_count() > 5_000_000, "{name}");
+        assert!(model.page_count() >= 65_536, "{name}");
         match preset.machine() {
             Machine::Ssd(spec) => assert_eq!(preset.ssd(Fill::Sequential).unwrap().spec(), spec),
             Machine::Disksim(spec) => assert_eq!(*preset.elements().unwrap().shape(), spec.shape),

@@ -1,5 +1,6 @@
 //! What data sheets and papers say of each drive, and how to measure it.
 
+use nandex_sim::workload::closed_loop;
 use nandex_sim::{Fill, Preset, RequestKind, Ssd};
 
 use crate::measure::{
@@ -68,10 +69,15 @@ const WRITE_ALONE: &str = "a write of 4 KiB alone";
 const SLOWEST: &str = "the slowest write of 128 KiB, with an erase";
 
 /// Everything that is stated, in the order of the presets.
-#[rustfmt::skip]
 pub const STATED: &[(Row, Measure)] = &[
-    (row("agrawal-slc", "a read of 4 KiB alone, without the channel", (130.6, 1, "us"), EXACT), element_read_us),
-    (row("agrawal-slc", "a write of 4 KiB alone, without the channel", (305.6, 1, "us"), EXACT), element_write_us),
+    (
+        row("agrawal-slc", "a read of 4 KiB alone, without the channel", (130.6, 1, "us"), EXACT),
+        element_read_us,
+    ),
+    (
+        row("agrawal-slc", "a write of 4 KiB alone, without the channel", (305.6, 1, "us"), EXACT),
+        element_write_us,
+    ),
     (row("intel-x18m", READ_MB, (250.0, 0, "MB/s"), SHEET), read_mb),
     (row("intel-x18m", WRITE_MB, (70.0, 0, "MB/s"), SHEET), write_mb),
     (row("intel-x18m", READ_IOPS, (35_000.0, 0, "1/s"), SHEET), read_iops),
@@ -81,6 +87,8 @@ pub const STATED: &[(Row, Measure)] = &[
     (row("intel-x18m-paper", "a read of 128 KiB alone", (0.31, 2, "ms"), EXACT), block_read_ms),
     (row("intel-x18m-paper", "a write of 128 KiB alone", (0.83, 2, "ms"), EXACT), block_write_ms),
     (row("intel-x18m-paper", SLOWEST, (2.72, 2, "ms"), EXACT), slowest_block_write_ms),
+    (row("flash-chip", READ_ALONE, (172.9, 1, "us"), EXACT), read_alone_us),
+    (row("flash-chip-paper", READ_ALONE, (0.24, 2, "ms"), EXACT), read_alone_ms),
     (row("transcend-ts32", READ_MB, (100.0, 0, "MB/s"), SHEET), read_mb),
     (row("transcend-ts32", WRITE_MB, (30.0, 0, "MB/s"), SHEET), write_mb),
     (row("transcend-ts32-paper", READ_ALONE, (0.6, 1, "ms"), EXACT), read_alone_ms),
@@ -204,7 +212,9 @@ fn block_writes_ns(preset: &Preset) -> Vec<u64> {
     let mut ssd = Ssd::new(with_few_blocks(spec(preset)), Fill::Sequential).unwrap();
     let count = nandex_sim::Model::page_count(&ssd) / 32;
     let all = requests(RequestKind::Write, 32, (0..2 * count).map(|n| n % count * 32));
-    alone_ns(&mut ssd, all)
+    let mut times = Vec::new();
+    closed_loop(&mut ssd, all, 1, |done| times.push(done.finished_ns - done.submitted_ns));
+    times
 }
 
 fn block_read_ms(preset: &Preset) -> f64 {
