@@ -153,6 +153,17 @@ fn the_page_and_the_trace_are_written() {
     let trace = fs::read(folder.path("t.json")).expect("it was written");
     let trace: Value = serde_json::from_slice(&trace).expect("it is JSON");
     assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() > 4000));
+    fs::write(folder.path("bad"), "nonsense\n").expect("writable");
+    let failed = sim(&folder, "--replay bad --format msr --report r.html");
+    assert_eq!(failed.code, 1, "{failed:?}");
+    let kept = fs::read_to_string(folder.path("r.html")).expect("it is there");
+    assert_eq!(kept, page, "a run that fails leaves an earlier report as it was");
+    assert_eq!(sim(&folder, "--workload random-read --requests 9 --report r.html").code, 0);
+    let shorter = fs::read_to_string(folder.path("r.html")).expect("it is there");
+    assert!(
+        shorter.len() < page.len() && shorter.ends_with("</html>\n"),
+        "nothing of the first is left"
+    );
     let outcome = sim(&folder, "--workload random-read --report nowhere/r.html");
     assert!(
         outcome.code == 1 && outcome.stderr.contains("cannot write nowhere/r.html"),

@@ -5,7 +5,7 @@
 //! use nandex_sim::run::{Load, Mix, Pace, Run};
 //! use nandex_sim::Fill;
 //!
-//! let load = Load::Mix { mix: Mix::named("random-read").unwrap(), request_pages: 1, seed: 1 };
+//! let load: Load<&[u8]> = Load::Mix { mix: Mix::named("random-read").unwrap(), request_pages: 1, seed: 1 };
 //! let run = Run { requests_max: Some(1000), ..Run::new(load, Pace::Closed { depth: 8 }) };
 //! let report = run.on(&Preset::named("agrawal-slc")?, Fill::Sequential)?;
 //! assert_eq!(report.requests, 1000);

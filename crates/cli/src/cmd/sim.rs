@@ -1,7 +1,7 @@
 //! `nandex sim`: a load on a simulated device, and what came of it.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -142,8 +142,9 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         (None, Some(path)) => Preset::from_file(path)?,
         (None, None) => wrong(ErrorKind::MissingRequiredArgument, "give a --preset or a --spec"),
     };
-    let mut outputs = Outputs::create(args)?;
-    let report = start(args)?.on(&preset, args.fill()).with_context(|| args.what())?;
+    let run = start(args)?;
+    let mut outputs = Outputs::open(args)?;
+    let report = run.on(&preset, args.fill()).with_context(|| args.what())?;
     outputs.write(&report)?;
     let shown = Shown { explained: explained(&report, args.explain), report: &report };
     talk.print(&shown, |shown| {
@@ -282,33 +283,30 @@ impl Args {
     }
 }
 
-/// Files that were asked for, made before the run so that none is in vain.
+/// Files that were asked for, opened before the run so that none is in vain, and emptied after it, so that
+/// a run that fails leaves an earlier report as it was.
 struct Outputs<'a> {
     trace: Option<(&'a Path, File)>,
     page: Option<(&'a Path, File)>,
 }
 
 impl<'a> Outputs<'a> {
-    fn create(args: &'a Args) -> Result<Self> {
-        let create = |path: &'a PathBuf| {
-            let file = File::create(path);
+    fn open(args: &'a Args) -> Result<Self> {
+        let open = |path: &'a PathBuf| {
+            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
             let file = file.with_context(|| format!("cannot write {}", path.display()))?;
             Ok::<_, anyhow::Error>((path.as_path(), file))
         };
-        let trace = args.trace.as_ref().map(create).transpose()?;
-        Ok(Self { trace, page: args.report.as_ref().map(create).transpose()? })
+        let trace = args.trace.as_ref().map(open).transpose()?;
+        Ok(Self { trace, page: args.report.as_ref().map(open).transpose()? })
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {
         if let Some((path, file)) = &mut self.trace {
-            let mut out = BufWriter::new(file);
-            write_trace(report, &mut out)
-                .and_then(|()| out.flush())
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(path, file, |out| write_trace(report, out))?;
         }
         if let Some((path, file)) = &mut self.page {
-            file.write_all(html(report).as_bytes())
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(path, file, |out| out.write_all(html(report).as_bytes()))?;
         }
         Ok(())
     }
@@ -328,4 +326,21 @@ impl<'a> Outputs<'a> {
             talk.note(&format!("report: {}", path.display()));
         }
     }
+}
+
+/// Replaces what is in a file. What is no regular file, such as a pipe, has nothing to be replaced.
+fn write_file(
+    path: &Path,
+    file: &mut File,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> Result<()> {
+    let write_all = || {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    };
+    write_all().with_context(|| format!("cannot write {}", path.display()))
 }
