@@ -13,7 +13,7 @@ use cache::Cached;
 use devices::{Truth, geometry, plain};
 use nandex_device::probe::{Findings, Mapping, Probe, ProbeOptions, REGION_PAGES_MIN, Writes};
 use nandex_device::{Device, Error, PageBuf, PageId};
-use nandex_sim::preset::{Machine, Preset};
+use nandex_sim::preset::Preset;
 use nandex_sim::spec::{self, Flash, Level};
 use nandex_sim::{Fill, SimDevice, Spec, Ssd};
 use noise::NoisyClock;
@@ -216,24 +216,46 @@ fn a_region_that_is_too_small_or_not_there_is_refused() {
 }
 
 #[test]
-fn presets_are_found_with_their_domains_as_channels_or_as_a_group() {
-    let mut seen = 0;
-    for name in Preset::names() {
+fn presets_are_found_as_far_as_pairs_of_reads_can_tell() {
+    // Domains whose dies take turns show with the period of the dies, and themselves as a group where the
+    // bus is slower than the link.
+    let expected: [(&str, u32, &[u32]); 12] = [
+        ("intel-x18m", 40, &[10]),
+        ("intel-x18m-paper", 20, &[10]),
+        // Its planes share a die, and the controller takes longer than a page's way over the bus.
+        ("crucial-m4", 16, &[]),
+        ("crucial-m4-paper", 32, &[8]),
+        ("mlc-1", 20, &[5]),
+        ("mlc-1-paper", 10, &[]),
+        ("mlc-2", 40, &[10]),
+        ("mlc-2-paper", 20, &[]),
+        ("slc", 10, &[]),
+        ("slc-paper", 20, &[]),
+        // Two planes of a die are domains, but read one after the other.
+        ("pm983", 64, &[8]),
+        ("nvme-970pro", 16, &[8]),
+    ];
+    for (name, channels, groups) in expected {
         let preset = Preset::named(name).unwrap();
-        let Machine::Ssd(spec) = preset.machine() else { continue };
-        let found = probe(&simulated(spec, Fill::Empty), 1);
+        let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
+        device.grow(REGION_PAGES).unwrap();
+        let found = probe(&device, 1);
         let told = preset.geometry();
-        eprintln!(
-            "{name}: {:?} {:?} {:?} {:?}; {:?} {:?} {:?}",
-            found.chunk_bytes.value,
-            found.channels.value,
-            found.groups,
-            found.mapping.value,
-            told.chunk_bytes,
-            told.channels,
-            spec.ftl.mapping
-        );
-        seen += 1;
+        assert_eq!(found.chunk_bytes.value, told.chunk_bytes, "{name}");
+        assert_eq!(found.channels.value, Some(channels), "{name}");
+        assert_eq!(found.groups, groups, "{name}");
+        assert_eq!(found.mapping.value, Some(Mapping::WriteOrder), "{name}");
     }
-    assert!(seen > 8, "only {seen} presets");
+}
+
+#[test]
+fn presets_that_take_one_request_at_a_time_are_said_not_to_be_seen() {
+    for name in ["transcend-ts32", "transcend-ts32-paper"] {
+        let device = Preset::named(name).unwrap().build(Fill::Empty).unwrap();
+        let device = SimDevice::with_model(device);
+        device.grow(REGION_PAGES).unwrap();
+        let found = probe(&device, 1);
+        assert_eq!((found.chunk_bytes.value, found.channels.value), (None, None), "{name}");
+        assert!(found.channels.reason.contains("single channel"), "{}", found.channels.reason);
+    }
 }
