@@ -19,7 +19,11 @@ const OVERWRITES: u64 = 4;
 /// What lies on a device of that description after random writes without end.
 pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     let ages = valid_by_age(spec);
-    let sealed = (spec.flash.blocks - spec.clean_at_blocks() - 1) as usize;
+    // Cleaning in the background stops at twice the free blocks at which it must begin, as far as there are
+    // spare ones.
+    let least = Initial::slots(layout).div_ceil(layout.block_units);
+    let free = spec.clean_at_blocks() * if spec.ftl.background { 2 } else { 1 } + 1;
+    let sealed = (spec.flash.blocks - free).max(least) as usize;
     let share = |block: usize| ages[block * ages.len() / sealed];
     let mut valid: Vec<u32> = (0..sealed).map(share).collect();
     settle(&mut valid, Initial::slots(layout), layout.block_units);

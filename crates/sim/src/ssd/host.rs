@@ -192,11 +192,13 @@ impl Ssd {
         end
     }
 
-    /// One read of the flash for each flash page that the request touches.
+    /// One read of the flash for each flash page that the request touches. What is in the buffer or was
+    /// never written crosses the link at once.
     fn begin_read(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
         let mut unit = first;
+        let mut without_flash = 0;
         // Held open until all reads are under way.
         self.requests[number].ops_left = 1;
         while unit < first + request.pages {
@@ -211,7 +213,7 @@ impl Ssd {
             unit += count;
             let place = place.filter(|place| !self.buffer.pages.contains(&place.flash_page));
             let Some(place) = place else {
-                self.tally.reads_without_flash += u64::from(count);
+                without_flash += u64::from(count);
                 continue;
             };
             let on = self.unit_of_plane(place.plane);
@@ -222,9 +224,10 @@ impl Ssd {
             self.tally.flash_reads += 1;
             self.enqueue(op);
         }
+        self.tally.reads_without_flash += without_flash;
+        let end = self.take_link_out(number, without_flash * HOST_PAGE_BYTES);
         self.requests[number].ops_left -= 1;
         if self.requests[number].ops_left == 0 {
-            let end = self.take_link_out(number, u64::from(request.pages) * HOST_PAGE_BYTES);
             self.complete_at(number, end);
         }
     }

@@ -95,7 +95,7 @@ fn a_wrong_field_is_named_with_its_line_what_was_expected_and_what_was_found() {
         ("depth = 32 ", "#", "host.depth", "[host]", "a value", "nothing"),
         ("depth = 32 ", "depth = 0 ", "host.depth", "depth", "1 to 65536", "0"),
         ("duplex = false", "duplex = 0", "host.duplex", "duplex", "a boolean", "integer `0`"),
-        ("unit = \"die\"", "unit = \"bus\"", "parallel.unit", "unit", "`channel`", "`bus`"),
+        ("unit = \"plane\"", "unit = \"bus\"", "parallel.unit", "unit", "`channel`", "`bus`"),
         ("[ftl]", "[flt]", "flt", "[ftl]", "`ftl`", "unknown field `flt`"),
         (
             "page_bytes = 8192",
