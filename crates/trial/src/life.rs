@@ -49,6 +49,9 @@ struct Life<'a> {
     subject: Box<dyn Subject>,
     /// The fault of this opening.
     fault: Option<Fault>,
+    /// What shall lie once it is open: a log whose last block cannot be read right ends before it, and nothing
+    /// tells that from a torn tail.
+    lies_later: Option<Faults>,
     story: Vec<String>,
 }
 
@@ -65,6 +68,7 @@ pub fn run(plan: &Plan, tally: &mut Tally) -> Result<(), String> {
         trace: Trace::default(),
         subject: plan.subject(),
         fault: None,
+        lies_later: None,
         story: Vec::new(),
     };
     let result = life.live();
@@ -119,7 +123,11 @@ impl Life<'_> {
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Read, kind, rate)
                 });
-                self.lie(faults, Trust::RightOrError);
+                if dice.below(4) == 0 {
+                    self.lie(faults, Trust::RightOrError);
+                } else {
+                    self.lies_later = Some(faults);
+                }
             }
             Adversity::LyingWrites => {
                 let rate = pick(dice, &[1_000, 5_000, 20_000]);
@@ -152,6 +160,7 @@ impl Life<'_> {
     fn open(&mut self) -> Result<bool, String> {
         let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
         let is_made = self.subject.is_made();
+        let struck = self.device.faults().len();
         let opened = if is_made { self.subject.open(device) } else { self.subject.make(device) };
         if is_made {
             self.tally.reopenings += 1;
@@ -161,6 +170,12 @@ impl Life<'_> {
             return Ok(false);
         }
         self.subject.settle();
+        if self.lies() && self.device.faults().len() > struck {
+            self.subject.trust(Trust::EverOrError);
+        }
+        if let Some(faults) = self.lies_later.take() {
+            self.lie(faults, Trust::RightOrError);
+        }
         let checked = self.subject.check();
         self.went_well(checked, "after opening")
     }
@@ -215,6 +230,9 @@ impl Life<'_> {
         let dropped = strikes.iter().any(|strike| strike.kind == FaultKind::Dropped);
         let is_cut = self.device.is_cut();
         self.device.disarm();
+        self.lies_later = None;
+        // A cut that was to come later does not come any more.
+        self.device.cut_after(u64::MAX);
         if is_cut || dropped || self.dice.below(3) == 0 {
             let survivors = self.dice.roll() % 16;
             self.story.push(format!("power back, survivors {survivors}"));

@@ -239,8 +239,12 @@ impl Subject for Subjected {
                 self.synced(result)
             }
             _ => {
-                let result = self.volume().checkpoint();
-                self.synced(result.map_err(Error::from))
+                self.volume().checkpoint()?;
+                // Without a log, what is buffered is durable only when it is flushed.
+                if self.setup.durability != Durability::Never {
+                    self.pending = Pending::Synced;
+                }
+                Ok(())
             }
         }
     }
