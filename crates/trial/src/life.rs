@@ -118,7 +118,7 @@ impl Life<'_> {
                 self.fault = Some(fault);
             }
             Adversity::LyingReads => {
-                let rate = pick(dice, &[1_000, 10_000, 100_000]);
+                let rate = pick(dice, &[10_000, 50_000, 200_000]);
                 let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Stale];
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Read, kind, rate)

@@ -15,7 +15,7 @@ use crate::traced::{Trace, Traced};
 const OPENINGS: u64 = 3;
 
 /// Calls of one opening at most.
-const ACTS_MAX: u64 = 24;
+const ACTS_MAX: u64 = 40;
 
 /// One in so many recoveries is worked on and opened once more, and one in so many is cut itself.
 const DEEPER: u64 = 8;

@@ -71,7 +71,7 @@ impl Setup {
             filter_words: pick(&mut dice, &[1, 1, 2]),
             key_bytes,
             value_bytes,
-            super_tables: pick(&mut dice, &[1, 1, 2, 4]),
+            super_tables: pick(&mut dice, &[1, 1, 1, 2]),
             buffer_pages: pick(&mut dice, &[1, 1, 2]),
             stagger: dice.below(2) == 0,
             log_block_pages: 1 + dice.below(2),
@@ -123,10 +123,13 @@ impl Setup {
         }
     }
 
-    /// How many keys there are: so few that partial discards which keep all live entries find room for them.
+    /// How many keys there are: so many that buffers fill, and where partial discards keep all live entries so
+    /// few that there is room for them.
     #[must_use]
     pub fn keys(&self) -> u64 {
-        (u64::from(self.super_tables) * self.buffer_entries()).clamp(24, 400)
+        let buffers = u64::from(self.super_tables) * self.buffer_entries();
+        let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
+        if keeps { buffers * 5 / 4 } else { buffers * 2 }
     }
 
     /// How many updates an entry survives at least; none where nothing is evicted.
