@@ -11,7 +11,8 @@ use nandex_trial::{Failure, Tally, run};
 /// A trial that takes longer than this hangs; none takes a tenth of it.
 const HANG: Duration = Duration::from_secs(300);
 
-const USAGE: &str = "usage: nandex-trial [--seed N | [--start N] [--seeds N] [--cuts N] [--hours H] \
+const USAGE: &str =
+    "usage: nandex-trial [--seed N | [--start N] [--seeds N] [--cuts N] [--hours H] \
 [--minutes M] [--threads N]]
 --seed N     runs that one
 --start N    begins with that seed (default 0)

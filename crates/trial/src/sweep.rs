@@ -77,7 +77,8 @@ impl Sweep<'_> {
         result.map_err(|stop| format!("{place}: {}", tell(stop)))?;
         for cut in self.device.take_cuts() {
             for survivors in seeds(&mut self.dice) {
-                let story = || format!("{place}, cut after {}, survivors {survivors}", cut.operation);
+                let story =
+                    || format!("{place}, cut after {}, survivors {survivors}", cut.operation);
                 self.recover(&cut, survivors, subject)
                     .map_err(|what| format!("{}: {what}", story()))?;
             }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use nandex::device::Device;
-use nandex_sim::{Fill, Image, SimDevice, Ssd};
 use nandex_sim::workload::SplitMix64;
-use nandex_trial::{Adversity, Plan, STRUCTURES, Subject, Tally, run, small};
+use nandex_sim::{Fill, Image, SimDevice, Ssd};
+use nandex_trial::{Adversity, Plan, STRUCTURES, Tally, run, small};
 
 fn tally_of(seed: u64) -> Tally {
-    *run(seed).map(Box::new).unwrap_or_else(|failure| panic!("{failure}"))
+    run(seed).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// The first seeds of an adversity.

@@ -67,7 +67,7 @@ impl Setup {
         Self {
             policy,
             durability,
-            fuse: number / 24 % 2 == 0,
+            fuse: (number / 24).is_multiple_of(2),
             filter_words: pick(&mut dice, &[1, 1, 2]),
             key_bytes,
             value_bytes,
