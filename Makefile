@@ -70,6 +70,10 @@ peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
 	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance -- crash faults kill
 
+.PHONY: probe
+probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise
+	NANDEX_GEOMETRIES=1000 $(CARGO) test $(FLAGS) --release -p nandex-sim --test probe -- --nocapture
+
 .PHONY: mutants
 mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
 	$(CARGO) test $(FLAGS) -p nandex --features mutants --test mutants -- --nocapture

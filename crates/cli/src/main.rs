@@ -4,6 +4,7 @@
 //! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.
 #![forbid(unsafe_code)]
 
+mod chart;
 mod cmd;
 mod exit;
 mod field;

@@ -201,6 +201,42 @@ fn a_lost_copy_of_the_superblock_is_damage_although_the_volume_opens() {
 }
 
 #[test]
+fn a_probe_writes_only_to_a_file_it_made_or_was_given_up() {
+    let folder = Folder::new();
+    let probed = json(&folder.run("probe new.flash --size 4MiB --json --svg new.svg"));
+    assert_keys(&probed, &["place", "engine", "groups", "phase_bytes", "advice", "evidence"]);
+    for answer in ["chunk_bytes", "channels", "mapping"] {
+        assert_keys(&probed[answer], &["value", "confidence", "reason"]);
+    }
+    assert!(probed["pages_written"].as_u64() >= Some(1024), "{probed}");
+    assert!(!folder.path("new.flash").exists(), "what the probe made it removes");
+    let svg = fs::read_to_string(folder.path("new.svg")).expect("a picture was drawn");
+    assert!(svg.starts_with("<svg") && svg.matches("<title>").count() > 16);
+
+    let bytes = vec![7; 5 << 20];
+    fs::write(folder.path("old"), &bytes).expect("the folder is writable");
+    let probed = json(&folder.run("probe old --json"));
+    assert_eq!(probed["pages_written"], 0);
+    assert_eq!(probed["bytes"], 5 << 20);
+    assert!(fs::read(folder.path("old")).expect("it is still there") == bytes);
+    let probed = json(&folder.run("probe old --size 4MiB --json --destructive"));
+    assert!(probed["pages_written"].as_u64() >= Some(1024), "{probed}");
+    let after = fs::read(folder.path("old")).expect("it is still there");
+    assert!(after[..4 << 20] != bytes[..4 << 20] && after[4 << 20..] == bytes[4 << 20..]);
+}
+
+#[test]
+fn a_probe_tells_people_what_cannot_be_seen_and_why() {
+    let folder = Folder::new();
+    let probed = folder.run("probe kept.flash --size 4MiB --keep");
+    assert_eq!(probed.code, 0, "{probed:?}");
+    for line in ["probed ", "chunk ", "channels ", "mapping ", "latency ", "Two chunks at once"] {
+        assert!(probed.stdout.contains(line), "no {line} in {probed:?}");
+    }
+    assert!(folder.path("kept.flash").exists());
+}
+
+#[test]
 fn wrong_input_is_refused_with_what_would_do() {
     let folder = with_table();
     fs::write(folder.path("foreign"), [1; 10_000]).expect("the folder is writable");
@@ -222,6 +258,8 @@ fn wrong_input_is_refused_with_what_would_do() {
         ("dedup foreign --chunker guess", 2, "fastcdc, rabin, fixed"),
         ("advise --entries 1e6 --device floppy", 2, "nvme"),
         ("advise --entries 1e6 --entry-bytes 4", 1, "cannot hold keys of 8"),
+        ("probe small.flash --size 1MiB", 1, "it takes at least 1024; name a larger one"),
+        ("probe gone/new.flash", 1, "cannot open gone/new.flash"),
         ("unknown", 2, "unrecognized subcommand"),
     ];
     for (command, code, reason) in samples {
@@ -230,7 +268,9 @@ fn wrong_input_is_refused_with_what_would_do() {
         assert!(outcome.stderr.contains(reason), "{command}: {outcome:?}");
         assert_eq!(outcome.stdout, "", "{command}");
     }
-    assert!(!folder.path("n.nandex").exists(), "a failed create leaves no file");
+    for name in ["n.nandex", "small.flash"] {
+        assert!(!folder.path(name).exists(), "what fails leaves no {name}");
+    }
 }
 
 #[test]

@@ -84,8 +84,8 @@ pub trait Queue: Send {
     /// Starts an operation; the device owns the buffer until it comes back through `wait`.
     ///
     /// # Errors
-    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`]: nothing was started and the
-    /// buffer is gone. Errors of the operation itself arrive in its [`Completion`].
+    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`], [`Error::Refused`]: nothing
+    /// was started and the buffer is gone. Errors of the operation itself arrive in its [`Completion`].
     fn push(&mut self, op: Op) -> Result<()>;
 
     /// Waits until at least `count_min` of the operations in flight are finished (all of them, when

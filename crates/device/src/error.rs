@@ -37,6 +37,18 @@ pub enum Error {
         /// Pages there are.
         page_count: u64,
     },
+    /// The medium cannot do that, such as a raw flash chip that is to write a page twice.
+    #[error("{operation} of {pages} page(s) at {page} was refused: {reason}")]
+    Refused {
+        /// `read`, `write` or `discard`.
+        operation: &'static str,
+        /// The first page of the operation.
+        page: PageId,
+        /// Its length in pages.
+        pages: u64,
+        /// What is wrong with it, and what to do instead.
+        reason: String,
+    },
     /// A buffer's length is no positive multiple of the page.
     #[error("a buffer of {bytes} bytes is no positive multiple of the page of {page_bytes} bytes")]
     Unaligned {
@@ -111,6 +123,17 @@ pub enum Error {
         member: usize,
         /// What it said.
         source: Box<Error>,
+    },
+    /// A region that is too small to be probed.
+    #[error(
+        "a region of {pages} page(s) is too small to be probed: it takes at least {pages_min}; name a \
+         larger one"
+    )]
+    Region {
+        /// Pages of the region.
+        pages: u64,
+        /// The fewest that do.
+        pages_min: u64,
     },
     /// The kernel gave no random bytes.
     #[error("the kernel gives no random bytes: {source}; seed explicitly, or allow getrandom")]

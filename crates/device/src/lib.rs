@@ -19,6 +19,7 @@ mod huge;
 pub mod laws;
 mod memory;
 mod prefetch;
+pub mod probe;
 
 pub use array::{ArrayDevice, Striping};
 pub use buf::PageBuf;

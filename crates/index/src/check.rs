@@ -44,7 +44,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// ```
 ///
 /// # Errors
-/// What is no volume, one of a newer version, and a log device that is missing or not wanted. Damage and
+/// What is no volume, one of a newer version, a log device that is missing or not wanted, and a table
+/// whose incarnations are on a chip. Damage and
 /// failed reads are no errors: they are in the report.
 pub fn check(
     device: Arc<dyn Device>,
@@ -55,6 +56,7 @@ pub fn check(
     let Some(contents) = contents else { return Ok(checker.finish()) };
     for entry in &contents.catalog.entries {
         if entry.kind == bufferhash::KIND {
+            bufferhash::refuse_chip(entry)?;
             bufferhash::check(&mut checker, &contents, entry, progress);
             continue;
         }

@@ -7,11 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod device;
+pub mod disk;
+pub mod disksim;
 mod error;
 mod fault;
 mod ftl;
 pub mod image;
 mod model;
+pub mod preset;
+pub mod report;
+pub mod run;
 mod shared;
 pub mod spec;
 pub mod ssd;
@@ -19,10 +24,12 @@ pub mod trace;
 pub mod workload;
 
 pub use device::{Cut, SimDevice};
+pub use disk::{Disk, DiskSpec};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Strike};
 pub use ftl::FtlCounts;
 pub use image::Image;
 pub use model::{Done, Model, Parts, Request, RequestKind};
+pub use preset::{Machine, Preset, PresetError};
 pub use spec::Spec;
 pub use ssd::{Fill, Ssd};

@@ -74,14 +74,22 @@ pub struct Done {
 /// A device as a thing that takes time.
 ///
 /// Time is integer nanoseconds from zero and moves only in [`step`](Model::step) and
-/// [`advance`](Model::advance). A request beyond the device's pages is the caller's mistake: whoever
-/// owns the model checks before.
+/// [`advance`](Model::advance). A request beyond the device's pages, or one that the model
+/// [refuses](Model::refuses), is the caller's mistake: whoever owns the model checks before.
 pub trait Model: Send + Debug {
     /// The present moment.
     fn now_ns(&self) -> u64;
 
     /// How many host pages of 4 KiB there are.
     fn page_count(&self) -> u64;
+
+    /// What is wrong with a request within the device's pages, and what to do; nothing where it can be
+    /// carried out. Asked before the request is submitted, behind all that were submitted before.
+    ///
+    /// A device of its own refuses nothing. A raw chip does: a program of a page that is not erased.
+    fn refuses(&self, _request: &Request) -> Option<String> {
+        None
+    }
 
     /// Takes a request that arrives at that moment, which must not lie before the present.
     fn submit_at(&mut self, at_ns: u64, request: Request);

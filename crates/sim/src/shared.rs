@@ -20,6 +20,10 @@ impl<M: Model> Model for Arc<Mutex<M>> {
         lock(self).page_count()
     }
 
+    fn refuses(&self, request: &Request) -> Option<String> {
+        lock(self).refuses(request)
+    }
+
     fn submit_at(&mut self, at_ns: u64, request: Request) {
         lock(self).submit_at(at_ns, request);
     }

@@ -1,17 +1,22 @@
 //! What a simulated SSD is made of: sizes, times and policies, as plain numbers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result};
 
 /// Bytes in a host page, the unit of requests and of the mapping.
 pub const HOST_PAGE_BYTES: u64 = 4096;
 
 /// A whole SSD.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// What it is called, as presets and reports name it.
     pub name: String,
     /// What it stands for and where its numbers come from.
     pub about: String,
+    /// Erases that a block is good for.
+    pub erases_max: u32,
     /// The side that faces the host.
     pub host: Host,
     /// How many of what there are.
@@ -22,12 +27,11 @@ pub struct Spec {
     pub parallel: Parallel,
     /// How logical pages find physical ones.
     pub ftl: Ftl,
-    /// Erases that a block is good for.
-    pub erases_max: u32,
 }
 
 /// The side of a device that faces the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// Requests that the device takes at once (NCQ); more wait in the host.
     pub depth: u32,
@@ -48,7 +52,8 @@ pub struct Host {
 }
 
 /// How many of what there are. All counts are per one of the level above.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Buses between controller and packages.
     pub channels: u32,
@@ -67,7 +72,8 @@ pub struct Flash {
 }
 
 /// How long things take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Array to register: tR.
     pub read_ns: u64,
@@ -81,10 +87,13 @@ pub struct Timing {
     pub transfer_ps_per_byte: u64,
     /// Bytes that cross the bus beside each 512 of data (a check code, for example).
     pub spare_bytes_per_sector: u32,
+    /// Does a read bring the whole flash page over the bus, also where the host wants less of it?
+    pub whole_page_transfer: bool,
 }
 
 /// A level of the tree of flash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// All that hangs on one bus.
     Channel,
@@ -97,7 +106,8 @@ pub enum Level {
 }
 
 /// What can work at the same time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parallel {
     /// What works independently of its equals, and on one operation at a time. `Channel` is a
     /// controller that does not interleave packages; `Die` is what flash offers; `Plane` is a die whose
@@ -112,7 +122,8 @@ pub struct Parallel {
 }
 
 /// Which chunk of the address space goes where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mapping {
     /// The i-th chunk that is written goes to domain i mod N (ANCS'14, section 4.2).
     WriteOrder,
@@ -121,7 +132,8 @@ pub enum Mapping {
 }
 
 /// Which block is cleaned next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Victim {
     /// The one with the fewest valid pages.
     Greedy,
@@ -131,9 +143,33 @@ pub enum Victim {
     WearAware,
 }
 
+/// What stands between the host's pages and the flash.
+///
+/// A file says `kind = "page"`, `kind = "raw"` or `kind = { log-block = { log_blocks = 16 } }`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FtlKind {
+    /// Every page lies anywhere: log-structured planes with cleaning.
+    Page,
+    /// Pages lie at their place in the block that is their part of the address space, and what is
+    /// overwritten goes to a few log blocks, each for one such block, that are merged in the end
+    /// (BAST: Kim et al., IEEE Transactions on Consumer Electronics 48(2), 2002).
+    LogBlock {
+        /// Log blocks of each plane; they come out of the spare ones.
+        log_blocks: u32,
+    },
+    /// Nothing: the host programs pages itself, in order inside each block, and erases whole blocks
+    /// by discarding them. Blocks are numbered plane by plane.
+    Raw,
+}
+
 /// How logical pages find physical ones.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ftl {
+    /// What does it. Fields below that speak of cleaning count for [`FtlKind::Page`] alone, and a raw
+    /// chip has use for none of them.
+    pub kind: FtlKind,
     /// Which chunk goes where.
     pub mapping: Mapping,
     /// What a chunk goes to: a domain. Inside a domain pages take the planes in turn.
@@ -215,9 +251,12 @@ impl Spec {
     }
 
     /// Host pages that the device offers: what is left without the spare blocks, in whole rounds of
-    /// chunks over all domains and of pages over all planes.
+    /// chunks over all domains and of pages over all planes; all there are on a raw chip.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
+        if matches!(self.ftl.kind, FtlKind::Raw) {
+            return self.raw_units();
+        }
         let planes = self.flash.plane_count() as u64;
         let domains = self.flash.count(self.ftl.domain) as u64;
         let chunk_units = self.ftl.chunk_bytes as u64 / HOST_PAGE_BYTES;
@@ -260,7 +299,17 @@ impl Spec {
             return Err(self.wrong("flash", "at most 65536 planes in all", planes));
         }
         self.check_sizes()?;
-        self.check_spare()
+        match self.ftl.kind {
+            FtlKind::Page => {
+                let clean_at = self.clean_at_blocks();
+                let what = format!(
+                    "{clean_at} at which cleaning begins, one that is being written, one to gain"
+                );
+                self.check_spare(clean_at + 2, &what)
+            }
+            FtlKind::LogBlock { log_blocks } => self.check_log_blocks(log_blocks),
+            FtlKind::Raw => self.check_raw(),
+        }
     }
 
     fn check_sizes(&self) -> Result<()> {
@@ -286,7 +335,32 @@ impl Spec {
         Ok(())
     }
 
-    fn check_spare(&self) -> Result<()> {
+    fn check_log_blocks(&self, log_blocks: u32) -> Result<()> {
+        if log_blocks == 0 || log_blocks >= self.flash.blocks {
+            let expected = format!("1 to {}, one fewer than the blocks", self.flash.blocks - 1);
+            return Err(self.wrong("ftl.kind.log_blocks", expected, log_blocks));
+        }
+        if self.ftl.mapping != Mapping::Lba {
+            let expected = "Lba: log blocks belong to a part of the address space";
+            return Err(self.wrong("ftl.mapping", expected, format!("{:?}", self.ftl.mapping)));
+        }
+        self.check_spare(log_blocks + 1, &format!("{log_blocks} log blocks, one to merge into"))
+    }
+
+    fn check_raw(&self) -> Result<()> {
+        if self.host.buffer_bytes != 0 {
+            let expected = "0: a raw chip keeps nothing in a write buffer";
+            return Err(self.wrong("host.buffer_bytes", expected, self.host.buffer_bytes));
+        }
+        if self.ftl.spare_permille != 0 {
+            let expected = "0: a raw chip hides no blocks";
+            return Err(self.wrong("ftl.spare_permille", expected, self.ftl.spare_permille));
+        }
+        Ok(())
+    }
+
+    /// Checks that so many blocks of each plane are spare.
+    fn check_spare(&self, least: u32, what: &str) -> Result<()> {
         if self.ftl.spare_permille >= 1000 {
             return Err(self.wrong(
                 "ftl.spare_permille",
@@ -295,14 +369,10 @@ impl Spec {
             ));
         }
         let spare = self.flash.blocks - self.host_blocks();
-        let least = self.clean_at_blocks() + 2;
         if spare < least {
-            let expected = format!(
-                "at least {least} spare blocks in each plane of {}: {} at which cleaning begins, one \
-                 that is being written, one to gain",
-                self.flash.blocks,
-                self.clean_at_blocks()
-            );
+            let blocks = self.flash.blocks;
+            let expected =
+                format!("at least {least} spare blocks in each plane of {blocks}: {what}");
             return Err(self.wrong("ftl.spare_permille", expected, format!("{spare} blocks")));
         }
         if self.page_count() == 0 {

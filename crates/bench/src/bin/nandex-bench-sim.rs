@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use nandex_sim::workload::{Workload, closed_loop};
 use nandex_sim::{Fill, Model, Ssd};
 
@@ -78,9 +78,11 @@ fn spec(blocks: u32, pages: u32) -> Spec {
             command_ns: 300,
             transfer_ps_per_byte: 2500,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: Mapping::WriteOrder,
             domain: Level::Plane,
             chunk_bytes: 4096,

@@ -10,6 +10,8 @@ mod get;
 mod info;
 mod load;
 mod man;
+mod probe;
+mod sim;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -35,6 +37,10 @@ pub enum Command {
     Dump(dump::Args),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
+    /// Find the chunk size, the channels and the mapping of a flash device by timing
+    Probe(probe::Args),
+    /// Run a workload or a trace on a simulated device, and report what came of it
+    Sim(Box<sim::Args>),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a directory
@@ -56,6 +62,8 @@ impl Command {
             Self::Get(args) => get::run(&args, talk),
             Self::Dump(args) => dump::run(&args, talk),
             Self::Advise(args) => advise::run(&args, talk),
+            Self::Probe(args) => probe::run(&args, talk),
+            Self::Sim(args) => sim::run(&args, talk),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, talk),
         }

@@ -10,16 +10,36 @@ use nandex_store::entries::{Entry, EntryLayout};
 use nandex_store::hash::KeyHasher;
 use nandex_store::page::{Page, PageKind, PageLabel};
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
+use nandex_store::space::Extent;
 
 use super::filter::{Filter, FilterShape, ShapeParts, Slices};
 use super::format::{ImageRef, State, decode_filter, decode_log_entry};
 use super::image::Images;
-use super::{Config, Inner, image, super_table_of};
+use super::{Config, Placement, image, super_table_of};
 use crate::check::{CheckProgress, OnProgress};
 use crate::{Error, Result};
 
 /// The only column of a check's filter.
 const LIVE: super::filter::Columns = [1, 0, 0, 0];
+
+/// Refuses a table of which a check could not see the incarnations; damage is left to [`check`].
+///
+/// # Errors
+/// [`Error::Config`] with the table's name.
+pub(crate) fn refuse_chip(entry: &CatalogEntry) -> Result<()> {
+    let config = Config::decode(&mut Reader::new(&entry.config, "configuration", PageId(0)));
+    match config.map(|config| config.placement) {
+        Ok(Placement::Chip { .. }) => Err(Error::Config {
+            field: "chip",
+            reason: format!(
+                "the incarnations of table {:?} are on a chip, which a check does not read; open the \
+                 table with its chip and look its keys up",
+                entry.name
+            ),
+        }),
+        Ok(Placement::Shared) | Err(_) => Ok(()),
+    }
+}
 
 /// Checks one structure and notes in the checker what is wrong with it.
 pub(crate) fn check(
@@ -84,7 +104,8 @@ impl<'a> Table<'a> {
             }
         };
         let shape = RingShape { segment_pages: config.segment_pages(), segments: config.segments };
-        let (of_ring, epoch) = (Inner::extent_of_ring(&config, extent), contents.superblock.epoch);
+        let of_ring = Extent { start: extent.start, pages: config.ring_pages() };
+        let epoch = contents.superblock.epoch;
         let (ring, state) = if entry.state.is_empty() {
             (Ring::create(entry.id, of_ring, shape, epoch), State::default())
         } else {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use nandex_device::Device;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
@@ -64,6 +65,22 @@ impl Policy {
     }
 }
 
+/// Where incarnations lie (paper, section 5.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Placement {
+    /// On the volume, in one ring for all super tables in the order in which they are flushed: the whole
+    /// device sees one sequential stream. For everything with a translation layer.
+    #[default]
+    Shared,
+    /// On a raw flash chip that is the table's own, from its first page on, and is given at each opening
+    /// ([`RuntimeOptions::chip`]). Each super table goes round in its own part of it, and a segment is
+    /// erased by a discard just before it is written. Segments are whole erase blocks.
+    Chip {
+        /// Pages of 4 KiB in an erase block of the chip.
+        block_pages: u32,
+    },
+}
+
 /// What a BufferHash is created with. All of it is kept on flash and read back at open.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -94,6 +111,8 @@ pub struct Config {
     /// Flush the first buffer of each super table early, each at another fill, so that super tables,
     /// which fill alike, do not all flush at once ever after.
     pub stagger: bool,
+    /// Where incarnations lie.
+    pub placement: Placement,
 }
 
 impl Config {
@@ -114,6 +133,7 @@ impl Config {
             reserve_segments: 4,
             spare_buffers: 2,
             stagger: false,
+            placement: Placement::Shared,
         }
     }
 
@@ -137,6 +157,7 @@ impl Config {
             reserve_segments,
             spare_buffers: advice.spare_buffers.max(2),
             stagger: advice.super_tables > 1,
+            placement: Placement::Shared,
         }
     }
 
@@ -205,7 +226,45 @@ impl Config {
                 "top-k keeps at most 900 thousandths of an incarnation".into(),
             );
         }
+        self.validate_placement()
+    }
+
+    fn validate_placement(&self) -> Result<()> {
+        let Placement::Chip { block_pages } = self.placement else { return Ok(()) };
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if block_pages == 0 || !self.segment_pages().is_multiple_of(block_pages) {
+            let reason = format!(
+                "a segment of {} pages, {} of them the filter's, is no multiple of the chip's block of \
+                 {block_pages}; change the buffer's pages by the difference",
+                self.segment_pages(),
+                self.filter_pages()
+            );
+            return refuse("buffer_pages", reason);
+        }
+        let tables = u64::from(self.super_tables);
+        if !self.segments.is_multiple_of(tables) || !self.reserve_segments.is_multiple_of(tables) {
+            let reason = format!(
+                "{} and a reserve of {} do not fall to {tables} super tables alike, as on a chip they \
+                 must; take multiples of {tables}",
+                self.segments, self.reserve_segments
+            );
+            return refuse("segments", reason);
+        }
         Ok(())
+    }
+
+    /// Pages of all segments, wherever they lie.
+    #[must_use]
+    pub fn ring_pages(&self) -> u64 {
+        self.segments * u64::from(self.segment_pages())
+    }
+
+    /// Those of them that lie on the volume.
+    pub(super) fn volume_ring_pages(&self) -> u64 {
+        match self.placement {
+            Placement::Shared => self.ring_pages(),
+            Placement::Chip { .. } => 0,
+        }
     }
 
     /// Pages of an incarnation's filter on flash.
@@ -223,7 +282,11 @@ impl Config {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![CONFIG_VERSION];
+        let version = match self.placement {
+            Placement::Shared => CONFIG_VERSION,
+            Placement::Chip { .. } => CONFIG_VERSION_CHIP,
+        };
+        let mut out = vec![version];
         let (policy, parameter) = self.policy.encode();
         let parts = self.filter.parts();
         out.extend_from_slice(&[policy, u8::from(self.stagger)]);
@@ -248,13 +311,16 @@ impl Config {
         for number in [self.segments, self.reserve_segments, parameter] {
             out.extend_from_slice(&number.to_le_bytes());
         }
+        if let Placement::Chip { block_pages } = self.placement {
+            out.extend_from_slice(&block_pages.to_le_bytes());
+        }
         out
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let version = reader.u8()?;
-        if version != CONFIG_VERSION {
-            return Err(reader.refuse("bufferhash configuration 1", version).into());
+        if version != CONFIG_VERSION && version != CONFIG_VERSION_CHIP {
+            return Err(reader.refuse("bufferhash configuration 1 or 2", version).into());
         }
         let (policy, stagger) = (reader.u8()?, reader.u8()?);
         let mut narrow = [0; 14];
@@ -262,6 +328,10 @@ impl Config {
             *number = reader.u32()?;
         }
         let (segments, reserve_segments, parameter) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let placement = match version {
+            CONFIG_VERSION => Placement::Shared,
+            _ => Placement::Chip { block_pages: reader.u32()? },
+        };
         let [
             key_bytes,
             value_bytes,
@@ -296,6 +366,7 @@ impl Config {
             reserve_segments,
             spare_buffers,
             stagger: stagger != 0,
+            placement,
         };
         config.validate()?;
         Ok(config)
@@ -304,6 +375,9 @@ impl Config {
 
 /// The version of the configuration's bytes.
 const CONFIG_VERSION: u8 = 1;
+/// The version of a table whose incarnations are on a chip: a word more, which older programs would not
+/// look for.
+const CONFIG_VERSION_CHIP: u8 = 2;
 
 /// Gives an entry's priority from its key and value; higher stays longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
@@ -319,18 +393,21 @@ pub struct RuntimeOptions {
     /// An entry's priority, for the priority policies. Default: the first 8 bytes of its value as a
     /// little-endian number.
     pub priority: Priority,
+    /// The chip of a table with [`Placement::Chip`], and of no other. Nothing else may be on it.
+    pub chip: Option<Arc<dyn Device>>,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        Self { flush_threads: 1, read_depth: 32, priority: Arc::new(value_as_priority) }
+        Self { flush_threads: 1, read_depth: 32, priority: Arc::new(value_as_priority), chip: None }
     }
 }
 
 impl fmt::Debug for RuntimeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { flush_threads, read_depth, .. } = self;
-        write!(f, "RuntimeOptions {{ flush_threads: {flush_threads}, read_depth: {read_depth} }}")
+        let mut out = f.debug_struct("RuntimeOptions");
+        out.field("flush_threads", &self.flush_threads).field("read_depth", &self.read_depth);
+        out.field("chip", &self.chip).finish_non_exhaustive()
     }
 }
 
@@ -348,8 +425,14 @@ mod tests {
 
     #[test]
     fn a_configuration_reads_back() {
-        for policy in [Policy::Fifo, Policy::Threshold(7), Policy::Top(500), Policy::Reject] {
-            let config = Config { policy, ..Config::tiny() };
+        let [shared, chip] = [Placement::Shared, Placement::Chip { block_pages: 3 }];
+        for (policy, placement) in [
+            (Policy::Fifo, shared),
+            (Policy::Threshold(7), shared),
+            (Policy::Top(500), chip),
+            (Policy::Reject, chip),
+        ] {
+            let config = Config { policy, placement, ..Config::tiny() };
             let bytes = config.encode();
             let mut reader = Reader::new(&bytes, "configuration", PageId(0));
             assert_eq!(Config::decode(&mut reader).unwrap(), config);
@@ -370,6 +453,11 @@ mod tests {
         refused(Config { super_tables: 3, ..Config::tiny() }, "super_tables");
         refused(Config { segments: 4, ..Config::tiny() }, "segments");
         refused(Config { incarnations_max: 64, ..Config::tiny() }, "incarnations_max");
+        let chip = |block_pages| Placement::Chip { block_pages };
+        refused(Config { placement: chip(2), ..Config::tiny() }, "buffer_pages");
+        refused(Config { placement: chip(0), ..Config::tiny() }, "buffer_pages");
+        let uneven = Config { placement: chip(3), reserve_segments: 3, ..Config::tiny() };
+        refused(uneven, "segments");
         refused(Config { policy: Policy::Top(901), ..Config::tiny() }, "policy");
     }
 }

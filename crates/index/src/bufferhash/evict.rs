@@ -14,7 +14,7 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::ring::{SegmentId, SegmentTag};
+use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::filter::Columns;
 use super::format::encode_log_put;
@@ -34,23 +34,28 @@ enum Evicted {
 }
 
 impl Inner {
-    /// Evicts until the reserve ahead of the head is free. While recovery replays the log, a policy that
-    /// keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
+    /// Evicts until the reserve ahead of each ring's head is free. While recovery replays the log, a policy
+    /// that keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
     pub(super) fn evict_ahead(&self) -> Result<()> {
         let keeps = self.config.policy.is_partial() && !self.ready.load(Acquire);
-        let reserve_segments = if keeps { 1 } else { self.config.reserve_segments };
-        while self.evicts() && self.ring.free_segments() < reserve_segments {
-            let Some((id, tag)) = self.ring.oldest() else { return Ok(()) };
-            if self.evict(id, tag)? == Evicted::NotNow {
+        let reserve_segments = if keeps { 1 } else { self.rings.reserve_segments() };
+        let mut rings = self.rings.all().iter();
+        rings.try_for_each(|ring| self.evict_ahead_of(ring, reserve_segments))
+    }
+
+    fn evict_ahead_of(&self, ring: &Ring, reserve_segments: u64) -> Result<()> {
+        while self.evicts() && ring.free_segments() < reserve_segments {
+            let Some((id, tag)) = ring.oldest() else { return Ok(()) };
+            if self.evict(ring, id, tag)? == Evicted::NotNow {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn evict(&self, id: SegmentId, tag: SegmentTag) -> Result<Evicted> {
+    fn evict(&self, ring: &Ring, id: SegmentId, tag: SegmentTag) -> Result<Evicted> {
         if tag.entries == 0 {
-            self.ring.evict(id);
+            ring.evict(id);
             return Ok(Evicted::Yes);
         }
         let index = tag.owner as usize;
@@ -65,13 +70,13 @@ impl Inner {
         let _turn = table.take_turn();
         let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
-            self.ring.evict(id);
+            ring.evict(id);
             return Ok(Evicted::Yes);
         };
         if !may_keep || !self.may_cascade() {
             return self.discard(index, incarnation, &[], self.config.policy.is_partial());
         }
-        let pages = self.read_incarnation(id)?;
+        let pages = self.read_incarnation(index, id)?;
         let kept = self.choose(index, incarnation, &pages)?;
         self.discard(index, incarnation, &kept, false)
     }
@@ -90,11 +95,12 @@ impl Inner {
         kept: &[(KeyHash, Entry<'_>)],
         forced: bool,
     ) -> Result<Evicted> {
+        let ring = self.rings.of(index);
         let mut state = self.tables[index].lock();
         let room = self.buffer_limit().saturating_sub(state.active.len());
         if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
             drop(state);
-            return self.put_off(index, incarnation, self.ring.free_segments() > 0);
+            return self.put_off(index, incarnation, ring.free_segments() > 0);
         }
         let kept = kept.iter().filter(|(hash, entry)| state.buffered(*hash, entry.key).is_none());
         let kept: Vec<_> = kept.copied().collect();
@@ -102,7 +108,7 @@ impl Inner {
             Ok(true) => {}
             Ok(false) | Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
                 drop(state);
-                let hope = self.ring.free_segments() > 0 || self.tail_may_move();
+                let hope = ring.free_segments() > 0 || self.tail_may_move();
                 return self.put_off(index, incarnation, hope);
             }
             Err(error) => return Err(error),
@@ -113,7 +119,7 @@ impl Inner {
         let retained = kept.len() as u64;
         state.puts += retained;
         self.drop_oldest(index, &mut state);
-        self.ring.evict(incarnation.id);
+        ring.evict(incarnation.id);
         drop(state);
         let dropped = u64::from(incarnation.entries).saturating_sub(retained);
         self.counters.retained.fetch_add(retained, Relaxed);
@@ -162,12 +168,13 @@ impl Inner {
     }
 
     /// Reads the data pages of an incarnation in one stroke and proves each.
-    pub(super) fn read_incarnation(&self, id: SegmentId) -> Result<PageBuf> {
+    pub(super) fn read_incarnation(&self, index: usize, id: SegmentId) -> Result<PageBuf> {
         let pages = PageBuf::zeroed(self.config.buffer_pages as usize);
-        let pages = self.volume.device().read(self.ring.page(id, 0), pages)?;
-        for index in 0..pages.pages() {
-            let label = self.ring.label(id, index as u64, PageKind::Data);
-            RawPage::new(pages.page(index)).check(label)?;
+        let ring = self.rings.of(index);
+        let pages = self.rings.device().read(ring.page(id, 0), pages)?;
+        for page in 0..pages.pages() {
+            let label = ring.label(id, page as u64, PageKind::Data);
+            RawPage::new(pages.page(page)).check(label)?;
         }
         Ok(pages)
     }

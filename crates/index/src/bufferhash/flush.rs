@@ -102,7 +102,7 @@ impl Inner {
         let keys = self.config.filter.entries_max() as usize;
         self.counters.scratch_bytes.fetch_add((segment_bytes + keys * per_key) as u64, Relaxed);
         Ok(Scratch {
-            queue: self.volume.device().queue(1)?,
+            queue: self.rings.device().queue(1)?,
             segment: Some(PageBuf::zeroed(self.config.segment_pages() as usize)),
             build: BuildScratch::new(),
             hashes: Vec::new(),
@@ -134,11 +134,11 @@ impl Inner {
         let left_out = self.build_filter(&frozen.buffer, scratch);
         let id = match frozen.segment {
             Some(id) => id,
-            None => self.reserve()?,
+            None => self.reserve(index)?,
         };
         let _turn = self.tables[index].take_turn();
         let column = self.free_column(index);
-        self.start_segment(id, &frozen.buffer, &left_out, scratch)?;
+        self.start_segment((index, id), &frozen.buffer, &left_out, scratch)?;
         // The filter goes into place while the segment is on its way to flash.
         self.write_column(index, column, &scratch.bits);
         self.finish_segment(scratch)?;
@@ -166,16 +166,17 @@ impl Inner {
     }
 
     /// Takes the next segment, waiting for a checkpoint where the head has caught up with it.
-    fn reserve(&self) -> Result<SegmentId> {
+    fn reserve(&self, index: usize) -> Result<SegmentId> {
+        let ring = self.rings.of(index);
         loop {
             self.volume.poison().check()?;
-            if self.ring.granted_segments() <= self.config.reserve_segments / 2 {
+            if ring.granted_segments() <= self.rings.reserve_segments() / 2 {
                 self.ask_for_checkpoint()?;
             }
-            if let Some(id) = self.ring.reserve() {
+            if let Some(id) = ring.reserve() {
                 return Ok(id);
             }
-            self.ring.wait_for_room(Duration::from_millis(20));
+            ring.wait_for_room(Duration::from_millis(20));
         }
     }
 
@@ -195,7 +196,7 @@ impl Inner {
         let table = &self.tables[index];
         let mut state = table.lock();
         if let Some(oldest) = state.oldest().filter(|_| state.window.is_full()) {
-            self.ring.complete(oldest.id, SegmentTag::default());
+            self.rings.of(index).complete(oldest.id, SegmentTag::default());
             self.drop_oldest(index, &mut state);
             let dropped = u64::from(oldest.entries);
             self.counters.evicted.fetch_add(dropped, Relaxed);
@@ -229,7 +230,7 @@ impl Inner {
 
     fn start_segment(
         &self,
-        id: SegmentId,
+        (table, id): (usize, SegmentId),
         buffer: &Buffer,
         left_out: &[Place],
         scratch: &mut Scratch,
@@ -243,12 +244,14 @@ impl Inner {
         for &(page, slot) in left_out {
             self.layout.clear(&mut data[page * PAGE_BYTES..(page + 1) * PAGE_BYTES], slot);
         }
+        let ring = self.rings.of(table);
         for index in 0..pages {
             let kind = if index < buffer.page_count() { PageKind::Data } else { PageKind::Filter };
-            seal(buf.page_mut(index), self.ring.label(id, index as u64, kind));
+            seal(buf.page_mut(index), ring.label(id, index as u64, kind));
         }
         self.counters.data_bytes_written.fetch_add(buf.len() as u64, Relaxed);
-        let op = Op { token: 0, kind: OpKind::Write, page: self.ring.page(id, 0), buf };
+        self.volume.poison().guard(self.rings.prepare(table, id))?;
+        let op = Op { token: 0, kind: OpKind::Write, page: ring.page(id, 0), buf };
         Ok(self.volume.poison().guard(scratch.queue.push(op))?)
     }
 
@@ -259,7 +262,7 @@ impl Inner {
             scratch.segment = Some(completion.buf);
             self.volume.poison().guard(completion.result)?;
         }
-        Ok(())
+        Ok(self.volume.poison().guard(self.rings.sync())?)
     }
 
     /// Makes a written segment the newest incarnation, and puts what stayed behind of its buffer into
@@ -272,7 +275,7 @@ impl Inner {
         state.incarnations[column] = Incarnation { id, entries };
         let frozen = state.frozen.pop_front().expect("the buffer that was flushed");
         let put_back = self.put_left_over(&mut state, &frozen, left_out);
-        self.ring.complete(id, SegmentTag { owner: index as u32, entries });
+        self.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
         drop(state);
         self.count_flush(&frozen, u64::from(entries));
         self.recycle(frozen.buffer);

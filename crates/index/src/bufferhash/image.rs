@@ -71,7 +71,6 @@ pub(super) fn pages(config: &Config) -> Result<u64> {
 
 impl Images {
     pub(super) fn new(config: &Config, layout: EntryLayout, extent: Extent, next: u64) -> Self {
-        let ring_pages = config.segments * u64::from(config.segment_pages());
         let none = vec![None; config.super_tables as usize];
         let state = ImagesState {
             next_generation: next,
@@ -81,7 +80,7 @@ impl Images {
             unsaved: Vec::new(),
         };
         Self {
-            start: extent.start.plus(ring_pages),
+            start: extent.start.plus(config.volume_ring_pages()),
             pages: image_pages(config, layout),
             state: Mutex::new(state),
         }

@@ -76,7 +76,7 @@ impl<'t> Iter<'t> {
     fn read_incarnation(&mut self) -> Result<()> {
         let (index, (newer, rest)) = (self.table - 1, self.incarnations.split_at(self.read));
         let (_, incarnation) = rest[0];
-        let pages = match self.inner.read_incarnation(incarnation.id) {
+        let pages = match self.inner.read_incarnation(index, incarnation.id) {
             Err(_) if !self.inner.tables[index].lock().holds(incarnation.id) => {
                 self.read += 1;
                 return Ok(());

@@ -2,7 +2,8 @@
 //!
 //! Keys are spread over super tables by their hash. Each super table collects inserts in a RAM buffer;
 //! a full buffer goes to flash in one sequential write and is called an incarnation. All super tables
-//! share one ring of segments, so the whole device sees a single sequential stream. Filters in RAM,
+//! share one ring of segments, so the whole device sees a single sequential stream; only on a raw flash
+//! chip each has a ring of its own (`rings`). Filters in RAM,
 //! one per incarnation, tell which incarnations may hold a key; a lookup reads one page of each of
 //! those, newest first, and nearly always that is one page or none.
 //!
@@ -50,6 +51,7 @@ pub mod model;
 mod pool;
 mod read;
 mod recover;
+mod rings;
 mod stats;
 mod table;
 mod write;
@@ -64,19 +66,18 @@ use std::thread::JoinHandle;
 
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::ring::Ring;
-use nandex_store::space::Extent;
 use nandex_store::{Left, StructureId, Volume};
 
 use crate::api::{Table, TableStats, Value};
 use crate::{Error, Result};
 
-pub(crate) use check::check;
-pub use config::{Config, Policy, Priority, RuntimeOptions};
+pub(crate) use check::{check, refuse_chip};
+pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 
 use filter::Filter;
 use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
+use rings::Rings;
 use stats::Counters;
 use table::SuperTable;
 
@@ -118,7 +119,7 @@ pub(crate) struct Inner {
     layout: EntryLayout,
     hasher: KeyHasher,
     filter: Filter,
-    ring: Ring,
+    rings: Rings,
     images: image::Images,
     tables: Vec<SuperTable>,
     pool: BufferPool,
@@ -132,8 +133,6 @@ pub(crate) struct Inner {
     threshold: AtomicU64,
     /// The log's place that recovery has reached; past every place once it has finished.
     replayed: AtomicU64,
-    /// What the last capture held, for the ring.
-    captured_oldest: AtomicU64,
     /// Were all log entries read and all background threads started?
     ready: AtomicBool,
     /// One `flush` at a time.
@@ -176,7 +175,8 @@ impl BufferHash {
     ) -> Result<Self> {
         config.validate()?;
         recover::check_log(volume, &config)?;
-        let pages = config.segments * u64::from(config.segment_pages()) + image::pages(&config)?;
+        rings::grow_chip(volume, &config, &options)?;
+        let pages = config.volume_ring_pages() + image::pages(&config)?;
         let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
         recover::open(volume, structure, options)
     }
@@ -339,11 +339,6 @@ impl Inner {
     /// Entries that fit a buffer: what its filter is made for, and the stash.
     fn buffer_limit(&self) -> usize {
         self.config.filter.entries_max() as usize + nandex_store::buffer::STASH_LEN_MAX
-    }
-
-    fn extent_of_ring(config: &Config, extent: Extent) -> Extent {
-        let pages = config.segments * u64::from(config.segment_pages());
-        Extent { start: extent.start, pages }
     }
 }
 

@@ -89,8 +89,9 @@ impl Inner {
         reads: &mut usize,
     ) -> Result<Option<Option<Value>>> {
         loop {
-            let place = self.ring.page(candidates.next, self.page_index(hash));
-            let page = self.volume.device().read(place, self.lanes.take_page())?;
+            let ring = self.rings.of(self.table_of(hash));
+            let place = ring.page(candidates.next, self.page_index(hash));
+            let page = self.rings.device().read(place, self.lanes.take_page())?;
             *reads += 1;
             let seen = self.look(&page, hash, key, candidates.next);
             self.lanes.give_page(page);
@@ -118,7 +119,8 @@ impl Inner {
 
     /// Proves a page and looks for the key in it.
     fn look(&self, page: &PageBuf, hash: KeyHash, key: &[u8], id: SegmentId) -> Result<Seen> {
-        let label = self.ring.label(id, self.page_index(hash), PageKind::Data);
+        let ring = self.rings.of(self.table_of(hash));
+        let label = ring.label(id, self.page_index(hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
             Err(_) if !self.tables[self.table_of(hash)].lock().holds(id) => return Ok(Seen::Gone),
@@ -183,7 +185,9 @@ impl Inner {
                     lane.pages.push(buf);
                     break;
                 };
-                let page = self.ring.page(id, self.page_index(keys[key].0));
+                let hash = keys[key].0;
+                let ring = self.rings.of(self.table_of(hash));
+                let page = ring.page(id, self.page_index(hash));
                 lane.queue.push(Op { token, kind: OpKind::Read, page, buf })?;
             }
             if lane.queue.in_flight() == 0 {
@@ -207,7 +211,7 @@ impl Inner {
         if let Some(idle) = self.lanes.take_lane() {
             return Ok(idle);
         }
-        let queue = self.volume.device().queue(self.options.read_depth)?;
+        let queue = self.rings.device().queue(self.options.read_depth)?;
         let pages = (0..self.options.read_depth).map(|_| PageBuf::zeroed(1)).collect();
         Ok(Lane { queue, pages, done: Vec::with_capacity(self.options.read_depth) })
     }
@@ -286,7 +290,8 @@ impl Batch<'_> {
     fn push(&mut self, lane: &mut Lane, pending: Pending) -> Result<()> {
         let buf = lane.pages.pop().expect("the caller saw a free page");
         let inner = self.inner;
-        let page = inner.ring.page(pending.candidates.next, inner.page_index(pending.hash));
+        let ring = inner.rings.of(inner.table_of(pending.hash));
+        let page = ring.page(pending.candidates.next, inner.page_index(pending.hash));
         let token = self.free.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() - 1

@@ -11,13 +11,14 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::ring::{Ring, RingShape, SegmentId};
+use nandex_store::ring::SegmentId;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 
 use super::filter::{Filter, FilterKind, Window};
 use super::format::{State, decode_filter, decode_log_entry};
 use super::image::Images;
 use super::pool::{BufferPool, Job, LanePool, ScratchPool, WorkQueue};
+use super::rings::Rings;
 use super::stats::Counters;
 use super::table::{Incarnation, SuperTable};
 use super::{BufferHash, Config, Inner, Policy, RuntimeOptions};
@@ -52,9 +53,10 @@ pub(super) fn open(
     let place = structure.extent.start;
     let mut reader = Reader::new(&structure.config, "bufferhash configuration", place);
     let config = Config::decode(&mut reader)?;
-    let (ring, state) = restore(volume, &structure, &config)?;
-    let inner = Arc::new(assemble(volume, &structure, config, options, ring, &state)?);
+    let (rings, state) = restore(volume, &structure, &config, &options)?;
+    let inner = Arc::new(assemble(volume, &structure, config, options, rings, &state)?);
     inner.place_incarnations(place)?;
+    inner.prove_chip()?;
     inner.load_images(&state)?;
     let room: Weak<dyn Checkpointed> =
         Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Checkpointed>));
@@ -67,24 +69,25 @@ pub(super) fn open(
     Ok(table)
 }
 
-/// The ring and the images as the checkpoint knows them; empty ones for a table just created.
-fn restore(volume: &Volume, structure: &Structure, config: &Config) -> Result<(Ring, State)> {
-    let shape = RingShape { segment_pages: config.segment_pages(), segments: config.segments };
-    let extent = Inner::extent_of_ring(config, structure.extent);
-    let epoch = volume.epoch();
+/// The rings and the images as the checkpoint knows them; empty ones for a table just created.
+fn restore(
+    volume: &Volume,
+    structure: &Structure,
+    config: &Config,
+    options: &RuntimeOptions,
+) -> Result<(Rings, State)> {
+    let mut reader = Reader::new(&structure.state, "bufferhash state", structure.extent.start);
+    let rings = Rings::restore(volume, structure, config, options, &mut reader)?;
     if structure.state.is_empty() {
         let images = vec![None; config.super_tables as usize];
         let tails = vec![structure.tail; config.super_tables as usize];
-        let state = State { next_image: 1, images, tails };
-        return Ok((Ring::create(structure.id, extent, shape, epoch), state));
+        return Ok((rings, State { next_image: 1, images, tails }));
     }
-    let mut reader = Reader::new(&structure.state, "bufferhash state", extent.start);
-    let ring = Ring::restore(structure.id, extent, shape, epoch, &mut reader)?;
     let state = State::decode(&mut reader)?;
     if state.images.len() != config.super_tables as usize {
         return Err(reader.refuse(config.super_tables, state.images.len()).into());
     }
-    Ok((ring, state))
+    Ok((rings, state))
 }
 
 fn assemble(
@@ -92,7 +95,7 @@ fn assemble(
     structure: &Structure,
     config: Config,
     options: RuntimeOptions,
-    ring: Ring,
+    rings: Rings,
     state: &State,
 ) -> Result<Inner> {
     let layout = config.layout()?;
@@ -119,9 +122,8 @@ fn assemble(
         layout,
         hasher: volume.hasher(),
         filter,
-        captured_oldest: AtomicU64::new(0),
         images: Images::new(&config, layout, structure.extent, state.next_image),
-        ring,
+        rings,
         tables,
         pool: BufferPool::new((0..config.spare_buffers).map(|_| buffer()).collect()),
         lanes: LanePool::default(),
@@ -171,11 +173,12 @@ fn start_threads(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 impl Inner {
     /// Gives each super table its incarnations, in the order of the ring.
     fn place_incarnations(&self, place: PageId) -> Result<()> {
-        for (id, tag) in self.ring.segments() {
-            let refuse = |found: String| {
-                let expected = format!("segments of {} super tables", self.config.super_tables);
-                nandex_store::Error::corrupt("bufferhash state", place, expected, found)
-            };
+        let refuse = |found: String| {
+            let expected = format!("segments of {} super tables", self.config.super_tables);
+            nandex_store::Error::corrupt("bufferhash state", place, expected, found)
+        };
+        let segments = self.rings.segments();
+        for (id, tag) in segments.ok_or_else(|| refuse("one in another's ring".into()))? {
             let Some(table) = self.tables.get(tag.owner as usize) else {
                 return Err(refuse(format!("one of super table {}", tag.owner)).into());
             };
@@ -271,7 +274,7 @@ impl Inner {
         };
         let mut columns = Vec::with_capacity(wanted.len());
         for (column, incarnation) in wanted {
-            columns.push((column, self.read_filter(incarnation.id)?));
+            columns.push((column, self.read_filter(index, incarnation.id)?));
         }
         let columns: Vec<_> = columns.iter().map(|(column, bits)| (*column, &bits[..])).collect();
         table.slices.load_columns(&columns);
@@ -279,13 +282,14 @@ impl Inner {
         Ok(())
     }
 
-    fn read_filter(&self, id: SegmentId) -> Result<Vec<u64>> {
+    fn read_filter(&self, index: usize, id: SegmentId) -> Result<Vec<u64>> {
         let (first, count) = (u64::from(self.config.buffer_pages), self.config.filter_pages());
         let pages = PageBuf::zeroed(count as usize);
-        let pages = self.volume.device().read(self.ring.page(id, first), pages)?;
-        for index in 0..pages.pages() {
-            let label = self.ring.label(id, first + index as u64, PageKind::Filter);
-            RawPage::new(pages.page(index)).check(label)?;
+        let ring = self.rings.of(index);
+        let pages = self.rings.device().read(ring.page(id, first), pages)?;
+        for page in 0..pages.pages() {
+            let label = ring.label(id, first + page as u64, PageKind::Filter);
+            RawPage::new(pages.page(page)).check(label)?;
         }
         Ok(decode_filter(&pages, self.config.filter.column_words()))
     }
@@ -355,16 +359,14 @@ impl Checkpointed for Inner {
         }
         let tail = tails.iter().fold(now, |oldest, tail| oldest.min(*tail));
         self.images.capture(&images);
-        let ring = self.ring.capture();
-        self.captured_oldest.store(ring.oldest, Release);
-        let mut bytes = ring.bytes;
+        let mut bytes = self.rings.capture();
         State { next_image: self.images.next_generation(), images, tails }.encode(&mut bytes);
         Captured { state: bytes, tail }
     }
 
     fn committed(&self) {
         self.images.committed();
-        self.ring.committed(self.captured_oldest.load(Acquire));
+        self.rings.committed();
     }
 
     fn relieve(&self, before: Lsn) -> nandex_store::Result<()> {

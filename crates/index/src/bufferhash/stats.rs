@@ -73,11 +73,10 @@ impl Counters {
 }
 
 impl Inner {
-    /// Bytes of flash that the table occupies.
+    /// Bytes of flash that the table occupies, those of its chip included.
     pub(super) fn flash_bytes(&self) -> u64 {
         let images = super::image::pages(&self.config).unwrap_or(0);
-        let segments = self.config.segments * u64::from(self.config.segment_pages());
-        (segments + images) * PAGE_BYTES as u64
+        (self.config.ring_pages() + images) * PAGE_BYTES as u64
     }
 
     /// RAM that the table holds: buffers and spare buffers, filters, maps, lanes, what its background
@@ -89,7 +88,7 @@ impl Inner {
         let maps = self.tables.len() * (size_of::<super::SuperTable>() + 64 * 16);
         buffers * buffer_bytes
             + per_table
-            + (maps + self.lanes.ram_bytes() + self.ring.ram_bytes()) as u64
+            + (maps + self.lanes.ram_bytes() + self.rings.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
             + self.volume.log().ram_bytes()
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::log::Room as LogRoom;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::SegmentId;
 
@@ -26,19 +27,19 @@ impl Inner {
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
         Error::check_width("value", value, self.config.value_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
         let index = self.table_of(hash);
         let state = self.put(index, self.tables[index].lock(), hash, entry)?;
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
     /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
         Error::check_width("key", key, self.config.key_bytes)?;
-        self.start_write()?;
+        let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let index = self.table_of(hash);
         let mut state = self.tables[index].lock();
@@ -50,7 +51,7 @@ impl Inner {
             self.note_user_put(&mut state);
             self.log_entry(&mut state, Entry { state: SlotState::Tombstone, key, value: &[] })?;
         }
-        drop(state);
+        drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
@@ -134,7 +135,7 @@ impl Inner {
 
     /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
     #[inline]
-    fn start_write(&self) -> Result<()> {
+    fn start_write(&self) -> Result<Option<LogRoom<'_>>> {
         self.volume.poison().check()?;
         Ok(self.volume.wait_for_room(self.logged_bytes(1))?)
     }
@@ -231,7 +232,7 @@ impl Inner {
     ) -> Result<bool> {
         let Some(mut fresh) = self.pool.take(leave) else { return Ok(false) };
         let segment = match self.config.policy {
-            Policy::Reject => match self.reserve_or_full(state) {
+            Policy::Reject => match self.reserve_or_full(index, state) {
                 Ok(segment) => Some(segment),
                 Err(full) => {
                     self.pool.give(fresh);
@@ -247,14 +248,15 @@ impl Inner {
     }
 
     /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
-    fn reserve_or_full(&self, state: &TableState) -> Result<SegmentId> {
+    fn reserve_or_full(&self, index: usize, state: &TableState) -> Result<SegmentId> {
         let waiting = state.frozen.len();
         // A crash leaves segments that were being written unused, and recovery writes them again
         // elsewhere: the reserve is for that.
-        let reserve = if self.ready.load(Acquire) { self.config.reserve_segments } else { 0 };
+        let reserve = if self.ready.load(Acquire) { self.rings.reserve_segments() } else { 0 };
+        let ring = self.rings.of(index);
         let room = state.window.len() + waiting < self.config.incarnations_max as usize
-            && self.ring.free_segments() > reserve;
-        let segment = if room { self.ring.reserve() } else { None };
+            && ring.free_segments() > reserve;
+        let segment = if room { ring.reserve() } else { None };
         segment.ok_or_else(|| Error::Full {
             entries: self.counters.flushed_entries.load(Relaxed),
             flash_bytes: self.flash_bytes(),

@@ -124,21 +124,32 @@ impl State {
     /// Starts an operation of a lane. A read is carried out at once, a write takes flight.
     pub(super) fn push(&mut self, lane: LaneId, mut op: Op) -> Result<Started> {
         op.check(self.image.page_count())?;
+        self.check_with_model(op.kind.into(), op.page.0, op.buf.pages() as u64)?;
         let number = self.next_number();
         let strike = match op.kind {
             OpKind::Read => self.start_read(&mut op),
             OpKind::Write => self.start_write(number, &op),
         };
         if !self.power.is_cut {
-            let kind = match op.kind {
-                OpKind::Read => RequestKind::Read,
-                OpKind::Write => RequestKind::Write,
-            };
-            let request = request(number, kind, op.page.0, op.buf.pages() as u64);
+            let request = request(number, op.kind.into(), op.page.0, op.buf.pages() as u64);
             self.time.submit(lane, request, delay_ns(strike));
         }
         let failure = strike.map(|it| it.kind).filter(|kind| kind.error().is_some());
         Ok(Started { number, op, failure })
+    }
+
+    /// Refuses what a device of this model cannot carry out; nothing is done then.
+    fn check_with_model(&self, kind: RequestKind, page: u64, pages: u64) -> Result<()> {
+        let operation = match kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Discard => "discard",
+            RequestKind::Sync => "sync",
+        };
+        match self.time.refuses(&request(0, kind, page, pages)) {
+            None => Ok(()),
+            Some(reason) => Err(Error::Refused { operation, page: PageId(page), pages, reason }),
+        }
     }
 
     fn start_read(&mut self, op: &mut Op) -> Option<Strike> {
@@ -240,6 +251,7 @@ impl State {
         if end > page_count {
             return Err(Error::OutOfRange { page: PageId(start), pages: end - start, page_count });
         }
+        self.check_with_model(RequestKind::Discard, start, end - start)?;
         let number = self.next_number();
         let supply = self.power.start();
         if supply == Supply::Fails {
@@ -285,6 +297,15 @@ impl State {
                 self.image.grow(page_count);
                 Ok(())
             }
+        }
+    }
+}
+
+impl From<OpKind> for RequestKind {
+    fn from(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Read => Self::Read,
+            OpKind::Write => Self::Write,
         }
     }
 }

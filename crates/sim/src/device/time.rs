@@ -35,6 +35,11 @@ impl Time {
         self.model.as_ref().map(|model| model.page_count())
     }
 
+    /// What the model says against a request.
+    pub(super) fn refuses(&self, request: &Request) -> Option<String> {
+        self.model.as_ref().and_then(|model| model.refuses(request))
+    }
+
     /// The present; where time is not a model's, a tick after the last thing that happened.
     pub(super) fn ask_ns(&mut self) -> u64 {
         if let Some(model) = &self.model {

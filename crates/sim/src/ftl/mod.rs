@@ -6,16 +6,38 @@
 mod blocks;
 mod initial;
 mod layout;
+mod log_block;
 mod page;
 mod permutation;
+mod raw;
 mod steady;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Debug;
 
+use crate::Request;
+use crate::spec::{FtlKind, Spec};
+use crate::ssd::Fill;
+
 pub(crate) use layout::Layout;
-pub(crate) use page::PageFtl;
+use log_block::LogBlockFtl;
+use page::PageFtl;
+use raw::RawFlash;
+
+/// The layer that a description asks for, with that on the flash. Small writes bring log blocks to their
+/// steady state at once, so for that layer a full device is as good as a steady one.
+pub(crate) fn layer(spec: &Spec, fill: Fill) -> Box<dyn Ftl> {
+    match (spec.ftl.kind, fill) {
+        (FtlKind::Page, Fill::Empty) => Box::new(PageFtl::empty(spec)),
+        (FtlKind::Page, Fill::Sequential) => Box::new(PageFtl::full(spec)),
+        (FtlKind::Page, Fill::Steady { seed }) => Box::new(PageFtl::steady(spec, seed)),
+        (FtlKind::LogBlock { log_blocks }, fill) => {
+            Box::new(LogBlockFtl::new(spec, log_blocks, fill != Fill::Empty))
+        }
+        (FtlKind::Raw, fill) => Box::new(RawFlash::new(spec, fill != Fill::Empty)),
+    }
+}
 
 /// Where a host page lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -47,6 +69,8 @@ pub(crate) enum WorkKind {
     },
     /// Moves what is valid out of a block and erases it.
     Clean(Clean),
+    /// Erases a block because the host said so, and waits for it.
+    Erase,
 }
 
 /// What the cleaning of a block takes.
@@ -73,8 +97,14 @@ pub struct FtlCounts {
     pub programs: u64,
     /// Host pages moved by cleaning.
     pub moved: u64,
-    /// Blocks cleaned.
+    /// Blocks cleaned, or log blocks merged.
     pub cleans: u64,
+    /// Of these, merges that only made a log block, written in order, the block of its pages.
+    pub switch_merges: u64,
+    /// Of these, merges that filled up a log block, written in order as far as it went.
+    pub partial_merges: u64,
+    /// Of these, merges into a new block.
+    pub full_merges: u64,
     /// Of these, to level wear.
     pub migrations: u64,
     /// Blocks erased.
@@ -111,6 +141,14 @@ pub(crate) trait Ftl: Send + Debug {
 
     /// What a plane may do while it has nothing else to do.
     fn idle(&mut self, plane: u32, out: &mut Vec<Work>);
+
+    /// What keeps the layer from carrying out a request, and what to do instead.
+    fn refuses(&self, _request: &Request) -> Option<String> {
+        None
+    }
+
+    /// Told of each request when it is submitted, in that order.
+    fn expect(&mut self, _request: &Request) {}
 
     /// What has been done so far.
     fn counts(&self) -> FtlCounts;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Ftl as _, PageFtl, Place, WorkKind};
-use crate::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use crate::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use crate::workload::SplitMix64;
 
 fn random_spec(dice: &mut SplitMix64) -> Spec {
@@ -38,9 +38,11 @@ fn random_spec(dice: &mut SplitMix64) -> Spec {
             command_ns: 0,
             transfer_ps_per_byte: 0,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Plane, pipelined: false, two_plane: false },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: [Mapping::WriteOrder, Mapping::Lba][pick(&[0, 1]) as usize],
             domain: levels[pick(&[0, 1, 2, 3]) as usize],
             chunk_bytes: pick(&[4096, 8192, 32_768]),

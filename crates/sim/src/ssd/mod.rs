@@ -15,7 +15,7 @@
 mod event;
 mod host;
 mod op;
-mod slab;
+pub(crate) mod slab;
 mod tally;
 mod unit;
 
@@ -29,7 +29,7 @@ use tally::Recorder;
 pub use tally::{Activity, Resource, Span, Tally};
 use unit::Unit;
 
-use crate::ftl::{Ftl, PageFtl, Work, WorkKind};
+use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Model, Request, Result, Spec};
 
@@ -79,11 +79,7 @@ impl Ssd {
     /// [`Error::Spec`](crate::Error::Spec) where there can be no such device.
     pub fn new(spec: Spec, fill: Fill) -> Result<Self> {
         spec.check()?;
-        let ftl: Box<dyn Ftl> = match fill {
-            Fill::Empty => Box::new(PageFtl::empty(&spec)),
-            Fill::Sequential => Box::new(PageFtl::full(&spec)),
-            Fill::Steady { seed } => Box::new(PageFtl::steady(&spec, seed)),
-        };
+        let ftl = ftl::layer(&spec, fill);
         let flash = spec.flash;
         let units = flash.count(spec.parallel.unit);
         let per_bus = units / flash.channels;
@@ -174,6 +170,11 @@ impl Ssd {
                 Op { flash_page, units, epoch, ..op }
             }
             WorkKind::Clean(clean) => Op { clean, ..Op::new(clean_as, NONE, unit, work.plane) },
+            WorkKind::Erase => {
+                self.requests[request].ops_left += 1;
+                let clean = Clean { erases: 1, ..Clean::default() };
+                Op { clean, ..Op::new(OpKind::Erase, request, unit, work.plane) }
+            }
         };
         let number = self.ops.insert(op);
         self.enqueue(number);
@@ -208,8 +209,14 @@ impl Model for Ssd {
         self.spec.page_count()
     }
 
+    fn refuses(&self, request: &Request) -> Option<String> {
+        self.ftl.refuses(request)
+    }
+
     fn submit_at(&mut self, at_ns: u64, request: Request) {
         debug_assert!(at_ns >= self.now_ns, "requests come no earlier than now");
+        debug_assert_eq!(self.ftl.refuses(&request), None, "whoever owns the model has asked");
+        self.ftl.expect(&request);
         let number = self.requests.insert(Pending::new(request, at_ns));
         if at_ns > self.now_ns {
             self.agenda.plan(at_ns, Event::Arrive(number));

@@ -3,11 +3,11 @@
 use std::ops::{Index, IndexMut};
 
 /// No place.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Things by number; the number of one that has gone is given to the next.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     things: Vec<T>,
     free: Vec<u32>,
 }

@@ -249,8 +249,10 @@ impl Ssd {
         let waited = self.now_ns - self.ops[number].first_ns;
         self.each(number, |op| op.queue_ns += waited);
         if self.ops[number].kind == OpKind::Read {
+            let page = self.spec.flash.page_bytes;
+            let least = if self.spec.timing.whole_page_transfer { page } else { 0 };
             let mut bytes = 0;
-            self.each(number, |op| bytes += u64::from(op.bytes));
+            self.each(number, |op| bytes += u64::from(op.bytes.max(least)));
             let end = self.take_bus(number, self.spec.timing.transfer_ns(bytes));
             self.agenda.plan(end, Event::Second(number));
         } else {

@@ -1,7 +1,7 @@
 //! What these tests share: small buffers and operations, and a model whose requests overtake one another.
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
-use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Timing, Victim};
 use nandex_sim::{Done, Model, Parts, Request, SimDevice, Spec};
 
 /// Pages of the model.
@@ -82,9 +82,11 @@ pub fn small_ssd() -> Spec {
             command_ns: 200,
             transfer_ps_per_byte: 10_000,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: Mapping::WriteOrder,
             domain: Level::Channel,
             chunk_bytes: 4096,

@@ -1,6 +1,6 @@
 //! What the tests share: devices small and random, and runs of them.
 
-use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Done, Fill, Model, Request, RequestKind, Ssd};
 
@@ -35,9 +35,11 @@ pub fn plain() -> Spec {
             command_ns: 0,
             transfer_ps_per_byte: 10_000,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: Mapping::WriteOrder,
             domain: Level::Plane,
             chunk_bytes: 4096,
@@ -95,6 +97,7 @@ pub fn random(seed: u64) -> Spec {
             two_plane: unit == Level::Die && pick(dice, &[false, true]),
         },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: pick(dice, &[Mapping::WriteOrder, Mapping::Lba]),
             domain: pick(dice, &levels),
             chunk_bytes: pick(dice, &[4096, 8192, 65_536]),

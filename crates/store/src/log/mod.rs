@@ -286,19 +286,21 @@ impl Log {
         self.shared.staging().ram_bytes()
     }
 
-    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap and for
-    /// those who append at the same time. Each block is reckoned half full, which holds for entries of
-    /// 16 bytes and more. Call it before taking any lock that whoever calls
-    /// [`release`](Self::release) needs.
+    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
+    /// reckoned half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one
+    /// more block is reckoned, since each commit may close its own. Call it before taking any lock that
+    /// whoever calls [`release`](Self::release) needs, and append before what it gives is dropped: that
+    /// keeps the room from others. It gives nothing, and takes no lock, while the log is far from full.
     ///
     /// # Errors
     /// [`Error::LogFull`] when they would not fit an empty log; [`Error::Poisoned`].
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
-        self.shared.wait_for_room(bytes)
+    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<Room<'_>>> {
+        let is_kept = self.shared.wait_for_room(bytes)?;
+        Ok(is_kept.then(|| Room { shared: &self.shared, bytes }))
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room from others until it is dropped:
-    /// for batches, several of which could otherwise be let in where one fits.
+    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room however much there is: for
+    /// batches, several of which could otherwise be let in where one fits.
     ///
     /// # Errors
     /// As [`wait_for_room`](Self::wait_for_room).

@@ -206,25 +206,27 @@ impl Shared {
     }
 
     /// See [`Log::wait_for_room`](super::Log::wait_for_room).
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+    ///
+    /// Says whether the room is kept for the caller, who then gives it back.
+    pub fn wait_for_room(&self, bytes: u64) -> Result<bool> {
         // Half full and asked for little: that needs no lock, which every insert would have to take. A
         // copy that is a moment old makes no difference so far from the end.
         let used =
             self.next.load(Ordering::Relaxed).saturating_sub(self.tail.load(Ordering::Relaxed));
         if used < self.region.bytes() / 2 && bytes < self.region.bytes() / 64 {
-            return self.poison.check();
+            return self.poison.check().map(|()| false);
         }
-        self.wait_until_fits(bytes).map(drop)
+        self.reserve_room(bytes).map(|()| true)
     }
 
     /// See [`Log::reserve_room`](super::Log::reserve_room).
     pub fn reserve_room(&self, bytes: u64) -> Result<()> {
-        self.wait_until_fits(bytes)?.reserved += 2 * bytes;
+        self.wait_until_fits(bytes)?.reserved += self.reckoned(bytes);
         Ok(())
     }
 
     pub fn give_back_room(&self, bytes: u64) {
-        self.staging().reserved -= 2 * bytes;
+        self.staging().reserved -= self.reckoned(bytes);
         self.room.notify_all();
     }
 
@@ -240,7 +242,7 @@ impl Shared {
         self.poison.check()?;
         let mut staging = self.staging();
         let fits = staging.used_bytes() + staging.reserved <= used_max;
-        staging.reserved += if fits { 2 * bytes } else { 0 };
+        staging.reserved += if fits { self.reckoned(bytes) } else { 0 };
         Ok(fits)
     }
 
@@ -255,9 +257,16 @@ impl Shared {
         Waiting(self)
     }
 
+    /// Bytes of the log that so many bytes of entries may come to take: blocks are reckoned half full, and
+    /// where every commit syncs, each one may close a block of its own.
+    fn reckoned(&self, bytes: u64) -> u64 {
+        let closed = if self.durability == Durability::Always { self.region.block() } else { 0 };
+        bytes.saturating_mul(2).saturating_add(closed)
+    }
+
     /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
-        let needed = bytes.saturating_mul(2).saturating_add(2 * self.region.block());
+        let needed = self.reckoned(bytes).saturating_add(2 * self.region.block());
         self.region.bytes().checked_sub(needed).ok_or_else(|| {
             self.full(&format!(
                 "{bytes} bytes of entries at once are too many for it; give it more pages, or \

@@ -44,10 +44,10 @@ impl Volume {
     /// # Errors
     /// As [`Log::wait_for_room`], and a checkpoint's failure.
     #[inline]
-    pub fn wait_for_room(&self, bytes: u64) -> Result<()> {
+    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<LogRoom<'_>>> {
         match self.threads() {
             Threads::Background => self.inner.log.wait_for_room(bytes),
-            Threads::Inline => self.inner.make_room(bytes).map(drop),
+            Threads::Inline => self.inner.make_room(bytes).map(Some),
         }
     }
 

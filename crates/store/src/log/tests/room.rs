@@ -55,7 +55,7 @@ fn a_release_behind_the_tail_changes_nothing() {
 fn more_than_an_empty_log_holds_is_never_waited_for() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Never);
-    log.wait_for_room(6 * 4096).unwrap();
+    drop(log.wait_for_room(6 * 4096).unwrap());
     for bytes in [6 * 4096 + 1, u64::MAX] {
         assert!(matches!(log.wait_for_room(bytes), Err(Error::LogFull { .. })));
     }
@@ -68,7 +68,7 @@ fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            log.wait_for_room(1000)?;
+            let _room = log.wait_for_room(1000)?;
             log.append(StructureId(1), &[&numbered(7, 1000)])
         });
         log.sync().unwrap();
@@ -87,7 +87,7 @@ fn appends_after_waiting_for_room_always_fit() {
         if log.used_bytes() > region.bytes() / 2 {
             log.release(log.next_lsn());
         }
-        log.wait_for_room(3 * bytes as u64).unwrap();
+        let _room = log.wait_for_room(3 * bytes as u64).unwrap();
         for number in 0..3 {
             log.append(StructureId(number), &[&numbered(round, bytes)]).unwrap();
         }
@@ -109,4 +109,21 @@ fn whoever_waits_for_room_learns_of_the_poison() {
         assert!(log.sync().is_err());
         assert!(matches!(waiter.join().unwrap(), Err(Error::Poisoned { .. })));
     });
+}
+
+/// Each had waited for room, and each of their commits closed a block: together they needed more.
+#[test]
+fn all_that_are_let_in_may_commit_one_by_one() {
+    let region = region(&Probe::default(), 16, 2);
+    let log = start(&region, Durability::Always);
+    let mut rooms = Vec::new();
+    while let Some(room) = log.try_reserve_room(40).unwrap() {
+        rooms.push(room);
+    }
+    assert!(rooms.len() > 3);
+    for (number, room) in (0..).zip(rooms) {
+        log.append(StructureId(1), &[&numbered(number, 40)]).unwrap();
+        drop(room);
+        log.commit().unwrap();
+    }
 }

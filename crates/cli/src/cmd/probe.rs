@@ -1,0 +1,242 @@
+//! `nandex probe`: finds the chunk size, the channels and the mapping of a device by timing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nandex::device::probe::{Axis, Finding, Findings, Mapping, Probe, ProbeOptions, Writes};
+use nandex::device::{Access, Create, Device, FileDevice, FileOptions, PAGE_BYTES, PageId};
+use nandex_sim::preset::Preset;
+use nandex_sim::{Fill, SimDevice};
+use serde::Serialize;
+
+use crate::chart;
+use crate::size::{self, show_bytes, show_count};
+use crate::talk::{Talk, aligned};
+
+/// What to probe, and what may be done to it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A new file, which is removed afterwards; or a file or block device that is there, which is only
+    /// read
+    #[arg(required_unless_present = "preset", conflicts_with = "preset")]
+    file: Option<PathBuf>,
+    /// A simulated device instead, by the name of its preset
+    #[arg(long, value_name = "NAME", value_parser = Preset::names().collect::<Vec<_>>())]
+    #[arg(conflicts_with_all = ["destructive", "keep"])]
+    preset: Option<String>,
+    /// Bytes that are looked at, from the start
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    size: u64,
+    /// Overwrite what lies in a file or on a block device that is there
+    #[arg(long)]
+    destructive: bool,
+    /// Leave the new file there
+    #[arg(long)]
+    keep: bool,
+    /// Draw the latencies into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// The seed of which pages are read
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+/// The findings, for programs.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    place: String,
+    bytes: u64,
+    engine: &'a str,
+    chunk_bytes: Answer<'a, u32>,
+    channels: Answer<'a, u32>,
+    groups: &'a [u32],
+    mapping: Answer<'a, &'static str>,
+    phase_bytes: u64,
+    single_ns: u64,
+    pair_ns: u64,
+    pages_read: u64,
+    pages_written: u64,
+    advice: String,
+    evidence: Vec<ShownCurve<'a>>,
+}
+
+/// An answer, or why there is none.
+#[derive(Debug, Serialize)]
+struct Answer<'a, T> {
+    value: Option<T>,
+    confidence: f64,
+    reason: &'a str,
+}
+
+/// The timings behind an answer.
+#[derive(Debug, Serialize)]
+struct ShownCurve<'a> {
+    name: &'a str,
+    about: &'a str,
+    axis: &'static str,
+    points: &'a [(u64, u64)],
+}
+
+impl<'a> Answer<'a, u32> {
+    fn of(finding: &'a Finding<u32>) -> Self {
+        let Finding { value, confidence, reason } = finding;
+        Self { value: *value, confidence: *confidence, reason }
+    }
+}
+
+/// A file that was made to be probed; it goes when this does.
+struct Made<'a>(&'a Path);
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        // It may be gone already, which is as well.
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+/// Probes and prints what was found.
+///
+/// # Errors
+/// A place that cannot be opened, made or read; a size that is too small or larger than what is there.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let (place, (findings, bytes)) = match (&args.file, &args.preset) {
+        (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
+        (None, Some(name)) => (format!("{name}, simulated"), simulated(args, name)?),
+        (None, None) => bail!("name a file, a block device or a preset"),
+    };
+    show(args, talk, place, &findings, bytes)
+}
+
+/// Probes the device that a file lies on, and gives what was found in how many bytes.
+fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
+    let is_new =
+        !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
+    let writes = if is_new || args.destructive { Writes::Allowed } else { Writes::Refused };
+    let options = FileOptions {
+        access: if writes == Writes::Allowed { Access::ReadWrite } else { Access::ReadOnly },
+        create: if is_new { Create::New } else { Create::Open },
+        ..FileOptions::default()
+    };
+    let device = FileDevice::open(path, &options)?;
+    let _made = (is_new && !args.keep).then(|| Made(path));
+    let pages = pages(args);
+    if is_new {
+        device.grow(pages)?;
+    }
+    probe(args, &device, writes, pages)
+}
+
+/// Probes a new device of that preset.
+fn simulated(args: &Args, name: &str) -> Result<(Findings, u64)> {
+    let model = Preset::named(name)?.build(Fill::Empty)?;
+    let pages = pages(args).min(model.page_count());
+    let device = SimDevice::with_model(model);
+    device.grow(pages)?;
+    probe(args, &device, Writes::Allowed, pages)
+}
+
+fn pages(args: &Args) -> u64 {
+    args.size / PAGE_BYTES as u64
+}
+
+fn probe(args: &Args, device: &dyn Device, writes: Writes, pages: u64) -> Result<(Findings, u64)> {
+    let pages = pages.min(device.page_count());
+    let options = ProbeOptions { writes, seed: args.seed, ..ProbeOptions::default() };
+    let findings = Probe::new(options).run(device, PageId(0)..PageId(pages))?;
+    Ok((findings, pages * PAGE_BYTES as u64))
+}
+
+fn show(args: &Args, talk: &Talk, place: String, findings: &Findings, bytes: u64) -> Result<()> {
+    if let Some(picture) = &args.svg {
+        let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
+        fs::write(picture, svg).with_context(|| format!("cannot write {}", picture.display()))?;
+    }
+    let mapping = findings.mapping.value.map(word);
+    let Finding { confidence, reason, .. } = &findings.mapping;
+    let shown = Shown {
+        place,
+        bytes,
+        engine: &findings.engine,
+        chunk_bytes: Answer::of(&findings.chunk_bytes),
+        channels: Answer::of(&findings.channels),
+        groups: &findings.groups,
+        mapping: Answer { value: mapping, confidence: *confidence, reason },
+        phase_bytes: findings.phase_bytes,
+        single_ns: findings.single_ns,
+        pair_ns: findings.pair_ns,
+        pages_read: findings.reads,
+        pages_written: findings.writes,
+        advice: findings.advice(),
+        evidence: evidence(findings),
+    };
+    talk.print(&shown, |shown| text(shown, findings))
+}
+
+fn word(mapping: Mapping) -> &'static str {
+    match mapping {
+        Mapping::Lba => "lba",
+        Mapping::WriteOrder => "write-order",
+    }
+}
+
+fn evidence(findings: &Findings) -> Vec<ShownCurve<'_>> {
+    let curves = findings.evidence.iter().map(|curve| ShownCurve {
+        name: curve.name,
+        about: curve.about,
+        axis: match curve.axis {
+            Axis::Pages => "pages",
+            Axis::Chunks => "chunks",
+        },
+        points: &curve.points,
+    });
+    curves.collect()
+}
+
+fn text(shown: &Shown<'_>, findings: &Findings) -> String {
+    let mut channels = answer(&findings.channels, u32::to_string);
+    if let (Some(_), [_, ..]) = (findings.channels.value, &findings.groups[..]) {
+        let groups: Vec<String> = findings.groups.iter().map(u32::to_string).collect();
+        channels.push_str(&format!("; shorter periods: {}", groups.join(", ")));
+    }
+    let times = format!(
+        "one read {:.1} us, two at once {:.1} us",
+        shown.single_ns as f64 / 1000.0,
+        shown.pair_ns as f64 / 1000.0
+    );
+    let pages = format!(
+        "{} read, {} written ({})",
+        show_count(shown.pages_read),
+        show_count(shown.pages_written),
+        shown.engine
+    );
+    let mut text = aligned(&[
+        ("probed", format!("{}, {}", shown.place, show_bytes(shown.bytes))),
+        ("chunk", chunk(findings)),
+        ("channels", channels),
+        ("mapping", answer(&findings.mapping, Mapping::to_string)),
+        ("latency", times),
+        ("pages", pages),
+    ]);
+    text.push_str(&format!("\n{}\n", shown.advice));
+    for curve in &findings.evidence {
+        text.push_str(&format!("\n{}", chart::bars(curve)));
+    }
+    text
+}
+
+/// The chunk; where channels cannot be seen for the same reason, theirs tells it.
+fn chunk(findings: &Findings) -> String {
+    let chunk = &findings.chunk_bytes;
+    if chunk.value.is_none() && chunk.reason == findings.channels.reason {
+        return "cannot be seen".into();
+    }
+    answer(chunk, |bytes| show_bytes(u64::from(*bytes)))
+}
+
+fn answer<T>(finding: &Finding<T>, shown: impl Fn(&T) -> String) -> String {
+    match &finding.value {
+        Some(value) => format!("{} (confidence {:.4})", shown(value), finding.confidence),
+        None => format!("cannot be seen: {}", finding.reason),
+    }
+}

@@ -1,0 +1,346 @@
+//! `nandex sim`: a load on a simulated device, and what came of it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use nandex_sim::Fill;
+use nandex_sim::preset::Preset;
+use nandex_sim::report::{Explanation, Keep, Report, html, text, write_trace};
+use nandex_sim::run::{Load, Mix, Pace, Run};
+use nandex_sim::spec::HOST_PAGE_BYTES;
+use nandex_sim::trace::{Options, TraceFormat, TraceReader};
+use nandex_sim::workload::Gaps;
+use serde::Serialize;
+
+use crate::size;
+use crate::talk::{Talk, aligned};
+
+/// Spans and requests that a trace file holds, at most: some 200 MB.
+const TRACED_MAX: usize = 1 << 20;
+/// Spans and requests from which a page chooses what it draws.
+const DRAWN_MAX: usize = 1 << 16;
+
+/// What runs on what.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("device").required(true).args(["preset", "spec", "list"]))]
+#[command(group = clap::ArgGroup::new("load").args(["workload", "replay"]))]
+pub struct Args {
+    /// List the devices that have a name
+    #[arg(long, conflicts_with = "load")]
+    list: bool,
+    /// The device, by name
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// The device, from a file
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+    /// What is asked of it
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Mix::ALL.map(|it| it.name)))]
+    workload: Option<String>,
+    /// Ask what this trace recorded
+    #[arg(long, value_name = "TRACE")]
+    replay: Option<PathBuf>,
+    /// The trace's format; without it, the one that its first lines fit
+    #[arg(long, requires = "replay", conflicts_with = "workload")]
+    format: Option<Format>,
+    /// Requests at most; without it 10,000 of a workload, and all of a trace
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    requests: Option<u64>,
+    /// Keep so many requests at the device; without it 1, or a trace's own times
+    #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// Let so many requests come each second, however busy the device is
+    #[arg(long, value_name = "IOPS", conflicts_with = "replay", value_parser = rate)]
+    rate: Option<u64>,
+    /// The time between requests that come at a rate
+    #[arg(long, requires = "rate", default_value = "exponential")]
+    gaps: Spacing,
+    /// Bytes of each request of a workload, a multiple of 4096
+    #[arg(long, value_name = "SIZE", conflicts_with = "replay", value_parser = pages, default_value = "4096")]
+    size: u32,
+    /// How many of a hundred requests of a mixed workload read; without it 70
+    #[arg(long, value_name = "PERCENT", conflicts_with = "replay", value_parser = clap::value_parser!(u32).range(0..=100))]
+    read_percent: Option<u32>,
+    /// What lies on the device at the beginning
+    #[arg(long, default_value = "sequential")]
+    fill: Filled,
+    /// Decides all that is random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Write what each part did when to this file, for Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write a report to this HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Explain the latency of so many of the slowest requests
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    explain: usize,
+}
+
+/// Formats of traces.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// DiskSim's ASCII input
+    Disksim,
+    /// What blkparse prints
+    Blkparse,
+    /// The CSV of the MSR Cambridge traces
+    Msr,
+}
+
+/// The time between requests.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Spacing {
+    /// At random, so that arrivals are a Poisson process
+    Exponential,
+    /// Always the same
+    Constant,
+}
+
+/// What lies on a device.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Filled {
+    /// Nothing
+    Empty,
+    /// Every page, written once in order
+    Sequential,
+    /// Every page, as after random writes without end
+    Steady,
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    match size::parse(text)? {
+        rate @ 1..=1_000_000_000 => Ok(rate),
+        rate => Err(format!("{rate} is no rate; expected 1 to 1e9 requests each second")),
+    }
+}
+
+fn pages(text: &str) -> Result<u32, String> {
+    let bytes = size::parse(text)?;
+    let pages = u32::try_from(bytes / HOST_PAGE_BYTES).ok();
+    let whole = bytes > 0 && bytes.is_multiple_of(HOST_PAGE_BYTES);
+    pages.filter(|_| whole).ok_or_else(|| {
+        format!("{bytes} bytes are no request; expected a multiple of 4096, up to 16 TiB")
+    })
+}
+
+/// Runs the load and prints the report, or lists the devices.
+///
+/// # Errors
+/// A device that is not known or cannot be, a trace that does not parse, a file that cannot be written.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    if args.list {
+        return list(talk);
+    }
+    let preset = match (&args.preset, &args.spec) {
+        (Some(name), _) => Preset::named(name)?,
+        (None, Some(path)) => Preset::from_file(path)?,
+        (None, None) => wrong(ErrorKind::MissingRequiredArgument, "give a --preset or a --spec"),
+    };
+    let run = start(args)?;
+    let mut outputs = Outputs::open(args)?;
+    let report = run.on(&preset, args.fill()).with_context(|| args.what())?;
+    outputs.write(&report)?;
+    let shown = Shown { explained: explained(&report, args.explain), report: &report };
+    talk.print(&shown, |shown| {
+        let explained: String = shown.explained.iter().map(|it| format!("\n{it}")).collect();
+        text(shown.report) + &explained
+    })?;
+    outputs.tell(&report, talk);
+    Ok(())
+}
+
+/// Ends the process as a wrong command line does.
+fn wrong(kind: ErrorKind, text: &str) -> ! {
+    clap::Error::raw(kind, format!("{text}\n")).exit()
+}
+
+/// The report and the requests that were to be explained.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    explained: Vec<Explanation>,
+}
+
+fn explained(report: &Report, count: usize) -> Vec<Explanation> {
+    let slowest = report.slowest.iter().take(count);
+    slowest.map(|done| Explanation::of(done, report.spec())).collect()
+}
+
+/// The devices that have a name.
+#[derive(Serialize)]
+struct List {
+    presets: Vec<Listed>,
+}
+
+/// One of them.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    about: String,
+}
+
+fn list(talk: &Talk) -> Result<()> {
+    let listed = |name| Ok(Listed { name, about: Preset::named(name)?.about().to_owned() });
+    let presets = Preset::names().map(listed).collect::<Result<Vec<_>>>()?;
+    talk.print(&List { presets }, |list| {
+        let rows: Vec<_> =
+            list.presets.iter().map(|it| (it.name, first_sentence(&it.about))).collect();
+        aligned(&rows)
+    })
+}
+
+/// The first sentence, on one line.
+fn first_sentence(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    line[..end].to_owned()
+}
+
+fn start(args: &Args) -> Result<Run<BufReader<File>>> {
+    let (load, pace) = match (&args.workload, &args.replay) {
+        (Some(name), _) => (args.mix(name), args.pace()),
+        (None, Some(path)) => (args.trace(path)?, args.depth.map_or(Pace::Recorded, closed)),
+        (None, None) => {
+            wrong(ErrorKind::MissingRequiredArgument, "give a --workload or a --replay")
+        }
+    };
+    let kept = match (&args.trace, &args.report) {
+        (Some(_), _) => TRACED_MAX,
+        (None, Some(_)) => DRAWN_MAX,
+        (None, None) => 0,
+    };
+    let keep = Keep { slowest: args.explain.max(1), first: kept };
+    Ok(Run { requests_max: args.requests, keep, spans_max: kept, ..Run::new(load, pace) })
+}
+
+const fn closed(depth: u32) -> Pace {
+    Pace::Closed { depth }
+}
+
+impl Args {
+    const fn fill(&self) -> Fill {
+        match self.fill {
+            Filled::Empty => Fill::Empty,
+            Filled::Sequential => Fill::Sequential,
+            Filled::Steady => Fill::Steady { seed: self.seed },
+        }
+    }
+
+    fn mix<R>(&self, name: &str) -> Load<R> {
+        let Some(mut mix) = Mix::named(name) else {
+            wrong(ErrorKind::InvalidValue, &format!("there is no workload {name}"))
+        };
+        if let Some(percent) = self.read_percent {
+            if !mix.is_mixed() {
+                let text = format!(
+                    "--read-percent is for mixed workloads, and {name} is none: take mixed, zipf-mixed \
+                     or hot-cold-mixed"
+                );
+                wrong(ErrorKind::ArgumentConflict, &text);
+            }
+            mix.read_ppm = percent * 10_000;
+        }
+        Load::Mix { mix, request_pages: self.size, seed: self.seed }
+    }
+
+    fn pace(&self) -> Pace {
+        let Some(rate) = self.rate else { return closed(self.depth.unwrap_or(1)) };
+        let gap_ns = (1_000_000_000 + rate / 2) / rate;
+        Pace::Open(match self.gaps {
+            Spacing::Constant => Gaps::Constant { gap_ns },
+            Spacing::Exponential => Gaps::Exponential { mean_ns: gap_ns },
+        })
+    }
+
+    fn trace(&self, path: &Path) -> Result<Load<BufReader<File>>> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let (input, options) = (BufReader::new(file), Options::default());
+        let format = self.format.map(|format| match format {
+            Format::Disksim => TraceFormat::DiskSim,
+            Format::Blkparse => TraceFormat::Blkparse,
+            Format::Msr => TraceFormat::Msr,
+        });
+        Ok(Load::Trace(match format {
+            Some(format) => TraceReader::new(format, input, options),
+            None => TraceReader::detecting(input, options)
+                .with_context(|| format!("cannot read {}", path.display()))?,
+        }))
+    }
+
+    /// What a failure happened at.
+    fn what(&self) -> String {
+        match &self.replay {
+            Some(path) => format!("cannot replay {}", path.display()),
+            None => "cannot run".into(),
+        }
+    }
+}
+
+/// Files that were asked for, opened before the run so that none is in vain, and emptied after it, so that
+/// a run that fails leaves an earlier report as it was.
+struct Outputs<'a> {
+    trace: Option<(&'a Path, File)>,
+    page: Option<(&'a Path, File)>,
+}
+
+impl<'a> Outputs<'a> {
+    fn open(args: &'a Args) -> Result<Self> {
+        let open = |path: &'a PathBuf| {
+            let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            Ok::<_, anyhow::Error>((path.as_path(), file))
+        };
+        let trace = args.trace.as_ref().map(open).transpose()?;
+        Ok(Self { trace, page: args.report.as_ref().map(open).transpose()? })
+    }
+
+    fn write(&mut self, report: &Report) -> Result<()> {
+        if let Some((path, file)) = &mut self.trace {
+            write_file(path, file, |out| write_trace(report, out))?;
+        }
+        if let Some((path, file)) = &mut self.page {
+            write_file(path, file, |out| out.write_all(html(report).as_bytes()))?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, report: &Report, talk: &Talk) {
+        if let Some((path, _)) = &self.trace {
+            talk.note(&format!("trace: {}", path.display()));
+            let missed = report.spans().1;
+            if missed > 0 {
+                talk.note(&format!(
+                    "the trace holds the beginning of the run: {} spans were left out",
+                    size::show_count(missed)
+                ));
+            }
+        }
+        if let Some((path, _)) = &self.page {
+            talk.note(&format!("report: {}", path.display()));
+        }
+    }
+}
+
+/// Replaces what is in a file. What is no regular file, such as a pipe, has nothing to be replaced.
+fn write_file(
+    path: &Path,
+    file: &mut File,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> Result<()> {
+    let write_all = || {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    };
+    write_all().with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,139 @@
+//! What a probe has found, how sure it is, and from what.
+
+use std::fmt;
+
+use crate::{Geometry, PAGE_BYTES};
+
+/// How a device chooses the channel of a chunk (ANCS'14, section 4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mapping {
+    /// The i-th chunk of the address space lies on channel i mod N.
+    Lba,
+    /// The i-th chunk that was written lies on channel i mod N.
+    WriteOrder,
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lba => "by address",
+            Self::WriteOrder => "by order of writing",
+        })
+    }
+}
+
+/// An answer, or why there is none.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding<T> {
+    /// The answer; none where nothing was seen, or not surely enough.
+    pub value: Option<T>,
+    /// The posterior, from 0 to 1, of the answer, or of there being nothing to see: how much better it
+    /// explains the timings than every other answer together (Bayesian information criterion).
+    pub confidence: f64,
+    /// Why there is no answer; empty where there is one.
+    pub reason: String,
+}
+
+impl<T> Finding<T> {
+    pub(super) fn seen(value: T, confidence: f64) -> Self {
+        Self { value: Some(value), confidence, reason: String::new() }
+    }
+
+    pub(super) fn unseen(confidence: f64, reason: impl Into<String>) -> Self {
+        Self { value: None, confidence, reason: reason.into() }
+    }
+}
+
+/// What one axis of a curve counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Axis {
+    /// Pages after a boundary of the grid of chunks.
+    Pages,
+    /// Chunks between the two that are read.
+    Chunks,
+}
+
+/// Latencies of pairs of reads, from which something was concluded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Curve {
+    /// A word to name it: `neighbours`, `distance`, `address` or `order`.
+    pub name: &'static str,
+    /// What was read, in a sentence.
+    pub about: &'static str,
+    /// What the first number of a point counts.
+    pub axis: Axis,
+    /// Place or distance, and the typical latency of a pair there in nanoseconds.
+    pub points: Vec<(u64, u64)>,
+}
+
+/// What a probe has found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Findings {
+    /// Bytes that lie on one channel before the next begins.
+    pub chunk_bytes: Finding<u32>,
+    /// Channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
+    pub channels: Finding<u32>,
+    /// Shorter periods inside, from the shortest: how many buses there are, where channels share them.
+    pub groups: Vec<u32>,
+    /// How channels are chosen.
+    pub mapping: Finding<Mapping>,
+    /// Where the first whole chunk begins, in bytes from the start of the region; 0 where not known.
+    pub phase_bytes: u64,
+    /// Median time of one read by itself, in nanoseconds.
+    pub single_ns: u64,
+    /// Median time of two reads of pages far apart, in nanoseconds.
+    pub pair_ns: u64,
+    /// The timings behind the answers.
+    pub evidence: Vec<Curve>,
+    /// Pages read, each once but for those of the head.
+    pub reads: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// The engine that carried the operations.
+    pub engine: String,
+}
+
+impl Findings {
+    /// The geometry to give to what is placed on this device; opaque in what was not seen.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        Geometry {
+            channels: self.channels.value,
+            chunk_bytes: self.chunk_bytes.value,
+            ..Geometry::opaque()
+        }
+    }
+
+    /// What to make of it, in a few sentences.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let (Some(chunk), Some(channels)) = (self.chunk_bytes.value, self.channels.value) else {
+            return "Treat the device as opaque: keep a deep queue of reads and write in large \
+                    strokes; nothing is gained by placing data."
+                .into();
+        };
+        let stripe = u64::from(chunk) * u64::from(channels);
+        let place = match self.mapping.value {
+            Some(Mapping::Lba) => format!(
+                "Page p lies on channel floor(p / {}) mod {channels}: place by address, whatever is \
+                 written when.",
+                chunk as usize / PAGE_BYTES
+            ),
+            Some(Mapping::WriteOrder) => format!(
+                "A chunk's channel is its turn of writing mod {channels}: write in strokes of \
+                 {stripe} bytes or multiples, front to back, and nothing else meanwhile."
+            ),
+            None => format!(
+                "Data that are written front to back in strokes of {stripe} bytes have their chunks \
+                 on all channels in turn."
+            ),
+        };
+        let buses = self.groups.first().map(|buses| {
+            format!(" Pages on the same of {buses} buses wait for each other too, but less.")
+        });
+        format!(
+            "Reads of up to {channels} pages on different channels go at once. {place}{}",
+            buses.unwrap_or_default()
+        )
+    }
+}

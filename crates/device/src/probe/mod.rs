@@ -1,0 +1,283 @@
+//! The probe: finds the chunk size, the number of channels and the mapping of a device by timing.
+//!
+//! Flash devices stripe their address space over channels that work at once, and do not tell how.
+//! Chen, Lee and Zhang (HPCA'11) found out from outside: two reads on one channel wait for each other.
+//! Section 4.2 of ANCS'14 builds on such findings. Here all is done with pairs of reads of one page:
+//!
+//! ```text
+//!   chunk:     | c0 | c1 | c2 |       pages p and p + 1: slow inside a chunk, fast over its end
+//!   channels:  c(i), c(i + d)         slow where d is a multiple of the number of channels
+//!   mapping:   chunks rewritten in a random order: is it still the address that makes a pair slow,
+//!              or the distance in the order of writing?
+//! ```
+//!
+//! 1. Every page that is timed is read once after it was written, and what was written last is not
+//!    timed. So a cache of pages that were read, or a buffer of those to be written, does not hide the
+//!    flash, unless it is larger than the region.
+//! 2. An answer is given only when it explains the timings much better than all others: see
+//!    [`Finding::confidence`]. What cannot be seen is `None`, with the reason.
+//! 3. Without leave to write, nothing is written, and the data are taken to have been written front to
+//!    back. The mapping cannot be found then.
+//!
+//! Cost for a region of n pages: n writes and at most n reads; with rewriting twice that. At most two
+//! operations are in flight. RAM: one byte for each page of the region.
+
+mod channels;
+mod chunk;
+mod dice;
+mod findings;
+mod mapping;
+mod sampler;
+mod weigh;
+
+use std::ops::Range;
+
+pub use findings::{Axis, Curve, Finding, Findings, Mapping};
+
+use self::channels::Interleave;
+use self::chunk::{Grid, Neighbours};
+use self::mapping::Rewritten;
+use self::sampler::Sampler;
+use self::weigh::median;
+use crate::{Device, Error, PAGE_BYTES, PageId, Result};
+
+/// The smallest region that can be probed, in pages: 4 MiB.
+pub const REGION_PAGES_MIN: u64 = 1024;
+/// Single reads that are timed.
+const SINGLES: usize = 32;
+
+/// May the probe change what lies on the device?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Writes {
+    /// No: it only reads, and the mapping cannot be found.
+    #[default]
+    Refused,
+    /// Yes: everything in the region is overwritten, twice.
+    Allowed,
+}
+
+/// How to probe.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ProbeOptions {
+    /// Refused unless told otherwise.
+    pub writes: Writes,
+    /// The largest chunk that is looked for: 256 KiB unless told otherwise.
+    pub chunk_bytes_max: u32,
+    /// The most channels that are looked for: 128 unless told otherwise. Twice as many chunks, and as
+    /// many again, must fit into the region.
+    pub channels_max: u32,
+    /// Answers below this posterior are not given: 0.95 unless told otherwise.
+    pub confidence_min: f64,
+    /// The seed of all choices.
+    pub seed: u64,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> Self {
+        Self {
+            writes: Writes::Refused,
+            chunk_bytes_max: 256 << 10,
+            channels_max: 128,
+            confidence_min: 0.95,
+            seed: 1,
+        }
+    }
+}
+
+/// Finds the geometry of a device. See the [module](self).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Probe {
+    options: ProbeOptions,
+}
+
+impl Probe {
+    /// A probe that goes about it in that way.
+    #[must_use]
+    pub const fn new(options: ProbeOptions) -> Self {
+        Self { options }
+    }
+
+    /// Probes a region of a device that nobody else uses meanwhile.
+    ///
+    /// The same device, options and region give the same operations. A device in virtual time is probed
+    /// as exactly as a real one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the region is not on the device; [`Error::Region`] where it is smaller
+    /// than [`REGION_PAGES_MIN`]; what the device fails with.
+    pub fn run(&self, device: &dyn Device, region: Range<PageId>) -> Result<Findings> {
+        let (start, end) = (region.start.0, region.end.0);
+        let (pages, page_count) = (end.saturating_sub(start), device.page_count());
+        if pages < REGION_PAGES_MIN {
+            return Err(Error::Region { pages, pages_min: REGION_PAGES_MIN });
+        }
+        if end > page_count {
+            return Err(Error::OutOfRange { page: region.start, pages, page_count });
+        }
+        let mut sampler = Sampler::new(device, start..end, self.options.seed)?;
+        if self.options.writes == Writes::Allowed {
+            sampler.fill()?;
+        }
+        let seen = self.look(&mut sampler)?;
+        Ok(self.conclude(seen, &sampler, &device.engine().name))
+    }
+
+    /// Carries out the experiments, each with what the one before has found.
+    fn look(&self, sampler: &mut Sampler<'_>) -> Result<Seen> {
+        let single_ns = singles(sampler)?;
+        let pages_max = u64::from(self.options.chunk_bytes_max) / PAGE_BYTES as u64;
+        let neighbours = chunk::measure(sampler, pages_max.max(2))?;
+        let grid = neighbours.grid.filter(|_| neighbours.confidence >= self.options.confidence_min);
+        // Where no boundary shows, each page may be a chunk.
+        let grid = grid.unwrap_or(Grid { pages: 1, phase: 0 });
+        let channels_max = u64::from(self.options.channels_max);
+        let interleave = channels::measure(sampler, grid.pages, channels_max)?;
+        // Distances in the wrong unit give a number, but not of channels.
+        let is_unit_sure = grid.pages > 1 || neighbours.grid.is_none();
+        let is_sure = is_unit_sure && interleave.confidence >= self.options.confidence_min;
+        let channels = interleave.channels.filter(|_| is_sure);
+        let rewritten = match channels {
+            Some(channels) if self.options.writes == Writes::Allowed => {
+                let period = interleave.groups.first().copied().unwrap_or(channels);
+                Some(mapping::measure(sampler, grid, period)?)
+            }
+            _ => None,
+        };
+        Ok(Seen { single_ns, neighbours, grid, interleave, channels, rewritten })
+    }
+
+    fn conclude(&self, seen: Seen, sampler: &Sampler<'_>, engine: &str) -> Findings {
+        let pair_ns = median(&mut seen.interleave.by_distance.clone());
+        let hidden = hidden(seen.single_ns, pair_ns, engine);
+        let chunk_bytes = self.chunk_finding(&seen, &hidden);
+        let confidence = seen.interleave.confidence;
+        let channels = match seen.channels {
+            Some(channels) => Finding::seen(channels as u32, confidence),
+            None if seen.interleave.channels.is_some() => Finding::unseen(confidence, NOISE),
+            None => Finding::unseen(confidence, hidden),
+        };
+        let margin = sampler.head_pages();
+        let phase = (margin + seen.grid.phase) % seen.grid.pages;
+        Findings {
+            chunk_bytes,
+            groups: match seen.channels {
+                Some(_) => seen.interleave.groups.iter().map(|it| *it as u32).collect(),
+                None => Vec::new(),
+            },
+            mapping: self.mapping_finding(&seen),
+            channels,
+            phase_bytes: phase * PAGE_BYTES as u64,
+            single_ns: seen.single_ns,
+            pair_ns,
+            evidence: evidence(&seen),
+            reads: sampler.reads,
+            writes: sampler.writes,
+            engine: engine.to_owned(),
+        }
+    }
+
+    fn chunk_finding(&self, seen: &Seen, hidden: &str) -> Finding<u32> {
+        let confidence = seen.neighbours.confidence;
+        match seen.neighbours.grid {
+            Some(grid) if confidence >= self.options.confidence_min => {
+                Finding::seen((grid.pages * PAGE_BYTES as u64) as u32, confidence)
+            }
+            Some(_) => Finding::unseen(confidence, NOISE),
+            // No boundary among neighbours, but a period over pages: each page is a chunk.
+            None if seen.channels.is_some() => {
+                Finding::seen(PAGE_BYTES as u32, confidence.min(seen.interleave.confidence))
+            }
+            None => Finding::unseen(confidence, hidden),
+        }
+    }
+
+    fn mapping_finding(&self, seen: &Seen) -> Finding<Mapping> {
+        match &seen.rewritten {
+            None if seen.channels.is_none() => {
+                Finding::unseen(0.0, "it shows only in the pattern of channels, which was not seen")
+            }
+            None => Finding::unseen(0.0, "it cannot be found without writing"),
+            Some(Rewritten { mapping: Some(mapping), confidence, .. })
+                if *confidence >= self.options.confidence_min =>
+            {
+                Finding::seen(*mapping, *confidence)
+            }
+            Some(Rewritten { mapping: Some(_), confidence, .. }) => {
+                Finding::unseen(*confidence, NOISE)
+            }
+            Some(Rewritten { confidence, .. }) => Finding::unseen(
+                *confidence,
+                "chunks that were written again follow neither their address nor the order of writing",
+            ),
+        }
+    }
+}
+
+const NOISE: &str = "the timings are too noisy: something repeats, but several answers explain it";
+
+/// What the experiments have given.
+#[derive(Debug)]
+struct Seen {
+    single_ns: u64,
+    neighbours: Neighbours,
+    grid: Grid,
+    interleave: Interleave,
+    channels: Option<u64>,
+    rewritten: Option<Rewritten>,
+}
+
+fn singles(sampler: &mut Sampler<'_>) -> Result<u64> {
+    let mut times = Vec::with_capacity(SINGLES);
+    for _ in 0..SINGLES {
+        if let Some([page, _]) = sampler.fresh_pair(0) {
+            times.push(sampler.single_ns(page)?);
+        }
+    }
+    Ok(median(&mut times))
+}
+
+/// Why nothing repeats, as far as the latencies tell.
+fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
+    if engine == "buffered" {
+        return "reads come from the page cache: this file system refuses direct I/O".into();
+    }
+    let (single_us, pair_us) = (single_ns.div_ceil(1000), pair_ns.div_ceil(1000));
+    let times = format!("one read takes {single_us} us, two at once {pair_us} us");
+    if pair_ns * 10 >= single_ns * 17 {
+        format!("all pairs of reads wait for each other alike, as with a single channel: {times}")
+    } else {
+        format!(
+            "no pair of reads waits longer than another: {times}; a cache, a virtual disk, an array or \
+             noise hides the flash, or its addresses are not in this order"
+        )
+    }
+}
+
+fn evidence(seen: &Seen) -> Vec<Curve> {
+    // Some whole chunks, so that boundaries can be seen to repeat.
+    let period = seen.grid.pages * 16_u64.div_ceil(seen.grid.pages);
+    let mut by_place: Vec<Vec<u64>> = vec![Vec::new(); period as usize];
+    for (first, ns) in &seen.neighbours.samples {
+        by_place[((first + period - seen.grid.phase) % period) as usize].push(*ns);
+    }
+    let places = by_place.iter_mut().map(|it| median(it));
+    let mut curves = vec![Curve {
+        name: "neighbours",
+        about: "Two neighbouring pages at once, by the place of the first in its chunk.",
+        axis: Axis::Pages,
+        points: (0..).zip(places).filter(|it| it.1 > 0).collect(),
+    }];
+    let mut add = |name, about, latencies: &[u64]| {
+        let points = (1..).zip(latencies.iter().copied()).filter(|it| it.1 > 0).collect();
+        curves.push(Curve { name, about, axis: Axis::Chunks, points });
+    };
+    let about = "Two chunks at once, by the distance of their addresses.";
+    add("distance", about, &seen.interleave.by_distance);
+    if let Some(rewritten) = &seen.rewritten {
+        let about = "The same after the chunks were written again in a random order.";
+        add("address", about, &rewritten.by_address);
+        let about = "Two of the rewritten chunks, by their distance in the order of writing.";
+        add("order", about, &rewritten.by_order);
+    }
+    curves
+}

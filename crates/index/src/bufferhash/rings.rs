@@ -1,0 +1,247 @@
+//! Where incarnations lie: in one ring for all super tables, or in a ring each on a chip of its own.
+//!
+//! ```text
+//!   Placement::Shared, on the volume:            | 0 | 2 | 1 | 0 | 3 | 1 | ...   one ring, as they come
+//!
+//!   Placement::Chip, on a device of its own:     | 0 . . | 1 . . | 2 . . | 3 . . |
+//!                                                  each super table goes round in its own part
+//! ```
+//!
+//! The first is what an SSD likes best, the second is what NSDI'10 (section 5.2) does on a flash chip without
+//! translation layer: segments are whole erase blocks, and a block is erased, by a discard, just before
+//! it is written anew. What it held was evicted in a durable checkpoint before, so a cut between erase and
+//! write loses nothing. All that is overwritten in place (superblocks, checkpoints, images, the log) stays
+//! on the volume's device.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use nandex_device::{Device, PageBuf, PageId};
+use nandex_store::buffer::page_of;
+use nandex_store::bytes::Reader;
+use nandex_store::page::{PageKind, RawPage};
+use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
+use nandex_store::space::Extent;
+use nandex_store::{Structure, Volume};
+
+use super::{Config, Inner, Placement, RuntimeOptions};
+use crate::{Error, Result};
+
+/// Incarnations that are looked at before a chip is taken for another's; one of them may be damaged.
+const PROOFS_MAX: usize = 8;
+
+/// The rings of a table, and the device they are on.
+#[derive(Debug)]
+pub(super) struct Rings {
+    rings: Vec<Ring>,
+    /// What the last capture held, for each ring.
+    captured: Vec<AtomicU64>,
+    device: Arc<dyn Device>,
+    is_chip: bool,
+    /// Segments that each ring keeps free ahead of its head.
+    reserve_segments: u64,
+}
+
+/// The device that segments are on.
+///
+/// # Errors
+/// [`Error::Config`] where a chip is missing, or given to a table that has none.
+pub(super) fn device(
+    volume: &Volume,
+    config: &Config,
+    options: &RuntimeOptions,
+) -> Result<Arc<dyn Device>> {
+    let refuse = |reason: &str| Err(Error::Config { field: "chip", reason: reason.into() });
+    match (config.placement, &options.chip) {
+        (Placement::Shared, None) => Ok(Arc::clone(volume.device())),
+        (Placement::Chip { .. }, Some(chip)) => Ok(Arc::clone(chip)),
+        (Placement::Chip { .. }, None) => {
+            refuse("the table keeps its incarnations on a chip; give it in the runtime options")
+        }
+        (Placement::Shared, Some(_)) => {
+            refuse("the table keeps its incarnations on the volume; open it without a chip")
+        }
+    }
+}
+
+/// Makes the chip of a table, where it has one, as long as its incarnations need.
+///
+/// # Errors
+/// As [`device`], and no space.
+pub(super) fn grow_chip(volume: &Volume, config: &Config, options: &RuntimeOptions) -> Result<()> {
+    let device = device(volume, config, options)?;
+    if let Placement::Chip { .. } = config.placement {
+        device.grow(config.ring_pages())?;
+    }
+    Ok(())
+}
+
+impl Rings {
+    /// Empty rings for a table just created, else as its checkpoint knows them.
+    ///
+    /// # Errors
+    /// As [`device`]; a chip that is too short; damage in the checkpoint's bytes.
+    pub(super) fn restore(
+        volume: &Volume,
+        structure: &Structure,
+        config: &Config,
+        options: &RuntimeOptions,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self> {
+        let device = device(volume, config, options)?;
+        let is_chip = config.placement != Placement::Shared;
+        if is_chip && device.page_count() < config.ring_pages() {
+            let (found, wanted) = (device.page_count(), config.ring_pages());
+            let reason =
+                format!("the chip has {found} pages and the table has {wanted} on its own");
+            return Err(Error::Config { field: "chip", reason });
+        }
+        let (start, count) =
+            if is_chip { (PageId(0), config.super_tables) } else { (structure.extent.start, 1) };
+        let segments = config.segments / u64::from(count);
+        let shape = RingShape { segment_pages: config.segment_pages(), segments };
+        let pages = config.ring_pages() / u64::from(count);
+        let mut rings = Vec::with_capacity(count as usize);
+        for index in 0..u64::from(count) {
+            let extent = Extent { start: start.plus(index * pages), pages };
+            let (id, epoch) = (structure.id, volume.epoch());
+            rings.push(if structure.state.is_empty() {
+                Ring::create(id, extent, shape, epoch)
+            } else {
+                Ring::restore(id, extent, shape, epoch, reader)?
+            });
+        }
+        Ok(Self {
+            captured: rings.iter().map(|_| AtomicU64::new(0)).collect(),
+            rings,
+            device,
+            is_chip,
+            reserve_segments: config.reserve_segments / u64::from(count),
+        })
+    }
+
+    /// The device that segments are on.
+    pub(super) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// The ring of a super table.
+    #[inline]
+    pub(super) fn of(&self, index: usize) -> &Ring {
+        if self.rings.len() == 1 { &self.rings[0] } else { &self.rings[index] }
+    }
+
+    /// Every ring.
+    pub(super) fn all(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// Segments that each ring keeps free ahead of its head.
+    pub(super) fn reserve_segments(&self) -> u64 {
+        self.reserve_segments
+    }
+
+    /// All segments with entries, ring by ring, oldest first; nothing where one lies in the ring of
+    /// another super table than it says.
+    pub(super) fn segments(&self) -> Option<Vec<(SegmentId, SegmentTag)>> {
+        let mut all = Vec::new();
+        for (index, ring) in self.rings.iter().enumerate() {
+            let segments = ring.segments();
+            if self.is_chip && segments.iter().any(|(_, tag)| tag.owner as usize != index) {
+                return None;
+            }
+            all.extend(segments);
+        }
+        Some(all)
+    }
+
+    /// Makes a segment ready to be written: erases its blocks, where they are a chip's.
+    ///
+    /// # Errors
+    /// A failed erase.
+    pub(super) fn prepare(&self, index: usize, id: SegmentId) -> nandex_device::Result<()> {
+        if self.is_chip {
+            let ring = self.of(index);
+            let first = ring.page(id, 0);
+            let end = first.plus(u64::from(ring.shape().segment_pages));
+            self.device.discard(first..end)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was written to a chip durable; the volume's own device is synced by checkpoints.
+    ///
+    /// # Errors
+    /// A failed sync.
+    pub(super) fn sync(&self) -> nandex_device::Result<()> {
+        if self.is_chip { self.device.sync() } else { Ok(()) }
+    }
+
+    /// The maps of all rings, for the checkpoint.
+    pub(super) fn capture(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (ring, captured) in self.rings.iter().zip(&self.captured) {
+            let capture = ring.capture();
+            captured.store(capture.oldest, Release);
+            bytes.extend(capture.bytes);
+        }
+        bytes
+    }
+
+    /// Told when the checkpoint with the last capture is durable.
+    pub(super) fn committed(&self) {
+        for (ring, captured) in self.rings.iter().zip(&self.captured) {
+            ring.committed(captured.load(Acquire));
+        }
+    }
+
+    /// RAM they hold, in bytes.
+    pub(super) fn ram_bytes(&self) -> usize {
+        self.rings.iter().map(Ring::ram_bytes).sum()
+    }
+}
+
+impl Inner {
+    /// Proves that a chip is the table's own. A page does not name its volume, but the keys on it are
+    /// where this volume's secret hash key puts them. One incarnation that proves itself is enough.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where none does.
+    pub(super) fn prove_chip(&self) -> Result<()> {
+        if !self.rings.is_chip {
+            return Ok(());
+        }
+        let newest = |index: usize| self.tables[index].lock().newest_first().first().copied();
+        let tables = (0..self.tables.len()).filter_map(|index| Some((index, newest(index)?.1.id)));
+        let mut doubt = None;
+        for (index, id) in tables.take(PROOFS_MAX) {
+            match self.is_own(index, id) {
+                Ok(true) => return Ok(()),
+                Ok(false) => doubt = Some("its keys are where another volume puts them".into()),
+                Err(error) => doubt = Some(error.to_string()),
+            }
+        }
+        let Some(doubt) = doubt else { return Ok(()) };
+        let reason = format!(
+            "the chip does not hold the table's newest incarnations ({doubt}); give the one that the \
+             table was created with"
+        );
+        Err(Error::Config { field: "chip", reason })
+    }
+
+    /// Are there keys on the first page of that incarnation, and do all belong there?
+    fn is_own(&self, index: usize, id: SegmentId) -> Result<bool> {
+        let label = self.rings.of(index).label(id, 0, PageKind::Data);
+        let page = self.rings.device.read(label.page, PageBuf::zeroed(1))?;
+        let page = RawPage::new(&page).check(label)?;
+        let mut hashes = self
+            .layout
+            .entries(page.bytes())
+            .map(|(_, entry)| self.hasher.hash(entry.key))
+            .peekable();
+        let pages = self.config.buffer_pages as usize;
+        Ok(hashes.peek().is_some()
+            && hashes.all(|hash| self.table_of(hash) == index && page_of(hash, pages) == 0))
+    }
+}

@@ -1,0 +1,124 @@
+//! What a simulated disk is made of, as plain numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::HOST_PAGE_BYTES;
+use crate::{Error, Result};
+
+/// A whole disk. All tracks are alike: there are no zones.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// What it is called, as presets and reports name it.
+    pub name: String,
+    /// What it stands for and where its numbers come from.
+    pub about: String,
+    /// Requests that the disk takes at once (NCQ); more wait in the host.
+    pub depth: u32,
+    /// Of the requests taken, is the one next that the head reaches first? Else the oldest is.
+    pub reorders: bool,
+    /// Time of the controller for each request, during which the media work for others.
+    pub controller_ns: u64,
+    /// Time of the link for each byte, in picoseconds.
+    pub link_ps_per_byte: u64,
+    /// Read-ahead buffer; 0 for none.
+    pub buffer_bytes: u64,
+    /// Turns of the spindle in a minute.
+    pub turns_per_minute: u32,
+    /// Positions of the arm.
+    pub cylinders: u32,
+    /// Tracks in a cylinder: surfaces with a head of their own.
+    pub surfaces: u32,
+    /// Pages of 4 KiB on a track.
+    pub pages_per_track: u32,
+    /// From a track to its neighbour: the shortest seek, and what changing the head takes.
+    pub seek_track_ns: u64,
+    /// Over a third of all cylinders: what data sheets call the average seek.
+    pub seek_average_ns: u64,
+    /// From the first cylinder to the last.
+    pub seek_full_ns: u64,
+}
+
+impl DiskSpec {
+    /// Pages that the disk offers.
+    #[must_use]
+    pub const fn page_count(&self) -> u64 {
+        self.cylinders as u64 * self.surfaces as u64 * self.pages_per_track as u64
+    }
+
+    /// Time of a turn, in nanoseconds.
+    #[must_use]
+    pub const fn turn_ns(&self) -> u64 {
+        60_000_000_000 / self.turns_per_minute as u64
+    }
+
+    /// How long the arm takes over so many cylinders: a root up to a third of the way, where it only
+    /// gains and loses speed, and a line from there on.
+    #[must_use]
+    pub const fn seek_ns(&self, cylinders: u32) -> u64 {
+        let third = if self.cylinders < 6 { 2 } else { self.cylinders as u64 / 3 };
+        let last = if self.cylinders < 6 { 5 } else { self.cylinders as u64 - 1 };
+        let way = cylinders as u64;
+        if way == 0 {
+            return 0;
+        }
+        if way <= third {
+            // The root of a fraction, in units of 2^-20.
+            let root = (((way - 1) << 40) / (third - 1)).isqrt();
+            return self.seek_track_ns
+                + (((self.seek_average_ns - self.seek_track_ns) * root) >> 20);
+        }
+        let rest = self.seek_full_ns - self.seek_average_ns;
+        self.seek_average_ns + rest * (way - third) / (last - third)
+    }
+
+    /// Checks that such a disk can be and can work.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with the first field that cannot be so, and what would do.
+    pub fn check(&self) -> Result<()> {
+        let counts = [
+            ("depth", self.depth, 1 << 16),
+            ("turns_per_minute", self.turns_per_minute, 100_000),
+            ("cylinders", self.cylinders, 1 << 22),
+            ("surfaces", self.surfaces, 64),
+            ("pages_per_track", self.pages_per_track, 1 << 12),
+        ];
+        for (field, found, max) in counts {
+            if found == 0 || found > max {
+                return Err(self.wrong(field, format!("1 to {max}"), found));
+            }
+        }
+        let second = 1_000_000_000;
+        let seeks = [
+            ("seek_track_ns", self.seek_track_ns, 0, self.turn_ns() - 1),
+            ("seek_average_ns", self.seek_average_ns, self.seek_track_ns, second),
+            ("seek_full_ns", self.seek_full_ns, self.seek_average_ns, second),
+            ("controller_ns", self.controller_ns, 0, second),
+        ];
+        for (field, found, min, max) in seeks {
+            if found < min || found > max {
+                return Err(self.wrong(field, format!("{min} to {max}"), found));
+            }
+        }
+        if self.link_ps_per_byte > 1_000_000 {
+            let expected = "at most 1000000, which is 1 MB/s";
+            return Err(self.wrong("link_ps_per_byte", expected, self.link_ps_per_byte));
+        }
+        if !self.buffer_bytes.is_multiple_of(HOST_PAGE_BYTES) || self.buffer_bytes > 1 << 40 {
+            let expected = "a multiple of 4096 up to 2^40";
+            return Err(self.wrong("buffer_bytes", expected, self.buffer_bytes));
+        }
+        Ok(())
+    }
+
+    fn wrong(
+        &self,
+        field: &'static str,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Error {
+        let (device, expected) = (self.name.clone(), expected.into());
+        Error::Spec { device, field, expected, found: found.to_string() }
+    }
+}

@@ -1,0 +1,30 @@
+//! The presets that are built in.
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        /// Names and texts, in the order in which the documentation has them.
+        pub(super) const ALL: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../presets/", $name, ".toml")))),*];
+    };
+}
+
+presets![
+    "agrawal-slc",
+    "intel-x18m",
+    "intel-x18m-paper",
+    "flash-chip",
+    "flash-chip-paper",
+    "transcend-ts32",
+    "transcend-ts32-paper",
+    "crucial-m4",
+    "crucial-m4-paper",
+    "mlc-1",
+    "mlc-1-paper",
+    "mlc-2",
+    "mlc-2-paper",
+    "slc",
+    "slc-paper",
+    "pm983",
+    "nvme-970pro",
+    "disk-7200",
+];

@@ -1,0 +1,156 @@
+//! What can be wrong with a preset, in words for whoever wrote the file.
+
+use std::ops::Range;
+
+use super::locate::Tree;
+use crate::Error;
+
+/// What can be wrong with a preset.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum PresetError {
+    /// No preset of that name is built in.
+    #[error("no preset {name:?} is built in; there are {names}; a file is given by its path")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        names: String,
+    },
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {source}; give a TOML file with a preset")]
+    Read {
+        /// Which file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A text is not TOML.
+    #[error("{origin}, line {line}: {found}; expected {expected}; correct the line")]
+    Syntax {
+        /// The file, or what stands for it.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// What would do.
+        expected: String,
+        /// What there is.
+        found: String,
+    },
+    /// A field is missing, unknown, of a wrong type, or cannot be so.
+    #[error("{origin}, line {line}: {field}: expected {expected}, found {found}; {remedy}")]
+    Field {
+        /// The file, or what stands for it.
+        origin: String,
+        /// Counted from 1; of a missing field, where its table begins.
+        line: usize,
+        /// The field, with the names of the tables it is in.
+        field: String,
+        /// What would do.
+        expected: String,
+        /// What there is.
+        found: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// There can be no such device.
+    #[error(transparent)]
+    Machine(#[from] Error),
+    /// An SSD was asked for.
+    #[error("{name} is no SSD and keeps no tally of flash; build it as a model")]
+    NotSsd {
+        /// The preset.
+        name: String,
+    },
+    /// DiskSim's SSD was asked for.
+    #[error("{name} is no SSD of DiskSim's; build it as a model")]
+    NotDisksim {
+        /// The preset.
+        name: String,
+    },
+    /// A preset cannot be written as TOML.
+    #[error("{name} cannot be written as TOML: {reason}; TOML's integers end at 2^63 - 1")]
+    Write {
+        /// The preset.
+        name: String,
+        /// What the writer says.
+        reason: String,
+    },
+}
+
+/// The error for a device that cannot be, at the line of the field that makes it so.
+pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError {
+    let Error::Spec { field, expected, found, .. } = error;
+    let (field, line) = match Tree::new(text) {
+        Some(tree) => tree.find(field),
+        None => ((*field).to_owned(), 1),
+    };
+    PresetError::Field {
+        origin: origin.to_owned(),
+        line,
+        field,
+        expected: expected.clone(),
+        found: found.clone(),
+        remedy: "change this field or those that it must fit",
+    }
+}
+
+/// The error for a file that does not say what it describes.
+pub(super) fn no_kind(origin: &str, kinds: &str) -> PresetError {
+    PresetError::Field {
+        origin: origin.to_owned(),
+        line: 1,
+        field: "kind".to_owned(),
+        expected: kinds.to_owned(),
+        found: "nothing".to_owned(),
+        remedy: "say first what the file describes",
+    }
+}
+
+/// The error for a kind that there is not.
+pub(super) fn other_kind(text: &str, span: Range<usize>, origin: &str, kinds: &str) -> PresetError {
+    PresetError::Field {
+        origin: origin.to_owned(),
+        line: super::locate::line(text, span.start),
+        field: "kind".to_owned(),
+        expected: kinds.to_owned(),
+        found: text.get(span).unwrap_or_default().to_owned(),
+        remedy: "say what the file describes",
+    }
+}
+
+/// The error for what the TOML reader refuses, taken apart into its pieces.
+pub(super) fn refused(error: &toml::de::Error, text: &str, origin: &str) -> PresetError {
+    let origin = origin.to_owned();
+    let message = error.message();
+    let (found, expected) = match message.split_once(", expected ") {
+        Some((found, expected)) => (found.to_owned(), expected.to_owned()),
+        None => (message.to_owned(), String::new()),
+    };
+    let at = error.span().map_or(0, |span| span.start);
+    let Some(tree) = Tree::new(text) else {
+        let line = super::locate::line(text, at);
+        let expected = if expected.is_empty() { "TOML".to_owned() } else { expected };
+        return PresetError::Syntax { origin, line, expected, found };
+    };
+    let (line, mut field) = (tree.line(at), tree.field_at(at));
+    let quoted = message.split('`').nth(1).unwrap_or_default();
+    if message.starts_with("missing field") {
+        // The reader points at the table that lacks it.
+        field = if field.is_empty() { quoted.to_owned() } else { format!("{field}.{quoted}") };
+        return PresetError::Field {
+            origin,
+            line,
+            field,
+            expected: "a value, since nothing is assumed".to_owned(),
+            found: "nothing".to_owned(),
+            remedy: "add the field",
+        };
+    }
+    let (expected, remedy) = if message.starts_with("unknown field") {
+        (expected, "remove the field or correct its name")
+    } else {
+        (expected, "correct the value")
+    };
+    PresetError::Field { origin, line, field, expected, found, remedy }
+}

@@ -1,0 +1,43 @@
+//! The format of a preset's file: a kind, and the fields of what that kind describes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
+
+use super::error::{no_kind, other_kind, refused};
+use super::{Machine, PresetError, Result};
+
+/// Names of kinds, as files and errors have them.
+const KINDS: &str = "\"ssd\", \"disksim\" or \"disk\"";
+
+/// What a text describes; not yet checked to be possible.
+pub(super) fn parse(text: &str, origin: &str) -> Result<Machine> {
+    let mut table = DeTable::parse(text).map_err(|error| refused(&error, text, origin))?;
+    let kind = table.get_mut().remove("kind").ok_or_else(|| no_kind(origin, KINDS))?;
+    match kind.get_ref().as_str() {
+        Some("ssd") => Ok(Machine::Ssd(fields(table, text, origin)?)),
+        Some("disksim") => Ok(Machine::Disksim(fields(table, text, origin)?)),
+        Some("disk") => Ok(Machine::Disk(fields(table, text, origin)?)),
+        _ => Err(other_kind(text, kind.span(), origin, KINDS)),
+    }
+}
+
+fn fields<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, text: &str, origin: &str) -> Result<T> {
+    T::deserialize(Deserializer::from(table)).map_err(|error| refused(&error, text, origin))
+}
+
+/// The text of a file that describes the same.
+pub(super) fn write(machine: &Machine) -> Result<String> {
+    match machine {
+        Machine::Ssd(spec) => text("ssd", &spec.name, spec),
+        Machine::Disksim(spec) => text("disksim", &spec.name, spec),
+        Machine::Disk(spec) => text("disk", &spec.name, spec),
+    }
+}
+
+fn text(kind: &str, name: &str, fields: &impl Serialize) -> Result<String> {
+    let fields = toml::to_string(fields)
+        .map_err(|error| PresetError::Write { name: name.to_owned(), reason: error.to_string() })?;
+    Ok(format!("kind = {kind:?}\n{fields}"))
+}

@@ -1,0 +1,220 @@
+//! Presets: simulated devices by name, and from files in the same format.
+//!
+//! A preset is a TOML file with a `kind`, a `name`, an `about`, and every field of what that kind is made
+//! of by its own name: nothing is assumed where a file says nothing. The files under `presets/` are
+//! built in. Where a paper prints what a drive did, its preset comes in two: `crucial-m4` is fitted to
+//! the drive's data sheet, `crucial-m4-paper` gives the paper's figures.
+//!
+//! ```
+//! use nandex_sim::preset::Preset;
+//! use nandex_sim::{Fill, Model};
+//!
+//! let preset = Preset::named("crucial-m4-paper")?;
+//! assert_eq!(preset.geometry().channels, Some(32));
+//! let model = preset.build(Fill::Sequential)?;
+//! assert!(model.page_count() > 30_000_000);
+//! # Ok::<(), nandex_sim::preset::PresetError>(())
+//! ```
+
+mod built_in;
+mod error;
+mod file;
+mod locate;
+
+use std::path::Path;
+
+pub use error::PresetError;
+use nandex_device::Geometry;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, DiskSpec};
+use crate::disksim::{Elements, Shape};
+use crate::spec::HOST_PAGE_BYTES;
+use crate::{Fill, Model, Spec, Ssd};
+
+/// The result of reading or building a preset.
+pub type Result<T> = std::result::Result<T, PresetError>;
+
+/// What a preset describes.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Machine {
+    /// `kind = "ssd"`: an SSD of the general engine, or a raw chip.
+    Ssd(Spec),
+    /// `kind = "disksim"`: DiskSim's SSD, to the picosecond.
+    Disksim(Disksim),
+    /// `kind = "disk"`: a magnetic disk.
+    Disk(DiskSpec),
+}
+
+/// A shape of DiskSim's SSD, and what it is called.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disksim {
+    /// What it is called, as presets and reports name it.
+    pub name: String,
+    /// What it stands for and where its numbers come from.
+    pub about: String,
+    /// What it is made of.
+    pub shape: Shape,
+}
+
+/// A simulated device that can be built. See the [module](self).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Preset {
+    machine: Machine,
+}
+
+impl Preset {
+    /// The names of those that are built in, in the order in which the documentation has them.
+    pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+        built_in::ALL.iter().map(|(name, _)| *name)
+    }
+
+    /// One of those that are built in.
+    ///
+    /// # Errors
+    /// [`PresetError::Unknown`] with the names there are.
+    pub fn named(name: &str) -> Result<Self> {
+        let Some((_, text)) = built_in::ALL.iter().find(|(known, _)| *known == name) else {
+            let names = Self::names().collect::<Vec<_>>().join(", ");
+            return Err(PresetError::Unknown { name: name.to_owned(), names });
+        };
+        Self::parse(text, name)
+    }
+
+    /// The text of one that is built in: a file to begin one's own from.
+    #[must_use]
+    pub fn text(name: &str) -> Option<&'static str> {
+        built_in::ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// The preset in that file.
+    ///
+    /// # Errors
+    /// [`PresetError::Read`] where the file cannot be read, else as for [`from_toml`](Self::from_toml).
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let origin = path.as_ref().display().to_string();
+        let text = std::fs::read_to_string(path.as_ref())
+            .map_err(|source| PresetError::Read { path: origin.clone(), source })?;
+        Self::parse(&text, &origin)
+    }
+
+    /// The preset in that text.
+    ///
+    /// # Errors
+    /// [`PresetError::Field`] or [`PresetError::Syntax`] with the line, what was expected, what was
+    /// found and what to do, for the first thing that is wrong.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        Self::parse(text, "the text")
+    }
+
+    fn parse(text: &str, origin: &str) -> Result<Self> {
+        let machine = file::parse(text, origin)?;
+        machine.check().map_err(|wrong| error::impossible(&wrong, text, origin))?;
+        Ok(Self { machine })
+    }
+
+    /// The same preset as the text of a file, without comments.
+    ///
+    /// # Errors
+    /// [`PresetError::Write`] where a number is larger than TOML can say (2^63 - 1).
+    pub fn to_toml(&self) -> Result<String> {
+        file::write(&self.machine)
+    }
+
+    /// Its name, as the file says it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.machine {
+            Machine::Ssd(spec) => &spec.name,
+            Machine::Disksim(spec) => &spec.name,
+            Machine::Disk(spec) => &spec.name,
+        }
+    }
+
+    /// What it stands for and where its numbers come from.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        match &self.machine {
+            Machine::Ssd(spec) => &spec.about,
+            Machine::Disksim(spec) => &spec.about,
+            Machine::Disk(spec) => &spec.about,
+        }
+    }
+
+    /// What it describes, field by field.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// A device of this kind with that on it. DiskSim's SSD is always full, and a disk has no use for it.
+    ///
+    /// # Errors
+    /// [`PresetError::Machine`] where there can be no such device.
+    pub fn build(&self, fill: Fill) -> Result<Box<dyn Model>> {
+        Ok(match &self.machine {
+            Machine::Ssd(spec) => Box::new(Ssd::new(spec.clone(), fill)?),
+            Machine::Disksim(spec) => Box::new(Elements::new(spec.shape)?),
+            Machine::Disk(spec) => Box::new(Disk::new(spec.clone())?),
+        })
+    }
+
+    /// The device as an SSD, which can tell what it has done.
+    ///
+    /// # Errors
+    /// [`PresetError::NotSsd`] where it is none.
+    pub fn ssd(&self, fill: Fill) -> Result<Ssd> {
+        match &self.machine {
+            Machine::Ssd(spec) => Ok(Ssd::new(spec.clone(), fill)?),
+            _ => Err(PresetError::NotSsd { name: self.name().to_owned() }),
+        }
+    }
+
+    /// The device as DiskSim's SSD, which can tell what its elements have done.
+    ///
+    /// # Errors
+    /// [`PresetError::NotDisksim`] where it is none.
+    pub fn elements(&self) -> Result<Elements> {
+        match &self.machine {
+            Machine::Disksim(spec) => Ok(Elements::new(spec.shape)?),
+            _ => Err(PresetError::NotDisksim { name: self.name().to_owned() }),
+        }
+    }
+
+    /// What a device like this would tell of its inside: as many channels as the mapping has domains.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        match &self.machine {
+            Machine::Ssd(spec) => Geometry {
+                channels: Some(spec.flash.count(spec.ftl.domain)),
+                chunk_bytes: Some(spec.ftl.chunk_bytes),
+                depth: spec.host.depth as usize,
+                ..Geometry::opaque()
+            },
+            Machine::Disksim(spec) => Geometry {
+                channels: Some(spec.shape.elements),
+                chunk_bytes: Some(HOST_PAGE_BYTES as u32),
+                depth: spec.shape.depth as usize,
+                ..Geometry::opaque()
+            },
+            Machine::Disk(spec) => Geometry {
+                channels: Some(1),
+                chunk_bytes: None,
+                depth: spec.depth as usize,
+                ..Geometry::opaque()
+            },
+        }
+    }
+}
+
+impl Machine {
+    fn check(&self) -> crate::Result<()> {
+        match self {
+            Self::Ssd(spec) => spec.check(),
+            Self::Disksim(spec) => spec.shape.check(),
+            Self::Disk(spec) => spec.check(),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What comes out of the simulator: numbers that are right, drawings that hold them, traces that load.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod explain;
+mod numbers;
+mod page;
+mod perfetto;
+mod runs;
+#[path = "../ssd/support.rs"]
+#[expect(dead_code, reason = "shared with the tests of the model, which use more of it")]
+mod support;
+
+use nandex_sim::report::{Before, Collector, Keep, Report};
+use nandex_sim::{Fill, Model, Spec, Ssd};
+
+/// Mixed requests on a device of that description, and the report of them.
+fn mixed(spec: Spec, requests: u64, seed: u64) -> Report {
+    let mut ssd = Ssd::new(spec, Fill::Sequential).unwrap();
+    ssd.record_spans(1 << 16);
+    let before = Before::of(&ssd);
+    let mut collector = Collector::new(ssd.now_ns(), Keep { slowest: 3, first: 1 << 16 });
+    support::run_mixed(&mut ssd, requests, 16, seed).iter().for_each(|done| collector.note(done));
+    while ssd.step(&mut Vec::new()) {}
+    collector.report_ssd(&ssd, &before, "all sorts of requests")
+}

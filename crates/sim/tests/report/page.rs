@@ -1,0 +1,93 @@
+//! The page stands alone, holds the numbers, is well formed, and does not grow with the device.
+
+use nandex_sim::report::{figures, html};
+
+use crate::mixed;
+use crate::support::{overwrite, plain, random};
+
+#[test]
+fn the_page_refers_to_nothing_outside_itself() {
+    let page = html(&mixed(plain(), 2000, 1));
+    for reference in
+        ["http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe"]
+    {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn the_page_holds_the_numbers_and_how_they_are_computed() {
+    let report = mixed(plain(), 2000, 1);
+    let page = html(&report);
+    for section in figures(&report) {
+        for figure in section.figures {
+            assert!(page.contains(&format!("<dd>{}</dd>", figure.shown)), "{figure:?}");
+        }
+    }
+    for kind in &report.kinds {
+        let ns = kind.latency.max_ns;
+        let max = format!("{}.{:03}", ns / 1000, ns % 1000);
+        assert!(page.replace(',', "").contains(&max), "{} {max}", kind.kind);
+    }
+    for field in ["timing.read_ns", "ftl.victim", "flash.page_bytes", "host.depth"] {
+        assert!(page.contains(field), "{field}");
+    }
+    assert!(page.contains("The slowest requests, explained"));
+    assert!(page.contains("Units and buses"));
+}
+
+/// Every element that is opened is closed, in order.
+fn assert_well_formed(page: &str) {
+    const VOID: [&str; 2] = ["meta", "!doctype"];
+    let mut open = Vec::new();
+    for part in page.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').unwrap();
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !VOID.contains(&name) && !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn every_element_is_closed_on_any_device() {
+    for seed in 0..20 {
+        let page = html(&mixed(random(seed), 300, seed));
+        assert_well_formed(&page);
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "seed {seed}");
+    }
+}
+
+#[test]
+fn names_are_words_and_not_markup() {
+    let mut spec = plain();
+    spec.name = "<b>bold</b>".into();
+    spec.about = "\"quoted\" & <i>".into();
+    let page = html(&mixed(spec, 50, 1));
+    assert!(page.contains("&lt;b&gt;bold&lt;/b&gt;") && !page.contains("<b>bold"));
+    assert_well_formed(&page);
+}
+
+#[test]
+fn a_page_of_a_large_worn_device_is_no_larger_than_a_screen_needs() {
+    let mut spec = plain();
+    (spec.flash.channels, spec.flash.packages, spec.flash.dies) = (16, 4, 2);
+    spec.flash.blocks = 256;
+    spec.flash.pages = 4;
+    let mut ssd = nandex_sim::Ssd::new(spec, nandex_sim::Fill::Sequential).unwrap();
+    overwrite(&mut ssd, 400_000, 64, 1);
+    let before = nandex_sim::report::Before::of(&ssd);
+    let keep = nandex_sim::report::Keep { slowest: 2, first: 5000 };
+    let mut collector = nandex_sim::report::Collector::new(nandex_sim::Model::now_ns(&ssd), keep);
+    ssd.record_spans(100_000);
+    crate::support::run_mixed(&mut ssd, 20_000, 64, 2).iter().for_each(|it| collector.note(it));
+    let page = html(&collector.report_ssd(&ssd, &before, "much"));
+    assert!(page.contains("<h3>Where</h3>"), "erases have a map");
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    assert_well_formed(&page);
+}
