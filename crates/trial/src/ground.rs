@@ -1,6 +1,6 @@
 //! What a trial's structure lies on: simulated devices, with and without a model of time.
 
-use nandex_sim::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
 
 /// A sort of device.
@@ -58,9 +58,11 @@ pub fn small() -> Spec {
             command_ns: 200,
             transfer_ps_per_byte: 10_000,
             spare_bytes_per_sector: 0,
+            whole_page_transfer: false,
         },
         parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
+            kind: FtlKind::Page,
             mapping: Mapping::WriteOrder,
             domain: Level::Plane,
             chunk_bytes: 4096,

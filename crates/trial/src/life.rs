@@ -165,14 +165,15 @@ impl Life<'_> {
         if is_made {
             self.tally.reopenings += 1;
         }
+        // An opening that fails later on may have taken a wrong end of the log for the right one already.
+        if self.lies() && self.device.faults().len() > struck {
+            self.subject.trust(Trust::EverOrError);
+        }
         if !self.went_well(opened, "opening")? {
             self.tally.refused_openings += 1;
             return Ok(false);
         }
         self.subject.settle();
-        if self.lies() && self.device.faults().len() > struck {
-            self.subject.trust(Trust::EverOrError);
-        }
         if let Some(faults) = self.lies_later.take() {
             self.lie(faults, Trust::RightOrError);
         }
