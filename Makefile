@@ -25,7 +25,7 @@ run: compiler ## Find the duplicate chunks of PATHS with an index held to RAM
 	./target/release/nandex dedup $(PATHS) --ram $(RAM) --report $(abspath $(REPORT))
 
 .PHONY: test
-test: fmt lint unit doctest docs mutants ## Everything that must pass before a change is merged
+test: fmt lint unit doctest docs mutants canary ## Everything that must pass before a change is merged
 
 .PHONY: fmt
 fmt: tools ## Check the formatting
@@ -77,6 +77,16 @@ probe: compiler ## Find the geometry of a thousand simulated devices, with and w
 .PHONY: mutants
 mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
 	$(CARGO) test $(FLAGS) -p nandex --features mutants --test mutants -- --nocapture
+
+.PHONY: trial
+TRIAL_LIMITS = $(if $(SEED),--seed $(SEED)) $(if $(START),--start $(START)) $(if $(HOURS),--hours $(HOURS)) \
+  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(CUTS),--cuts $(CUTS))
+trial: compiler ## Structures on failing simulated flash, by seed (SEED=7, or HOURS=8, MINUTES=5, CUTS=1000000)
+	$(CARGO) run $(FLAGS) --release -p nandex-trial -- $(TRIAL_LIMITS)
+
+.PHONY: canary
+canary: compiler ## Plant bugs of durability; trials must notice each
+	$(CARGO) test $(FLAGS) -p nandex-trial --features mutants --test canary
 
 .PHONY: fuzz
 fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)

@@ -23,7 +23,7 @@ pub mod ssd;
 pub mod trace;
 pub mod workload;
 
-pub use device::SimDevice;
+pub use device::{Cut, SimDevice};
 pub use disk::{Disk, DiskSpec};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Strike};

@@ -324,11 +324,11 @@ impl Inner {
 
     /// What closing does. While recovery has not finished there is nothing to save: it is in the log.
     pub(super) fn save_buffers(&self) -> Result<()> {
-        if self.ready.load(Acquire) && !self.volume.poison().is_set() {
-            self.flush_all()
-        } else {
-            Ok(())
+        if !self.ready.load(Acquire) {
+            return Ok(());
         }
+        self.volume.poison().check()?;
+        self.flush_all()
     }
 }
 

@@ -44,6 +44,22 @@ pub struct SimDevice {
     geometry: Geometry,
 }
 
+/// A moment at which the power might have gone. See [`SimDevice::record_cuts`].
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// Counted operations that had succeeded before it: what [`SimDevice::cut_after`] would have been told.
+    pub operation: u64,
+    image: Image,
+}
+
+impl Cut {
+    /// What that cut would have left: see [`Image::survivors`].
+    #[must_use]
+    pub fn survivors(&self, seed: u64) -> Image {
+        self.image.survivors(seed)
+    }
+}
+
 impl SimDevice {
     /// An empty device on which every operation takes a microsecond and has ended when it is pushed.
     /// Asking for the time takes a microsecond too.
@@ -100,6 +116,20 @@ impl SimDevice {
     /// they are pushed or called; reads are not, and succeed until then.
     pub fn cut_after(&self, count: u64) {
         self.lock().power.cut_after = Some(count);
+    }
+
+    /// From now on notes, for each counted operation, what a cut in its midst would have found, so that one
+    /// run serves a sweep over all its operations. Each notice costs time and memory for what changed
+    /// since the last sync, until it is [taken](Self::take_cuts).
+    pub fn record_cuts(&self) {
+        self.lock().cuts.get_or_insert_default();
+    }
+
+    /// The cuts noted since the last call, in the order of their operations; their survivors are those of
+    /// a device that had been told to [cut](Self::cut_after) there.
+    #[must_use]
+    pub fn take_cuts(&self) -> Vec<Cut> {
+        self.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// How many counted operations have been started with the power on, those that a fault struck

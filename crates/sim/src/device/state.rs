@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use nandex_device::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
+use super::Cut;
 use super::time::{LaneId, Time, request};
 use crate::fault::{Injector, Target};
 use crate::image::{Change, PAGE_COUNT_MAX};
@@ -16,6 +17,8 @@ pub(super) struct State {
     pub time: Time,
     pub faults: Injector,
     pub power: Power,
+    /// What a cut in the midst of each counted operation would have found, where somebody asks for it.
+    pub cuts: Option<Vec<Cut>>,
     /// Operations so far, of every sort; the number of the last is this.
     numbers: u64,
 }
@@ -105,6 +108,14 @@ impl State {
         }
     }
 
+    /// Notes what a cut in the midst of the counted operation that has just been started would find.
+    fn record_cut(&mut self, begin: impl FnOnce(&mut Image)) {
+        let Some(cuts) = &mut self.cuts else { return };
+        let mut image = self.image.without_previous();
+        begin(&mut image);
+        cuts.push(Cut { operation: self.power.operations - 1, image });
+    }
+
     fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -178,7 +189,7 @@ impl State {
                 self.image.launch(number, whole());
                 return None;
             }
-            Supply::On => {}
+            Supply::On => self.record_cut(|image| image.launch(number, whole())),
         }
         let strike = self.faults.strike(target(op), &self.image);
         let Some(struck) = strike else {
@@ -218,6 +229,7 @@ impl State {
         let failed = |state: &Self, source| failed("sync", 0..state.image.page_count(), source);
         self.power.start();
         self.power.check().map_err(|cut| failed(self, cut))?;
+        self.record_cut(|_| {});
         let strike =
             self.faults.strike(Target { on: FaultOn::Sync, page: 0, pages: 0 }, &self.image);
         let number = self.next_number();
@@ -246,6 +258,7 @@ impl State {
             self.image.launch(number, Change::discard(start..end));
         }
         self.power.check().map_err(|cut| failed("discard", start..end, cut))?;
+        self.record_cut(|image| image.launch(number, Change::discard(start..end)));
         let target = Target { on: FaultOn::Discard, page: start, pages: end - start };
         let strike = self.faults.strike(target, &self.image);
         self.time.run(request(number, RequestKind::Discard, start, end - start), delay_ns(strike));
@@ -273,6 +286,7 @@ impl State {
             self.image.begin_growth(page_count);
         }
         self.power.check().map_err(|cut| failed("grow", old..page_count, cut))?;
+        self.record_cut(|image| image.begin_growth(page_count));
         let target = Target { on: FaultOn::Grow, page: 0, pages: 0 };
         let strike = self.faults.strike(target, &self.image);
         self.time.pass(delay_ns(strike));

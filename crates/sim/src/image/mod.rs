@@ -138,6 +138,20 @@ impl Image {
         Self::of(page_count, pages)
     }
 
+    /// A clone that has forgotten what pages held before their last write.
+    pub(crate) fn without_previous(&self) -> Self {
+        Self {
+            page_count: self.page_count,
+            current: self.current.clone(),
+            durable: self.durable.clone(),
+            unsynced: self.unsynced.clone(),
+            has_dropped: self.has_dropped,
+            in_flight: self.in_flight.clone(),
+            growing_to: self.growing_to,
+            previous: None,
+        }
+    }
+
     /// Makes it that long, durably; never shorter.
     pub(crate) fn grow(&mut self, page_count: u64) {
         self.page_count = self.page_count.max(page_count);

@@ -273,3 +273,41 @@ proptest! {
         }
     }
 }
+
+/// Two writes in flight while others land, a growth, a discard and syncs, until the power goes.
+fn mixed(device: &SimDevice) -> Result<(), Error> {
+    device.grow(8)?;
+    let mut queue = device.queue(4)?;
+    queue.push(write(0, 6, 1))?;
+    for page in 0..4 {
+        device.write(PageId(page), page_of(2 + page as u8))?;
+    }
+    queue.push(write(1, 7, 9))?;
+    device.sync()?;
+    device.discard(PageId(1)..PageId(3))?;
+    device.grow(12)?;
+    queue.wait(2, &mut Vec::new())?;
+    device.write(PageId(10), page_of(77))?;
+    device.sync()
+}
+
+#[test]
+fn cuts_noted_in_one_run_leave_what_cuts_of_many_runs_leave() {
+    let watched = SimDevice::instant();
+    watched.record_cuts();
+    mixed(&watched).unwrap();
+    let cuts = watched.take_cuts();
+    assert_eq!(cuts.len() as u64, watched.operations());
+    for (operation, cut) in (0..).zip(&cuts) {
+        assert_eq!(cut.operation, operation);
+        for seed in 0..40 {
+            let device = SimDevice::instant();
+            device.cut_after(operation);
+            mixed(&device).unwrap_err();
+            let (image, expected) = (cut.survivors(seed), device.survivors(seed));
+            assert_eq!(image.page_count(), expected.page_count(), "{operation}, {seed}");
+            assert!(image.to_bytes() == expected.to_bytes(), "{operation}, {seed}");
+        }
+    }
+    assert!(watched.take_cuts().is_empty());
+}

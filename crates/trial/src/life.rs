@@ -1,0 +1,278 @@
+//! One life of a structure: openings that end well, in a kill or in a power cut, on a device that fails.
+
+use std::sync::Arc;
+
+use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Image, SimDevice};
+
+use crate::plan::{Adversity, Plan};
+use crate::report::Tally;
+use crate::subject::{Stop, Subject, Trust, fold, pick};
+use crate::traced::{Trace, Traced};
+
+/// Calls of one opening at most.
+const ACTS_MAX: u64 = 60;
+
+/// Operations of an opening among which a cut or a fault is planned; a good part of them comes too late.
+const OPERATIONS: u64 = 200;
+
+/// Faults that say so.
+const ERRORS: [(FaultOn, FaultKind); 12] = [
+    (FaultOn::Read, FaultKind::Io),
+    (FaultOn::Read, FaultKind::Short),
+    (FaultOn::Write, FaultKind::Io),
+    (FaultOn::Write, FaultKind::Io),
+    (FaultOn::Write, FaultKind::NoSpace),
+    (FaultOn::Write, FaultKind::Short),
+    (FaultOn::Sync, FaultKind::Io),
+    (FaultOn::Sync, FaultKind::NoSpace),
+    (FaultOn::Sync, FaultKind::Dropped),
+    (FaultOn::Sync, FaultKind::Dropped),
+    (FaultOn::Grow, FaultKind::Io),
+    (FaultOn::Grow, FaultKind::NoSpace),
+];
+
+/// How an opening ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Close,
+    Kill,
+    Cut,
+}
+
+struct Life<'a> {
+    plan: &'a Plan,
+    tally: &'a mut Tally,
+    dice: SplitMix64,
+    device: SimDevice,
+    trace: Trace,
+    subject: Box<dyn Subject>,
+    /// The fault of this opening.
+    fault: Option<Fault>,
+    /// What shall lie once it is open: a log whose last block cannot be read right ends before it, and nothing
+    /// tells that from a torn tail.
+    lies_later: Option<Faults>,
+    story: Vec<String>,
+}
+
+/// Lives through a plan.
+///
+/// # Errors
+/// Where a law was broken.
+pub fn run(plan: &Plan, tally: &mut Tally) -> Result<(), String> {
+    let mut life = Life {
+        plan,
+        tally,
+        dice: SplitMix64::stream(plan.seed, 2),
+        device: plan.ground.device(Image::new()),
+        trace: Trace::default(),
+        subject: plan.subject(),
+        fault: None,
+        lies_later: None,
+        story: Vec::new(),
+    };
+    let result = life.live();
+    let Life { device, trace, subject, story, .. } = life;
+    tally.operations += device.operations();
+    tally.count_faults(&device.faults());
+    tally.refusals += subject.refusals();
+    tally.trace = fold(fold(tally.trace, trace.hash()), subject.answers());
+    result.map_err(|what| format!("{}: {what}", story.join("; ")))
+}
+
+impl Life<'_> {
+    fn live(&mut self) -> Result<(), String> {
+        let openings = 3 + self.dice.below(6);
+        for opening in 0..openings {
+            self.arm();
+            let end = pick(&mut self.dice, &[End::Close, End::Kill, End::Cut]);
+            let begin = self.device.operations();
+            if end == End::Cut {
+                self.device.cut_after(begin + self.dice.below(OPERATIONS));
+            }
+            self.story.push(format!("opening {opening} to end in {end:?}, {:?}", self.fault));
+            if self.open()? {
+                self.work()?;
+                self.end(end)?;
+            }
+            self.subject.kill();
+            self.after_all()?;
+        }
+        Ok(())
+    }
+
+    /// Plans what goes wrong in this opening.
+    fn arm(&mut self) {
+        let dice = &mut self.dice;
+        let seed = dice.roll();
+        self.fault = None;
+        match self.plan.adversity {
+            Adversity::EveryCut | Adversity::Cuts => {}
+            Adversity::Errors => {
+                let (on, kind) = pick(dice, &ERRORS);
+                let range = if on == FaultOn::Grow { 2 } else { OPERATIONS / 2 };
+                let at = self.device.seen(on) + 1 + dice.below(range);
+                let span = pick(dice, &[FaultSpan::Once, FaultSpan::FromThenOn]);
+                let fault = Fault { on, at, kind, span };
+                self.device.arm(fault);
+                self.fault = Some(fault);
+            }
+            Adversity::LyingReads => {
+                let rate = pick(dice, &[10_000, 50_000, 200_000]);
+                let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Stale];
+                let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
+                    faults.with_chance(FaultOn::Read, kind, rate)
+                });
+                if dice.below(4) == 0 {
+                    self.lie(faults, Trust::RightOrError);
+                } else {
+                    self.lies_later = Some(faults);
+                }
+            }
+            Adversity::LyingWrites => {
+                let rate = pick(dice, &[1_000, 5_000, 20_000]);
+                let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Lost];
+                let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
+                    faults.with_chance(FaultOn::Write, kind, rate)
+                });
+                let faults = faults.with_chance(FaultOn::Sync, FaultKind::Lost, rate);
+                self.lie(faults, Trust::RightOrError);
+            }
+        }
+    }
+
+    fn lie(&mut self, faults: Faults, trust: Trust) {
+        self.device = self.device.clone().with_faults(faults);
+        self.subject.trust(trust);
+    }
+
+    fn lies(&self) -> bool {
+        matches!(self.plan.adversity, Adversity::LyingReads | Adversity::LyingWrites)
+    }
+
+    /// Whether an error may have come from what was done to the device.
+    fn has_excuse(&self) -> bool {
+        let struck = self.fault.is_some_and(|fault| self.device.seen(fault.on) >= fault.at);
+        self.device.is_cut() || struck || self.lies()
+    }
+
+    /// Makes or opens it, and asks for everything. False where something that went wrong prevents it.
+    fn open(&mut self) -> Result<bool, String> {
+        let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
+        let is_made = self.subject.is_made();
+        let struck = self.device.faults().len();
+        let opened = if is_made { self.subject.open(device) } else { self.subject.make(device) };
+        if is_made {
+            self.tally.reopenings += 1;
+        }
+        // An opening that fails later on may have taken a wrong end of the log for the right one already.
+        if self.lies() && self.device.faults().len() > struck {
+            self.subject.trust(Trust::EverOrError);
+        }
+        if !self.went_well(opened, "opening")? {
+            self.tally.refused_openings += 1;
+            return Ok(false);
+        }
+        self.subject.settle();
+        if let Some(faults) = self.lies_later.take() {
+            self.lie(faults, Trust::RightOrError);
+        }
+        let checked = self.subject.check();
+        self.went_well(checked, "after opening")
+    }
+
+    fn work(&mut self) -> Result<(), String> {
+        for act in 0..1 + self.dice.below(ACTS_MAX) {
+            self.tally.acts += 1;
+            let result = self.subject.act(&mut self.dice);
+            if !self.went_well(result, &format!("act {act}"))? {
+                return self.after_failure();
+            }
+            self.subject.settle();
+        }
+        Ok(())
+    }
+
+    /// After a failed write or sync nothing more is acknowledged.
+    fn after_failure(&mut self) -> Result<(), String> {
+        let poisons = |fault: Fault| matches!(fault.on, FaultOn::Write | FaultOn::Sync);
+        if self.fault.is_some_and(poisons) && !self.device.is_cut() {
+            let refused = self.subject.must_refuse();
+            self.went_well(refused, "after a failure")?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, end: End) -> Result<(), String> {
+        if end == End::Close {
+            let closed = self.subject.close();
+            if self.went_well(closed, "closing")? {
+                self.subject.settle();
+            }
+        }
+        Ok(())
+    }
+
+    fn went_well(&mut self, result: Result<(), Stop>, place: &str) -> Result<bool, String> {
+        match result {
+            Ok(()) => Ok(true),
+            Err(Stop::Wrong(what)) => Err(format!("{place}: {what}")),
+            Err(Stop::Failed(error)) if self.has_excuse() => {
+                self.story.push(format!("{place}: {error}"));
+                Ok(false)
+            }
+            Err(Stop::Failed(error)) => Err(format!("{place}: {error}, and nothing was wrong")),
+        }
+    }
+
+    /// The machine is started anew where it lost its power or its cache, and where chance has it.
+    fn after_all(&mut self) -> Result<(), String> {
+        let strikes = self.device.faults();
+        let dropped = strikes.iter().any(|strike| strike.kind == FaultKind::Dropped);
+        let is_cut = self.device.is_cut();
+        self.device.disarm();
+        self.lies_later = None;
+        // A cut that was to come later does not come any more.
+        self.device.cut_after(u64::MAX);
+        if is_cut || dropped || self.dice.below(3) == 0 {
+            let survivors = self.dice.roll() % 16;
+            self.story.push(format!("power back, survivors {survivors}"));
+            self.tally.cut_points += 1;
+            self.tally.operations += self.device.operations();
+            self.tally.count_faults(&strikes);
+            self.device = self.plan.ground.device(self.device.survivors(survivors));
+        }
+        if self.plan.adversity == Adversity::LyingWrites && !strikes.is_empty() {
+            self.subject.trust(Trust::EverOrError);
+        }
+        self.start_over_if_unmade()?;
+        self.mend()
+    }
+
+    /// What was never acknowledged as made may be there, in part, or not at all.
+    fn start_over_if_unmade(&mut self) -> Result<(), String> {
+        if !self.subject.is_made() {
+            self.device = self.plan.ground.device(Image::new());
+            self.subject = self.plan.subject();
+        }
+        Ok(())
+    }
+
+    /// Where the device does not lie, what was made opens as soon as nothing fails any more.
+    fn mend(&mut self) -> Result<(), String> {
+        self.fault = None;
+        if !self.subject.is_made() || self.plan.adversity == Adversity::LyingWrites {
+            return Ok(());
+        }
+        self.story.push("mended".into());
+        let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
+        self.tally.reopenings += 1;
+        let result = self.subject.open(device).and_then(|()| self.subject.check());
+        self.subject.kill();
+        match result {
+            Ok(()) => Ok(()),
+            Err(Stop::Wrong(what)) => Err(what),
+            Err(Stop::Failed(error)) => Err(format!("{error}, and nothing is wrong")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What trials have come to: counts that add up, and the story of a failure.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
+
+use nandex_sim::Strike;
+
+/// What was done, in one trial or in all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Trials that ended well.
+    pub seeds: u64,
+    /// Distinct places of a power cut: seed, operation, and what survived.
+    pub cut_points: u64,
+    /// Those of them that struck a recovery from an earlier cut.
+    pub cut_recoveries: u64,
+    /// Openings of a structure that was there before.
+    pub reopenings: u64,
+    /// Calls of a structure.
+    pub acts: u64,
+    /// Counted operations of devices: writes, syncs, grows and discards.
+    pub operations: u64,
+    /// Faults that struck, by kind and sort of operation.
+    pub faults: BTreeMap<String, u64>,
+    /// Lookups that an error answered, where the device lied.
+    pub refusals: u64,
+    /// Openings that an error ended, where the device lied or failed.
+    pub refused_openings: u64,
+    /// A hash of every device operation and every answer; of several trials, in no order.
+    pub trace: u64,
+}
+
+impl Tally {
+    /// Counts faults that have struck.
+    pub fn count_faults(&mut self, strikes: &[Strike]) {
+        for strike in strikes {
+            *self.faults.entry(format!("{:?} on {:?}", strike.kind, strike.on)).or_default() += 1;
+        }
+    }
+}
+
+impl AddAssign<&Self> for Tally {
+    fn add_assign(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.cut_points += other.cut_points;
+        self.cut_recoveries += other.cut_recoveries;
+        self.reopenings += other.reopenings;
+        self.acts += other.acts;
+        self.operations += other.operations;
+        for (kind, count) in &other.faults {
+            *self.faults.entry(kind.clone()).or_default() += count;
+        }
+        self.refusals += other.refusals;
+        self.refused_openings += other.refused_openings;
+        // In whatever order threads come to it.
+        self.trace = self.trace.wrapping_add(other.trace);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let struck: u64 = self.faults.values().sum();
+        writeln!(f, "seeds             {:>12}", self.seeds)?;
+        writeln!(f, "cut points        {:>12}", self.cut_points)?;
+        writeln!(f, "  in a recovery   {:>12}", self.cut_recoveries)?;
+        writeln!(f, "reopenings        {:>12}", self.reopenings)?;
+        writeln!(f, "  refused         {:>12}", self.refused_openings)?;
+        writeln!(f, "calls             {:>12}", self.acts)?;
+        writeln!(f, "  refused lookups {:>12}", self.refusals)?;
+        writeln!(f, "device operations {:>12}", self.operations)?;
+        writeln!(f, "faults struck     {struck:>12}")?;
+        for (kind, count) in &self.faults {
+            writeln!(f, "  {kind:<24} {count:>10}")?;
+        }
+        write!(f, "trace         {:016x}", self.trace)
+    }
+}
+
+/// A trial that failed: its seed, and what happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The seed that replays it.
+    pub seed: u64,
+    /// The structure, the device and what went wrong there.
+    pub plan: String,
+    /// Where in the trial, and which law was broken.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, plan, what } = self;
+        writeln!(f, "trial {seed} failed\n  {plan}\n  {what}\nmake trial SEED={seed}")
+    }
+}
