@@ -3,6 +3,7 @@
 use nandex::bufferhash::Policy;
 use nandex::device::EngineChoice;
 use nandex::{BufferHash, Durability, Result, Value};
+use nandex_sim::preset::Preset;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config as ProptestConfig, RngAlgorithm, TestRng, TestRunner};
@@ -109,6 +110,22 @@ fn tables_in_files_agree_with_the_oracle_on_every_engine() {
         let len = if setup.durability == Durability::Always { 6 } else { 30 };
         run(setup, ground, &acts_of(100 + number as u64, len));
     }
+}
+
+#[test]
+fn tables_on_every_simulated_drive_agree_with_the_oracle() {
+    let mut drives = 0;
+    for (number, name) in Preset::names().enumerate() {
+        for number in [number, number + 31] {
+            let Some(ground) = Ground::preset(name) else { continue };
+            drives += 1;
+            let setup = Setup::numbered(number);
+            let len = if setup.durability == Durability::Always { 6 } else { 30 };
+            println!("on {name}");
+            run(setup, ground, &acts_of(200 + number as u64, len));
+        }
+    }
+    assert!(drives >= 28, "{drives} drives");
 }
 
 proptest! {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
 use nandex::{BufferHash, Durability, Table, Volume};
-use nandex_sim::{Image, SimDevice};
+use nandex_sim::preset::Preset;
+use nandex_sim::{Fill, Image, SimDevice};
 
 use crate::life::{Past, Run, check, live, open_all, recover};
 use crate::support::{DURABILITIES, Dice, POLICIES, Setup, full_sweep};
@@ -40,16 +41,21 @@ fn shared(device: &SimDevice) -> Arc<dyn Device> {
     Arc::new(device.clone())
 }
 
-/// Cuts a run of this setup at many places.
+/// Cuts a run of this setup at many places, on a device without a model.
 fn sweep(setup: Setup, cuts: u64) {
-    let whole = SimDevice::instant();
+    sweep_on(SimDevice::instant, setup, cuts);
+}
+
+/// Cuts a run of this setup at many places, on new devices of this sort.
+fn sweep_on(new: impl Fn() -> SimDevice, setup: Setup, cuts: u64) {
+    let whole = new();
     live(&shared(&whole), setup, 1, &mut Past::default(), &mut ()).unwrap();
     let operations = whole.operations();
     let stride = if full_sweep() { 1 } else { (operations / cuts).max(1) };
     let mut dice = Dice(operations);
     let mut cut = dice.below(stride);
     while cut < operations {
-        let device = SimDevice::instant();
+        let device = new();
         device.cut_after(cut);
         let mut past = Past::default();
         let result = live(&shared(&device), setup, 1, &mut past, &mut ());
@@ -85,6 +91,18 @@ fn after_a_power_cut_everything_synced_is_there_when_durable_by_and_by() {
 #[test]
 fn after_a_power_cut_everything_flushed_is_there_without_durability() {
     sweep_durability(DURABILITIES[2]);
+}
+
+/// Here writes end in an order of their own, and not that in which they were pushed.
+#[test]
+fn after_a_power_cut_of_a_simulated_drive_everything_acknowledged_is_there() {
+    for (name, policy) in [("crucial-m4-paper", Policy::Update), ("transcend-ts32", Policy::Fifo)] {
+        let preset = Preset::named(name).unwrap();
+        let new = || SimDevice::with_model(preset.build(Fill::Empty).unwrap());
+        let setup = Setup::busy(policy, DURABILITIES[0]);
+        sweep_on(new, setup.inline(), 4);
+        sweep_on(new, Setup { flush_threads: 2, ..setup }, 4);
+    }
 }
 
 /// Entries that a full buffer's segment could not take went on in the next buffer, in no log and no longer

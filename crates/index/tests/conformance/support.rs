@@ -8,6 +8,9 @@ use nandex::bufferhash::{Config, Policy, RuntimeOptions};
 use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions, MemoryDevice};
 use nandex::store::entries::EntryLayout;
 use nandex::{BufferHash, Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_sim::preset::{Machine, Preset};
+use nandex_sim::spec::FtlKind;
+use nandex_sim::{Fill, SimDevice};
 
 /// All policies.
 pub const POLICIES: [Policy; 6] = [
@@ -186,6 +189,7 @@ impl Dice {
 pub enum Ground {
     Memory(MemoryDevice),
     File(tempfile::TempDir, EngineChoice),
+    Simulated(SimDevice),
 }
 
 impl Ground {
@@ -205,6 +209,17 @@ impl Ground {
         }
     }
 
+    /// A simulated drive; nothing where it cannot be written over, as a raw chip.
+    pub fn preset(name: &str) -> Option<Self> {
+        let preset = Preset::named(name).unwrap();
+        let overwrites = match preset.machine() {
+            Machine::Ssd(spec) => spec.ftl.kind != FtlKind::Raw,
+            _ => true,
+        };
+        let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
+        overwrites.then(|| Self::Simulated(device.with_geometry(preset.geometry())))
+    }
+
     pub fn device(&self) -> Arc<dyn Device> {
         self.try_device().unwrap()
     }
@@ -212,6 +227,7 @@ impl Ground {
     fn try_device(&self) -> nandex::device::Result<Arc<dyn Device>> {
         Ok(match self {
             Self::Memory(device) => Arc::new(device.clone()),
+            Self::Simulated(device) => Arc::new(device.clone()),
             Self::File(dir, engine) => {
                 let create = Create::OpenOrCreate;
                 let options = FileOptions { engine: *engine, create, ..FileOptions::default() };
