@@ -206,3 +206,24 @@ fn a_closed_table_does_not_keep_the_log_of_another() {
     let first = BufferHash::open(&volume, "first").unwrap();
     (0..1500).for_each(|key| assert_eq!(first.get_u64(key).unwrap(), Some(key + 1), "key {key}"));
 }
+
+/// The log was less than half full, so nobody let go of its tail; and too full for the next batch.
+#[test]
+fn batches_get_on_in_a_log_of_few_blocks_where_every_commit_syncs() {
+    let setup = Setup::new(Policy::Fifo, Durability::Always);
+    for setup in [setup, setup.inline()] {
+        let block = VolumeOptions::tiny().log_block_bytes as u64;
+        let entries = 2 * setup.config().filter.entries_max() as u64 * 17;
+        let entries = entries * u64::from(setup.config().super_tables);
+        let log_bytes = entries.max(8 * block).next_multiple_of(block);
+        let options = VolumeOptions { log_bytes, ..setup.volume_options() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let table = BufferHash::create_with(&volume, "t", setup.config(), setup.runtime()).unwrap();
+        for start in (0..6000u64).step_by(600) {
+            let keys: Vec<_> = (start..start + 600).map(u64::to_le_bytes).collect();
+            let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
+            table.insert_many(&pairs).unwrap();
+        }
+        table.close().unwrap();
+    }
+}

@@ -176,14 +176,17 @@ impl Inner {
         let capacity = self.log.capacity_bytes();
         let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
         let used = self.log.used_bytes();
-        // Nearly full, it does not grow any more because writers wait; then nothing may be put off.
+        // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
+        // then nothing may be put off.
+        let is_waited_for = self.log.waiting() > 0;
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
+        let log_fills = log_fills || is_waited_for;
         if !requested && !log_fills {
             return Ok(());
         }
         self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
         self.checkpoint()?;
-        if self.log.used_bytes() > capacity / 2 {
+        if is_waited_for || self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
             self.relieve(before)?;
             self.checkpoint()?;
