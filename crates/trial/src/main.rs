@@ -1,4 +1,5 @@
 //! `nandex-trial`: runs trials from a seed on, on all cores, until enough of them or of time have passed.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::sync::Mutex;
