@@ -12,7 +12,7 @@ use nandex::device::{Device, MemoryDevice, PageBuf, PageId};
 use nandex::{
     BufferHash, Durability, Error, OpenOptions, Result, Table, Threads, Volume, VolumeOptions,
 };
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
 
 /// Two pages of a buffer and one of its filter: a segment is one block.
@@ -22,50 +22,36 @@ const PAGE_PROGRAM_NS: u64 = 609_600;
 const ERASE_NS: u64 = 1_500_000;
 
 fn spec() -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "chip".into(),
         about: "a chip of 24 blocks, for tests".into(),
-        host: Host {
-            depth: 32,
-            link_ps_per_byte: 0,
-            duplex: false,
-            controller_ns: COMMAND_NS,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: true,
-        },
+        host: Host { controller_ns: COMMAND_NS, buffer_is_safe: true, ..plain.host },
         flash: Flash {
             channels: 1,
-            packages: 1,
             dies: 1,
             planes: 1,
             blocks: 24,
             pages: BLOCK_PAGES,
-            page_bytes: 4096,
+            ..plain.flash
         },
         timing: Timing {
-            whole_page_transfer: false,
             read_ns: 25_000,
-            program_ns: 200_000,
             erase_ns: ERASE_NS,
-            command_ns: 0,
             transfer_ps_per_byte: 100_000,
-            spare_bytes_per_sector: 0,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Plane, pipelined: false, two_plane: false },
+        parallel: Parallel { unit: Level::Plane, ..plain.parallel },
         ftl: Ftl {
             kind: FtlKind::Raw,
             mapping: Mapping::Lba,
-            domain: Level::Plane,
-            chunk_bytes: 4096,
             spare_permille: 0,
             clean_at_permille: 0,
-            victim: Victim::Greedy,
             copy_back: false,
-            background: false,
+            ..plain.ftl
         },
         erases_max: 100_000,
+        ..plain
     }
 }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use nandex::bufferhash::model::paper::{FlashCosts, Linear, Medium};
 use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
 use nandex_sim::{Fill, SimDevice, Ssd};
 
 const BLOCK_PAGES: u64 = 32;
@@ -31,50 +31,39 @@ const ENTRY_BYTES: f64 = 32.0;
 
 /// A plane of large-block SLC: blocks of 128 KiB as in the paper, in pages of 4 KiB.
 fn chip() -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "flash-chip".into(),
         about: "large-block SLC (assumed, as the preset of the cost model)".into(),
-        host: Host {
-            depth: 1,
-            link_ps_per_byte: 0,
-            duplex: false,
-            controller_ns: COMMAND_NS,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: true,
-        },
+        host: Host { depth: 1, controller_ns: COMMAND_NS, buffer_is_safe: true, ..plain.host },
         flash: Flash {
             channels: 1,
-            packages: 1,
             dies: 1,
             planes: 1,
             blocks: 256,
             pages: BLOCK_PAGES as u32,
             page_bytes: PAGE_BYTES as u32,
+            ..plain.flash
         },
         timing: Timing {
-            whole_page_transfer: false,
             read_ns: READ_NS,
             program_ns: PROGRAM_NS,
             erase_ns: ERASE_NS,
-            command_ns: 0,
             transfer_ps_per_byte: 100_000,
-            spare_bytes_per_sector: 0,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Plane, pipelined: false, two_plane: false },
+        parallel: Parallel { unit: Level::Plane, ..plain.parallel },
         ftl: Ftl {
             kind: FtlKind::Raw,
             mapping: Mapping::Lba,
-            domain: Level::Plane,
             chunk_bytes: PAGE_BYTES as u32,
             spare_permille: 0,
             clean_at_permille: 0,
-            victim: Victim::Greedy,
             copy_back: false,
-            background: false,
+            ..plain.ftl
         },
         erases_max: 100_000,
+        ..plain
     }
 }
 

@@ -231,6 +231,57 @@ impl Host {
 }
 
 impl Spec {
+    /// A small SSD of which nothing but flash takes time: a place to begin a description from. Four dies of
+    /// two planes on two channels, 64 MiB of flash.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self {
+            name: "plain".into(),
+            about: "a small SSD to begin a description from".into(),
+            host: Host {
+                depth: 32,
+                link_ps_per_byte: 0,
+                duplex: false,
+                controller_ns: 0,
+                read_latency_ns: 0,
+                write_latency_ns: 0,
+                buffer_bytes: 0,
+                buffer_is_safe: false,
+            },
+            flash: Flash {
+                channels: 2,
+                packages: 1,
+                dies: 2,
+                planes: 2,
+                blocks: 64,
+                pages: 32,
+                page_bytes: 4096,
+            },
+            timing: Timing {
+                read_ns: 50_000,
+                program_ns: 200_000,
+                erase_ns: 1_500_000,
+                command_ns: 0,
+                transfer_ps_per_byte: 10_000,
+                spare_bytes_per_sector: 0,
+                whole_page_transfer: false,
+            },
+            parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
+            ftl: Ftl {
+                kind: FtlKind::Page,
+                mapping: Mapping::WriteOrder,
+                domain: Level::Plane,
+                chunk_bytes: 4096,
+                spare_permille: 200,
+                clean_at_permille: 30,
+                victim: Victim::Greedy,
+                copy_back: true,
+                background: false,
+            },
+            erases_max: 10_000,
+        }
+    }
+
     /// Host pages in a block.
     #[must_use]
     pub const fn block_units(&self) -> u32 {

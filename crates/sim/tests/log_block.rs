@@ -5,7 +5,7 @@
 //! pages to a block, 50 us to read, 650 us to program, 2 ms to erase. They are an estimate: the maker
 //! published none.
 
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Spec, Timing};
 use nandex_sim::workload::closed_loop;
 use nandex_sim::{Done, Error, Fill, Model, Request, RequestKind, Ssd};
 use proptest::prelude::*;
@@ -18,50 +18,35 @@ const BUS_NS: u64 = 4096 * 25;
 const MERGE_NS: u64 = PAGES * (50_000 + 650_000) + 2 * 2_000_000;
 
 fn drive() -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "cheap".into(),
         about: "an early MLC drive (estimated)".into(),
-        host: Host {
-            depth: 1,
-            link_ps_per_byte: 10_000,
-            duplex: false,
-            controller_ns: 0,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: true,
-        },
+        host: Host { depth: 1, link_ps_per_byte: 10_000, buffer_is_safe: true, ..plain.host },
         flash: Flash {
             channels: PLANES as u32,
-            packages: 1,
             dies: 1,
             planes: 1,
             blocks: 40,
             pages: PAGES as u32,
-            page_bytes: 4096,
+            ..plain.flash
         },
         timing: Timing {
-            whole_page_transfer: false,
-            read_ns: 50_000,
             program_ns: 650_000,
             erase_ns: 2_000_000,
-            command_ns: 0,
             transfer_ps_per_byte: 25_000,
-            spare_bytes_per_sector: 0,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
             kind: FtlKind::LogBlock { log_blocks: LOG_BLOCKS as u32 },
             mapping: Mapping::Lba,
             domain: Level::Channel,
-            chunk_bytes: 4096,
             spare_permille: 100,
             clean_at_permille: 10,
-            victim: Victim::Greedy,
-            copy_back: true,
-            background: false,
+            ..plain.ftl
         },
         erases_max: 5000,
+        ..plain
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use nandex_device::{Device, Error, Op, OpKind, PageBuf, PageId};
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Spec, Timing};
 use nandex_sim::{Error as SimError, Fill, SimDevice, Ssd};
 use proptest::prelude::*;
 
@@ -16,50 +16,29 @@ const BUS_NS: u64 = 4096 * 100;
 
 /// A die of two planes of four blocks of eight pages of 4 KiB.
 fn chip() -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "chip".into(),
-        about: "for tests".into(),
-        host: Host {
-            depth: 8,
-            link_ps_per_byte: 0,
-            duplex: false,
-            controller_ns: COMMAND_NS,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: true,
-        },
-        flash: Flash {
-            channels: 1,
-            packages: 1,
-            dies: 1,
-            planes: 2,
-            blocks: 4,
-            pages: BLOCK as u32,
-            page_bytes: 4096,
-        },
+        host: Host { depth: 8, controller_ns: COMMAND_NS, buffer_is_safe: true, ..plain.host },
+        flash: Flash { channels: 1, dies: 1, blocks: 4, pages: BLOCK as u32, ..plain.flash },
         timing: Timing {
-            whole_page_transfer: false,
             read_ns: READ_NS,
             program_ns: PROGRAM_NS,
             erase_ns: ERASE_NS,
-            command_ns: 0,
             transfer_ps_per_byte: 100_000,
-            spare_bytes_per_sector: 0,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
             kind: FtlKind::Raw,
             mapping: Mapping::Lba,
             domain: Level::Die,
-            chunk_bytes: 4096,
             spare_permille: 0,
             clean_at_permille: 0,
-            victim: Victim::Greedy,
             copy_back: false,
-            background: false,
+            ..plain.ftl
         },
         erases_max: 100_000,
+        ..plain
     }
 }
 

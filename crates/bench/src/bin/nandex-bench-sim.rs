@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
 use nandex_sim::workload::{Workload, closed_loop};
 use nandex_sim::{Fill, Model, Ssd};
 
@@ -49,50 +49,21 @@ struct Figures {
 
 /// 64 dies on 8 channels; `blocks` in each of the 128 planes.
 fn spec(blocks: u32, pages: u32) -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "bench".into(),
         about: "8 channels, 64 dies, 128 planes".into(),
-        host: Host {
-            depth: 32,
-            link_ps_per_byte: 300,
-            duplex: true,
-            controller_ns: 1000,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: false,
-        },
-        flash: Flash {
-            channels: 8,
-            packages: 4,
-            dies: 2,
-            planes: 2,
-            blocks,
-            pages,
-            page_bytes: 4096,
-        },
+        host: Host { link_ps_per_byte: 300, duplex: true, controller_ns: 1000, ..plain.host },
+        flash: Flash { channels: 8, packages: 4, blocks, pages, ..plain.flash },
         timing: Timing {
-            read_ns: 50_000,
             program_ns: 500_000,
             erase_ns: 3_000_000,
             command_ns: 300,
             transfer_ps_per_byte: 2500,
-            spare_bytes_per_sector: 0,
-            whole_page_transfer: false,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
-        ftl: Ftl {
-            kind: FtlKind::Page,
-            mapping: Mapping::WriteOrder,
-            domain: Level::Plane,
-            chunk_bytes: 4096,
-            spare_permille: 150,
-            clean_at_permille: 10,
-            victim: Victim::Greedy,
-            copy_back: true,
-            background: false,
-        },
-        erases_max: 10_000,
+        ftl: Ftl { spare_permille: 150, clean_at_permille: 10, ..plain.ftl },
+        ..plain
     }
 }
 

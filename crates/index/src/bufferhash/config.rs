@@ -443,6 +443,18 @@ mod tests {
         }
     }
 
+    /// Version 2 is version 1 with the chip's block behind it; docs/format.md has both.
+    #[test]
+    fn a_chip_adds_a_word_to_the_bytes_of_version_1() {
+        let shared = Config::tiny().encode();
+        let placement = Placement::Chip { block_pages: 0x0102_0304 };
+        let chip = Config { placement, ..Config::tiny() }.encode();
+        assert_eq!((shared[0], chip[0]), (1, 2));
+        assert_eq!(shared.len(), 83);
+        assert_eq!(shared[1..], chip[1..83]);
+        assert_eq!(chip[83..], [4, 3, 2, 1]);
+    }
+
     #[test]
     fn what_cannot_work_is_refused_by_name() {
         let refused = |config: Config, field: &str| {

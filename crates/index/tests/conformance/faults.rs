@@ -258,3 +258,17 @@ fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     table.insert_u64(1, 2).unwrap();
     table.close().unwrap();
 }
+
+/// Closing said that all was well, though the buffer had not been saved.
+#[test]
+fn closing_a_poisoned_table_tells_that_not_all_was_saved() {
+    let setup = Setup::new(Policy::Fifo, DURABILITIES[1]).inline();
+    let device = SimDevice::instant();
+    let table = setup.create(Arc::new(device.clone())).unwrap();
+    table.insert(&setup.key(1), &setup.value(1)).unwrap();
+    let (on, kind, span) = (FaultOn::Sync, FaultKind::Io, FaultSpan::Once);
+    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
+    table.sync().unwrap_err();
+    let error = table.close().unwrap_err().to_string();
+    assert!(error.contains("an earlier one failed"), "{error}");
+}

@@ -3,25 +3,16 @@
 use std::collections::HashMap;
 
 use super::{Ftl as _, PageFtl, Place, WorkKind};
-use crate::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
+use crate::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use crate::workload::SplitMix64;
 
 fn random_spec(dice: &mut SplitMix64) -> Spec {
     let mut pick = |all: &[u32]| all[dice.below(all.len() as u64) as usize];
     let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+    let plain = Spec::plain();
     Spec {
         name: "random".into(),
-        about: String::new(),
-        host: Host {
-            depth: 1,
-            link_ps_per_byte: 0,
-            duplex: true,
-            controller_ns: 0,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: false,
-        },
+        host: Host { depth: 1, duplex: true, ..plain.host },
         flash: Flash {
             channels: pick(&[1, 2, 5]),
             packages: pick(&[1, 2]),
@@ -35,24 +26,21 @@ fn random_spec(dice: &mut SplitMix64) -> Spec {
             read_ns: 1,
             program_ns: 1,
             erase_ns: 1,
-            command_ns: 0,
             transfer_ps_per_byte: 0,
-            spare_bytes_per_sector: 0,
-            whole_page_transfer: false,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Plane, pipelined: false, two_plane: false },
+        parallel: Parallel { unit: Level::Plane, ..plain.parallel },
         ftl: Ftl {
-            kind: FtlKind::Page,
             mapping: [Mapping::WriteOrder, Mapping::Lba][pick(&[0, 1]) as usize],
             domain: levels[pick(&[0, 1, 2, 3]) as usize],
             chunk_bytes: pick(&[4096, 8192, 32_768]),
             spare_permille: 300,
             clean_at_permille: pick(&[0, 70]),
             victim: [Victim::Greedy, Victim::Fifo, Victim::WearAware][pick(&[0, 1, 2]) as usize],
-            copy_back: true,
-            background: false,
+            ..plain.ftl
         },
         erases_max: pick(&[20, 10_000]),
+        ..plain
     }
 }
 

@@ -1,7 +1,7 @@
 //! What these tests share: small buffers and operations, and a model whose requests overtake one another.
 
 use nandex_device::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue};
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Timing, Victim};
+use nandex_sim::spec::{Flash, Ftl, Host, Level, Timing};
 use nandex_sim::{Done, Model, Parts, Request, SimDevice, Spec};
 
 /// Pages of the model.
@@ -53,50 +53,33 @@ impl Model for Scattered {
 
 /// An SSD of two channels with few and small blocks, so that writing a little makes it clean.
 pub fn small_ssd() -> Spec {
+    let plain = Spec::plain();
     Spec {
         name: "small".into(),
         about: "made up".into(),
         host: Host {
             depth: 8,
             link_ps_per_byte: 2_000,
-            duplex: false,
             controller_ns: 2_000,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
             buffer_bytes: 64 << 10,
-            buffer_is_safe: false,
+            ..plain.host
         },
-        flash: Flash {
-            channels: 2,
-            packages: 1,
-            dies: 1,
-            planes: 1,
-            blocks: 16,
-            pages: 16,
-            page_bytes: 4096,
-        },
+        flash: Flash { dies: 1, planes: 1, blocks: 16, pages: 16, ..plain.flash },
         timing: Timing {
-            read_ns: 50_000,
             program_ns: 500_000,
             erase_ns: 3_000_000,
             command_ns: 200,
-            transfer_ps_per_byte: 10_000,
-            spare_bytes_per_sector: 0,
-            whole_page_transfer: false,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: Ftl {
-            kind: FtlKind::Page,
-            mapping: Mapping::WriteOrder,
             domain: Level::Channel,
-            chunk_bytes: 4096,
             spare_permille: 250,
             clean_at_permille: 100,
-            victim: Victim::Greedy,
             copy_back: false,
-            background: false,
+            ..plain.ftl
         },
         erases_max: 100_000,
+        ..plain
     }
 }
 

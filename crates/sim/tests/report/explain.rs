@@ -4,7 +4,7 @@ use nandex_sim::report::{Explanation, explain};
 use nandex_sim::spec::{FtlKind, Mapping};
 use nandex_sim::{Done, Fill, Model, Request, RequestKind, Spec, Ssd};
 
-use crate::support::{plain, random, run_mixed};
+use crate::support::{random, run_mixed};
 
 fn one(spec: &Spec, kind: RequestKind, pages: u32) -> Done {
     let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
@@ -16,7 +16,7 @@ fn one(spec: &Spec, kind: RequestKind, pages: u32) -> Done {
 
 /// Link, controller and commands take time too.
 fn timed() -> Spec {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     spec.host.link_ps_per_byte = 250;
     spec.host.controller_ns = 1_500;
     spec.timing.command_ns = 300;

@@ -2,10 +2,10 @@
 
 use nandex_sim::report::{Collector, Keep, Report, figures, text};
 use nandex_sim::workload::{Workload, closed_loop};
-use nandex_sim::{Done, Fill, Model, Parts, Request, RequestKind, Ssd};
+use nandex_sim::{Done, Fill, Model, Parts, Request, RequestKind, Spec, Ssd};
 
 use crate::mixed;
-use crate::support::{plain, random};
+use crate::support::random;
 
 fn done(kind: RequestKind, (from, to): (u64, u64), token: u64) -> Done {
     let request = Request { token, kind, page: 0, pages: 1 };
@@ -21,7 +21,7 @@ fn collected(all: &[Done], keep: Keep) -> Report {
 
 #[test]
 fn one_die_reads_as_many_pages_as_its_times_allow() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, 1);
     // 50 us in the array and 4096 B x 10 ns on the bus, one after the other.
     let each_ns = 50_000 + 40_960;
@@ -104,7 +104,7 @@ fn spans_that_were_kept_add_up_to_busy_times() {
 
 #[test]
 fn what_made_a_device_ready_is_not_counted_in_the_run() {
-    let mut ssd = Ssd::new(plain(), Fill::Sequential).unwrap();
+    let mut ssd = Ssd::new(Spec::plain(), Fill::Sequential).unwrap();
     crate::support::overwrite(&mut ssd, 20_000, 8, 1);
     let erases_before = ssd.tally().ftl.erases;
     assert!(erases_before > 100);
@@ -145,7 +145,7 @@ fn the_slowest_are_kept_slowest_first_and_of_equals_the_first() {
 
 #[test]
 fn every_figure_has_a_unit_or_is_a_count_and_says_how_it_is_computed() {
-    let report = mixed(plain(), 2000, 3);
+    let report = mixed(Spec::plain(), 2000, 3);
     let text = text(&report);
     for section in figures(&report) {
         for figure in section.figures {

@@ -1,13 +1,14 @@
 //! The page stands alone, holds the numbers, is well formed, and does not grow with the device.
 
+use nandex_sim::Spec;
 use nandex_sim::report::{figures, html};
 
 use crate::mixed;
-use crate::support::{overwrite, plain, random};
+use crate::support::{overwrite, random};
 
 #[test]
 fn the_page_refers_to_nothing_outside_itself() {
-    let page = html(&mixed(plain(), 2000, 1));
+    let page = html(&mixed(Spec::plain(), 2000, 1));
     for reference in
         ["http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe"]
     {
@@ -19,7 +20,7 @@ fn the_page_refers_to_nothing_outside_itself() {
 
 #[test]
 fn the_page_holds_the_numbers_and_how_they_are_computed() {
-    let report = mixed(plain(), 2000, 1);
+    let report = mixed(Spec::plain(), 2000, 1);
     let page = html(&report);
     for section in figures(&report) {
         for figure in section.figures {
@@ -65,7 +66,7 @@ fn every_element_is_closed_on_any_device() {
 
 #[test]
 fn names_are_words_and_not_markup() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     spec.name = "<b>bold</b>".into();
     spec.about = "\"quoted\" & <i>".into();
     let page = html(&mixed(spec, 50, 1));
@@ -75,7 +76,7 @@ fn names_are_words_and_not_markup() {
 
 #[test]
 fn a_page_of_a_large_worn_device_is_no_larger_than_a_screen_needs() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.packages, spec.flash.dies) = (16, 4, 2);
     spec.flash.blocks = 256;
     spec.flash.pages = 4;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nandex_sim::report::write_trace;
+use nandex_sim::Spec;
+use nandex_sim::report::{Report, write_trace};
 use serde_json::Value;
 
 use crate::mixed;
-use crate::support::{plain, random};
+use crate::support::random;
 
-fn trace(spec: nandex_sim::Spec, seed: u64) -> (Value, nandex_sim::report::Report) {
+fn trace(spec: Spec, seed: u64) -> (Value, Report) {
     let report = mixed(spec, 300, seed);
     let mut bytes = Vec::new();
     write_trace(&report, &mut bytes).unwrap();
@@ -46,7 +47,7 @@ fn nothing_does_two_things_at_a_time() {
 
 #[test]
 fn every_request_begins_and_ends_once_with_its_parts() {
-    let (trace, report) = trace(plain(), 1);
+    let (trace, report) = trace(Spec::plain(), 1);
     let (requests, missed) = report.first();
     assert_eq!((requests.len(), missed), (300, 0));
     let ends: BTreeMap<&str, u64> = events(&trace, "e")
@@ -66,7 +67,7 @@ fn every_request_begins_and_ends_once_with_its_parts() {
 
 #[test]
 fn tracks_have_names_and_the_whole_is_described() {
-    let (trace, _) = trace(plain(), 1);
+    let (trace, _) = trace(Spec::plain(), 1);
     let named: Vec<&str> =
         events(&trace, "M").map(|event| event["args"]["name"].as_str().unwrap()).collect();
     for name in

@@ -5,14 +5,12 @@ use nandex_sim::run::{Load, Mix, Pace, Run, RunError};
 use nandex_sim::spec::FtlKind;
 use nandex_sim::trace::{Options, TraceFormat, TraceReader};
 use nandex_sim::workload::Gaps;
-use nandex_sim::{Fill, Ssd};
-
-use crate::support::plain;
+use nandex_sim::{Fill, Spec, Ssd};
 
 type Trace<'a> = Load<&'a [u8]>;
 
 fn on_plain(run: Run<&[u8]>, fill: Fill) -> Result<Report, RunError> {
-    run.on_ssd(&mut Ssd::new(plain(), fill).unwrap(), fill)
+    run.on_ssd(&mut Ssd::new(Spec::plain(), fill).unwrap(), fill)
 }
 
 fn mix(name: &str) -> Trace<'static> {
@@ -103,7 +101,7 @@ fn doubts_are_said() {
 
 #[test]
 fn a_raw_chip_is_asked_and_its_refusal_ends_the_run_at_either_pace() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.ftl.kind, spec.ftl.spare_permille) = (FtlKind::Raw, 0);
     for pace in [Pace::Closed { depth: 4 }, Pace::Open(Gaps::Constant { gap_ns: 1_000_000 })] {
         let mut chip = Ssd::new(spec.clone(), Fill::Sequential).unwrap();

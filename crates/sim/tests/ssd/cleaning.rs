@@ -3,11 +3,11 @@
 use nandex_sim::spec::{Spec, Victim};
 use nandex_sim::{Fill, Model};
 
-use crate::support::{amplification, plain, random, run_mixed, ssd};
+use crate::support::{amplification, random, run_mixed, ssd};
 
 /// One plane of many blocks, of which so many thousandths are spare.
 fn plane(victim: Victim, spare_permille: u32) -> Spec {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, 1);
     (spec.flash.blocks, spec.flash.pages) = (1000, 64);
     spec.ftl.victim = victim;

@@ -3,7 +3,7 @@
 use nandex_sim::spec::{Level, Mapping, Spec};
 use nandex_sim::{Done, Fill, Model, Parts, Request, RequestKind};
 
-use crate::support::{plain, ssd};
+use crate::support::ssd;
 
 const READ_NS: u64 = 50_000;
 const PROGRAM_NS: u64 = 200_000;
@@ -29,14 +29,14 @@ fn finished(done: &[Done]) -> Vec<u64> {
 
 /// One die with as many planes on one channel.
 fn die(planes: u32) -> Spec {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, planes);
     spec
 }
 
 #[test]
 fn a_lone_read_takes_each_part_once() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     spec.host.controller_ns = 1000;
     spec.host.read_latency_ns = 7000;
     spec.host.link_ps_per_byte = 500;
@@ -50,7 +50,7 @@ fn a_lone_read_takes_each_part_once() {
 
 #[test]
 fn a_lone_write_is_transferred_and_programmed() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     spec.host.write_latency_ns = 9000;
     spec.host.link_ps_per_byte = 500;
     let done = at_once(spec, &[(RequestKind::Write, 5, 1)]);
@@ -60,7 +60,7 @@ fn a_lone_write_is_transferred_and_programmed() {
 
 #[test]
 fn a_write_into_the_buffer_ends_at_once_and_a_sync_waits_for_the_flash() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.host.buffer_bytes, spec.host.link_ps_per_byte) = (1 << 20, 500);
     let requests = [(RequestKind::Write, 5, 1)];
     assert_eq!(finished(&at_once(spec.clone(), &requests)), [2048]);
@@ -77,7 +77,7 @@ fn a_write_into_the_buffer_ends_at_once_and_a_sync_waits_for_the_flash() {
 
 #[test]
 fn two_dies_on_a_bus_read_together_and_cross_it_one_after_the_other() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 2, 1);
     // Pages 0 and 1 lie on different dies.
     let done = at_once(spec, &[(RequestKind::Read, 0, 1), (RequestKind::Read, 1, 1)]);
@@ -87,7 +87,7 @@ fn two_dies_on_a_bus_read_together_and_cross_it_one_after_the_other() {
 
 #[test]
 fn packages_that_are_not_interleaved_serve_one_read_per_channel() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 2, 1);
     spec.parallel.unit = Level::Channel;
     let done = at_once(spec, &[(RequestKind::Read, 0, 1), (RequestKind::Read, 1, 1)]);
@@ -141,7 +141,7 @@ fn a_pipelined_plane_takes_the_next_page_while_it_programs_the_last() {
 
 #[test]
 fn a_large_read_uses_all_channels_and_ends_with_its_last_page() {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (4, 1, 1);
     let done = at_once(spec, &[(RequestKind::Read, 0, 8)]);
     assert_eq!(finished(&done), [2 * (READ_NS + TRANSFER_NS)]);

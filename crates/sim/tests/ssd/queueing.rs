@@ -4,7 +4,7 @@ use nandex_sim::spec::Spec;
 use nandex_sim::workload::{Gaps, SplitMix64, Workload};
 use nandex_sim::{Fill, Model, Request, RequestKind, Ssd};
 
-use crate::support::{plain, random, run_mixed, ssd};
+use crate::support::{random, run_mixed, ssd};
 
 /// Mean time from arrival to end, over an open stream of reads with exponential gaps.
 fn mean_open_ns(
@@ -35,7 +35,7 @@ fn mean_open_ns(
 
 /// A device with one die and a queue without end.
 fn one_die() -> Spec {
-    let mut spec = plain();
+    let mut spec = Spec::plain();
     spec.flash.channels = 1;
     spec.flash.dies = 1;
     spec.host.depth = 65_536;
@@ -111,7 +111,7 @@ fn the_parts_of_a_latency_add_up() {
 /// A closed loop is bounded by its depth over the empty latency, and by what the slowest part can do.
 #[test]
 fn throughput_keeps_to_the_asymptotic_bounds() {
-    let spec = plain();
+    let spec = Spec::plain();
     let alone_ns = spec.timing.read_ns + spec.timing.transfer_ns(4096);
     let dies = u64::from(spec.flash.channels * spec.flash.packages * spec.flash.dies);
     let mut last = 0.0;
@@ -148,7 +148,7 @@ fn closed_reads(spec: Spec, depth: u64) -> f64 {
 fn more_channels_never_read_fewer_pages() {
     let mut last = 0.0;
     for channels in [1, 2, 3, 4, 8, 16] {
-        let mut spec = plain();
+        let mut spec = Spec::plain();
         spec.flash.channels = channels;
         let rate = closed_reads(spec, 32);
         assert!(rate >= last, "{channels} channels");

@@ -4,55 +4,6 @@ use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Done, Fill, Model, Request, RequestKind, Ssd};
 
-/// A plain device: nothing but flash takes time.
-pub fn plain() -> Spec {
-    Spec {
-        name: "plain".into(),
-        about: "for tests".into(),
-        host: Host {
-            depth: 32,
-            link_ps_per_byte: 0,
-            duplex: true,
-            controller_ns: 0,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: false,
-        },
-        flash: Flash {
-            channels: 2,
-            packages: 1,
-            dies: 2,
-            planes: 2,
-            blocks: 64,
-            pages: 32,
-            page_bytes: 4096,
-        },
-        timing: Timing {
-            read_ns: 50_000,
-            program_ns: 200_000,
-            erase_ns: 1_500_000,
-            command_ns: 0,
-            transfer_ps_per_byte: 10_000,
-            spare_bytes_per_sector: 0,
-            whole_page_transfer: false,
-        },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
-        ftl: Ftl {
-            kind: FtlKind::Page,
-            mapping: Mapping::WriteOrder,
-            domain: Level::Plane,
-            chunk_bytes: 4096,
-            spare_permille: 200,
-            clean_at_permille: 30,
-            victim: Victim::Greedy,
-            copy_back: true,
-            background: false,
-        },
-        erases_max: 10_000,
-    }
-}
-
 fn pick<T: Copy>(dice: &mut SplitMix64, all: &[T]) -> T {
     all[dice.below(all.len() as u64) as usize]
 }
@@ -72,7 +23,7 @@ pub fn random(seed: u64) -> Spec {
         pages: pick(dice, &[4, 16, 32]),
         page_bytes: pick(dice, &[4096, 8192, 16_384]),
     };
-    let plain = plain();
+    let plain = Spec::plain();
     Spec {
         name: format!("random {seed}"),
         host: Host {

@@ -5,37 +5,25 @@ use std::collections::{BTreeMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::{Flash, FtlKind, Host, Level, Mapping, Parallel, Timing, Victim};
+use crate::spec::{Flash, FtlKind, Host, Level, Mapping, Timing, Victim};
 use crate::ssd::Fill;
 
 const LOGS: u32 = 2;
 
 fn spec(flash: Flash, log_blocks: u32, chunk_bytes: u32) -> Spec {
     let spare = log_blocks + 1;
+    let plain = Spec::plain();
     Spec {
         name: "log-block".into(),
-        about: "for tests".into(),
-        host: Host {
-            depth: 1,
-            link_ps_per_byte: 0,
-            duplex: false,
-            controller_ns: 0,
-            read_latency_ns: 0,
-            write_latency_ns: 0,
-            buffer_bytes: 0,
-            buffer_is_safe: true,
-        },
+        host: Host { depth: 1, buffer_is_safe: true, ..plain.host },
         flash,
         timing: Timing {
-            whole_page_transfer: false,
             read_ns: 1,
             program_ns: 1,
             erase_ns: 1,
-            command_ns: 0,
             transfer_ps_per_byte: 0,
-            spare_bytes_per_sector: 0,
+            ..plain.timing
         },
-        parallel: Parallel { unit: Level::Die, pipelined: false, two_plane: false },
         ftl: crate::spec::Ftl {
             kind: FtlKind::LogBlock { log_blocks },
             mapping: Mapping::Lba,
@@ -48,6 +36,7 @@ fn spec(flash: Flash, log_blocks: u32, chunk_bytes: u32) -> Spec {
             background: false,
         },
         erases_max: 1000,
+        ..plain
     }
 }
 
