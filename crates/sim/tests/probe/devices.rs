@@ -11,6 +11,8 @@ use nandex_sim::{Fill, Model, Request, RequestKind, Spec, Ssd};
 /// A device, and what a probe must find of it.
 #[derive(Debug)]
 pub struct Truth {
+    /// Devices that were drawn until one showed its channels to pairs of reads, this one included.
+    pub drawn: u64,
     pub spec: Spec,
     pub chunk_bytes: u32,
     pub channels: u32,
@@ -23,7 +25,7 @@ pub struct Truth {
 /// over.
 pub fn geometry(seed: u64) -> Truth {
     let mut dice = SplitMix64::stream(seed, 7);
-    loop {
+    for drawn in 1.. {
         let spec = draw(&mut dice);
         spec.check().unwrap();
         let Some(channels) = channels(&spec).filter(|channels| (2..=64).contains(channels)) else {
@@ -33,8 +35,9 @@ pub fn geometry(seed: u64) -> Truth {
             spec::Mapping::Lba => Mapping::Lba,
             spec::Mapping::WriteOrder => Mapping::WriteOrder,
         };
-        return Truth { chunk_bytes: spec.ftl.chunk_bytes, channels, mapping, spec };
+        return Truth { drawn, chunk_bytes: spec.ftl.chunk_bytes, channels, mapping, spec };
     }
+    unreachable!("some device shows its channels")
 }
 
 /// A device of that much flash, without a buffer, on which packages work by themselves.
