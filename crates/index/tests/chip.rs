@@ -50,7 +50,6 @@ fn spec() -> Spec {
             copy_back: false,
             ..plain.ftl
         },
-        erases_max: 100_000,
         ..plain
     }
 }

@@ -62,7 +62,6 @@ fn chip() -> Spec {
             copy_back: false,
             ..plain.ftl
         },
-        erases_max: 100_000,
         ..plain
     }
 }
