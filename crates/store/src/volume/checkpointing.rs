@@ -37,8 +37,8 @@ impl Volume {
         self.inner.maintenance.request();
     }
 
-    /// Waits until `bytes` more bytes of entries fit the log; see [`Log::wait_for_room`](crate::Log::wait_for_room). Hold no lock
-    /// that a checkpoint needs: where there are no threads in the background, this takes the checkpoints
+    /// Waits until `bytes` more bytes of entries fit the log; see
+    /// [`Log::wait_for_room`](crate::Log::wait_for_room). Hold no lock that a checkpoint needs: where there are no threads in the background, this takes the checkpoints
     /// that are due.
     ///
     /// # Errors
@@ -51,7 +51,8 @@ impl Volume {
         }
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room; see [`Log::reserve_room`](crate::Log::reserve_room).
+    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room; see
+    /// [`Log::reserve_room`](crate::Log::reserve_room).
     ///
     /// # Errors
     /// As [`wait_for_room`](Self::wait_for_room).
