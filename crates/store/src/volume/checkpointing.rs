@@ -38,8 +38,8 @@ impl Volume {
     }
 
     /// Waits until `bytes` more bytes of entries fit the log; see
-    /// [`Log::wait_for_room`](crate::Log::wait_for_room). Hold no lock that a checkpoint needs: where there are no threads in the background, this takes the checkpoints
-    /// that are due.
+    /// [`Log::wait_for_room`](crate::Log::wait_for_room). Hold no lock that a checkpoint needs:
+    /// where there are no threads in the background, this takes the checkpoints that are due.
     ///
     /// # Errors
     /// As [`Log::wait_for_room`](crate::Log::wait_for_room), and a checkpoint's failure.
@@ -179,15 +179,15 @@ impl Inner {
         let used = self.log.used_bytes();
         // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
         // then nothing may be put off.
-        let is_waited_for = self.log.waiting() > 0;
+        let is_stuck = grown == 0 && self.log.waiting() > 0;
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
-        let log_fills = log_fills || is_waited_for;
+        let log_fills = log_fills || is_stuck;
         if !requested && !log_fills {
             return Ok(());
         }
         self.maintenance.last.store(self.log.next_lsn().0, Relaxed);
         self.checkpoint()?;
-        if is_waited_for || self.log.used_bytes() > capacity / 2 {
+        if is_stuck || self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
             self.relieve(before)?;
             self.checkpoint()?;
