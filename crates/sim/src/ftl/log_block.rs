@@ -30,14 +30,13 @@
 use std::collections::VecDeque;
 
 use super::initial::Initial;
+use super::map::PageMap;
 use super::{Clean, Ftl, FtlCounts, Layout, Place, Work, WorkKind};
 use crate::spec::Spec;
 
 #[cfg(test)]
 mod tests;
 
-/// A host page that is discarded or was never written.
-const GONE: u32 = u32::MAX;
 /// No block.
 const NONE: u32 = u32::MAX;
 
@@ -46,9 +45,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct LogBlockFtl {
     layout: Layout,
     log_blocks: usize,
-    /// Place of each host page, plus one; 0 is where `initial` says.
-    map: Vec<u32>,
-    initial: Initial,
+    map: PageMap,
     planes: Vec<Plane>,
     /// The place in each block behind its last programmed page, or behind the last unit of the page
     /// that is begun.
@@ -126,8 +123,7 @@ impl LogBlockFtl {
         }
         Self {
             log_blocks: log_blocks as usize,
-            map: vec![0; layout.units as usize],
-            initial: if is_full { Initial::Full } else { Initial::Empty },
+            map: PageMap::new(&layout, if is_full { Initial::Full } else { Initial::Empty }),
             planes,
             erases: vec![0; filled.len()],
             filled,
@@ -139,11 +135,7 @@ impl LogBlockFtl {
     }
 
     fn find(&self, unit: u32) -> Option<u32> {
-        match self.map[unit as usize] {
-            0 => self.initial.place(&self.layout, unit),
-            GONE => None,
-            place => Some(place - 1),
-        }
+        self.map.find(&self.layout, unit)
     }
 
     /// Where a page belongs: where it would lie had all been written once, in order.
@@ -301,7 +293,7 @@ impl LogBlockFtl {
             let page = offset / page_units;
             clean.programs += u32::from(std::mem::replace(&mut programmed, page) != page);
             clean.units += 1;
-            self.map[unit as usize] = target * block_units + offset + 1;
+            self.map.set(unit, target * block_units + offset);
             self.filled[target as usize] = (offset + 1).next_multiple_of(page_units);
         }
     }
@@ -349,7 +341,7 @@ impl Ftl for LogBlockFtl {
         let home = self.home(unit);
         let place = self.place_for(home, out);
         let (block, offset) = (place / self.layout.block_units, place % self.layout.block_units);
-        self.map[unit as usize] = place + 1;
+        self.map.set(unit, place);
         self.filled[block as usize] = offset + 1;
         let begun = &mut self.planes[home.plane as usize].begun;
         if begun.0 == NONE {
@@ -374,7 +366,7 @@ impl Ftl for LogBlockFtl {
 
     /// The page is not copied any more; its block is erased no sooner than by a merge.
     fn discard(&mut self, unit: u32, _out: &mut Vec<Work>) {
-        self.map[unit as usize] = GONE;
+        self.map.forget(unit);
     }
 
     fn idle(&mut self, _plane: u32, _out: &mut Vec<Work>) {}

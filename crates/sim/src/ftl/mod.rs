@@ -7,6 +7,7 @@ mod blocks;
 mod initial;
 mod layout;
 mod log_block;
+mod map;
 mod page;
 mod permutation;
 mod raw;

@@ -10,12 +10,13 @@
 
 use super::blocks::Blocks;
 use super::initial::Initial;
+use super::map::PageMap;
 use super::steady;
 use super::{Clean, Ftl, FtlCounts, Layout, Place, Work, WorkKind};
 use crate::spec::{Mapping, Spec, Victim};
 
-/// A host page that is discarded; nothing lies anywhere.
-const GONE: u32 = u32::MAX;
+/// No block, or no page.
+const NONE: u32 = u32::MAX;
 /// A block that is worn this much more than the others takes cold data, in percent of the life left.
 const MIGRATE_BELOW_PERCENT: u64 = 85;
 /// A block that is worn this much more rests, unless the dice let it be cleaned.
@@ -25,10 +26,8 @@ const REST_BELOW_PERCENT: u64 = 80;
 #[derive(Debug)]
 pub(crate) struct PageFtl {
     layout: Layout,
-    initial: Initial,
-    /// Place of each host page, plus one; 0 is where `initial` says.
-    map: Vec<u32>,
-    /// Host page at each place, plus one; 0 is what `initial` says, in a block never erased.
+    map: PageMap,
+    /// Host page at each place, plus one; 0 is what was there at the beginning, in a block never erased.
     owner: Vec<u32>,
     blocks: Blocks,
     open: Vec<Open>,
@@ -77,7 +76,7 @@ impl PageFtl {
     pub fn steady(spec: &Spec, seed: u64) -> Self {
         let initial = steady::steady(spec, &Layout::new(spec), seed);
         let mut ftl = Self::with(spec, initial);
-        let Initial::Steady(steady) = &ftl.initial else { unreachable!("made so just now") };
+        let Initial::Steady(steady) = ftl.map.initial() else { unreachable!("made so just now") };
         let valid = steady.valid();
         ftl.fill(&valid);
         ftl
@@ -102,10 +101,10 @@ impl PageFtl {
         let places = spec.raw_units() as usize;
         let victim = spec.ftl.victim;
         Self {
-            map: vec![0; layout.units as usize],
+            map: PageMap::new(&layout, initial),
             owner: vec![0; places],
             blocks: Blocks::new(layout.planes(), layout.blocks, layout.block_units, victim),
-            open: vec![Open { block: GONE, next: 0, host_units: 0 }; layout.planes() as usize],
+            open: vec![Open { block: NONE, next: 0, host_units: 0 }; layout.planes() as usize],
             mapping: spec.ftl.mapping,
             victim,
             clean_at: spec.clean_at_blocks(),
@@ -116,17 +115,12 @@ impl PageFtl {
             turn: vec![0; layout.domains() as usize],
             dice: 1,
             counts: FtlCounts::default(),
-            initial,
             layout,
         }
     }
 
     fn find(&self, unit: u32) -> Option<u32> {
-        match self.map[unit as usize] {
-            0 => self.initial.place(&self.layout, unit),
-            GONE => None,
-            place => Some(place - 1),
-        }
+        self.map.find(&self.layout, unit)
     }
 
     /// The host page whose present place this is.
@@ -135,7 +129,7 @@ impl PageFtl {
             0 if self.blocks.erases()[self.layout.block_of_place(place) as usize] > 0 => {
                 return None;
             }
-            0 => self.initial.owner(&self.layout, place)?,
+            0 => self.map.initial().owner(&self.layout, place)?,
             unit => unit - 1,
         };
         (self.find(unit) == Some(place)).then_some(unit)
@@ -171,7 +165,7 @@ impl PageFtl {
 
     fn has_room(&mut self, plane: u32) -> bool {
         let open = self.open[plane as usize];
-        let is_within = open.block != GONE && open.next < self.layout.block_units;
+        let is_within = open.block != NONE && open.next < self.layout.block_units;
         is_within || self.blocks.free_count(plane) > self.clean_at || self.blocks.has_gain(plane)
     }
 
@@ -182,7 +176,7 @@ impl PageFtl {
         let place = open.block * self.layout.block_units + open.next;
         open.next += 1;
         self.owner[place as usize] = unit + 1;
-        self.map[unit as usize] = place + 1;
+        self.map.set(unit, place);
         self.blocks.gain(open.block);
         let is_page_full = open.next.is_multiple_of(self.layout.page_units);
         if open.next == block_units {
@@ -195,7 +189,7 @@ impl PageFtl {
     /// Gives the plane an open block with room, cleaning where too few are free.
     fn make_room(&mut self, plane: u32, out: &mut Vec<Work>) {
         let index = plane as usize;
-        if self.open[index].block != GONE && self.open[index].next < self.layout.block_units {
+        if self.open[index].block != NONE && self.open[index].next < self.layout.block_units {
             return;
         }
         self.take_block(plane);
@@ -236,7 +230,7 @@ impl PageFtl {
     fn move_out(&mut self, block: u32, clean: &mut Clean, out: &mut Vec<Work>) {
         let plane = block / self.layout.blocks;
         let first = block * self.layout.block_units;
-        let mut last_page = GONE;
+        let mut last_page = NONE;
         for place in first..first + self.layout.block_units {
             if self.blocks.valid(block) == 0 {
                 break;
@@ -329,7 +323,7 @@ impl PageFtl {
         if let Some(place) = self.find(unit) {
             self.blocks.lose(self.layout.block_of_place(place));
         }
-        self.map[unit as usize] = GONE;
+        self.map.forget(unit);
     }
 }
 
@@ -368,7 +362,7 @@ impl Ftl for PageFtl {
     fn idle(&mut self, plane: u32, out: &mut Vec<Work>) {
         let free = self.blocks.free_count(plane);
         let open = self.open[plane as usize];
-        let has_begun = open.block != GONE && open.next < self.layout.block_units;
+        let has_begun = open.block != NONE && open.next < self.layout.block_units;
         if self.background && has_begun && (1..=2 * self.clean_at).contains(&free) {
             let work = self.clean(plane, out);
             out.extend(work);
