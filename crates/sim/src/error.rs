@@ -20,3 +20,16 @@ pub enum Error {
         found: String,
     },
 }
+
+impl Error {
+    /// Says that a field of that device cannot be as it was found.
+    pub(crate) fn spec(
+        device: &str,
+        field: &'static str,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Self {
+        let (device, expected, found) = (device.into(), expected.into(), found.to_string());
+        Self::Spec { device, field, expected, found }
+    }
+}

@@ -439,8 +439,7 @@ impl Spec {
         expected: impl Into<String>,
         found: impl ToString,
     ) -> Error {
-        let (device, expected) = (self.name.clone(), expected.into());
-        Error::Spec { device, field, expected, found: found.to_string() }
+        Error::spec(&self.name, field, expected, found)
     }
 }
 

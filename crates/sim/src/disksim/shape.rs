@@ -170,8 +170,7 @@ impl Shape {
 }
 
 fn wrong(field: &'static str, expected: impl Into<String>, found: impl ToString) -> Error {
-    let (device, expected) = ("elements".into(), expected.into());
-    Error::Spec { device, field, expected, found: found.to_string() }
+    Error::spec("elements", field, expected, found)
 }
 
 #[cfg(test)]

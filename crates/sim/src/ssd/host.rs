@@ -166,30 +166,20 @@ impl Ssd {
         }
     }
 
-    fn take_link_in(&mut self, number: u32, bytes: u64) -> u64 {
-        let host = &mut self.host;
-        let free = if self.spec.host.duplex {
-            &mut host.link_in_free_ns
+    /// Takes the link as soon as it is free; gives from when until when.
+    fn take_link(&mut self, number: u32, way: Resource, bytes: u64) -> (u64, u64) {
+        let free = if way == Resource::LinkIn && self.spec.host.duplex {
+            &mut self.host.link_in_free_ns
         } else {
-            &mut host.link_out_free_ns
+            &mut self.host.link_out_free_ns
         };
         let start = (*free).max(self.now_ns);
         let end = start + self.spec.host.link_ns(bytes);
         *free = end;
         self.tally.link_busy_ns += end - start;
         let token = Some(self.requests[number].request.token);
-        self.recorder.record(Resource::LinkIn, Activity::Transfer, (start, end), token);
-        start
-    }
-
-    fn take_link_out(&mut self, number: u32, bytes: u64) -> u64 {
-        let start = self.host.link_out_free_ns.max(self.now_ns);
-        let end = start + self.spec.host.link_ns(bytes);
-        self.host.link_out_free_ns = end;
-        self.tally.link_busy_ns += end - start;
-        let token = Some(self.requests[number].request.token);
-        self.recorder.record(Resource::LinkOut, Activity::Transfer, (start, end), token);
-        end
+        self.recorder.record(way, Activity::Transfer, (start, end), token);
+        (start, end)
     }
 
     /// One read of the flash for each flash page that the request touches. What is in the buffer or was
@@ -225,7 +215,8 @@ impl Ssd {
             self.enqueue(op);
         }
         self.tally.reads_without_flash += without_flash;
-        let end = self.take_link_out(number, without_flash * HOST_PAGE_BYTES);
+        let bytes = without_flash * HOST_PAGE_BYTES;
+        let (_, end) = self.take_link(number, Resource::LinkOut, bytes);
         self.requests[number].ops_left -= 1;
         if self.requests[number].ops_left == 0 {
             self.complete_at(number, end);
@@ -235,7 +226,7 @@ impl Ssd {
     /// A flash page has crossed its bus and goes over the link. The link serves in order, so the last
     /// page to come is the last to arrive.
     pub(super) fn flash_read_ended(&mut self, op: &Op) {
-        let end = self.take_link_out(op.request, u64::from(op.bytes));
+        let (_, end) = self.take_link(op.request, Resource::LinkOut, u64::from(op.bytes));
         self.note_parts(op);
         let pending = &mut self.requests[op.request];
         pending.ops_left -= 1;
@@ -255,7 +246,8 @@ impl Ssd {
 
     fn begin_write(&mut self, number: u32) {
         let pages = self.requests[number].request.pages;
-        let start = self.take_link_in(number, u64::from(pages) * HOST_PAGE_BYTES);
+        let bytes = u64::from(pages) * HOST_PAGE_BYTES;
+        let (start, _) = self.take_link(number, Resource::LinkIn, bytes);
         self.requests[number].link_start_ns = start;
         self.plan_next_piece(number);
     }
@@ -297,27 +289,23 @@ impl Ssd {
         let first = pending.request.page as u32 + pending.taken;
         pending.taken += piece;
         let is_last = pending.taken == pending.request.pages;
-        let mut work = std::mem::take(&mut self.work);
-        let waiter = if self.buffer.is_there() { NONE } else { number };
+        let units = first..first + piece;
         // Held open until all of it is under way.
         self.requests[number].ops_left += 1;
-        self.buffer.used += u64::from(piece);
-        for unit in first..first + piece {
-            self.ftl.write(unit, &mut work);
-            if self.buffer.is_there()
-                && let Some(place) = self.ftl.place(unit)
-            {
-                self.buffer.pages.insert(place.flash_page);
-            }
+        if self.buffer.is_there() {
+            self.buffer.used += u64::from(piece);
+            self.carry_out(NONE, OpKind::Clean, |ftl, buffer, work| {
+                for unit in units {
+                    ftl.write(unit, work);
+                    buffer.pages.extend(ftl.place(unit).map(|place| place.flash_page));
+                }
+            });
+        } else {
+            self.carry_out(number, OpKind::Clean, |ftl, _, work| {
+                units.clone().for_each(|unit| ftl.write(unit, work));
+                units.for_each(|unit| ftl.pad(unit, work));
+            });
         }
-        if !self.buffer.is_there() {
-            self.buffer.used = 0;
-            (first..first + piece).for_each(|unit| self.ftl.pad(unit, &mut work));
-        }
-        for work in work.drain(..) {
-            self.dispatch(work, waiter, OpKind::Clean);
-        }
-        self.work = work;
         self.requests[number].ops_left -= 1;
         if !is_last {
             self.plan_next_piece(number);
@@ -374,12 +362,7 @@ impl Ssd {
     }
 
     fn drain(&mut self) {
-        let mut work = std::mem::take(&mut self.work);
-        self.ftl.pad_all(&mut work);
-        for work in work.drain(..) {
-            self.dispatch(work, NONE, OpKind::Clean);
-        }
-        self.work = work;
+        self.carry_out(NONE, OpKind::Clean, |ftl, _, work| ftl.pad_all(work));
     }
 
     fn begin_sync(&mut self, number: u32) {
@@ -406,15 +389,11 @@ impl Ssd {
     fn begin_discard(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
-        let mut work = std::mem::take(&mut self.work);
-        for unit in first..first + request.pages {
-            self.ftl.discard(unit, &mut work);
-        }
+        // Held open until all erases are under way.
         self.requests[number].ops_left = 1;
-        for work in work.drain(..) {
-            self.dispatch(work, number, OpKind::Clean);
-        }
-        self.work = work;
+        self.carry_out(number, OpKind::Clean, |ftl, _, work| {
+            (first..first + request.pages).for_each(|unit| ftl.discard(unit, work));
+        });
         self.requests[number].ops_left -= 1;
         if self.requests[number].ops_left == 0 {
             self.complete_at(number, self.now_ns);

@@ -73,7 +73,7 @@ pub struct Ssd {
 impl Ssd {
     /// An SSD of that description, with that on it.
     ///
-    /// It takes about 8.5 bytes of RAM for each host page, most of them only once pages are written.
+    /// It takes about 9 bytes of RAM for each host page, most of them only once pages are written.
     ///
     /// # Errors
     /// [`Error::Spec`](crate::Error::Spec) where there can be no such device.
@@ -153,6 +153,23 @@ impl Ssd {
             Event::Clean(op) => self.go_on_cleaning(op),
             Event::Complete(request) => self.complete(request),
         }
+    }
+
+    /// Asks the translation layer for something, and gives the work that this makes to the units. A
+    /// request waits for it, or none; cleanings among it are of that kind.
+    fn carry_out(
+        &mut self,
+        request: u32,
+        clean_as: OpKind,
+        ask: impl FnOnce(&mut dyn Ftl, &mut Buffer, &mut Vec<Work>),
+    ) {
+        // Units that fall idle meanwhile ask as well, with a list of their own.
+        let mut work = std::mem::take(&mut self.work);
+        ask(&mut *self.ftl, &mut self.buffer, &mut work);
+        for work in work.drain(..) {
+            self.dispatch(work, request, clean_as);
+        }
+        self.work = work;
     }
 
     /// Gives work of the translation layer to its unit.

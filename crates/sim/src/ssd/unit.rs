@@ -369,12 +369,7 @@ impl Ssd {
             return;
         }
         for plane in self.planes_of_unit(unit) {
-            let mut work = std::mem::take(&mut self.work);
-            self.ftl.idle(plane, &mut work);
-            for work in work.drain(..) {
-                self.dispatch(work, NONE, OpKind::Idle);
-            }
-            self.work = work;
+            self.carry_out(NONE, OpKind::Idle, |ftl, _, work| ftl.idle(plane, work));
             if !self.units[unit as usize].is_quiet() {
                 return;
             }
