@@ -26,9 +26,10 @@ pub mod api;
 pub mod bufferhash;
 mod check;
 mod error;
+mod intake;
 pub mod oracle;
 
-pub use api::{Table, TableStats, Value};
+pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
 pub use error::{Error, Result};
