@@ -28,6 +28,7 @@ mod check;
 mod error;
 mod intake;
 pub mod oracle;
+pub mod slicehash;
 
 pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
@@ -37,6 +38,7 @@ pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
 pub use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+pub use slicehash::SliceHash;
 
 /// Runs the example of the README.
 #[cfg(doctest)]

@@ -67,11 +67,7 @@ impl EntryLayout {
     ///
     /// # Errors
     /// [`Error::Config`] for other widths or buckets.
-    pub fn with_buckets(
-        key_bytes: usize,
-        value_bytes: usize,
-        bucket_slots: usize,
-    ) -> Result<Self> {
+    pub fn with_buckets(key_bytes: usize, value_bytes: usize, bucket_slots: usize) -> Result<Self> {
         if !(8..=32).contains(&key_bytes) {
             let reason =
                 format!("{key_bytes} is not in 8..=32; hash longer keys to 16 bytes or more");

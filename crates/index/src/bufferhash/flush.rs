@@ -169,7 +169,7 @@ impl Inner {
             let kind = if index < buffer.page_count() { PageKind::Data } else { PageKind::Filter };
             seal(buf.page_mut(index), ring.label(id, index as u64, kind));
         }
-        self.counters.data_bytes_written.fetch_add(buf.len() as u64, Relaxed);
+        self.count_written(buf.len() as u64);
         self.volume.poison().guard(self.room.rings.prepare(table, id))?;
         let op = Op { token: 0, kind: OpKind::Write, page: ring.page(id, 0), buf };
         Ok(self.volume.poison().guard(scratch.queue.push(op))?)
@@ -201,18 +201,16 @@ impl Inner {
         let put_back = self.put_left_over(&mut state, &frozen, left);
         self.room.rings.of(index).complete(id, SegmentTag { owner: index as u32, entries });
         drop(state);
-        self.count_flush(&frozen, u64::from(entries));
+        self.credit_flush(&frozen, u64::from(entries));
         self.recycle(frozen.buffer);
         put_back
     }
 
     /// Adds to the credit that partial discards draw on, by the share of the user's own entries.
-    fn count_flush(&self, frozen: &Frozen, entries: u64) {
+    fn credit_flush(&self, frozen: &Frozen, entries: u64) {
         let counters = &self.counters;
-        counters.flushes.fetch_add(1, Relaxed);
-        counters.flush_entries.fetch_add(entries, Relaxed);
+        self.count_flush(entries, frozen.buffer.slots());
         counters.flushed_entries.fetch_add(entries, Relaxed);
-        counters.flush_slots.fetch_add(frozen.buffer.slots() as u64, Relaxed);
         let users = frozen.user_puts.min(frozen.buffer.len() as u64) * 1000;
         let share = users / (frozen.buffer.len() as u64).max(1);
         let limit = u64::from(self.room.config.cascade_limit);

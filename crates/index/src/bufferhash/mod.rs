@@ -60,9 +60,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::{Device, PAGE_BYTES, PageBuf};
-use nandex_store::Volume;
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
+use nandex_store::schedule::Channels;
+use nandex_store::{Lsn, Volume};
 
 use crate::api::Value;
 use crate::intake::{self, Asked, Handle, Intake, Next, Place, Room, Seen};
@@ -111,6 +112,7 @@ pub(crate) struct Incarnations {
     options: RuntimeOptions,
     filter: Filter,
     rings: Rings,
+    channels: Channels,
     /// Evictions that partial discards may still make, in thousandths.
     cascade_credit: AtomicU64,
     /// The priority threshold, where the policy has one.
@@ -289,6 +291,10 @@ impl Room for Incarnations {
         inner.place(hash, candidates)
     }
 
+    fn channels(&self) -> Channels {
+        self.channels
+    }
+
     fn look(
         inner: &Inner,
         page: &PageBuf,
@@ -331,7 +337,7 @@ impl Room for Incarnations {
         inner.evict_ahead()
     }
 
-    fn capture(inner: &Inner) -> Vec<u8> {
+    fn capture(inner: &Inner, _log_now: Lsn) -> Vec<u8> {
         inner.room.rings.capture()
     }
 

@@ -6,6 +6,7 @@ use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentId;
+use nandex_store::schedule::Stroke;
 
 use super::filter::Positions;
 use super::table::{Candidates, Job, Known};
@@ -63,7 +64,9 @@ impl Inner {
     pub(super) fn place(&self, hash: KeyHash, candidates: &Candidates) -> Place {
         let ring = self.room.rings.of(self.partition_of(hash));
         let page = ring.page(candidates.next, self.page_index(hash));
-        Place { page, channel: 0 }
+        // An incarnation is written front to back, as a slicetable is.
+        let stroke = Stroke::at(ring.page(candidates.next, 0));
+        Place { page, channel: self.room.channels.channel(page, stroke) }
     }
 
     fn page_index(&self, hash: KeyHash) -> u64 {

@@ -4,6 +4,7 @@ use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{SegmentId, SegmentTag};
+use nandex_store::schedule::Channels;
 use nandex_store::{Structure, Volume};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,7 @@ use super::table::{Incarnation, Job, Level};
 use super::{BufferHash, Config, Incarnations, Inner, Policy, RuntimeOptions};
 use crate::Result;
 use crate::intake::pool;
-use crate::intake::{self, Levels, Opening, Options};
+use crate::intake::{self, Levels, Opening, Options, Recovery};
 
 /// Columns of Bloom filters that are reset together: the paper's w, a byte of each slice.
 const BLOOM_GROUP: usize = 8;
@@ -35,23 +36,36 @@ pub(super) fn open(
         shape: config.shape()?,
         options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
         images_at: place.plus(config.volume_ring_pages()),
-        room: assemble(config, runtime, rings),
     };
-    let levels = |room: &Incarnations| levels(room, place);
+    let recovery = Recovering { room: assemble(config, runtime, rings), place };
     let prove = |inner: &Inner| {
         let segments = inner.room.rings.segments().unwrap_or_default();
         let entries = segments.iter().map(|(_, tag)| u64::from(tag.entries)).sum();
         inner.counters.flushed_entries.store(entries, Relaxed);
         inner.prove_chip()
     };
-    let handle = intake::open(volume, structure, &mut reader, opening, levels, prove)?;
+    let handle = intake::open(volume, structure, &mut reader, opening, recovery, prove)?;
     Ok(BufferHash { handle })
+}
+
+/// The rings of the checkpoint, which are all there is: incarnations that came later are in the log.
+struct Recovering {
+    room: Incarnations,
+    place: PageId,
+}
+
+impl Recovery<Incarnations> for Recovering {
+    fn finish(self) -> Result<(Incarnations, Levels<Incarnations>)> {
+        let levels = levels(&self.room, self.place)?;
+        Ok((self.room, levels))
+    }
 }
 
 fn assemble(config: Config, options: RuntimeOptions, rings: Rings) -> Incarnations {
     let threshold = if let Policy::Threshold(priority) = config.policy { priority } else { 0 };
     Incarnations {
         filter: Filter::new(config.filter),
+        channels: Channels::of(&rings.device().geometry()),
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),

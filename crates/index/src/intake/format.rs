@@ -56,17 +56,16 @@ pub struct Moved {
 const MOVED_BYTES: usize = 1 + 4 + 8 + 1 + 8;
 
 impl Moved {
-    /// The log entry, with the room's own bytes at its end.
+    /// The log entry as far as it is the same for all; the room's own bytes come behind.
     #[must_use]
-    pub fn encode(&self, own: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(MOVED_BYTES + own.len());
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(MOVED_BYTES);
         out.push(LOG_MOVED);
         out.extend_from_slice(&self.partition.to_le_bytes());
         out.extend_from_slice(&self.tail.0.to_le_bytes());
         out.push(self.image.map_or(0, |image| 1 + image.slot));
         let generation = self.image.map_or(0, |image| image.generation);
         out.extend_from_slice(&generation.to_le_bytes());
-        out.extend_from_slice(own);
         out
     }
 
@@ -170,7 +169,7 @@ mod tests {
         let layout = EntryLayout::new(8, 8).unwrap();
         for image in [None, Some(ImageRef { slot: 1, generation: 77 })] {
             let moved = Moved { partition: 9, tail: Lsn(8192), image };
-            let bytes = moved.encode(b"map");
+            let bytes = [moved.encode(), b"map".to_vec()].concat();
             assert_eq!(Moved::decode(&bytes), Some((moved, &b"map"[..])));
             assert_eq!(decode_log_entry(&bytes, layout), None);
             assert_eq!(Moved::decode(&bytes[..MOVED_BYTES - 1]), None);

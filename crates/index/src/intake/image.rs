@@ -9,7 +9,6 @@
 //! refers to is never the one written.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::Lsn;
@@ -217,7 +216,7 @@ impl<R: Room> Intake<R> {
         for page in 0..buf.pages() {
             seal(buf.page_mut(page), self.image_label(index, image, page as u64));
         }
-        self.counters.data_bytes_written.fetch_add(buf.len() as u64, Relaxed);
+        self.count_written(buf.len() as u64);
         let written = self.volume.device().write(self.images.place(index, image.slot), buf);
         self.volume.poison().guard(written)?;
         Ok(())

@@ -24,8 +24,8 @@
 //! 3. Every logged update is in the room's pages, in an image, or at or after the log tail that the next
 //!    checkpoint will hold.
 //! 4. What a partition has on flash changes only in its turn.
-//! 5. Locks are taken in this order: a turn, a partition's state, then the room's maps, the log or a
-//!    pool; nobody waits for a checkpoint or a free buffer while holding one.
+//! 5. Locks are taken in this order: a turn, what guards the room's maps together, a partition's state, then
+//!    single maps, the log or a pool; nobody waits for a checkpoint or a free buffer while holding one.
 //!
 //! | act | flash reads | flash writes |
 //! |---|---|---|
@@ -48,20 +48,21 @@ mod write;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::{StructureId, Volume};
+use nandex_store::schedule::Channels;
+use nandex_store::{Lsn, StructureId, Volume};
 
 use crate::api::Value;
 use crate::{Error, Result};
 
 pub(crate) use handle::{Handle, delegate_table};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
-pub(crate) use recover::{Levels, Opening, check_log, open};
+pub(crate) use recover::{Levels, Opening, Recovery, check_log, open};
 
 use image::Images;
 use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
@@ -223,17 +224,15 @@ pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
     ) -> Result<Asked<Self::Probe>>;
 
     /// Pages that a probe reads at once; all have to be seen before it goes on.
-    fn parts(&self) -> u32 {
+    fn parts(&self, _probe: &Self::Probe) -> u32 {
         1
     }
 
     /// Where a part of a probe lies.
     fn place(inner: &Intake<Self>, hash: KeyHash, probe: &Self::Probe, part: u32) -> Place;
 
-    /// Channels that lookups are spread over; 1 where the device tells nothing of them.
-    fn channels(&self) -> u32 {
-        1
-    }
+    /// Channels that lookups are spread over; opaque where the device tells nothing of them.
+    fn channels(&self) -> Channels;
 
     /// Proves a page and looks for the key in it.
     fn look(
@@ -275,23 +274,23 @@ pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// The room's maps for the checkpoint. Called after the log's place was taken.
-    fn capture(inner: &Intake<Self>) -> Vec<u8>;
+    /// Held while the partitions and the room's maps are captured, where a flush changes them together.
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        None
+    }
+
+    /// The room's maps for the checkpoint. `log_now` is the log's place before this call.
+    fn capture(inner: &Intake<Self>, log_now: Lsn) -> Vec<u8>;
 
     /// The checkpoint of the last capture is durable.
     fn committed(inner: &Intake<Self>);
 
+    /// Does the room take removals although it is full, because they make room?
+    const FORCES_REMOVALS: bool = false;
+
     /// Does the room log when a buffer has moved to flash, so that its opening need not wait for a
     /// checkpoint to know?
     const LOGS_MOVES: bool = false;
-
-    /// Applies the room's bytes of a move that was logged after the checkpoint.
-    ///
-    /// # Errors
-    /// Bytes that say what cannot be.
-    fn replay_move(&self, _partition: u32, _bytes: &[u8]) -> Result<()> {
-        Ok(())
-    }
 
     /// The log was replayed; lookups and inserts may begin.
     fn recovered(_inner: &Intake<Self>) {}

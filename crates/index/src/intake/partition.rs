@@ -36,6 +36,8 @@ pub(crate) struct PartitionState<R: Room> {
     pub(crate) saved_puts: u64,
     /// Those of them that were the user's and not put back by the room.
     pub(crate) user_puts: u64,
+    /// Removals that were put into the active buffer although it was full.
+    pub(crate) forced: u64,
     /// The user's inserts and removes since the table was opened.
     pub(crate) inserts: u64,
     /// Is a background thread at work on the frozen buffers?
@@ -81,6 +83,7 @@ impl<R: Room> Partition<R> {
             puts: 0,
             saved_puts: 0,
             user_puts: 0,
+            forced: 0,
             inserts: 0,
             flushing: false,
             image: None,
@@ -159,6 +162,7 @@ impl<R: Room> PartitionState<R> {
         });
         self.number += 1;
         self.puts = 0;
+        self.forced = 0;
         self.saved_puts = 0;
     }
 }

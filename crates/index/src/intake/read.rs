@@ -42,12 +42,6 @@ struct Request {
     channel: u32,
 }
 
-/// A read on its way.
-#[derive(Clone, Copy)]
-struct Flight {
-    request: Request,
-}
-
 /// Takes answers: the token of a lookup and what it found.
 pub(super) trait Answers {
     fn answer(&mut self, token: u64, value: Option<Value>);
@@ -67,7 +61,7 @@ pub(super) struct Reader<'i, R: Room, K> {
     lookups: Vec<Option<Pending<R, K>>>,
     free_lookups: Vec<usize>,
     schedule: Schedule<Request>,
-    flights: Vec<Flight>,
+    flights: Vec<Request>,
     free_flights: Vec<usize>,
     waiting_max: usize,
     counts: Lookups,
@@ -77,9 +71,6 @@ impl<R: Room> Intake<R> {
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         self.check_key(key)?;
-        if self.room.parts() > 1 {
-            return Ok(self.get_many(&[key])?.pop().expect("an answer for each key"));
-        }
         let hash = self.hasher.hash(key);
         let aim = R::aim(self, hash);
         let mut reads = 0;
@@ -107,12 +98,18 @@ impl<R: Room> Intake<R> {
         reads: &mut usize,
     ) -> Result<Option<Option<Value>>> {
         loop {
-            let place = R::place(self, hash, &probe, 0);
-            let page = R::device(self).read(place.page, self.lanes.take_page())?;
-            *reads += 1;
-            let seen = R::look(self, &page, hash, key, &probe, 0);
-            self.lanes.give_page(page);
-            match seen? {
+            let parts = self.room.parts(&probe);
+            let seen = if parts == 1 {
+                let place = R::place(self, hash, &probe, 0);
+                let page = R::device(self).read(place.page, self.lanes.take_page())?;
+                let seen = R::look(self, &page, hash, key, &probe, 0);
+                self.lanes.give_page(page);
+                seen?
+            } else {
+                self.read_parts(hash, key, &probe, parts)?
+            };
+            *reads += parts as usize;
+            match seen {
                 Seen::Live(value) => {
                     R::used(self, hash, key, &value, &probe);
                     return Ok(Some(Some(value)));
@@ -126,6 +123,32 @@ impl<R: Room> Intake<R> {
                 },
             }
         }
+    }
+
+    /// Reads all parts of a probe at once.
+    fn read_parts(&self, hash: KeyHash, key: &[u8], probe: &R::Probe, parts: u32) -> Result<Seen> {
+        let mut lane = self.lane()?;
+        let mut seen = None;
+        let (mut pushed, mut left) = (0, parts);
+        while left > 0 {
+            while pushed < parts {
+                let Some(buf) = lane.pages.pop() else { break };
+                let page = R::place(self, hash, probe, pushed).page;
+                lane.queue.push(Op { token: pushed.into(), kind: OpKind::Read, page, buf })?;
+                pushed += 1;
+            }
+            lane.queue.wait(1, &mut lane.done)?;
+            for completion in lane.done.drain(..) {
+                completion.result?;
+                let part = u32::try_from(completion.token).expect("a part's number");
+                let told = R::look(self, &completion.buf, hash, key, probe, part)?;
+                seen = Some(stronger(seen, told));
+                lane.pages.push(completion.buf);
+                left -= 1;
+            }
+        }
+        self.lanes.give_lane(lane);
+        Ok(seen.expect("a probe has at least one part"))
     }
 
     /// Looks up a batch with up to `read_depth` pages on their way at any time.
@@ -170,13 +193,13 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
         let depth = inner.options.read_depth;
         let channels = inner.room.channels();
         // In order of arrival nothing is gained by knowing more than the next.
-        let waiting_max = if channels > 1 { WAITING_PER_DEPTH * depth } else { 0 };
+        let waiting_max = if channels.count() > 1 { WAITING_PER_DEPTH * depth } else { 0 };
         Self {
             inner,
             lane: None,
             lookups: Vec::new(),
             free_lookups: Vec::new(),
-            schedule: Schedule::new(channels, depth),
+            schedule: channels.schedule(depth),
             flights: Vec::new(),
             free_flights: Vec::new(),
             waiting_max,
@@ -201,8 +224,15 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
                 Ok(())
             }
             Asked::Read(probe) => {
-                let (parts_left, seen) = (self.inner.room.parts(), None);
-                self.enqueue(Pending { key, token, hash, probe, reads: 0, parts_left, seen });
+                self.enqueue(Pending {
+                    key,
+                    token,
+                    hash,
+                    probe,
+                    reads: 0,
+                    parts_left: 0,
+                    seen: None,
+                });
                 self.push_scheduled()?;
                 while self.schedule.waiting() > self.waiting_max {
                     self.take_completions(1, answers)?;
@@ -244,7 +274,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
     }
 
     fn enqueue(&mut self, mut pending: Pending<R, K>) {
-        let parts = self.inner.room.parts();
+        let parts = self.inner.room.parts(&pending.probe);
         (pending.parts_left, pending.seen) = (parts, None);
         let lookup = self.free_lookups.pop().unwrap_or_else(|| {
             self.lookups.push(None);
@@ -270,14 +300,13 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
             };
             let pending = self.lookups[request.lookup].as_ref().expect("a request has its lookup");
             let place = R::place(self.inner, pending.hash, &pending.probe, request.part);
-            let flight = Flight { request };
             let token = match self.free_flights.pop() {
                 Some(token) => {
-                    self.flights[token] = flight;
+                    self.flights[token] = request;
                     token
                 }
                 None => {
-                    self.flights.push(flight);
+                    self.flights.push(request);
                     self.flights.len() - 1
                 }
             };
@@ -306,7 +335,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
 
     fn complete(&mut self, completion: Completion, answers: &mut impl Answers) -> Result<()> {
         let token = usize::try_from(completion.token).expect("tokens are indices");
-        let Request { lookup, part, channel } = self.flights[token].request;
+        let Request { lookup, part, channel } = self.flights[token];
         self.free_flights.push(token);
         self.schedule.done(channel);
         let pending = self.lookups[lookup].as_mut().expect("a completion has its lookup");

@@ -37,9 +37,8 @@ pub(crate) fn check_log(volume: &Volume, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// What a room gives to be opened: itself, and where its own pages end.
-pub(crate) struct Opening<R: Room> {
-    pub room: R,
+/// What a room says of itself to be opened.
+pub(crate) struct Opening {
     pub shape: Shape,
     pub options: Options,
     /// Where the places for images begin.
@@ -49,22 +48,40 @@ pub(crate) struct Opening<R: Room> {
 /// What each partition has on flash, and beside its lock.
 pub(crate) type Levels<R> = Vec<(<R as Room>::Level, <R as Room>::Beside)>;
 
-/// Opens a table: a list of steps. The reader stands behind the room's own maps; `levels` is asked when
-/// the room knows what moved since the checkpoint, and `prove` before anything is written.
+/// A room on its way from the checkpoint's maps to what it was.
+pub(crate) trait Recovery<R: Room> {
+    /// Applies the room's bytes of a move that is in the log, in the log's order; tells whether it came
+    /// after the checkpoint.
+    ///
+    /// # Errors
+    /// Bytes that say what cannot be.
+    fn moved(&mut self, _partition: u32, _bytes: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The room, once it knows all moves.
+    ///
+    /// # Errors
+    /// Maps that say what cannot be.
+    fn finish(self) -> Result<(R, Levels<R>)>;
+}
+
+/// Opens a table: a list of steps. The reader stands behind the room's own maps; `prove` is asked before
+/// anything is written.
 pub(crate) fn open<R: Room>(
     volume: &Volume,
     structure: &Structure,
     reader: &mut Reader<'_>,
-    opening: Opening<R>,
-    levels: impl FnOnce(&R) -> Result<Levels<R>>,
+    opening: Opening,
+    mut recovery: impl Recovery<R>,
     prove: impl FnOnce(&Intake<R>) -> Result<()>,
 ) -> Result<Handle<R>> {
     let mut state = restore(structure, &opening.shape, reader)?;
     if R::LOGS_MOVES {
-        apply_moves(volume, structure, &opening.room, &mut state)?;
+        apply_moves(volume, structure, &mut recovery, &mut state)?;
     }
-    let levels = levels(&opening.room)?;
-    let inner = Arc::new(assemble(volume, structure, opening, levels, &state));
+    let (room, levels) = recovery.finish()?;
+    let inner = Arc::new(assemble(volume, structure, opening, (room, levels), &state));
     prove(&inner)?;
     inner.load_images(&state)?;
     let room: Weak<dyn Checkpointed> =
@@ -83,7 +100,7 @@ pub(crate) fn open<R: Room>(
 fn apply_moves<R: Room>(
     volume: &Volume,
     structure: &Structure,
-    room: &R,
+    recovery: &mut impl Recovery<R>,
     state: &mut State,
 ) -> Result<()> {
     let mut apply = |lsn: Lsn, bytes: &[u8]| -> Result<()> {
@@ -93,9 +110,10 @@ fn apply_moves<R: Room>(
         else {
             return Err(not_an_entry(lsn, bytes).into());
         };
-        room.replay_move(moved.partition, own).map_err(|_| not_an_entry(lsn, bytes))?;
-        *tail = (*tail).max(moved.tail);
-        *image = moved.image;
+        if recovery.moved(moved.partition, own)? {
+            *tail = (*tail).max(moved.tail);
+            *image = moved.image;
+        }
         Ok(())
     };
     Ok(volume.replay(structure, &mut |lsn, bytes| apply(lsn, bytes).map_err(into_store))?)
@@ -124,11 +142,11 @@ fn restore(structure: &Structure, shape: &Shape, reader: &mut Reader<'_>) -> Res
 fn assemble<R: Room>(
     volume: &Volume,
     structure: &Structure,
-    opening: Opening<R>,
-    levels: Levels<R>,
+    opening: Opening,
+    (room, levels): (R, Levels<R>),
     state: &State,
 ) -> Intake<R> {
-    let Opening { room, shape, options, images_at } = opening;
+    let Opening { shape, options, images_at } = opening;
     let limit = shape.buffer_limit();
     let buffer = || {
         let mut buffer = Buffer::new(shape.layout, shape.buffer_pages as usize);
@@ -295,6 +313,7 @@ impl<R: Room> Checkpointed for Intake<R> {
     fn capture(&self) -> Captured {
         // The log's place first, the room's maps last: what goes to flash in between is then both there and
         // in the log after the tail, which does no harm; the other way it would be in none.
+        let _maps = R::lock_maps(&self.room);
         let now = self.log_now();
         let mut images = Vec::with_capacity(self.partitions.len());
         let mut tails = Vec::with_capacity(self.partitions.len());
@@ -305,7 +324,7 @@ impl<R: Room> Checkpointed for Intake<R> {
         }
         let tail = tails.iter().fold(now, |oldest, tail| oldest.min(*tail));
         self.images.capture(&images);
-        let mut bytes = R::capture(self);
+        let mut bytes = R::capture(self, now);
         State { next_image: self.images.next_generation(), images, tails }.encode(&mut bytes);
         Captured { state: bytes, tail }
     }

@@ -73,6 +73,23 @@ impl Counters {
 }
 
 impl<R: Room> Intake<R> {
+    /// Counts a buffer that was put on flash, so many of its entries in so many slots.
+    pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.counters.flush_entries.fetch_add(entries, Relaxed);
+        self.counters.flush_slots.fetch_add(slots as u64, Relaxed);
+    }
+
+    /// Counts bytes written to the structure's own pages.
+    pub(crate) fn count_written(&self, bytes: u64) {
+        self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts RAM that flushes need again and again.
+    pub(crate) fn count_scratch(&self, bytes: u64) {
+        self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// RAM that the table holds: buffers and spare buffers, the room's own, lanes, what its background
     /// threads use, and the log's buffers.
     fn ram_bytes(&self) -> u64 {

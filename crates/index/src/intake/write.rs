@@ -8,10 +8,10 @@ use nandex_store::hash::KeyHash;
 use nandex_store::log::Room as LogRoom;
 use nandex_store::mutants::{Barrier, is_on};
 
-use super::format::{LOG_PUT, LOG_REMOVE, encode_log_put};
+use super::format::{LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
 use super::pool::Job;
 use super::{Intake, PartitionState, Room};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Full buffers that a partition may have waiting before its inserts wait too.
 const FROZEN_MAX: usize = 2;
@@ -42,7 +42,10 @@ impl<R: Room> Intake<R> {
         let mut state = self.partitions[index].lock();
         if R::may_be_older(self, index, &state, hash, key) {
             let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
-            state = self.put(index, state, hash, entry)?;
+            state = match self.put(index, state, hash, entry) {
+                Err(Error::Full { .. }) if R::FORCES_REMOVALS => self.force(index, hash, entry)?,
+                put => put?,
+            };
         } else {
             state.active.forget(hash, key);
             self.note_user_put(&mut state);
@@ -151,6 +154,21 @@ impl<R: Room> Intake<R> {
         Ok(state)
     }
 
+    /// Puts a removal into the buffer of a partition that takes nothing more: removals make room.
+    fn force<'a>(
+        &'a self,
+        index: usize,
+        hash: KeyHash,
+        entry: Entry<'_>,
+    ) -> Result<MutexGuard<'a, PartitionState<R>>> {
+        let mut state = self.partitions[index].lock();
+        state.active.force(&self.hasher, hash, entry);
+        state.forced += 1;
+        self.note_user_put(&mut state);
+        self.log_entry(&mut state, entry)?;
+        Ok(state)
+    }
+
     #[inline]
     fn note_user_put(&self, state: &mut PartitionState<R>) {
         state.puts += 1;
@@ -224,6 +242,16 @@ impl<R: Room> Intake<R> {
         state.freeze(fresh, held);
         self.work.push(Job::Flush(index));
         Ok(true)
+    }
+
+    /// What the log says when a partition's oldest buffer has moved to flash, before the room's own bytes:
+    /// the place from which on the log is still needed, and the image. The caller holds the lock under
+    /// which the buffer has left.
+    pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<R>) -> Vec<u8> {
+        let now = self.log_now();
+        let tail = state.tail().map_or(now, |since| since.min(now));
+        let partition = u32::try_from(index).expect("at most 65,536 partitions");
+        Moved { partition, tail, image: state.needed_image() }.encode()
     }
 
     pub(crate) fn sync(&self) -> Result<()> {

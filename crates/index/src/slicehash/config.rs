@@ -25,7 +25,7 @@ pub enum Policy {
 pub struct Config {
     /// Bytes in a key: 8 to 32.
     pub key_bytes: usize,
-    /// Bytes in a value: 0 to 64. Longer ones go to a value log: see [`LargeTable`](crate::LargeTable).
+    /// Bytes in a value: 0 to 64.
     pub value_bytes: usize,
     /// Partitions, a power of two up to 65,536 (the paper's n). Each has a buffer and a slicetable.
     pub partitions: u32,

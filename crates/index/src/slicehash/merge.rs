@@ -98,7 +98,7 @@ impl<'e> Merge<'e> {
             self.begin(slice, at);
         }
         let mut member = std::mem::take(&mut self.group[at]);
-        self.remove_old(&member, body);
+        self.remove_old(&mut member, body);
         if self.evicts {
             self.add_with_way(&mut member, body);
         } else {
@@ -135,18 +135,24 @@ impl<'e> Merge<'e> {
         let member = &mut self.group[at];
         member.incoming = incoming;
         let newest = |(nth, new): (usize, &Incoming<'e>)| {
-            let is_newest = !incoming[nth + 1..].iter().any(|later| later.entry.key == new.entry.key);
+            let is_newest =
+                !incoming[nth + 1..].iter().any(|later| later.entry.key == new.entry.key);
             (is_newest && new.entry.state == SlotState::Live).then_some(new.entry)
         };
         member.new.extend(incoming.iter().enumerate().filter_map(newest));
     }
 
     /// Takes out of a page what the slice has a newer version of, or a removal.
-    fn remove_old(&mut self, member: &Member<'e>, body: &mut [u8]) {
+    fn remove_old(&mut self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
         self.gaps.clear();
         let keys = member.incoming.iter().map(|incoming| incoming.entry.key);
         self.gaps.extend(keys.filter_map(|key| self.layout.find(body, count, key)));
+        if !self.evicts {
+            // Updates first, so that each finds the room that its older version leaves.
+            let is_new = |entry: &Entry<'e>| self.layout.find(body, count, entry.key).is_none();
+            member.new.sort_by_cached_key(is_new);
+        }
         self.gaps.sort_unstable();
         self.gaps.dedup();
         self.layout.remove(body, &self.gaps);
@@ -319,7 +325,10 @@ mod tests {
     #[test]
     fn of_two_versions_in_one_merge_the_later_one_stays() {
         let mut table = Table::new(configs()[0]);
-        table.merge(true, &[(4, Some(1)), (8, Some(1)), (4, Some(2)), (8, None), (12, None), (12, Some(3))]);
+        table.merge(
+            true,
+            &[(4, Some(1)), (8, Some(1)), (4, Some(2)), (8, None), (12, None), (12, Some(3))],
+        );
         assert_eq!(table.read(), HashMap::from([(4, 2), (12, 3)]));
     }
 
