@@ -4,6 +4,7 @@
 //! operation that lies on one member is passed on as it is; only one that crosses a border is cut
 //! up, copied, and put together again.
 
+mod geometry;
 mod queue;
 mod striping;
 #[cfg(test)]
@@ -135,15 +136,13 @@ fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part>
 }
 
 impl Device for ArrayDevice {
+    /// Channels and depths of the members add up. Chunk, mapping and buses are told where the striping makes
+    /// chunk i of the array lie on channel i mod their number, and only there.
     fn geometry(&self) -> Geometry {
-        let all = || self.members.iter().map(|member| member.geometry());
-        let chunk_bytes = all().next().and_then(|first| first.chunk_bytes);
-        Geometry {
-            page_bytes: PAGE_BYTES,
-            channels: all().map(|member| member.channels).sum(),
-            chunk_bytes: chunk_bytes.filter(|_| all().all(|one| one.chunk_bytes == chunk_bytes)),
-            depth: all().map(|member| member.depth).sum(),
-        }
+        geometry::together(
+            self.members.iter().map(|member| member.geometry()),
+            self.layout.striping,
+        )
     }
 
     fn page_count(&self) -> u64 {
