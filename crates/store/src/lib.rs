@@ -13,6 +13,7 @@ pub mod mutants;
 pub mod page;
 mod poison;
 pub mod ring;
+pub mod schedule;
 pub mod space;
 pub mod superblock;
 mod volume;
