@@ -68,8 +68,8 @@ pub struct Geometry {
     pub depth: usize,
 }
 
-/// The most channels that a geometry may have.
-pub const CHANNELS_MAX: u32 = 1 << 16;
+/// The most channels that a geometry may have: far more than any array of today.
+pub const CHANNELS_MAX: u32 = 1 << 15;
 
 impl Geometry {
     /// The geometry of a device that tells nothing about its inside.

@@ -118,6 +118,8 @@ impl Channels {
 
 #[cfg(test)]
 mod tests {
+    use nandex_device::CHANNELS_MAX;
+
     use super::*;
 
     const KNOWN: Geometry = Geometry {
@@ -166,6 +168,21 @@ mod tests {
             let at = |pages_before| channels.channel(PageId(67), Stroke { start, pages_before });
             assert_eq!(at(pages_before), at(pages_before + channels.align_pages()));
         }
+    }
+
+    #[test]
+    fn as_many_channels_as_there_may_be_have_room_in_a_schedule() {
+        for buses in [None, Some(2), Some(CHANNELS_MAX / 2), Some(CHANNELS_MAX)] {
+            let all = Geometry { channels: Some(CHANNELS_MAX), buses, ..KNOWN };
+            let mut schedule = Channels::of(&all).schedule(2);
+            schedule.push(CHANNELS_MAX - 1, ());
+            assert_eq!((schedule.next(), schedule.next()), (Some(()), None));
+        }
+        // The most slots for their number: three channels of a bus take four.
+        let wide = Geometry { channels: Some(3 << 13), buses: Some(1 << 13), ..KNOWN };
+        assert_eq!(Channels::of(&wide).schedule::<()>(1).waiting(), 0);
+        let none = Geometry { channels: Some(CHANNELS_MAX + 1), buses: None, ..KNOWN };
+        assert_eq!(Channels::of(&none), Channels::opaque());
     }
 
     #[test]

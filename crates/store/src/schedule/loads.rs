@@ -17,7 +17,7 @@ const NOBODY: u128 = u128::MAX;
 const BUS_SHIFT: u32 = 104;
 const LOAD_SHIFT: u32 = 80;
 const ARRIVAL_SHIFT: u32 = 16;
-/// Channels there may be: what a slot's field can hold, and [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
+/// Slots that their field can tell apart: no more than twice as many as channels are ever taken.
 const SLOTS_MAX: usize = 1 << ARRIVAL_SHIFT;
 /// Requests in flight that a field can hold.
 pub(super) const IN_FLIGHT_MAX: usize = (1 << (BUS_SHIFT - LOAD_SHIFT)) - 1;

@@ -40,10 +40,10 @@ use self::loads::{IN_FLIGHT_MAX, Loads};
 /// on its bus (on its channel, where no buses are shared) and o elsewhere is started after at most
 /// (b + 1) x 2 x depth + o others, however many come later.
 ///
-/// A call is a push or a pop, and [`next`](Self::next) takes the least of two lists of numbers: the buses and the
-/// channels of one, or twice about the square root of the channels. With one channel both are of one. RAM: the
-/// requests, 8 bytes beside each, and about 64 bytes for each channel, up to twice that where those of a
-/// bus are no power of two.
+/// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each bus
+/// and each channel of one, or for twice the square root of the channels where no buses are shared: a dozen for
+/// 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes beside each, and about
+/// 64 bytes for each channel, up to twice that where those of a bus are no power of two.
 ///
 /// ```
 /// use nandex_store::schedule::Schedule;
@@ -76,7 +76,7 @@ impl<T> Schedule<T> {
     /// asked for). Where channels share buses, [`Channels::schedule`] makes one that knows of it.
     ///
     /// # Panics
-    /// If there is no channel, or more than half of [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
+    /// If there is no channel, or more than [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
     #[must_use]
     pub fn new(channels: u32, depth: usize) -> Self {
         Self::with_loads(Loads::new(channels, 1), depth)
