@@ -25,6 +25,7 @@
 pub mod api;
 pub mod bufferhash;
 mod check;
+mod engine;
 mod error;
 mod intake;
 pub mod oracle;
@@ -33,6 +34,7 @@ pub mod slicehash;
 pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
+pub use engine::LookupEngine;
 pub use error::{Error, Result};
 pub use nandex_device as device;
 pub use nandex_store as store;
