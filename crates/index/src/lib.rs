@@ -26,6 +26,7 @@ pub mod api;
 pub mod bufferhash;
 mod check;
 mod error;
+pub mod model;
 pub mod oracle;
 
 pub use api::{Table, TableStats, Value};
