@@ -28,6 +28,7 @@ mod check;
 mod error;
 pub mod model;
 pub mod oracle;
+pub mod slicehash;
 
 pub use api::{Table, TableStats, Value};
 pub use bufferhash::BufferHash;
