@@ -25,6 +25,7 @@
 pub mod api;
 pub mod bufferhash;
 mod check;
+pub mod compare;
 mod error;
 pub mod model;
 pub mod oracle;
