@@ -25,9 +25,11 @@
 pub mod api;
 pub mod bufferhash;
 mod check;
+pub mod compare;
 mod engine;
 mod error;
 mod intake;
+pub mod model;
 pub mod oracle;
 pub mod slicehash;
 

@@ -5,6 +5,7 @@ use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
+use super::model::{self, Advice};
 use super::slice::SliceLayout;
 use crate::intake::Shape;
 use crate::{Error, Result};
@@ -90,6 +91,24 @@ impl Config {
         }
     }
 
+    /// What the cost model advises, evicting in FIFO order.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        let entries_max = u32::try_from(advice.entries_capacity / u64::from(advice.partitions));
+        Self {
+            key_bytes: advice.need.key_bytes as usize,
+            value_bytes: advice.need.value_bytes as usize,
+            partitions: advice.partitions,
+            buffer_pages: advice.buffer_pages,
+            slices: advice.slices,
+            spare_blocks: advice.spare_slicetables,
+            spare_buffers: advice.spare_buffers,
+            entries_max: entries_max.expect("a slicetable has fewer than 2^32 entries"),
+            stagger: advice.partitions > 1,
+            ..Self::tiny()
+        }
+    }
+
     /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
     /// hold, and 16 MiB at least, in bytes.
     #[must_use]
@@ -119,15 +138,17 @@ impl Config {
         self.slice_parts * u32::try_from(self.slice_layout().capacity()).expect("fewer than 512")
     }
 
-    /// Entries with which a buffer is flushed, about: how full pages of such buckets get.
+    /// Entries that a full buffer brings to its slicetable, about.
     pub(super) fn buffer_entries(&self) -> Result<u32> {
-        let thousandths = match self.bucket_slots {
-            2 => 800,
-            3 => 900,
-            _ => 940,
+        let slots = self.layout()?.slots() as u64;
+        let full = model::buffer_entries(self.buffer_pages.into(), slots);
+        // The model is of buckets of four; fewer slots in a bucket leave more of them empty.
+        let share = match self.bucket_slots {
+            2 => 0.85,
+            3 => 0.95,
+            _ => 1.0,
         };
-        let slots = self.layout()?.slots() as u64 * u64::from(self.buffer_pages);
-        Ok(u32::try_from(slots * thousandths / 1000).expect("fewer than 2^25 slots"))
+        Ok((full * share).max(1.0) as u32)
     }
 
     /// The paper's k: how many buffers' entries a slicetable holds when it is full.
@@ -341,6 +362,14 @@ pub struct RuntimeOptions {
     /// Pages of 4 KiB that a merge reads or writes in one stroke. Default 128; four strokes are in memory
     /// for each flush thread.
     pub stroke_pages: u32,
+}
+
+impl RuntimeOptions {
+    /// The default, with the memory for filters that the cost model advises.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        Self { filter_bytes: advice.filter_bytes, ..Self::default() }
+    }
 }
 
 impl Default for RuntimeOptions {

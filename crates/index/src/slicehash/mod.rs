@@ -52,6 +52,7 @@ mod front;
 mod iter;
 mod layout;
 mod merge;
+pub mod model;
 mod read;
 mod recover;
 pub mod slice;
@@ -69,6 +70,7 @@ use nandex_store::{Lsn, Volume};
 
 use crate::Result;
 use crate::intake::{self, Asked, Frozen, Handle, Intake, Next, PartitionState, Place, Room, Seen};
+use crate::model::Budget;
 
 pub use config::{Config, Policy, RuntimeOptions};
 pub use iter::Iter;
@@ -153,6 +155,18 @@ impl SliceHash {
     /// A configuration that cannot work, a name that is taken, no space, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
         Self::create_with(volume, name, config, RuntimeOptions::default())
+    }
+
+    /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
+    /// parameters that the cost model advises. See [`model::Need`] for other widths and wishes, and
+    /// [`Config::advised`] for what becomes of them.
+    ///
+    /// # Errors
+    /// A budget too small for the table, with the least that would do; else as [`create`](Self::create).
+    pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
+        let Budget { entries, ram_bytes } = budget;
+        let need = model::Need { ram_bytes: Some(ram_bytes), ..model::Need::new(entries, 8, 8) };
+        Self::create(volume, name, Config::advised(&need.advise()?))
     }
 
     /// Creates a table in a volume.
