@@ -123,8 +123,8 @@ impl VolumeArgs {
     /// A device that is not there or in use, is named twice, or does not belong.
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
-        let options =
-            FileOptions { access, engine: self.devices.engine.into(), create: Create::Open };
+        let engine = self.devices.engine.into();
+        let options = FileOptions { access, engine, ..FileOptions::default() };
         let mut members = Vec::new();
         for path in self.paths() {
             members.push(member(path, &options)?);

@@ -97,6 +97,12 @@ fn json_has_the_promised_keys() {
     let advice = json(&folder.run("advise --entries 1e9 --ram 3GiB --json"));
     let numbers = ["ram_bytes_per_entry", "reads_per_hit", "reads_per_miss", "write_amplification"];
     assert_keys(&advice, &numbers);
+    assert_keys(&advice, &["structure", "reasons", "super_tables", "incarnations", "relaxed"]);
+    let tight = json(&folder.run("advise --entries 256e6 --ram 160MiB --lookups 1e4 --json"));
+    assert_eq!(tight["structure"], "slicehash");
+    assert_keys(&tight, &["partitions", "slices", "incarnations", "ops_per_s", "busy_share"]);
+    assert_keys(&tight["bufferhash"], &numbers);
+    assert_eq!(tight["slicehash"]["reads_per_miss"], 1.0);
     let made = folder.run("create j.nandex --entries 1e5 --ram 4MiB --policy fifo --json");
     assert_keys(&json(&made), &["path", "table", "entries_capacity", "ram_bytes", "flash_bytes"]);
     assert_eq!(json(&made)["policy"], "fifo");
@@ -258,6 +264,8 @@ fn wrong_input_is_refused_with_what_would_do() {
         ("dedup foreign --chunker guess", 2, "fastcdc, rabin, fixed"),
         ("advise --entries 1e6 --device floppy", 2, "nvme"),
         ("advise --entries 1e6 --entry-bytes 4", 1, "cannot hold keys of 8"),
+        ("advise --entries 256e6 --ram 1MiB", 1, "no structure can do it; BufferHash: RAM"),
+        ("advise --entries 1e6 --misses 2", 1, "share of misses: 2; expected 0 to 1"),
         ("probe small.flash --size 1MiB", 1, "it takes at least 1024; name a larger one"),
         ("probe gone/new.flash", 1, "cannot open gone/new.flash"),
         ("unknown", 2, "unrecognized subcommand"),

@@ -137,6 +137,16 @@ pub enum Error {
         /// The fewest that do.
         pages_min: u64,
     },
+    /// A geometry that no device has.
+    #[error("a geometry with {field} of {found}: expected {expected}; correct it, or leave it out")]
+    Geometry {
+        /// The field of [`Geometry`](crate::Geometry).
+        field: &'static str,
+        /// What would do.
+        expected: String,
+        /// What it was.
+        found: u64,
+    },
     /// The kernel gave no random bytes.
     #[error("the kernel gives no random bytes: {source}; seed explicitly, or allow getrandom")]
     Entropy {

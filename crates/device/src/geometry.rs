@@ -1,6 +1,8 @@
-//! Sizes and addresses: what a page is, and where one lies.
+//! Sizes and addresses: what a page is, where one lies, and what works beside what.
 
 use std::fmt;
+
+use crate::{Error, Result};
 
 /// Bytes in a page, the unit of every read and of every checksum.
 pub const PAGE_BYTES: usize = 4096;
@@ -23,7 +25,29 @@ impl fmt::Display for PageId {
     }
 }
 
+/// How a device chooses the channel of a chunk (ANCS'14, section 4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mapping {
+    /// The i-th chunk of the address space lies on channel i mod N.
+    Lba,
+    /// The i-th chunk that was written lies on channel i mod N.
+    WriteOrder,
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lba => "by address",
+            Self::WriteOrder => "by order of writing",
+        })
+    }
+}
+
 /// Sizes of a device that never change while it is open.
+///
+/// What is not known stays open, and nothing is lost but speed: a wrong answer here makes reads slower,
+/// never wrong. A preset tells, a [probe](crate::probe) finds out, or the user says
+/// ([`FileOptions`](crate::FileOptions)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Bytes in a page; [`PAGE_BYTES`] on every device of today.
@@ -32,6 +56,14 @@ pub struct Geometry {
     pub channels: Option<u32>,
     /// Bytes that lie on one channel before the next begins, where known.
     pub chunk_bytes: Option<u32>,
+    /// How a chunk finds its channel, where known.
+    pub mapping: Option<Mapping>,
+    /// Buses that the channels share, where they do: channel c is on bus c mod buses, and reads on one
+    /// bus wait for each other too, but less than on one channel.
+    pub buses: Option<u32>,
+    /// Bytes before the first whole chunk of the device: those by which a partition or file begins in
+    /// the midst of one. Less than a chunk.
+    pub phase_bytes: u32,
     /// The deepest queue that is worth filling.
     pub depth: usize,
     /// Devices side by side, 1 unless it is an array.
@@ -43,6 +75,9 @@ pub struct Geometry {
     pub stripe_pages: u64,
 }
 
+/// The most channels that a geometry may have: far more than any array of today.
+pub const CHANNELS_MAX: u32 = 1 << 15;
+
 impl Geometry {
     /// The geometry of a device that tells nothing about its inside.
     #[must_use]
@@ -51,9 +86,87 @@ impl Geometry {
             page_bytes: PAGE_BYTES,
             channels: None,
             chunk_bytes: None,
+            mapping: None,
+            buses: None,
+            phase_bytes: 0,
             depth: 32,
             members: 1,
             stripe_pages: 1,
         }
+    }
+
+    /// Checks that there can be such a device.
+    ///
+    /// # Errors
+    /// [`Error::Geometry`] with the first field that cannot be so, and what would do.
+    pub fn check(&self) -> Result<()> {
+        let wrong =
+            |field, expected: String, found: u64| Err(Error::Geometry { field, expected, found });
+        if self.page_bytes != PAGE_BYTES {
+            return wrong("page_bytes", PAGE_BYTES.to_string(), self.page_bytes as u64);
+        }
+        if self.depth == 0 {
+            return wrong("depth", "at least 1".into(), 0);
+        }
+        if let Some(channels) = self.channels.filter(|count| !(1..=CHANNELS_MAX).contains(count)) {
+            return wrong("channels", format!("1 to {CHANNELS_MAX}"), channels.into());
+        }
+        let is_whole = |bytes: u32| bytes > 0 && (bytes as usize).is_multiple_of(PAGE_BYTES);
+        if let Some(chunk) = self.chunk_bytes.filter(|bytes| !is_whole(*bytes)) {
+            return wrong("chunk_bytes", format!("a multiple of {PAGE_BYTES}"), chunk.into());
+        }
+        let chunk = self.chunk_bytes.unwrap_or(1);
+        if self.phase_bytes >= chunk || !(self.phase_bytes as usize).is_multiple_of(PAGE_BYTES) {
+            let expected = format!("a multiple of {PAGE_BYTES}, less than a chunk");
+            return wrong("phase_bytes", expected, self.phase_bytes.into());
+        }
+        let channels = self.channels.unwrap_or(0);
+        let divides = |buses: u32| buses > 0 && channels > 0 && channels.is_multiple_of(buses);
+        if let Some(buses) = self.buses.filter(|buses| !divides(*buses)) {
+            return wrong("buses", format!("a divisor of the {channels} channels"), buses.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_geometry_that_cannot_be_is_refused_by_its_field() {
+        let known = Geometry {
+            channels: Some(32),
+            chunk_bytes: Some(8192),
+            mapping: Some(Mapping::WriteOrder),
+            buses: Some(8),
+            phase_bytes: 4096,
+            ..Geometry::opaque()
+        };
+        known.check().unwrap();
+        Geometry::opaque().check().unwrap();
+        let wrong = [
+            ("page_bytes", Geometry { page_bytes: 8192, ..known }),
+            ("depth", Geometry { depth: 0, ..known }),
+            ("channels", Geometry { channels: Some(0), ..known }),
+            ("channels", Geometry { channels: Some(CHANNELS_MAX + 1), ..known }),
+            ("chunk_bytes", Geometry { chunk_bytes: Some(0), ..known }),
+            ("chunk_bytes", Geometry { chunk_bytes: Some(5000), ..known }),
+            ("phase_bytes", Geometry { phase_bytes: 8192, ..known }),
+            ("phase_bytes", Geometry { phase_bytes: 100, ..known }),
+            ("phase_bytes", Geometry { phase_bytes: 4096, ..Geometry::opaque() }),
+            ("buses", Geometry { buses: Some(0), ..known }),
+            ("buses", Geometry { buses: Some(5), ..known }),
+            ("buses", Geometry { channels: None, ..known }),
+        ];
+        for (name, geometry) in wrong {
+            let error = geometry.check().unwrap_err();
+            assert!(matches!(error, Error::Geometry { field, .. } if field == name), "{error}");
+        }
+        let error = Geometry { buses: Some(5), ..known }.check().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a geometry with buses of 5: expected a divisor of the 32 channels; correct it, or leave it out"
+        );
     }
 }

@@ -61,6 +61,12 @@ pub trait Table: Send + Sync {
     /// As `get`.
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>>;
 
+    /// Lookups without batches: keys go in and answers come out while the device's queue stays full.
+    ///
+    /// # Errors
+    /// As `get`.
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>>;
+
     /// Makes everything acknowledged so far durable, whatever the durability mode.
     ///
     /// # Errors
@@ -75,6 +81,51 @@ pub trait Table: Send + Sync {
 
     /// The three numbers, and what they come from.
     fn stats(&self) -> TableStats;
+}
+
+/// A stream of lookups over one lane of the device; see [`Table::stream`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::bufferhash::Config;
+/// use nandex::{BufferHash, Table, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let table = BufferHash::create(&volume, "seen", Config::tiny())?;
+/// table.insert_u64(17, 4)?;
+/// let mut stream = table.stream()?;
+/// stream.push(&17u64.to_le_bytes(), 1)?;
+/// stream.push(&18u64.to_le_bytes(), 2)?;
+/// while let Some((token, value)) = stream.pull()? {
+///     assert_eq!(value.is_some(), token == 1);
+/// }
+/// # Ok::<(), nandex::Error>(())
+/// ```
+pub trait LookupStream {
+    /// Sets a lookup on its way; `token` comes back with the answer. Waits for other reads when as many
+    /// are on their way as the table was opened for, never for all of them.
+    ///
+    /// Answers wait in RAM, about 80 bytes each, until they are taken.
+    ///
+    /// # Errors
+    /// A key of the wrong width; a failed read or a damaged page of any lookup on its way. After the
+    /// latter the stream is of no more use.
+    fn push(&mut self, key: &[u8], token: u64) -> Result<()>;
+
+    /// An answer, if there is one now.
+    ///
+    /// # Errors
+    /// As `push`.
+    fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>>;
+
+    /// An answer; waits for one where any lookup is on its way, and gives nothing where none is.
+    ///
+    /// # Errors
+    /// As `push`.
+    fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>>;
+
+    /// Lookups whose answers were not taken.
+    fn pending(&self) -> usize;
 }
 
 /// A value, held inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.

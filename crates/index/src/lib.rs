@@ -25,17 +25,24 @@
 pub mod api;
 pub mod bufferhash;
 mod check;
+pub mod compare;
+mod engine;
 mod error;
+mod intake;
+pub mod model;
 pub mod oracle;
+pub mod slicehash;
 
-pub use api::{Table, TableStats, Value};
+pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
+pub use engine::LookupEngine;
 pub use error::{Error, Result};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
 pub use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+pub use slicehash::SliceHash;
 
 /// Runs the example of the README.
 #[cfg(doctest)]

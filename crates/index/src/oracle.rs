@@ -3,10 +3,10 @@
 //! Every room is compared with it by the conformance suite, and applications test their own logic
 //! on it without a volume. It keeps nothing on flash.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use crate::api::{Table, TableStats, Value};
+use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::{Error, Result};
 
 /// A table in plain memory.
@@ -64,6 +64,10 @@ impl Table for MapTable {
         keys.iter().map(|key| self.get(key)).collect()
     }
 
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        Ok(Box::new(MapStream { table: self, ready: VecDeque::new() }))
+    }
+
     fn sync(&self) -> Result<()> {
         Ok(())
     }
@@ -74,5 +78,32 @@ impl Table for MapTable {
 
     fn stats(&self) -> TableStats {
         TableStats { entries: self.map().len() as u64, ..TableStats::default() }
+    }
+}
+
+/// Lookups of a [`MapTable`], which are answered when they are pushed.
+#[derive(Debug)]
+struct MapStream<'t> {
+    table: &'t MapTable,
+    ready: VecDeque<(u64, Option<Value>)>,
+}
+
+impl LookupStream for MapStream<'_> {
+    fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
+        let value = self.table.get(key)?;
+        self.ready.push_back((token, value));
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        Ok(self.ready.pop_front())
+    }
+
+    fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        self.poll()
+    }
+
+    fn pending(&self) -> usize {
+        self.ready.len()
     }
 }

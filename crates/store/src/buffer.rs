@@ -184,11 +184,17 @@ impl Buffer {
         if self.get(hash, entry.key).is_some() {
             return false;
         }
+        self.force(hasher, hash, entry);
+        true
+    }
+
+    /// Puts an entry in place of what the buffer knows of its key, and takes it however full it is: the
+    /// stash grows past its limit if it must.
+    pub fn force(&mut self, hasher: &KeyHasher, hash: KeyHash, entry: Entry<'_>) {
         if self.put(hasher, hash, entry).is_err() {
             self.spill(page_of(hash, self.page_count()), entry);
             self.entries += 1;
         }
-        true
     }
 
     /// Forgets a key altogether.

@@ -1,7 +1,8 @@
 //! The entry page: a small cuckoo table in one page, in RAM and on flash alike.
 //!
-//! A page holds buckets of four slots. A key has two buckets, both in the same page, so a lookup
-//! needs one page whatever it finds (NSDI'10 puts a buffer's two cuckoo choices anywhere in it). Two
+//! A page holds buckets of four slots, or of fewer where a table asks for it (ANCS'14 has three). A key has
+//! two buckets, both in the same page, so a lookup needs one page whatever it finds (NSDI'10 puts a
+//! buffer's two cuckoo choices anywhere in it). Slots are numbered by fours whatever a bucket has. Two
 //! bits a slot tell empty, live and tombstone. An insert that finds both buckets full looks for a
 //! path of displacements, breadth first, inside the page. The bytes are drawn in docs/format.md.
 
@@ -12,11 +13,11 @@ use crate::hash::{KeyHash, KeyHasher, reduce16};
 use crate::page::PAGE_HEADER_BYTES;
 use crate::{Error, Result};
 
-/// Slots in a bucket.
+/// Slots in a bucket, at most and unless told otherwise.
 pub const BUCKET_SLOTS: usize = 4;
 
-/// Most buckets a page can have: entries of 8 bytes.
-const BUCKETS_MAX: usize = 128;
+/// Most buckets a page can have: two slots each, entries of 8 bytes.
+const BUCKETS_MAX: usize = 239;
 
 /// What a slot holds, beside nothing. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,7 @@ pub enum SlotState {
 pub struct EntryLayout {
     key_bytes: usize,
     value_bytes: usize,
+    bucket_slots: usize,
     buckets: usize,
     slots_at: usize,
 }
@@ -53,11 +55,19 @@ pub struct Entry<'a> {
 pub struct Buckets(pub usize, pub usize);
 
 impl EntryLayout {
-    /// The layout for keys of 8 to 32 bytes and values of 0 to 64 bytes.
+    /// The layout for keys of 8 to 32 bytes and values of 0 to 64 bytes, in buckets of four.
     ///
     /// # Errors
     /// [`Error::Config`] for other widths.
     pub fn new(key_bytes: usize, value_bytes: usize) -> Result<Self> {
+        Self::with_buckets(key_bytes, value_bytes, BUCKET_SLOTS)
+    }
+
+    /// As [`new`](Self::new), in buckets of 2 to 4 slots: fewer are searched faster and fill less.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for other widths or buckets.
+    pub fn with_buckets(key_bytes: usize, value_bytes: usize, bucket_slots: usize) -> Result<Self> {
         if !(8..=32).contains(&key_bytes) {
             let reason =
                 format!("{key_bytes} is not in 8..=32; hash longer keys to 16 bytes or more");
@@ -67,11 +77,15 @@ impl EntryLayout {
             let reason = format!("{value_bytes} is more than 64; keep longer values elsewhere");
             return Err(Error::config("value_bytes", reason));
         }
+        if !(2..=BUCKET_SLOTS).contains(&bucket_slots) {
+            let reason = format!("{bucket_slots} is not in 2..=4, slots of a bucket");
+            return Err(Error::config("bucket_slots", reason));
+        }
         // One byte of states and four entries a bucket: 62 buckets of 4 for 8 + 8 bytes.
-        let bucket_bytes = BUCKET_SLOTS * (key_bytes + value_bytes);
+        let bucket_bytes = bucket_slots * (key_bytes + value_bytes);
         let buckets = (PAGE_BYTES - PAGE_HEADER_BYTES) / (bucket_bytes + 1);
         let slots_at = PAGE_BYTES - buckets * bucket_bytes;
-        Ok(Self { key_bytes, value_bytes, buckets, slots_at })
+        Ok(Self { key_bytes, value_bytes, bucket_slots, buckets, slots_at })
     }
 
     /// Bytes in a key.
@@ -101,7 +115,23 @@ impl EntryLayout {
     /// Slots in a page.
     #[must_use]
     pub const fn slots(&self) -> usize {
-        self.buckets * BUCKET_SLOTS
+        self.buckets * self.bucket_slots
+    }
+
+    /// The numbers that slots of a page can have; where a bucket has fewer than four, some are of none.
+    #[must_use]
+    pub fn slot_numbers(&self) -> std::ops::Range<usize> {
+        0..self.buckets * BUCKET_SLOTS
+    }
+
+    /// The number of the `nth` slot of a page.
+    ///
+    /// # Panics
+    /// If a page has fewer.
+    #[must_use]
+    pub fn slot_number(&self, nth: usize) -> usize {
+        assert!(nth < self.slots(), "slot {nth} of {}", self.slots());
+        nth / self.bucket_slots * BUCKET_SLOTS + nth % self.bucket_slots
     }
 
     /// The two buckets of a key, never the same one.
@@ -115,7 +145,8 @@ impl EntryLayout {
 
     #[inline]
     fn slot_at(&self, slot: usize) -> usize {
-        self.slots_at + slot * self.entry_bytes()
+        let nth = slot / BUCKET_SLOTS * self.bucket_slots + slot % BUCKET_SLOTS;
+        self.slots_at + nth * self.entry_bytes()
     }
 
     #[inline]
@@ -128,6 +159,7 @@ impl EntryLayout {
     #[must_use]
     pub fn entry<'a>(&self, page: &'a [u8], slot: usize) -> Option<Entry<'a>> {
         let state = match Self::state_bits(page, slot) {
+            _ if slot % BUCKET_SLOTS >= self.bucket_slots => return None,
             1 => SlotState::Live,
             2 => SlotState::Tombstone,
             _ => return None,
@@ -140,7 +172,8 @@ impl EntryLayout {
     /// Is the state of a slot none that this build knows? Such a slot is passed over as if it were empty.
     #[must_use]
     pub fn is_unknown(&self, page: &[u8], slot: usize) -> bool {
-        Self::state_bits(page, slot) == 3
+        let beyond = slot % BUCKET_SLOTS >= self.bucket_slots;
+        Self::state_bits(page, slot) == 3 || beyond && Self::state_bits(page, slot) != 0
     }
 
     /// All entries of a page with their slots.
@@ -149,7 +182,7 @@ impl EntryLayout {
         page: &'a [u8],
     ) -> impl Iterator<Item = (usize, Entry<'a>)> + use<'a> {
         let layout = *self;
-        (0..self.slots()).filter_map(move |slot| Some((slot, layout.entry(page, slot)?)))
+        self.slot_numbers().filter_map(move |slot| Some((slot, layout.entry(page, slot)?)))
     }
 
     /// Asks the processor to bring near what [`find`](Self::find) will look at.
@@ -161,7 +194,7 @@ impl EntryLayout {
         }
     }
 
-    /// The slot that holds `key`, one of eight.
+    /// The slot that holds `key`, one of its two buckets'.
     #[inline]
     #[must_use]
     pub fn find(&self, page: &[u8], key: &[u8], buckets: Buckets) -> Option<usize> {
@@ -173,11 +206,11 @@ impl EntryLayout {
         let first = bucket * BUCKET_SLOTS;
         if self.key_bytes == 8 {
             let key = get_u64(key, 0);
-            return (first..first + BUCKET_SLOTS).find(|&slot| {
+            return (first..first + self.bucket_slots).find(|&slot| {
                 get_u64(page, self.slot_at(slot)) == key && Self::state_bits(page, slot) != 0
             });
         }
-        (first..first + BUCKET_SLOTS).find(|&slot| {
+        (first..first + self.bucket_slots).find(|&slot| {
             let at = self.slot_at(slot);
             &page[at..at + self.key_bytes] == key && Self::state_bits(page, slot) != 0
         })
@@ -212,10 +245,11 @@ impl EntryLayout {
     }
 
     #[inline]
-    fn empty_slot(page: &[u8], bucket: usize) -> Option<usize> {
+    fn empty_slot(&self, page: &[u8], bucket: usize) -> Option<usize> {
         let states = page[PAGE_HEADER_BYTES + bucket];
         // A slot is taken when either of its two bits is set.
-        let empty = !(states | states >> 1) & 0b0101_0101;
+        let slots = 0b0101_0101 >> (2 * (BUCKET_SLOTS - self.bucket_slots));
+        let empty = !(states | states >> 1) & slots;
         (empty != 0).then(|| bucket * BUCKET_SLOTS + empty.trailing_zeros() as usize / 2)
     }
 
@@ -224,8 +258,8 @@ impl EntryLayout {
     /// Gives the slot to put it in, or nothing when no displacement makes room.
     #[inline]
     pub fn make_room(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
-        Self::empty_slot(page, to.0)
-            .or_else(|| Self::empty_slot(page, to.1))
+        self.empty_slot(page, to.0)
+            .or_else(|| self.empty_slot(page, to.1))
             .or_else(|| self.displace(page, to, hasher))
     }
 
@@ -236,9 +270,9 @@ impl EntryLayout {
         let mut next = 0;
         while next < search.len {
             let bucket = usize::from(search.steps[next].bucket);
-            for slot in bucket * BUCKET_SLOTS..(bucket + 1) * BUCKET_SLOTS {
+            for slot in bucket * BUCKET_SLOTS..bucket * BUCKET_SLOTS + self.bucket_slots {
                 let other = self.other_bucket(page, slot, bucket, hasher)?;
-                if let Some(empty) = Self::empty_slot(page, other) {
+                if let Some(empty) = self.empty_slot(page, other) {
                     return Some(self.shift(page, &search, next, slot, empty));
                 }
                 search.visit(other, next, slot);
@@ -298,12 +332,12 @@ struct Step {
 struct Search {
     steps: [Step; BUCKETS_MAX],
     len: usize,
-    visited: u128,
+    visited: [u64; BUCKETS_MAX.div_ceil(64)],
 }
 
 impl Search {
     fn new(to: Buckets) -> Self {
-        let mut search = Self { steps: [Step::default(); BUCKETS_MAX], len: 0, visited: 0 };
+        let mut search = Self { steps: [Step::default(); BUCKETS_MAX], len: 0, visited: [0; 4] };
         search.visit(to.0, usize::from(Self::ROOT), 0);
         search.visit(to.1, usize::from(Self::ROOT), 0);
         search
@@ -312,10 +346,10 @@ impl Search {
     const ROOT: u8 = u8::MAX;
 
     fn visit(&mut self, bucket: usize, parent: usize, slot: usize) {
-        let bit = 1u128 << bucket;
-        if self.visited & bit == 0 {
-            self.visited |= bit;
-            let narrow = "a page has at most 128 buckets of 4 slots";
+        let (word, bit) = (&mut self.visited[bucket / 64], 1 << (bucket % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            let narrow = "a page has at most 239 buckets";
             self.steps[self.len] = Step {
                 bucket: u8::try_from(bucket).expect(narrow),
                 parent: u8::try_from(parent).expect(narrow),
@@ -366,6 +400,18 @@ mod tests {
             let fill = filled as f64 / (20 * layout.slots()) as f64;
             assert!(fill > 0.9, "{key_bytes} + {value_bytes}: {fill}");
         }
+    }
+
+    #[test]
+    fn buckets_of_two_and_three_fill_less_and_hold_what_they_took() {
+        for (bucket_slots, fill_min) in [(2, 0.75), (3, 0.86)] {
+            let layout = EntryLayout::with_buckets(8, 8, bucket_slots).unwrap();
+            let filled: usize = (0..20).map(|seed| fill(layout, seed).1.len()).sum();
+            let fill = filled as f64 / (20 * layout.slots()) as f64;
+            assert!(fill > fill_min, "{bucket_slots} slots: {fill}");
+        }
+        assert!(EntryLayout::with_buckets(8, 0, 2).unwrap().buckets() <= BUCKETS_MAX);
+        assert!(EntryLayout::with_buckets(8, 8, 5).is_err());
     }
 
     #[test]

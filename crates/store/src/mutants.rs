@@ -113,6 +113,24 @@ barriers! {
     RingHidesUnfinished,
     /// A segment number used again after a crash is told from its first use.
     RingTellsEpochs,
+    /// A rewritten block is durable before its flip goes to the log.
+    ShadowSyncsBlocks,
+    /// A block that was rewritten is not given out again before its flip is durable.
+    ShadowSparesOld,
+    /// A flip counts as durable only once the log is synced behind its record.
+    ShadowSyncedBehindFlip,
+    /// A checkpoint gives back the blocks of flips that it holds, and of none that came after it.
+    ShadowCommitsItsCapture,
+    /// A block that is still being written is none to a checkpoint.
+    ShadowHidesDrafts,
+    /// A flip in the log does not undo a newer one that the checkpoint holds.
+    ShadowKeepsNewest,
+    /// A block's number used again after a crash is told from its first use.
+    ShadowTellsEpochs,
+    /// A block's pages are proven before they are carried over to the next.
+    RewriteProvesPages,
+    /// What a rewrite that failed has in flight ends before its block is given back.
+    RewriteEndsItsWrites,
     /// In the index: an image is not written over the one that the valid checkpoint refers to.
     ImagesAlternate,
     /// In the index: what an eviction keeps is in the log before it leaves flash.

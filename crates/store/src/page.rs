@@ -35,6 +35,8 @@ pub enum PageKind {
     Filter = 4,
     /// Part of a buffer image: entries of a buffer that is not full yet.
     Image = 5,
+    /// Part of a shadow block: slices of a slicetable.
+    Slice = 6,
 }
 
 /// Names a structure inside a volume; given out once, never used again.
@@ -53,7 +55,8 @@ pub struct PageLabel {
     pub kind: PageKind,
     /// Whose it is.
     pub structure: StructureId,
-    /// Which writing of the place it belongs to: a ring sequence number, a checkpoint's generation.
+    /// Which writing of the place it belongs to: a segment's generation, a block's, a
+    /// checkpoint's.
     pub generation: u64,
     /// Where it lies.
     pub page: PageId,

@@ -19,13 +19,11 @@ use std::time::Duration;
 use nandex_device::PageId;
 
 use crate::bytes::Reader;
+use crate::generation;
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PageKind, PageLabel, StructureId};
 use crate::space::Extent;
 use crate::{Error, Result};
-
-const SEQUENCE_BITS: u32 = 48;
-const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
 /// A written segment's name: its sequence number, and the epoch in which it was written, so that a
 /// number used again after a crash is told from its first use.
@@ -34,13 +32,13 @@ pub struct SegmentId(u64);
 
 impl SegmentId {
     fn new(sequence: u64, epoch: u16) -> Self {
-        Self(sequence & SEQUENCE_MASK | u64::from(epoch) << SEQUENCE_BITS)
+        Self(generation::generation(sequence, epoch))
     }
 
     /// Its place in the order of all segments ever written.
     #[must_use]
     pub const fn sequence(self) -> u64 {
-        self.0 & SEQUENCE_MASK
+        generation::sequence(self.0)
     }
 
     /// What its pages carry as their generation.
@@ -49,8 +47,16 @@ impl SegmentId {
         self.0
     }
 
+    /// Was it written after the segment of that generation? True for segments of later epochs.
+    #[must_use]
+    pub fn is_after(self, generation: u64) -> bool {
+        let other = Self(generation);
+        let epochs = self.epoch().wrapping_sub(other.epoch()).cast_signed();
+        epochs > 0 || epochs == 0 && self.sequence() > other.sequence()
+    }
+
     fn epoch(self) -> u16 {
-        (self.0 >> SEQUENCE_BITS) as u16
+        generation::epoch(self.0)
     }
 }
 
@@ -116,7 +122,7 @@ impl Ring {
             extent.pages >= shape.segments * u64::from(shape.segment_pages),
             "a ring fits its extent"
         );
-        let epoch = (epoch & u64::from(u16::MAX)) as u16;
+        let epoch = generation::low(epoch);
         let (start, state, room) = (extent.start, Mutex::new(state), Condvar::new());
         Self { structure, start, shape, epoch, state, room }
     }
@@ -283,7 +289,7 @@ impl Ring {
         if count as u64 > shape.segments {
             return Err(bad(reader, count as u64));
         }
-        if oldest == 0 || oldest > SEQUENCE_MASK / 2 {
+        if oldest == 0 || oldest > generation::SEQUENCE_MAX {
             return Err(bad(reader, oldest));
         }
         let mut live = VecDeque::with_capacity(count);

@@ -12,6 +12,9 @@ use crate::tree::File;
 
 const INDEX: &str = "crates/index/src";
 
+/// Folders that are no rooms but hold what rooms have in common; like a room, they use none.
+const COMMON: [&str; 2] = ["intake", "model"];
+
 /// Who may use whose inside.
 const ALLOWED: [(&str, &str); 1] = [("cascade", "quotient")];
 
@@ -45,6 +48,7 @@ fn foreign(file: &File, room: &str, rooms: &BTreeSet<String>) -> Vec<Violation> 
         .iter()
         .filter_map(|path| target(path).map(|found| (path.line, found)))
         .filter(|(_, found)| found != room && rooms.contains(found))
+        .filter(|(_, found)| !COMMON.contains(&found.as_str()))
         .filter(|(_, found)| !ALLOWED.contains(&(room, found.as_str())))
         .map(|(line, found)| {
             let message =
@@ -93,6 +97,7 @@ mod tests {
             file("crates/index/src/bufferhash/evict.rs", text),
             file("crates/index/src/slicehash/mod.rs", "//! Slices."),
             file("crates/index/src/quotient/mod.rs", "//! Quotients."),
+            file("crates/index/src/model/mod.rs", "//! Loads."),
             file("crates/index/src/cascade/mod.rs", "use crate::quotient::Filter;"),
             file("crates/index/src/lib.rs", "use crate::bufferhash::BufferHash;"),
         ])
@@ -112,6 +117,17 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].line, 2);
         assert!(found[0].message.contains("bufferhash uses room slicehash"));
+    }
+
+    #[test]
+    fn what_is_common_is_open_to_all_rooms_and_uses_none() {
+        assert_eq!(house("use crate::model::Load;"), []);
+        let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
+        let files = [
+            file("crates/index/src/model/mod.rs", "use crate::slicehash::Slice;"),
+            file("crates/index/src/slicehash/mod.rs", "//! Slices."),
+        ];
+        assert_eq!(check(&files).len(), 1);
     }
 
     #[test]

@@ -1,11 +1,17 @@
-//! `nandex advise`: what a table would cost, before there is one.
+//! `nandex advise`: which structure for a need, and what it would cost, before there is one.
 
 use anyhow::{Result, bail};
-use nandex::bufferhash::model::{Advice, CostPreset, Need};
+use nandex::bufferhash;
+use nandex::compare::{Comparison, Structure, Wish};
+use nandex::model::{CostPreset, Load};
+use nandex::slicehash;
 use serde::Serialize;
 
 use crate::size;
 use crate::talk::Talk;
+
+/// Nanoseconds of a millisecond.
+const NS_PER_MS: f64 = 1e6;
 
 /// What is wanted.
 #[derive(Debug, clap::Args)]
@@ -25,9 +31,21 @@ pub struct Args {
     /// Flash that it may take; without it, what it needs
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     flash: Option<u64>,
-    /// Page reads that a lookup of an absent key may take, on average
-    #[arg(long, value_name = "PAGES", default_value_t = 0.01)]
-    miss_reads: f64,
+    /// Inserts that come each second
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    inserts: Option<u64>,
+    /// Lookups that come each second
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    lookups: Option<u64>,
+    /// The share of lookups whose key is not there, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    misses: f64,
+    /// Page reads that a lookup of an absent key may take, on average; without it, what pays best
+    #[arg(long, value_name = "PAGES")]
+    miss_reads: Option<f64>,
+    /// Device time that an insert may wait for a flush, in milliseconds
+    #[arg(long, value_name = "MS")]
+    worst_insert: Option<f64>,
     /// The device whose times are shown
     #[arg(long, value_name = "PRESET", value_parser = preset_names())]
     device: Option<String>,
@@ -37,16 +55,26 @@ fn preset_names() -> Vec<&'static str> {
     CostPreset::all().iter().map(|preset| preset.name).collect()
 }
 
-/// The parts of an advice that a program may want.
+/// The choice, the figures of the chosen one, and both.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
+    structure: &'static str,
+    reasons: Vec<String>,
+    #[serde(flatten)]
+    chosen: Figures<'a>,
+    bufferhash: Option<Figures<'a>>,
+    bufferhash_refused: Option<String>,
+    slicehash: Option<Figures<'a>>,
+    slicehash_refused: Option<String>,
+}
+
+/// The parts of an advice that a program may want.
+#[derive(Clone, Debug, Serialize)]
+struct Figures<'a> {
     entries: u64,
     key_bytes: u32,
     value_bytes: u32,
     device: &'a str,
-    super_tables: u32,
-    incarnations: u32,
-    pages_per_buffer: u32,
     entries_capacity: u64,
     ram_bytes: u64,
     buffer_bytes: u64,
@@ -61,19 +89,34 @@ struct Shown<'a> {
     insert_worst_ns: f64,
     write_amplification: f64,
     write_amplification_with_log: f64,
-    relaxed: bool,
+    inserts_per_s: f64,
+    ops_per_s: f64,
+    busy_share: f64,
+    lifetime_years: Option<f64>,
+    #[serde(flatten)]
+    shape: Shape,
 }
 
-impl<'a> From<&'a Advice> for Shown<'a> {
-    fn from(advice: &'a Advice) -> Self {
-        Self {
-            entries: advice.need.entries,
-            key_bytes: advice.need.key_bytes,
-            value_bytes: advice.need.value_bytes,
-            device: advice.need.device.name,
-            super_tables: advice.super_tables,
-            incarnations: advice.incarnations,
-            pages_per_buffer: advice.pages_per_buffer,
+/// The parameters, which each structure has of its own.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Shape {
+    BufferHash { super_tables: u32, incarnations: u32, pages_per_buffer: u32, relaxed: bool },
+    SliceHash { partitions: u32, incarnations: f64, pages_per_buffer: u32, slices: u32 },
+}
+
+/// The figures of an advice; both kinds name them alike.
+macro_rules! figures {
+    ($wish:expr, $advice:expr, $shape:expr) => {{
+        let (wish, advice) = ($wish, $advice);
+        let costs = advice.operation_costs();
+        let worn_bytes = wish.flash_bytes.unwrap_or(advice.flash_bytes);
+        let years = costs.lifetime_years(&wish.device, &wish.load, worn_bytes);
+        Figures {
+            entries: wish.entries,
+            key_bytes: wish.key_bytes,
+            value_bytes: wish.value_bytes,
+            device: wish.device.name,
             entries_capacity: advice.entries_capacity,
             ram_bytes: advice.ram_bytes,
             buffer_bytes: advice.buffer_bytes,
@@ -88,7 +131,51 @@ impl<'a> From<&'a Advice> for Shown<'a> {
             insert_worst_ns: advice.insert_worst_ns,
             write_amplification: advice.write_amplification,
             write_amplification_with_log: advice.write_amplification_with_log,
-            relaxed: advice.relaxed,
+            inserts_per_s: costs.inserts_per_s(&wish.device),
+            ops_per_s: costs.ops_per_s(&wish.device, &wish.load),
+            busy_share: costs.busy_share(&wish.device, &wish.load),
+            lifetime_years: (wish.load.inserts_per_s > 0.0).then_some(years),
+            shape: $shape,
+        }
+    }};
+}
+
+fn buffered<'a>(wish: &'a Wish, advice: &bufferhash::model::Advice) -> Figures<'a> {
+    let shape = Shape::BufferHash {
+        super_tables: advice.super_tables,
+        incarnations: advice.incarnations,
+        pages_per_buffer: advice.pages_per_buffer,
+        relaxed: advice.relaxed,
+    };
+    figures!(wish, advice, shape)
+}
+
+fn sliced<'a>(wish: &'a Wish, advice: &slicehash::model::Advice) -> Figures<'a> {
+    let shape = Shape::SliceHash {
+        partitions: advice.partitions,
+        incarnations: advice.incarnations,
+        pages_per_buffer: advice.buffer_pages,
+        slices: advice.slices,
+    };
+    figures!(wish, advice, shape)
+}
+
+impl<'a> From<&'a Comparison> for Shown<'a> {
+    fn from(it: &'a Comparison) -> Self {
+        let bufferhash = it.bufferhash.as_ref().ok().map(|advice| buffered(&it.wish, advice));
+        let slicehash = it.slicehash.as_ref().ok().map(|advice| sliced(&it.wish, advice));
+        let (structure, chosen) = match it.chosen {
+            Structure::BufferHash => ("bufferhash", bufferhash.clone()),
+            Structure::SliceHash => ("slicehash", slicehash.clone()),
+        };
+        Self {
+            structure,
+            reasons: it.reasons(),
+            chosen: chosen.expect("what was chosen can do it"),
+            bufferhash,
+            bufferhash_refused: it.bufferhash.as_ref().err().map(ToString::to_string),
+            slicehash,
+            slicehash_refused: it.slicehash.as_ref().err().map(ToString::to_string),
         }
     }
 }
@@ -96,22 +183,28 @@ impl<'a> From<&'a Advice> for Shown<'a> {
 /// Prints the advice.
 ///
 /// # Errors
-/// A need that cannot be met, with the least that would do.
+/// A need that no structure can meet, with the least that would do.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let advice = need(args)?.advise()?;
-    talk.print(&Shown::from(&advice), |_| advice.to_string())
+    let comparison = wish(args)?.compare()?;
+    talk.print(&Shown::from(&comparison), |_| comparison.to_string())
 }
 
-fn need(args: &Args) -> Result<Need> {
+fn wish(args: &Args) -> Result<Wish> {
     let Some(value_bytes) = args.entry_bytes.checked_sub(args.key_bytes) else {
         bail!("entries of {} bytes cannot hold keys of {}", args.entry_bytes, args.key_bytes);
     };
-    let mut need = Need::new(args.entries, args.key_bytes.try_into()?, value_bytes.try_into()?);
-    need.ram_bytes = args.ram;
-    need.flash_bytes = args.flash;
-    need.miss_reads_max = args.miss_reads;
+    let mut wish = Wish::new(args.entries, args.key_bytes.try_into()?, value_bytes.try_into()?);
+    wish.ram_bytes = args.ram;
+    wish.flash_bytes = args.flash;
+    wish.load = Load {
+        inserts_per_s: args.inserts.unwrap_or(0) as f64,
+        lookups_per_s: args.lookups.unwrap_or(0) as f64,
+        miss_share: args.misses,
+    };
+    wish.miss_reads_max = args.miss_reads;
+    wish.insert_worst_ns_max = args.worst_insert.map(|ms| ms * NS_PER_MS);
     if let Some(name) = &args.device {
-        need.device = CostPreset::by_name(name)?;
+        wish.device = CostPreset::by_name(name)?;
     }
-    Ok(need)
+    Ok(wish)
 }

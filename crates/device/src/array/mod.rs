@@ -5,6 +5,7 @@
 //! up, copied, and put together again. `label` is what a member says of itself, and `labelled` an
 //! array that asks.
 
+mod geometry;
 mod label;
 mod labelled;
 mod queue;
@@ -179,16 +180,15 @@ fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part>
 }
 
 impl Device for ArrayDevice {
+    /// Channels and depths of the members add up. Chunk, mapping and buses are told where the striping makes
+    /// chunk i of the array lie on channel i mod their number, and only there.
     fn geometry(&self) -> Geometry {
-        let all = || self.members.devices.iter().map(|member| member.geometry());
-        let chunk_bytes = all().next().and_then(|first| first.chunk_bytes);
+        let members = self.members.devices.iter().map(|member| member.geometry());
+        let whole = geometry::together(members, self.layout.striping);
         Geometry {
-            page_bytes: PAGE_BYTES,
-            channels: all().map(|member| member.channels).sum(),
-            chunk_bytes: chunk_bytes.filter(|_| all().all(|one| one.chunk_bytes == chunk_bytes)),
-            depth: all().map(|member| member.depth).sum(),
             members: u32::try_from(self.layout.members).unwrap_or(u32::MAX),
             stripe_pages: self.layout.stripe_pages(),
+            ..geometry::behind(whole, self.layout.first)
         }
     }
 

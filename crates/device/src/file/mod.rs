@@ -70,6 +70,9 @@ pub struct FileOptions {
     pub engine: EngineChoice,
     /// Open what is there unless told otherwise.
     pub create: Create,
+    /// What the user knows of the flash behind the file, from a [probe](crate::probe) of it or its maker;
+    /// opaque unless told. It is not kept in the file.
+    pub geometry: Option<Geometry>,
 }
 
 /// A regular file or a raw block device as an array of pages.
@@ -81,6 +84,7 @@ pub struct FileOptions {
 pub struct FileDevice {
     handle: Arc<Handle>,
     chosen: Chosen,
+    geometry: Geometry,
     pool: Arc<Pool>,
     /// Why some queue runs on threads although the engine is io_uring.
     downgrade: OnceLock<String>,
@@ -92,17 +96,20 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`Error::Open`]; [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run;
-    /// [`Error::ReadOnly`] for a new file that may not be written.
+    /// [`Error::ReadOnly`] for a new file that may not be written; [`Error::Geometry`] for one that
+    /// cannot be.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Self::open_on(path.as_ref(), options, Kernel::real())
     }
 
     fn open_on(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<Self> {
+        let geometry = options.geometry.unwrap_or(Geometry::opaque());
+        geometry.check()?;
         let (handle, chosen) = open::open(path, options, kernel)?;
         let handle = Arc::new(handle);
         let pool = Arc::new(Pool::new(Arc::clone(&handle)));
         let (downgrade, start) = (OnceLock::new(), Instant::now());
-        Ok(Self { handle, chosen, pool, downgrade, start })
+        Ok(Self { handle, chosen, geometry, pool, downgrade, start })
     }
 
     /// Checks, carries out and waits for one operation, on the caller's own thread.
@@ -115,7 +122,7 @@ impl FileDevice {
 
 impl Device for FileDevice {
     fn geometry(&self) -> Geometry {
-        Geometry::opaque()
+        self.geometry
     }
 
     fn page_count(&self) -> u64 {

@@ -13,10 +13,14 @@ use crate::laws;
 const ENGINES: [EngineChoice; 4] =
     [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Threads, EngineChoice::Buffered];
 
-const NEW: FileOptions =
-    FileOptions { access: Access::ReadWrite, engine: EngineChoice::Auto, create: Create::New };
+const NEW: FileOptions = FileOptions {
+    access: Access::ReadWrite,
+    engine: EngineChoice::Auto,
+    create: Create::New,
+    geometry: None,
+};
 const READ_ONLY: FileOptions =
-    FileOptions { access: Access::ReadOnly, engine: EngineChoice::Auto, create: Create::Open };
+    FileOptions { access: Access::ReadOnly, create: Create::Open, ..NEW };
 
 /// A path in a directory of its own, next to the build: temporary directories may be of memory,
 /// which has other limits than a disk.
@@ -308,6 +312,19 @@ fn a_ring_deeper_than_the_kernel_makes_becomes_threads_unless_it_was_forced() {
     let forced = FileOptions { engine: EngineChoice::Uring, ..FileOptions::default() };
     let device = FileDevice::open(&path, &forced).unwrap();
     assert!(matches!(device.queue(40_000), Err(Error::Engine { engine: "uring", .. })));
+}
+
+#[test]
+fn a_file_tells_the_geometry_that_its_user_gave() {
+    let (_directory, path) = place();
+    assert_eq!(FileDevice::open(&path, &NEW).unwrap().geometry(), Geometry::opaque());
+    let known = Geometry { channels: Some(8), chunk_bytes: Some(8192), ..Geometry::opaque() };
+    let told = FileOptions { geometry: Some(known), ..FileOptions::default() };
+    assert_eq!(FileDevice::open(&path, &told).unwrap().geometry(), known);
+    let impossible = Geometry { buses: Some(3), ..known };
+    let told = FileOptions { geometry: Some(impossible), ..told };
+    let error = FileDevice::open(&path, &told).unwrap_err();
+    assert!(matches!(error, Error::Geometry { field: "buses", .. }), "{error}");
 }
 
 #[test]

@@ -1,26 +1,6 @@
 //! What a probe has found, how sure it is, and from what.
 
-use std::fmt;
-
-use crate::{Geometry, PAGE_BYTES};
-
-/// How a device chooses the channel of a chunk (ANCS'14, section 4.2).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mapping {
-    /// The i-th chunk of the address space lies on channel i mod N.
-    Lba,
-    /// The i-th chunk that was written lies on channel i mod N.
-    WriteOrder,
-}
-
-impl fmt::Display for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lba => "by address",
-            Self::WriteOrder => "by order of writing",
-        })
-    }
-}
+use crate::{Geometry, Mapping, PAGE_BYTES, PageId};
 
 /// An answer, or why there is none.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,6 +57,8 @@ pub struct Findings {
     pub groups: Vec<u32>,
     /// How channels are chosen.
     pub mapping: Finding<Mapping>,
+    /// Where the region begins on the device.
+    pub region_start: PageId,
     /// Where the first whole chunk begins, in bytes from the start of the region; 0 where not known.
     pub phase_bytes: u64,
     /// Median time of one read by itself, in nanoseconds.
@@ -97,11 +79,23 @@ impl Findings {
     /// The geometry to give to what is placed on this device; opaque in what was not seen.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
+        let channels = self.channels.value;
+        let shared = |buses: &u32| channels.is_some_and(|all| *buses > 1 && all % *buses == 0);
         Geometry {
-            channels: self.channels.value,
+            channels,
             chunk_bytes: self.chunk_bytes.value,
+            mapping: self.mapping.value,
+            buses: self.groups.first().copied().filter(shared),
+            phase_bytes: self.chunk_bytes.value.map_or(0, |chunk| self.device_phase_bytes(chunk)),
             ..Geometry::opaque()
         }
+    }
+
+    /// The phase counted from the start of the device, where chunks have that size.
+    fn device_phase_bytes(&self, chunk_bytes: u32) -> u32 {
+        let chunk = u64::from(chunk_bytes);
+        let start = self.region_start.0 % (chunk / PAGE_BYTES as u64) * PAGE_BYTES as u64;
+        u32::try_from((start + self.phase_bytes) % chunk).expect("less than a chunk")
     }
 
     /// What to make of it, in a few sentences.

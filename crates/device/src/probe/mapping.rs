@@ -5,10 +5,9 @@
 //! the two.
 
 use super::chunk::Grid;
-use super::findings::Mapping;
 use super::sampler::Sampler;
 use super::weigh::{Sums, middle, relative, score, verdict};
-use crate::Result;
+use crate::{Mapping, Result};
 
 /// Rounds over all distances at least, and at most.
 const ROUNDS: (usize, usize) = (3, 32);

@@ -32,7 +32,9 @@ mod weigh;
 
 use std::ops::Range;
 
-pub use findings::{Axis, Curve, Finding, Findings, Mapping};
+pub use findings::{Axis, Curve, Finding, Findings};
+
+pub use crate::Mapping;
 
 use self::channels::Interleave;
 use self::chunk::{Grid, Neighbours};
@@ -166,6 +168,7 @@ impl Probe {
             },
             mapping: self.mapping_finding(&seen),
             channels,
+            region_start: sampler.region_start(),
             phase_bytes: phase * PAGE_BYTES as u64,
             single_ns: seen.single_ns,
             pair_ns,

@@ -50,6 +50,11 @@ impl<'a> Sampler<'a> {
         })
     }
 
+    /// Where the region begins on the device.
+    pub fn region_start(&self) -> PageId {
+        PageId(self.region.start)
+    }
+
     /// Pages of the area.
     pub fn area_pages(&self) -> u64 {
         self.area.end - self.area.start

@@ -14,9 +14,10 @@ use nandex_store::space::Extent;
 
 use super::filter::{Filter, FilterShape, ShapeParts, Slices};
 use super::format::{ImageRef, State, decode_filter, decode_log_entry};
-use super::image::Images;
-use super::{Config, Placement, image, super_table_of};
+use super::{Config, Placement};
 use crate::check::{CheckProgress, OnProgress};
+use crate::intake::Shape;
+use crate::intake::image::{self, Images};
 use crate::{Error, Result};
 
 /// The only column of a check's filter.
@@ -73,6 +74,7 @@ struct Table<'a> {
     name: &'a str,
     config: Config,
     layout: EntryLayout,
+    buffers: Shape,
     hasher: KeyHasher,
     filter: Filter,
     ring: Ring,
@@ -94,7 +96,7 @@ impl<'a> Table<'a> {
     fn decode(contents: &Contents, entry: &'a CatalogEntry) -> Result<Self> {
         let place = contents.superblock.checkpoint.start;
         let config = Config::decode(&mut Reader::new(&entry.config, "configuration", place))?;
-        let layout = config.layout()?;
+        let buffers = config.shape()?;
         let mut reader = Reader::new(&entry.state, "state", place);
         let extent = match entry.extents[..] {
             [extent] if Some(extent.pages) == pages(&config)? => extent,
@@ -115,10 +117,22 @@ impl<'a> Table<'a> {
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the state", reader.left()).into());
         }
-        let images = Images::new(&config, layout, extent, state.next_image);
+        let images =
+            Images::new(&buffers, extent.start.plus(config.volume_ring_pages()), state.next_image);
         let (name, hasher) = (&entry.name[..], contents.hasher());
         let filter = Filter::new(one_word(config.filter)?);
-        Ok(Self { name, config, layout, hasher, filter, ring, state, images, entry })
+        Ok(Self {
+            name,
+            config,
+            layout: buffers.layout,
+            buffers,
+            hasher,
+            filter,
+            ring,
+            state,
+            images,
+            entry,
+        })
     }
 
     /// Every live incarnation, oldest first.
@@ -200,7 +214,7 @@ impl<'a> Table<'a> {
         (number, index): (PageId, u64),
     ) -> u64 {
         let (mut entries, mut wrong, mut first) = (0, 0, String::new());
-        for slot in 0..self.layout.slots() {
+        for slot in self.layout.slot_numbers() {
             let flaw = match self.layout.entry(page.bytes(), slot) {
                 Some(entry) => {
                     entries += 1;
@@ -232,7 +246,7 @@ impl<'a> Table<'a> {
         index: u64,
     ) -> Option<String> {
         let hash = self.hasher.hash(entry.key);
-        let super_table = super_table_of(hash, self.config.super_tables);
+        let super_table = self.buffers.partition_of(hash);
         if super_table != place.super_table {
             return Some(format!("its key belongs to super table {super_table}"));
         }
@@ -319,7 +333,7 @@ impl<'a> Table<'a> {
 
 /// Pages that a table of this configuration takes; nothing when they cannot be counted.
 fn pages(config: &Config) -> Result<Option<u64>> {
-    let of_images = image::pages(config)?;
+    let of_images = image::pages(&config.shape()?);
     let of_ring = config.segments.checked_mul(u64::from(config.segment_pages()));
     Ok(of_ring.and_then(|pages| pages.checked_add(of_images)))
 }

@@ -9,6 +9,7 @@ use nandex_store::entries::EntryLayout;
 
 use super::filter::{FilterKind, FilterShape, ShapeParts};
 use super::model::Advice;
+use crate::intake::Shape;
 use crate::{Error, Result};
 
 /// Which entries go when flash is full (paper, section 5.1.2).
@@ -176,6 +177,20 @@ impl Config {
     /// [`Error::Config`] for widths out of range.
     pub fn layout(&self) -> Result<EntryLayout> {
         Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
+    }
+
+    /// What its buffers are.
+    pub(super) fn shape(&self) -> Result<Shape> {
+        Ok(Shape {
+            layout: self.layout()?,
+            partitions: self.super_tables,
+            buffer_pages: self.buffer_pages,
+            entries_max: self.filter.entries_max(),
+            // A filter cannot take 4 % of its keys at most, and two buffers may be on their way.
+            left_over_max: self.filter.entries_max() / 8,
+            spare_buffers: self.spare_buffers,
+            stagger: self.stagger,
+        })
     }
 
     /// Refuses what cannot work.

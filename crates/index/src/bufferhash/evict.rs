@@ -17,9 +17,9 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::filter::Columns;
-use super::format::encode_log_put;
-use super::table::{Incarnation, TableState};
+use super::table::{Incarnation, State};
 use super::{Inner, Policy};
+use crate::intake::format::encode_log_put;
 use crate::{Error, Result};
 
 /// What one partial discard costs of the cascade's credit, in thousandths.
@@ -37,9 +37,9 @@ impl Inner {
     /// Evicts until the reserve ahead of each ring's head is free. While recovery replays the log, a policy
     /// that keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
     pub(super) fn evict_ahead(&self) -> Result<()> {
-        let keeps = self.config.policy.is_partial() && !self.ready.load(Acquire);
-        let reserve_segments = if keeps { 1 } else { self.rings.reserve_segments() };
-        let mut rings = self.rings.all().iter();
+        let keeps = self.room.config.policy.is_partial() && !self.ready.load(Acquire);
+        let reserve_segments = if keeps { 1 } else { self.room.rings.reserve_segments() };
+        let mut rings = self.room.rings.all().iter();
         rings.try_for_each(|ring| self.evict_ahead_of(ring, reserve_segments))
     }
 
@@ -59,22 +59,22 @@ impl Inner {
             return Ok(Evicted::Yes);
         }
         let index = tag.owner as usize;
-        let table = &self.tables[index];
+        let table = &self.partitions[index];
         // While recovery replays the log nothing can be put back: it would come after updates that are still
         // to be replayed. Asked once, since recovery may end meanwhile.
-        let may_keep = self.config.policy.is_partial() && self.ready.load(Acquire);
+        let may_keep = self.room.config.policy.is_partial() && self.ready.load(Acquire);
         if may_keep {
             // Before they are loaded, the filters of a table just opened say that nothing is newer.
             self.load_filters(index)?;
         }
         let _turn = table.take_turn();
-        let incarnation = table.lock().oldest().filter(|oldest| oldest.id == id);
+        let incarnation = table.lock().level.oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
             ring.evict(id);
             return Ok(Evicted::Yes);
         };
         if !may_keep || !self.may_cascade() {
-            return self.discard(index, incarnation, &[], self.config.policy.is_partial());
+            return self.discard(index, incarnation, &[], self.room.config.policy.is_partial());
         }
         let pages = self.read_incarnation(index, id)?;
         let kept = self.choose(index, incarnation, &pages)?;
@@ -84,7 +84,7 @@ impl Inner {
     /// Draws on the cascade's credit.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+        self.room.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
@@ -95,9 +95,9 @@ impl Inner {
         kept: &[(KeyHash, Entry<'_>)],
         forced: bool,
     ) -> Result<Evicted> {
-        let ring = self.rings.of(index);
-        let mut state = self.tables[index].lock();
-        let room = self.buffer_limit().saturating_sub(state.active.len());
+        let ring = self.room.rings.of(index);
+        let mut state = self.partitions[index].lock();
+        let room = self.shape.buffer_limit().saturating_sub(state.active.len());
         if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
             drop(state);
             return self.put_off(index, incarnation, ring.free_segments() > 0);
@@ -132,7 +132,7 @@ impl Inner {
 
     /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
     /// Tells whether there was room.
-    fn log_kept(&self, state: &mut TableState, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
+    fn log_kept(&self, state: &mut State, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
         if kept.is_empty() || !is_on(Barrier::KeptIsLogged) {
             return Ok(true);
         }
@@ -153,7 +153,7 @@ impl Inner {
     /// Will the coming checkpoint make room in the log?
     fn tail_may_move(&self) -> bool {
         let tail = self.volume.log().tail();
-        self.tables.iter().all(|table| table.lock().tail().is_none_or(|since| since > tail))
+        self.partitions.iter().all(|table| table.lock().tail().is_none_or(|since| since > tail))
     }
 
     /// What is kept finds no room now, in a buffer or in the log. With a free segment the coming
@@ -161,7 +161,7 @@ impl Inner {
     /// that `hope` everything waits for this segment, and it goes whole.
     fn put_off(&self, index: usize, incarnation: Incarnation, hope: bool) -> Result<Evicted> {
         if hope {
-            self.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
+            self.room.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
             return Ok(Evicted::NotNow);
         }
         self.discard(index, incarnation, &[], true)
@@ -169,9 +169,9 @@ impl Inner {
 
     /// Reads the data pages of an incarnation in one stroke and proves each.
     pub(super) fn read_incarnation(&self, index: usize, id: SegmentId) -> Result<PageBuf> {
-        let pages = PageBuf::zeroed(self.config.buffer_pages as usize);
-        let ring = self.rings.of(index);
-        let pages = self.rings.device().read(ring.page(id, 0), pages)?;
+        let pages = PageBuf::zeroed(self.room.config.buffer_pages as usize);
+        let ring = self.room.rings.of(index);
+        let pages = self.room.rings.device().read(ring.page(id, 0), pages)?;
         for page in 0..pages.pages() {
             let label = ring.label(id, page as u64, PageKind::Data);
             RawPage::new(pages.page(page)).check(label)?;
@@ -186,24 +186,24 @@ impl Inner {
         incarnation: Incarnation,
         pages: &'p PageBuf,
     ) -> Result<Vec<(KeyHash, Entry<'p>)>> {
-        let threshold = self.threshold.load(Relaxed);
-        let priority = |entry: &Entry<'_>| (self.options.priority)(entry.key, entry.value);
+        let threshold = self.room.threshold.load(Relaxed);
+        let priority = |entry: &Entry<'_>| (self.room.options.priority)(entry.key, entry.value);
         let mut kept: Vec<_> = (0..pages.pages())
             .flat_map(|page| self.layout.entries(pages.page(page)))
             .map(|(_, entry)| (self.hasher.hash(entry.key), entry))
             // The oldest tombstone hides nothing any more.
             .filter(|(_, entry)| entry.state == SlotState::Live)
-            .filter(|(_, entry)| match self.config.policy {
+            .filter(|(_, entry)| match self.room.config.policy {
                 Policy::Threshold(_) => priority(entry) >= threshold,
                 _ => true,
             })
             .collect();
-        let newer = self.tables[index].lock().newest_first();
+        let newer = self.partitions[index].lock().level.newest_first();
         let newer: Vec<_> = newer.into_iter().filter(|(_, i)| i.id != incarnation.id).collect();
         let keys: Vec<_> = kept.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
         let mut superseded = self.superseded(index, &keys, &newer)?.into_iter();
         kept.retain(|_| superseded.next() == Some(false));
-        if let Policy::Top(thousandths) = self.config.policy {
+        if let Policy::Top(thousandths) = self.room.config.policy {
             let keep = incarnation.entries as usize * usize::from(thousandths) / 1000;
             kept.sort_by_key(|(_, entry)| std::cmp::Reverse(priority(entry)));
             kept.truncate(keep);
@@ -221,11 +221,11 @@ impl Inner {
     ) -> Result<Vec<bool>> {
         let mut live: Columns = [0; 4];
         newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
-        let slices = &self.tables[index].slices;
+        let slices = &self.partitions[index].beside;
         let mut answers = vec![false; keys.len()];
         let mut maybes = Vec::new();
         for (number, (hash, _)) in keys.iter().enumerate() {
-            let mask = self.filter.candidates(slices, hash.filter, &live);
+            let mask = self.room.filter.candidates(slices, hash.filter, &live);
             let hit = |column: &usize| mask[column / 64] >> (column % 64) & 1 == 1;
             let ids = newer.iter().filter(|(column, _)| hit(column)).map(|(_, i)| i.id);
             maybes.extend(ids.map(|id| (number, id)));

@@ -47,7 +47,7 @@ impl<'t> Iter<'t> {
             self.read_incarnation()?;
             return Ok(true);
         }
-        if self.table >= self.inner.tables.len() {
+        if self.table >= self.inner.partitions.len() {
             return Ok(false);
         }
         self.inner.load_filters(self.table)?;
@@ -60,7 +60,7 @@ impl<'t> Iter<'t> {
     fn take_buffers(&mut self) {
         self.buffered.clear();
         self.read = 0;
-        let state = self.inner.tables[self.table].lock();
+        let state = self.inner.partitions[self.table].lock();
         let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
         for buffer in std::iter::once(&state.active).chain(frozen) {
             let entries = buffer.page_entries().map(|(_, _, entry)| entry);
@@ -70,14 +70,14 @@ impl<'t> Iter<'t> {
                 }
             }
         }
-        self.incarnations = state.newest_first();
+        self.incarnations = state.level.newest_first();
     }
 
     fn read_incarnation(&mut self) -> Result<()> {
         let (index, (newer, rest)) = (self.table - 1, self.incarnations.split_at(self.read));
         let (_, incarnation) = rest[0];
         let pages = match self.inner.read_incarnation(index, incarnation.id) {
-            Err(_) if !self.inner.tables[index].lock().holds(incarnation.id) => {
+            Err(_) if !self.inner.partitions[index].lock().level.holds(incarnation.id) => {
                 self.read += 1;
                 return Ok(());
             }

@@ -45,41 +45,37 @@ mod evict;
 pub mod filter;
 mod flush;
 pub mod format;
-mod image;
 mod iter;
 pub mod model;
-mod pool;
 mod read;
 mod recover;
 mod rings;
-mod stats;
 mod table;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::Ordering::Acquire;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nandex_store::entries::EntryLayout;
-use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::{Left, StructureId, Volume};
+use nandex_device::{Device, PAGE_BYTES, PageBuf};
+use nandex_store::hash::KeyHash;
+use nandex_store::ring::SegmentId;
+use nandex_store::schedule::Channels;
+use nandex_store::{Lsn, Volume};
 
-use crate::api::{Table, TableStats, Value};
+use crate::api::Value;
+use crate::intake::{self, Asked, Handle, Intake, Next, Place, Room, Seen};
 use crate::{Error, Result};
 
 pub(crate) use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 
-use filter::Filter;
-use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
+use filter::{Filter, Positions, Slices};
 use rings::Rings;
-use stats::Counters;
-use table::SuperTable;
+use table::{Candidates, Frozen, Job, Level, State};
 
 /// How the catalog names this room.
 pub const KIND: &str = "bufferhash";
@@ -104,40 +100,26 @@ pub const KIND: &str = "bufferhash";
 /// ```
 #[derive(Debug)]
 pub struct BufferHash {
-    inner: Arc<Inner>,
-    threads: Vec<JoinHandle<()>>,
-    closed: bool,
+    handle: Handle<Incarnations>,
 }
 
-/// What the handle, its threads and the volume's checkpoints share.
+intake::delegate_table!(BufferHash);
+
+/// What BufferHash adds to the intake.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    volume: Volume,
-    id: StructureId,
+pub(crate) struct Incarnations {
     config: Config,
     options: RuntimeOptions,
-    layout: EntryLayout,
-    hasher: KeyHasher,
     filter: Filter,
     rings: Rings,
-    images: image::Images,
-    tables: Vec<SuperTable>,
-    pool: BufferPool,
-    lanes: LanePool,
-    scratches: ScratchPool,
-    work: WorkQueue,
-    counters: Counters,
+    channels: Channels,
     /// Evictions that partial discards may still make, in thousandths.
     cascade_credit: AtomicU64,
     /// The priority threshold, where the policy has one.
     threshold: AtomicU64,
-    /// The log's place that recovery has reached; past every place once it has finished.
-    replayed: AtomicU64,
-    /// Were all log entries read and all background threads started?
-    ready: AtomicBool,
-    /// One `flush` at a time.
-    flush_turn: Mutex<()>,
 }
+
+type Inner = Intake<Incarnations>;
 
 impl BufferHash {
     /// Creates a table in a volume, with default [`RuntimeOptions`].
@@ -174,11 +156,12 @@ impl BufferHash {
         options: RuntimeOptions,
     ) -> Result<Self> {
         config.validate()?;
-        recover::check_log(volume, &config)?;
+        let shape = config.shape()?;
+        intake::check_log(volume, &shape)?;
         rings::grow_chip(volume, &config, &options)?;
-        let pages = config.volume_ring_pages() + image::pages(&config)?;
+        let pages = config.volume_ring_pages() + intake::image::pages(&shape);
         let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
-        recover::open(volume, structure, options)
+        recover::open(volume, &structure, options)
     }
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].
@@ -198,33 +181,13 @@ impl BufferHash {
     /// As [`open`](Self::open).
     pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
         let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, structure, options)
+        recover::open(volume, &structure, options)
     }
 
     /// What it was created with.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.inner.config
-    }
-
-    /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
-    ///
-    /// # Errors
-    /// As [`Table::insert`].
-    #[inline]
-    pub fn insert_u64(&self, key: u64, value: u64) -> Result<()> {
-        self.insert(&key.to_le_bytes(), &value.to_le_bytes())
-    }
-
-    /// The value under `key`, for tables of 8 + 8 bytes.
-    ///
-    /// # Errors
-    /// As [`Table::get`].
-    #[inline]
-    pub fn get_u64(&self, key: u64) -> Result<Option<u64>> {
-        Error::check_width("value", &[0; 8], self.inner.config.value_bytes)?;
-        let number = |value: Value| nandex_store::bytes::get_u64(&value, 0);
-        Ok(self.get(&key.to_le_bytes())?.map(number))
+        &self.handle.inner.room.config
     }
 
     /// All entries, each key once with its newest value, in no order.
@@ -234,12 +197,12 @@ impl BufferHash {
     /// one page for each entry that a newer version may hide.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.inner)
+        Iter::new(&self.handle.inner)
     }
 
     /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.
     pub fn set_threshold(&self, priority: u64) {
-        self.inner.threshold.store(priority, std::sync::atomic::Ordering::Relaxed);
+        self.handle.inner.room.threshold.store(priority, Relaxed);
     }
 
     /// Waits until the filters of a table that was just opened are loaded, so that no lookup has to.
@@ -247,104 +210,164 @@ impl BufferHash {
     /// # Errors
     /// A failed read, or damage.
     pub fn load_filters(&self) -> Result<()> {
-        (0..self.inner.tables.len()).try_for_each(|index| self.inner.load_filters(index))
-    }
-
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores
-    /// failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.shut_down()
-    }
-
-    fn shut_down(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
-        let saved = self.inner.save_buffers();
-        self.inner.work.stop();
-        for thread in self.threads.drain(..) {
-            // A panic over there is a bug that its own message has told.
-            let _ = thread.join();
-        }
-        // A checkpoint that still held the table would keep the volume, and its file, open.
-        let whole =
-            saved.is_ok() && self.inner.ready.load(Acquire) && !self.inner.volume.poison().is_set();
-        let left = if whole { Left::Nothing } else { Left::Updates };
-        self.inner.volume.deregister(self.inner.id, left);
-        saved
+        let inner = &self.handle.inner;
+        (0..inner.partitions.len()).try_for_each(|index| inner.load_filters(index))
     }
 }
 
-impl Drop for BufferHash {
-    fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged as durable is in the log.
-        let _ = self.shut_down();
-    }
-}
+impl Room for Incarnations {
+    type Level = Level;
+    type Beside = Slices;
+    type Held = Option<SegmentId>;
+    type Job = Job;
+    type Scratch = flush::Scratch;
+    type Aim = Positions;
+    type Probe = Candidates;
 
-impl Table for BufferHash {
-    fn key_bytes(&self) -> usize {
-        self.inner.config.key_bytes
+    fn device(inner: &Inner) -> &Arc<dyn Device> {
+        inner.room.rings.device()
     }
 
-    fn value_bytes(&self) -> usize {
-        self.inner.config.value_bytes
+    fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
+        inner.may_be_older(index, state, hash, key)
+    }
+
+    /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
+    fn hold(inner: &Inner, index: usize, state: &State) -> Result<Option<SegmentId>> {
+        if inner.evicts() { Ok(None) } else { inner.reserve_or_full(index, state).map(Some) }
+    }
+
+    fn flush(
+        inner: &Inner,
+        index: usize,
+        frozen: Frozen,
+        scratch: &mut flush::Scratch,
+    ) -> Result<()> {
+        inner.flush_one(index, frozen, scratch)
+    }
+
+    fn new_scratch(inner: &Inner) -> Result<flush::Scratch> {
+        inner.new_scratch()
+    }
+
+    fn run(inner: &Inner, job: Job, _scratch: &mut Option<flush::Scratch>) -> Result<()> {
+        inner.run(job)
+    }
+
+    /// A partial discard logs what it puts back.
+    fn logs_always(&self) -> bool {
+        self.config.policy.is_partial()
+    }
+
+    /// Where evictions put entries back, one is theirs: else, with every buffer waiting for a segment,
+    /// none could be freed without dropping what is to stay.
+    fn spares_left(&self) -> usize {
+        usize::from(self.config.policy.is_partial())
     }
 
     #[inline]
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.inner.insert(key, value)
-    }
-
-    fn remove(&self, key: &[u8]) -> Result<()> {
-        self.inner.remove(key)
+    fn aim(inner: &Inner, hash: KeyHash) -> Positions {
+        inner.room.filter.positions(hash.filter)
     }
 
     #[inline]
-    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.inner.get(key)
+    fn prefetch(inner: &Inner, hash: KeyHash, positions: &Positions) {
+        let table = &inner.partitions[inner.partition_of(hash)];
+        table.prefetch(&inner.room.filter, positions, hash);
     }
 
-    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        self.inner.insert_many(pairs)
+    #[inline]
+    fn ask(
+        inner: &Inner,
+        hash: KeyHash,
+        positions: &Positions,
+        key: &[u8],
+    ) -> Result<Asked<Candidates>> {
+        inner.ask(hash, positions, key)
     }
 
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        self.inner.get_many(keys)
+    #[inline]
+    fn place(inner: &Inner, hash: KeyHash, candidates: &Candidates, _part: u32) -> Place {
+        inner.place(hash, candidates)
     }
 
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
+    fn channels(&self) -> Channels {
+        self.channels
     }
 
-    fn flush(&self) -> Result<()> {
-        self.inner.flush_all()
+    fn look(
+        inner: &Inner,
+        page: &PageBuf,
+        hash: KeyHash,
+        key: &[u8],
+        candidates: &Candidates,
+        _part: u32,
+    ) -> Result<Seen> {
+        inner.look(page, hash, key, candidates.next)
     }
 
-    fn stats(&self) -> TableStats {
-        self.inner.stats()
+    fn next(inner: &Inner, hash: KeyHash, candidates: &Candidates) -> Next<Candidates> {
+        inner.partitions[inner.partition_of(hash)].next_candidate(candidates)
+    }
+
+    fn used(inner: &Inner, hash: KeyHash, key: &[u8], value: &Value, candidates: &Candidates) {
+        inner.used(hash, key, value, candidates);
+    }
+
+    #[inline]
+    fn after_lookups(inner: &Inner) {
+        inner.after_lookup();
+    }
+
+    fn entries_below(state: &State) -> u64 {
+        state.level.entries()
+    }
+
+    fn ram_bytes(inner: &Inner) -> u64 {
+        let slices = inner.partitions.iter().map(|table| table.beside.ram_bytes());
+        (slices.sum::<usize>() + inner.room.rings.ram_bytes()) as u64
+    }
+
+    fn flash_bytes(inner: &Inner) -> u64 {
+        let images = intake::image::pages(&inner.shape);
+        (inner.room.config.ring_pages() + images) * PAGE_BYTES as u64
+    }
+
+    fn prepare(inner: &Inner) -> Result<()> {
+        inner.evict_ahead()
+    }
+
+    fn capture(inner: &Inner, _log_now: Lsn) -> Vec<u8> {
+        inner.room.rings.capture()
+    }
+
+    fn committed(inner: &Inner) {
+        inner.room.rings.committed();
+    }
+
+    fn recovered(inner: &Inner) {
+        inner.queue_filter_loads();
     }
 }
 
 impl Inner {
-    /// The super table of a key: the first k1 bits of its hash (paper, section 5.2).
-    #[inline]
-    fn table_of(&self, hash: KeyHash) -> usize {
-        super_table_of(hash, self.config.super_tables)
+    /// May the policy drop what nobody asked it to drop?
+    fn evicts(&self) -> bool {
+        self.room.config.policy != Policy::Reject
     }
 
-    /// Entries that fit a buffer: what its filter is made for, and the stash.
-    fn buffer_limit(&self) -> usize {
-        self.config.filter.entries_max() as usize + nandex_store::buffer::STASH_LEN_MAX
+    fn reserve_or_full(&self, index: usize, state: &State) -> Result<SegmentId> {
+        let waiting = state.frozen.len();
+        // A crash leaves segments that were being written unused, and recovery writes them again
+        // elsewhere: the reserve is for that.
+        let reserve = if self.ready.load(Acquire) { self.room.rings.reserve_segments() } else { 0 };
+        let ring = self.room.rings.of(index);
+        let most = self.room.config.incarnations_max as usize;
+        let room = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
+        let segment = if room { ring.reserve() } else { None };
+        segment.ok_or_else(|| Error::Full {
+            entries: self.counters.flushed_entries.load(Relaxed),
+            flash_bytes: Incarnations::flash_bytes(self),
+        })
     }
-}
-
-/// The super table of a key, of so many.
-#[inline]
-fn super_table_of(hash: KeyHash, super_tables: u32) -> usize {
-    // The shift is split so that a single super table (0 bits) works too.
-    (hash.place >> 1 >> (63 - super_tables.trailing_zeros())) as usize
 }

@@ -209,11 +209,13 @@ impl Inner {
     /// # Errors
     /// [`Error::Config`] where none does.
     pub(super) fn prove_chip(&self) -> Result<()> {
-        if !self.rings.is_chip {
+        if !self.room.rings.is_chip {
             return Ok(());
         }
-        let newest = |index: usize| self.tables[index].lock().newest_first().first().copied();
-        let tables = (0..self.tables.len()).filter_map(|index| Some((index, newest(index)?.1.id)));
+        let newest =
+            |index: usize| self.partitions[index].lock().level.newest_first().first().copied();
+        let tables =
+            (0..self.partitions.len()).filter_map(|index| Some((index, newest(index)?.1.id)));
         let mut doubt = None;
         for (index, id) in tables.take(PROOFS_MAX) {
             match self.is_own(index, id) {
@@ -232,16 +234,16 @@ impl Inner {
 
     /// Are there keys on the first page of that incarnation, and do all belong there?
     fn is_own(&self, index: usize, id: SegmentId) -> Result<bool> {
-        let label = self.rings.of(index).label(id, 0, PageKind::Data);
-        let page = self.rings.device.read(label.page, PageBuf::zeroed(1))?;
+        let label = self.room.rings.of(index).label(id, 0, PageKind::Data);
+        let page = self.room.rings.device.read(label.page, PageBuf::zeroed(1))?;
         let page = RawPage::new(&page).check(label)?;
         let mut hashes = self
             .layout
             .entries(page.bytes())
             .map(|(_, entry)| self.hasher.hash(entry.key))
             .peekable();
-        let pages = self.config.buffer_pages as usize;
+        let pages = self.room.config.buffer_pages as usize;
         Ok(hashes.peek().is_some()
-            && hashes.all(|hash| self.table_of(hash) == index && page_of(hash, pages) == 0))
+            && hashes.all(|hash| self.partition_of(hash) == index && page_of(hash, pages) == 0))
     }
 }

@@ -1,51 +1,25 @@
-//! A super table: the buffer that takes inserts, the ones being written, and the incarnations.
-
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+//! A super table: the partition of BufferHash, its incarnations, and what their filters tell of a key.
 
 use nandex_device::prefetch;
-use nandex_store::Lsn;
-use nandex_store::buffer::{Buffer, Found};
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
 
-use super::filter::{Columns, Filter, Positions, Slices, Window};
-use super::format::ImageRef;
+use super::Incarnations;
+use super::filter::{Columns, Filter, Positions, Window};
 use crate::api::Value;
+use crate::intake::{self, Next};
 
-/// A super table.
-#[derive(Debug)]
-pub(super) struct SuperTable {
-    state: Mutex<TableState>,
-    /// The filters of its incarnations, bit-sliced. Read without a lock.
-    pub(super) slices: Slices,
-    /// Held by whoever changes which incarnations there are, or writes columns; taken before `state`.
-    pub(super) turn: Mutex<()>,
-}
-
+/// A super table. Beside its lock are the filters of its incarnations, bit-sliced.
+pub(crate) type SuperTable = intake::Partition<Incarnations>;
 /// What changes in a super table.
+pub(crate) type State = intake::PartitionState<Incarnations>;
+/// A full buffer that is being written; holds the segment that was taken when it was frozen, where
+/// nothing may be evicted to make room later.
+pub(crate) type Frozen = intake::Frozen<Incarnations>;
+
+/// The incarnations of a super table.
 #[derive(Debug)]
-pub(super) struct TableState {
-    /// Takes inserts.
-    pub(super) active: Buffer,
-    /// The log's place before the first entry in it that is nowhere else.
-    pub(super) since: Option<Lsn>,
-    /// Counts the buffers this super table has had: names the active one.
-    pub(super) number: u64,
-    /// Puts into the active buffer: tells whether it changed.
-    pub(super) puts: u64,
-    /// How many of them its image holds.
-    pub(super) saved_puts: u64,
-    /// Those of them that were the user's and not put back by an eviction.
-    pub(super) user_puts: u64,
-    /// The user's inserts and removes since the table was opened.
-    pub(super) inserts: u64,
-    /// Is a background thread at work on the frozen buffers?
-    pub(super) flushing: bool,
-    /// The image that holds part of the active buffer.
-    pub(super) image: Option<ImageRef>,
-    /// Full buffers, oldest first, until they are incarnations.
-    pub(super) frozen: VecDeque<Frozen>,
+pub(crate) struct Level {
     /// Which columns of the filters are live, and in which order.
     pub(super) window: Window,
     /// The incarnation of each column.
@@ -56,20 +30,26 @@ pub(super) struct TableState {
     pub(super) filters_loaded: bool,
 }
 
-/// A full buffer that is being written.
-#[derive(Clone, Debug)]
-pub(super) struct Frozen {
-    pub(super) buffer: Arc<Buffer>,
-    pub(super) since: Option<Lsn>,
-    pub(super) image: Option<ImageRef>,
-    pub(super) user_puts: u64,
-    /// Taken when the buffer was frozen, where nothing may be evicted to make room later.
-    pub(super) segment: Option<SegmentId>,
+/// What background threads do beside flushes.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Put an entry that was found on flash back into the buffer (LRU).
+    Reinsert {
+        table: usize,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        /// Where it was found.
+        source: SegmentId,
+        /// The newest incarnation's number when the lookup began.
+        newest_sequence: u64,
+    },
+    /// Load the filters of a super table after an open.
+    LoadFilters(usize),
 }
 
 /// An incarnation on flash.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Incarnation {
+pub(crate) struct Incarnation {
     pub(super) id: SegmentId,
     pub(super) entries: u32,
 }
@@ -87,7 +67,7 @@ pub(super) enum Known {
 
 /// The incarnations that may hold a key, newest first.
 #[derive(Clone, Debug)]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// The newest of them.
     pub(super) next: SegmentId,
     rest: Columns,
@@ -98,53 +78,19 @@ pub(super) struct Candidates {
     pub(super) newest_when_asked: u64,
 }
 
-/// Where a lookup goes on after a candidate that does not hold the key.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// To an older candidate.
-    Candidate(Candidates),
-    /// Nowhere: the key is not there.
-    Absent,
-    /// Back to RAM: a candidate is gone, and its eviction may have put the key back into a buffer.
-    AskAgain,
+impl Level {
+    /// No incarnations yet.
+    pub(super) fn new(window: Window, columns: usize) -> Self {
+        let incarnations = vec![Incarnation::default(); columns];
+        Self { window, incarnations, dropped: 0, filters_loaded: true }
+    }
 }
 
 impl SuperTable {
-    pub(super) fn new(active: Buffer, window: Window, filter: &Filter) -> Self {
-        let slices = Slices::new(filter.shape());
-        let incarnations = vec![Incarnation::default(); slices.columns()];
-        let state = TableState {
-            active,
-            since: None,
-            number: 0,
-            puts: 0,
-            saved_puts: 0,
-            user_puts: 0,
-            inserts: 0,
-            flushing: false,
-            image: None,
-            frozen: VecDeque::new(),
-            window,
-            incarnations,
-            dropped: 0,
-            filters_loaded: true,
-        };
-        Self { state: Mutex::new(state), slices, turn: Mutex::default() }
-    }
-
-    #[inline]
-    pub(super) fn lock(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock().expect("no holder of a super table's lock panics")
-    }
-
-    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().expect("no holder of a super table's turn panics")
-    }
-
     /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
     #[inline]
     pub(super) fn prefetch(&self, filter: &Filter, positions: &Positions, hash: KeyHash) {
-        filter.for_each_run(&self.slices, positions, |run| {
+        filter.for_each_run(&self.beside, positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
         });
@@ -161,53 +107,38 @@ impl SuperTable {
         key: &[u8],
     ) -> Known {
         let state = self.lock();
-        if let Some(found) = state.buffered(hash, key) {
-            return Known::Answer(match found {
-                Found::Live(value) => Some(Value::new(value)),
-                Found::Tombstone => None,
-            });
+        if let Some(answer) = state.answer(hash, key) {
+            return Known::Answer(answer);
         }
-        if !state.filters_loaded {
+        if !state.level.filters_loaded {
             return Known::Unloaded;
         }
-        let live = state.window.live_mask();
-        let mask = filter.candidates_at(&self.slices, positions, &live);
-        match state.candidates(mask, u64::MAX) {
+        let live = state.level.window.live_mask();
+        let mask = filter.candidates_at(&self.beside, positions, &live);
+        match state.level.candidates(mask, u64::MAX) {
             None => Known::Answer(None),
             Some(candidates) => Known::Candidates(candidates),
         }
     }
 
     /// The next older candidate, after the one before did not hold the key.
-    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Next {
+    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Next<Candidates> {
         if candidates.rest == [0; 4] {
             return Next::Absent;
         }
-        let state = self.lock();
-        match state.candidates(candidates.rest, candidates.newest_sequence) {
+        let level = &self.lock().level;
+        match level.candidates(candidates.rest, candidates.newest_sequence) {
             Some(next) => {
                 let Candidates { dropped, newest_when_asked, .. } = *candidates;
-                Next::Candidate(Candidates { dropped, newest_when_asked, ..next })
+                Next::Read(Candidates { dropped, newest_when_asked, ..next })
             }
-            None if state.dropped == candidates.dropped => Next::Absent,
+            None if level.dropped == candidates.dropped => Next::Absent,
             None => Next::AskAgain,
         }
     }
 }
 
-impl TableState {
-    /// What the buffers know of a key.
-    #[inline]
-    pub(super) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Option<Found<'_>> {
-        let frozen = || self.frozen.iter().rev().find_map(|frozen| frozen.buffer.get(hash, key));
-        self.active.get(hash, key).or_else(frozen)
-    }
-
-    /// Is a key in a buffer that is being written?
-    pub(super) fn in_frozen(&self, hash: KeyHash, key: &[u8]) -> bool {
-        self.frozen.iter().any(|frozen| frozen.buffer.get(hash, key).is_some())
-    }
-
+impl Level {
     /// The newest incarnation of these columns that is not newer than `newest_sequence`, and the rest.
     /// A column that was given to a newer incarnation meanwhile is passed over.
     #[inline]
@@ -248,44 +179,8 @@ impl TableState {
         columns.map(|column| (column, self.incarnations[column])).collect()
     }
 
-    /// The oldest place of the log that this super table still needs.
-    pub(super) fn tail(&self) -> Option<Lsn> {
-        let frozen = self.frozen.iter().filter_map(|frozen| frozen.since);
-        frozen.chain(self.since).min()
-    }
-
-    /// The image that recovery has to load before it replays the log.
-    pub(super) fn needed_image(&self) -> Option<ImageRef> {
-        self.frozen.iter().find_map(|frozen| frozen.image).or(self.image)
-    }
-
-    /// Notes that a place was written anew after its buffer was frozen: who referred to the older image
-    /// there now has the newer one of the same buffer, and the log's entries after the older one.
-    pub(super) fn replace_image(&mut self, image: ImageRef) {
-        let frozen = self.frozen.iter_mut().map(|frozen| &mut frozen.image);
-        let stale = frozen.chain([&mut self.image]).flatten();
-        stale.filter(|old| old.slot == image.slot).for_each(|old| *old = image);
-    }
-
-    /// Entries held, counting each version of a key.
+    /// Entries in its incarnations, counting each version of a key.
     pub(super) fn entries(&self) -> u64 {
-        let buffered = self.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum::<u64>();
-        let on_flash = self.newest_first().iter().map(|(_, i)| u64::from(i.entries)).sum::<u64>();
-        buffered + self.active.len() as u64 + on_flash
-    }
-
-    /// Puts a fresh buffer in the place of the active one.
-    pub(super) fn freeze(&mut self, fresh: Buffer, segment: Option<SegmentId>) {
-        let buffer = Arc::new(std::mem::replace(&mut self.active, fresh));
-        self.frozen.push_back(Frozen {
-            buffer,
-            since: self.since.take(),
-            image: self.image.take(),
-            user_puts: std::mem::take(&mut self.user_puts),
-            segment,
-        });
-        self.number += 1;
-        self.puts = 0;
-        self.saved_puts = 0;
+        self.newest_first().iter().map(|(_, incarnation)| u64::from(incarnation.entries)).sum()
     }
 }

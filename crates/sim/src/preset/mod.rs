@@ -19,17 +19,16 @@
 mod built_in;
 mod error;
 mod file;
+mod geometry;
 mod locate;
 
 use std::path::Path;
 
 pub use error::PresetError;
-use nandex_device::Geometry;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, DiskSpec};
 use crate::disksim::{Elements, Shape};
-use crate::spec::HOST_PAGE_BYTES;
 use crate::{Fill, Model, Spec, Ssd};
 
 /// The result of reading or building a preset.
@@ -180,31 +179,6 @@ impl Preset {
         match &self.machine {
             Machine::Disksim(spec) => Ok(Elements::new(spec.shape)?),
             _ => Err(PresetError::NotDisksim { name: self.name().to_owned() }),
-        }
-    }
-
-    /// What a device like this would tell of its inside: as many channels as the mapping has domains.
-    #[must_use]
-    pub fn geometry(&self) -> Geometry {
-        match &self.machine {
-            Machine::Ssd(spec) => Geometry {
-                channels: Some(spec.flash.count(spec.ftl.domain)),
-                chunk_bytes: Some(spec.ftl.chunk_bytes),
-                depth: spec.host.depth as usize,
-                ..Geometry::opaque()
-            },
-            Machine::Disksim(spec) => Geometry {
-                channels: Some(spec.shape.elements),
-                chunk_bytes: Some(HOST_PAGE_BYTES as u32),
-                depth: spec.shape.depth as usize,
-                ..Geometry::opaque()
-            },
-            Machine::Disk(spec) => Geometry {
-                channels: Some(1),
-                chunk_bytes: None,
-                depth: spec.depth as usize,
-                ..Geometry::opaque()
-            },
         }
     }
 }

@@ -13,7 +13,8 @@ fn every_preset_parses_and_builds_and_says_what_it_is() {
         assert_eq!(preset.name(), name);
         assert!(preset.about().len() > 20, "{name}");
         let geometry = preset.geometry();
-        assert!(geometry.channels.is_some() && geometry.depth > 0, "{name}");
+        assert!(geometry.channels.is_some(), "{name}");
+        geometry.check().unwrap_or_else(|error| panic!("{name}: {error}"));
         let model = preset.build(Fill::Empty).unwrap();
         assert!(model.page_count() >= 65_536, "{name}");
         match preset.machine() {
@@ -65,6 +66,10 @@ fn the_m4_has_the_channels_chunks_and_order_that_were_found() {
         let preset = Preset::named(name).unwrap();
         let geometry = preset.geometry();
         assert_eq!((geometry.channels, geometry.chunk_bytes), (Some(32), Some(8192)));
+        assert_eq!(
+            (geometry.mapping, geometry.buses),
+            (Some(nandex_device::Mapping::WriteOrder), Some(8))
+        );
         assert_eq!(geometry.depth, 32);
         let Machine::Ssd(spec) = preset.machine() else { panic!("{name} is an SSD") };
         assert_eq!((spec.ftl.mapping, spec.ftl.domain), (Mapping::WriteOrder, Level::Plane));

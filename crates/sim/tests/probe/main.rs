@@ -109,6 +109,7 @@ fn planes_behind_a_shared_bus_count_as_channels_and_the_buses_as_a_group() {
     assert_eq!(found.geometry().channels, Some(32));
     assert_eq!(found.geometry().chunk_bytes, Some(8192));
     assert_eq!(found.groups, [8]);
+    assert_eq!(found.geometry().buses, Some(8));
     assert_eq!(found.mapping.value, Some(Mapping::WriteOrder));
     assert!(found.advice().contains("8 buses"), "{}", found.advice());
 }
@@ -204,6 +205,8 @@ fn a_region_may_begin_anywhere() {
     assert_eq!(found.channels.value, Some(32));
     // Page 1001 is the second of its chunk, so the first whole one begins a page later.
     assert_eq!((found.chunk_bytes.value, found.phase_bytes), (Some(8192), 4096));
+    // Counted from the start of the device, chunks begin with it.
+    assert_eq!(found.geometry().phase_bytes, 0);
 }
 
 #[test]
@@ -250,7 +253,9 @@ fn presets_with_channels_are_found_exactly() {
         let is_right = found.chunk_bytes.value == told.chunk_bytes
             && found.channels.value == told.channels
             && found.groups == groups
-            && found.mapping.value == Some(Mapping::WriteOrder);
+            && found.mapping.value == Some(Mapping::WriteOrder)
+            && found.geometry().mapping == told.mapping
+            && found.geometry().buses.is_none_or(|buses| told.buses == Some(buses));
         if !is_right {
             wrong.push(format!("{name}: {told:?}, found {:?} {:?}", found.channels, found.groups));
         }

@@ -1,10 +1,9 @@
 //! The answer to a [`Need`]: every parameter, and what it costs.
 
-use super::advise::{
-    Candidate, LOG_RECORD_EXTRA_BYTES, Need, PAGE_BYTES, PAGE_HEADER_BYTES, page_slots,
-};
+use super::advise::{Candidate, LOG_RECORD_EXTRA_BYTES, Need};
 use super::paper::Store;
 use crate::bufferhash::filter::FilterShape;
+use crate::model::{OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES, page_slots};
 
 /// Parameters for a table, and what they cost. Prints as a report that explains each number.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +114,17 @@ impl Advice {
             write_amplification,
             write_amplification_with_log: write_amplification + log,
             paper_buffer_bytes_best: store.buffer_bytes_best(),
+        }
+    }
+
+    /// What its operations ask of the device: a flush is written and never read.
+    #[must_use]
+    pub fn operation_costs(&self) -> OperationCosts {
+        OperationCosts {
+            reads_per_hit: self.reads_per_hit,
+            reads_per_miss: self.reads_per_miss,
+            insert_read_bytes: 0.0,
+            insert_write_bytes: self.write_amplification_with_log * self.need.entry_bytes() as f64,
         }
     }
 }

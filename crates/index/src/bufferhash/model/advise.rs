@@ -5,17 +5,13 @@
 //! ten thousand combinations, so all are tried.
 
 use super::advice::Advice;
-use super::presets::CostPreset;
-use crate::api::VALUE_BYTES_MAX;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
+use crate::model::{
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, CostPreset, PAGE_BYTES, check_entries, page_slots,
+    too_little,
+};
 use crate::{Error, Result};
 
-/// Bytes of a flash page.
-pub(super) const PAGE_BYTES: u64 = 4096;
-/// Bytes of it that are not entries.
-pub const PAGE_HEADER_BYTES: u64 = 32;
-/// Slots of a bucket.
-const BUCKET_SLOTS: u64 = 4;
 /// The mean share of a buffer's slots in use when it is flushed; filters are made for it.
 pub const FILL_MEAN: f64 = 0.94;
 /// The share that is counted on.
@@ -26,10 +22,6 @@ pub const CAPACITY_SLACK: f64 = 1.01;
 const SHARE_SIGMAS: f64 = 5.0;
 /// Super tables, at most.
 pub const SUPER_TABLES_MAX: u32 = 1 << 16;
-/// The smallest buffer.
-pub const BUFFER_BYTES_MIN: u64 = 32 << 10;
-/// The largest buffer.
-pub const BUFFER_BYTES_MAX: u64 = 1 << 20;
 /// The buffer to prefer.
 const BUFFER_BYTES_BEST: f64 = (256 << 10) as f64;
 /// Super tables to have at least, if RAM allows: threads that insert rarely meet in one.
@@ -70,15 +62,6 @@ pub struct Need {
     pub filter: FilterKind,
     /// What the device charges.
     pub device: CostPreset,
-}
-
-/// How many entries a table is for, and how much RAM it may take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Budget {
-    /// Entries it must hold on flash.
-    pub entries: u64,
-    /// RAM it may take, in bytes.
-    pub ram_bytes: u64,
 }
 
 impl Need {
@@ -128,24 +111,10 @@ impl Need {
     }
 
     fn check(&self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.entries == 0 {
-            return refuse("entries", "0; expected 1 or more".into());
-        }
-        if self.key_bytes == 0 || page_slots(self.entry_bytes()) == 0 {
-            let reason = format!(
-                "{} bytes, with values of {}; expected at least 1, and at most 1015 with the value",
-                self.key_bytes, self.value_bytes
-            );
-            return refuse("key bytes", reason);
-        }
-        if u64::from(self.value_bytes) > VALUE_BYTES_MAX as u64 {
-            let reason = format!("{}; expected 0 to {VALUE_BYTES_MAX}", self.value_bytes);
-            return refuse("value bytes", reason);
-        }
+        check_entries(self.entries, self.key_bytes, self.value_bytes)?;
         if !(0.0001..=10.0).contains(&self.miss_reads_max) {
             let reason = format!("{}; expected 0.0001 to 10", self.miss_reads_max);
-            return refuse("reads per miss", reason);
+            return Err(Error::Config { field: "reads per miss", reason });
         }
         Ok(())
     }
@@ -259,17 +228,6 @@ impl Need {
 /// Pages of the smallest and the largest buffer.
 const PAGES_MIN_MAX: (u32, u32) =
     ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
-
-fn too_little(what: &'static str, found: u64, least: u64) -> Error {
-    let reason = format!("{found} bytes; this table needs {least} or more");
-    Error::Config { field: what, reason }
-}
-
-/// Slots for entries of `entry_bytes` in one page: buckets of four with a byte of tags each.
-#[must_use]
-pub fn page_slots(entry_bytes: u64) -> u64 {
-    (PAGE_BYTES - PAGE_HEADER_BYTES) / (BUCKET_SLOTS * entry_bytes + 1) * BUCKET_SLOTS
-}
 
 /// Sizes without a filter.
 #[derive(Clone, Copy, Debug)]

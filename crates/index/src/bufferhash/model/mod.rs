@@ -7,15 +7,16 @@
 mod advice;
 mod advise;
 pub mod paper;
-mod presets;
 mod report;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::{
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, CostPreset, PAGE_HEADER_BYTES, page_slots,
+};
 pub use advice::Advice;
 pub use advise::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN,
-    LOG_RECORD_EXTRA_BYTES, Need, PAGE_HEADER_BYTES, SUPER_TABLES_MAX, page_slots,
+    CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN, LOG_RECORD_EXTRA_BYTES, Need,
+    SUPER_TABLES_MAX,
 };
-pub use presets::CostPreset;

@@ -3,28 +3,15 @@
 use std::fmt;
 
 use super::advice::Advice;
-use super::advise::PAGE_BYTES;
 use crate::bufferhash::filter::FilterKind;
+use crate::model::PAGE_BYTES;
+use crate::model::text::{self, Line, bytes, count, line, time};
 
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.shape_lines().into_iter().chain(self.ram_lines()).chain(self.cost_lines());
-        for Line { name, value, note } in lines {
-            writeln!(f, "{name:<15} {value:>15}  {note}")?;
-        }
-        Ok(())
+        text::write(f, lines)
     }
-}
-
-/// One number of the report.
-struct Line {
-    name: &'static str,
-    value: String,
-    note: String,
-}
-
-fn line(name: &'static str, value: String, note: impl Into<String>) -> Line {
-    Line { name, value, note: note.into() }
 }
 
 impl Advice {
@@ -73,7 +60,7 @@ impl Advice {
     }
 
     fn ram_lines(&self) -> Vec<Line> {
-        let best = scaled(self.paper_buffer_bytes_best, 1024.0, &BYTES);
+        let best = bytes(self.paper_buffer_bytes_best as u64);
         let spare = self.spare_buffers;
         let segments = count(self.segments);
         let flash = format!("{segments} segments of {} pages", self.pages_per_incarnation);
@@ -147,52 +134,5 @@ impl Advice {
                 format!("per byte inserted; {with_log:.2} with the log"),
             ),
         ]
-    }
-}
-
-const BYTES: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-
-/// Bytes in binary units, three digits.
-fn bytes(value: u64) -> String {
-    scaled(value as f64, 1024.0, &BYTES)
-}
-
-/// Nanoseconds in decimal units, three digits.
-fn time(ns: f64) -> String {
-    scaled(ns, 1000.0, &["ns", "us", "ms", "s"])
-}
-
-fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut unit) = (value, 0);
-    while value >= step && unit + 1 < units.len() {
-        value /= step;
-        unit += 1;
-    }
-    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.digits$} {}", units[unit])
-}
-
-/// A count with its thousands set apart.
-fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    let groups: Vec<_> =
-        groups.map(|group| std::str::from_utf8(group).expect("digits are ASCII")).collect();
-    groups.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_in_units_that_leave_three_digits() {
-        assert_eq!(bytes(0), "0.00 bytes");
-        assert_eq!(bytes(1536), "1.50 KiB");
-        assert_eq!(bytes(250 << 20), "250 MiB");
-        assert_eq!(bytes(u64::MAX), "16384 PiB");
-        assert_eq!(time(12_345.0), "12.3 us");
-        assert_eq!(count(0), "0");
-        assert_eq!(count(1_234_567), "1,234,567");
     }
 }

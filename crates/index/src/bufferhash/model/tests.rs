@@ -141,7 +141,7 @@ fn nonsense_is_refused_and_named() {
     assert_eq!(text(unread.advise()), "reads per miss: NaN; expected 0.0001 to 10");
     assert!(text(Need { entries: u64::MAX, ..need }.advise()).starts_with("entries: 18446744"));
     let unknown = CostPreset::by_name("floppy").unwrap_err().to_string();
-    let names = "nvme, intel-x18m, transcend-ts32, flash-chip";
+    let names = "nvme, intel-x18m, transcend-ts32, crucial-m4, flash-chip";
     assert_eq!(unknown, format!("device: no preset \"floppy\"; there are {names}"));
 }
 

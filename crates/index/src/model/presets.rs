@@ -1,9 +1,9 @@
-//! What known devices charge, in the linear form of section 6.1.
+//! What known devices charge, in the linear form of NSDI'10, section 6.1, and what they bear at their best.
 //!
-//! The paper gives few of the constants (its technical report has them); each preset says which figures
-//! are the paper's and which are assumed.
+//! The papers give few of the constants (NSDI'10's technical report has them); each preset says which
+//! figures are a paper's and which are assumed.
 
-use super::paper::{FlashCosts, Linear, Medium};
+use super::costs::{FlashCosts, Linear, Medium};
 use crate::{Error, Result};
 
 const KIB: f64 = 1024.0;
@@ -19,39 +19,59 @@ pub struct CostPreset {
     pub source: &'static str,
     /// The figures.
     pub costs: FlashCosts,
+    /// Random reads of 4 KiB a second, with as many in flight as the device takes.
+    pub reads_per_s: f64,
+    /// E: how often a block can be erased.
+    pub erase_cycles: f64,
 }
 
-const ALL: [CostPreset; 4] = [
+const ALL: [CostPreset; 5] = [
     CostPreset {
         name: "nvme",
-        source: "a common NVMe drive: 80 us per 4 KiB read, 2 GB/s of writes, 20 us to start one (assumed)",
+        source: "a common NVMe drive: 80 us per 4 KiB read, 2 GB/s of writes, 20 us to start one, 400,000 reads a second at depth, 3,000 erases (assumed)",
         costs: ssd(
             Linear::through(4.0 * KIB, 80.0 * US, 0.3),
             Linear { fixed_ns: 20.0 * US, byte_ns: 0.5 },
         ),
+        reads_per_s: 400_000.0,
+        erase_cycles: 3_000.0,
     },
     CostPreset {
         name: "intel-x18m",
-        source: "paper: 0.31 ms per read (Table 2), 2.72 ms to flush 128 KB (section 7.2.1); assumed: 250 MB/s of reads, 70 MB/s of writes",
+        source: "paper: 0.31 ms per read (Table 2), 2.72 ms to flush 128 KB (section 7.2.1); assumed: 250 MB/s of reads, 70 MB/s of writes, 35,000 reads a second at depth, 10,000 erases",
         costs: ssd(
             Linear::through(4.0 * KIB, 0.31 * MS, 4.0),
             Linear::through(128.0 * KIB, 2.72 * MS, 1000.0 / 70.0),
         ),
+        reads_per_s: 35_000.0,
+        erase_cycles: 10_000.0,
     },
     CostPreset {
         name: "transcend-ts32",
-        source: "paper: 30 ms to flush 128 KB (section 7.2.1), 0.6 ms for nine of ten lookups (Figure 6); assumed: 100 MB/s of reads, 30 MB/s of writes",
+        source: "paper: 30 ms to flush 128 KB (section 7.2.1), 0.6 ms for nine of ten lookups (Figure 6); assumed: 100 MB/s of reads, 30 MB/s of writes, no reads beside one another, 10,000 erases",
         costs: ssd(
             Linear::through(4.0 * KIB, 0.6 * MS, 10.0),
             Linear::through(128.0 * KIB, 30.0 * MS, 1000.0 / 30.0),
         ),
+        reads_per_s: 1e9 / (0.6 * MS),
+        erase_cycles: 10_000.0,
+    },
+    CostPreset {
+        name: "crucial-m4",
+        source: "paper: 69,000 reads a second of 32 threads (ANCS'14, section 7.2), 0.15 ms per read (5.4); assumed: 400 MB/s of reads, 175 MB/s of writes, 50 us to start one, 3,000 erases",
+        costs: ssd(
+            Linear::through(4.0 * KIB, 0.15 * MS, 2.5),
+            Linear { fixed_ns: 50.0 * US, byte_ns: 1000.0 / 175.0 },
+        ),
+        reads_per_s: 69_000.0,
+        erase_cycles: 3_000.0,
     },
     // Large-block SLC: 25 us to read a page from the array, 200 us to program it, 1.5 ms to erase a block.
     // Table 2's 0.24 ms then leave 0.21 ms for moving 2 KiB over the bus, which a write pays as well.
     // Array and bus times are per page, so they are in b; a is 5 us for the command.
     CostPreset {
         name: "flash-chip",
-        source: "paper: 0.24 ms per read (Table 2), blocks of 128 KB; assumed: 2 KiB pages of large-block SLC, 0.2 ms to program, 1.5 ms to erase, 5 us per command",
+        source: "paper: 0.24 ms per read (Table 2), blocks of 128 KB; assumed: 2 KiB pages of large-block SLC, 0.2 ms to program, 1.5 ms to erase, 5 us per command, 100,000 erases",
         costs: FlashCosts {
             medium: Medium::Chip,
             page_bytes: 2.0 * KIB,
@@ -60,6 +80,8 @@ const ALL: [CostPreset; 4] = [
             write: Linear { fixed_ns: 5.0 * US, byte_ns: 0.41 * MS / (2.0 * KIB) },
             erase: Linear::through(128.0 * KIB, 1.505 * MS, 1.5 * MS / (128.0 * KIB)),
         },
+        reads_per_s: 1e9 / (0.48 * MS),
+        erase_cycles: 100_000.0,
     },
 ];
 
@@ -75,6 +97,18 @@ impl CostPreset {
     #[must_use]
     pub fn all() -> &'static [Self] {
         &ALL
+    }
+
+    /// Bytes a second that it reads in large strokes.
+    #[must_use]
+    pub fn read_bytes_per_s(&self) -> f64 {
+        1e9 / self.costs.read.byte_ns
+    }
+
+    /// Bytes a second that it writes in large strokes, what that takes of erasing included.
+    #[must_use]
+    pub fn write_bytes_per_s(&self) -> f64 {
+        1e9 / (self.costs.write.byte_ns + self.costs.erase.byte_ns)
     }
 
     /// The preset of that name.

@@ -1,51 +1,51 @@
 //! The insert path: buffer first, then the log, then the acknowledgement.
 
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::log::Room as LogRoom;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::ring::SegmentId;
 
-use super::format::{LOG_PUT, LOG_REMOVE, encode_log_put};
+use super::format::{LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
 use super::pool::Job;
-use super::table::TableState;
-use super::{Inner, Policy};
+use super::{Intake, PartitionState, Room};
 use crate::{Error, Result};
 
-/// Full buffers that a super table may have waiting before its inserts wait too.
+/// Full buffers that a partition may have waiting before its inserts wait too.
 const FROZEN_MAX: usize = 2;
 
-/// Pairs of a batch that are sorted by super table at a time.
+/// Pairs of a batch that are sorted by partition at a time.
 const BATCH: usize = 4096;
 
-impl Inner {
+impl<R: Room> Intake<R> {
     #[inline]
-    pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.config.key_bytes)?;
-        Error::check_width("value", value, self.config.value_bytes)?;
+    pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        self.check_value(value)?;
         let room = self.start_write()?;
         let hash = self.hasher.hash(key);
         let entry = Entry { state: SlotState::Live, key, value };
-        let index = self.table_of(hash);
-        let state = self.put(index, self.tables[index].lock(), hash, entry)?;
+        let index = self.partition_of(hash);
+        let state = self.put(index, self.partitions[index].lock(), hash, entry)?;
         drop((state, room));
         Ok(self.volume.log().commit()?)
     }
 
     /// Removes a key: forgets it where RAM knows that flash does not hold it, else a tombstone.
-    pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.config.key_bytes)?;
+    pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
+        self.check_key(key)?;
         let room = self.start_write()?;
         let hash = self.hasher.hash(key);
-        let index = self.table_of(hash);
-        let mut state = self.tables[index].lock();
-        if self.may_be_older(index, &state, hash, key) {
+        let index = self.partition_of(hash);
+        let mut state = self.partitions[index].lock();
+        if R::may_be_older(self, index, &state, hash, key) {
             let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
-            state = self.put(index, state, hash, entry)?;
+            state = match self.put(index, state, hash, entry) {
+                Err(Error::Full { .. }) if R::FORCES_REMOVALS => self.force(index, hash, entry)?,
+                put => put?,
+            };
         } else {
             state.active.forget(hash, key);
             self.note_user_put(&mut state);
@@ -55,19 +55,10 @@ impl Inner {
         Ok(self.volume.log().commit()?)
     }
 
-    /// May a version of this key lie below the active buffer?
-    fn may_be_older(&self, index: usize, state: &TableState, hash: KeyHash, key: &[u8]) -> bool {
-        if !state.filters_loaded || state.in_frozen(hash, key) {
-            return true;
-        }
-        let live = state.window.live_mask();
-        self.filter.candidates(&self.tables[index].slices, hash.filter, &live) != [0; 4]
-    }
-
-    pub(super) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+    pub(crate) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         for (key, value) in pairs {
-            Error::check_width("key", key, self.config.key_bytes)?;
-            Error::check_width("value", value, self.config.value_bytes)?;
+            self.check_key(key)?;
+            self.check_value(value)?;
         }
         // An eighth of the log at a time, so that batches of several threads fit side by side.
         let entries = self.volume.log().capacity_bytes() / 8 / self.logged_bytes(1);
@@ -76,17 +67,17 @@ impl Inner {
         Ok(self.volume.log().commit()?)
     }
 
-    /// Puts a batch super table by super table, so that each is locked once and its pages stay in the
+    /// Puts a batch partition by partition, so that each is locked once and its pages stay in the
     /// processor's cache. The order of pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         self.volume.poison().check()?;
         let _room = self.volume.reserve_room(self.logged_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
-        let order = self.by_super_table(&hashes);
+        let order = self.by_partition(&hashes);
         let mut records = Vec::new();
         order.chunk_by(|one, next| one.0 == next.0).try_for_each(|group| {
             let index = group[0].0 as usize;
-            let mut state = self.tables[index].lock();
+            let mut state = self.partitions[index].lock();
             for &(_, pair) in group {
                 let (key, value) = pairs[pair as usize];
                 let entry = Entry { state: SlotState::Live, key, value };
@@ -102,8 +93,8 @@ impl Inner {
         })
     }
 
-    /// Logs the puts of a batch into one super table, with one lock of the log for all.
-    fn log_records(&self, state: &mut TableState, records: &mut Vec<u8>) -> Result<()> {
+    /// Logs the puts of a batch into one partition, with one lock of the log for all.
+    fn log_records(&self, state: &mut PartitionState<R>, records: &mut Vec<u8>) -> Result<()> {
         if self.logs() && !records.is_empty() {
             let log = self.volume.log();
             if is_on(Barrier::BufferNotesItsPlace) {
@@ -115,18 +106,18 @@ impl Inner {
         Ok(())
     }
 
-    /// The super table and the position of each hash, sorted by super table and then by position.
-    fn by_super_table(&self, hashes: &[KeyHash]) -> Vec<(u32, u32)> {
-        let mut starts = vec![0u32; self.tables.len() + 1];
+    /// The partition and the position of each hash, sorted by partition and then by position.
+    fn by_partition(&self, hashes: &[KeyHash]) -> Vec<(u32, u32)> {
+        let mut starts = vec![0u32; self.partitions.len() + 1];
         for hash in hashes {
-            starts[self.table_of(*hash) + 1] += 1;
+            starts[self.partition_of(*hash) + 1] += 1;
         }
         for index in 1..starts.len() {
             starts[index] += starts[index - 1];
         }
         let mut order = vec![(0, 0); hashes.len()];
         for (position, hash) in (0u32..).zip(hashes) {
-            let index = self.table_of(*hash);
+            let index = self.partition_of(*hash);
             order[starts[index] as usize] = (index as u32, position);
             starts[index] += 1;
         }
@@ -148,13 +139,13 @@ impl Inner {
 
     /// Puts an entry into the active buffer and the log; changes buffers when this one is full.
     #[inline]
-    pub(super) fn put<'a>(
+    pub(crate) fn put<'a>(
         &'a self,
         index: usize,
-        mut state: MutexGuard<'a, TableState>,
+        mut state: MutexGuard<'a, PartitionState<R>>,
         hash: KeyHash,
         entry: Entry<'_>,
-    ) -> Result<MutexGuard<'a, TableState>> {
+    ) -> Result<MutexGuard<'a, PartitionState<R>>> {
         while state.active.put(&self.hasher, hash, entry).is_err() {
             state = self.rotate(index, state)?;
         }
@@ -163,23 +154,38 @@ impl Inner {
         Ok(state)
     }
 
+    /// Puts a removal into the buffer of a partition that takes nothing more: removals make room.
+    fn force<'a>(
+        &'a self,
+        index: usize,
+        hash: KeyHash,
+        entry: Entry<'_>,
+    ) -> Result<MutexGuard<'a, PartitionState<R>>> {
+        let mut state = self.partitions[index].lock();
+        state.active.force(&self.hasher, hash, entry);
+        state.forced += 1;
+        self.note_user_put(&mut state);
+        self.log_entry(&mut state, entry)?;
+        Ok(state)
+    }
+
     #[inline]
-    fn note_user_put(&self, state: &mut TableState) {
+    fn note_user_put(&self, state: &mut PartitionState<R>) {
         state.puts += 1;
         state.user_puts += 1;
         state.inserts += 1;
     }
 
-    /// Are updates logged? Not where durability waits for the flush; except that a partial discard puts
-    /// entries that were durable back into RAM, and the log that keeps those must keep what comes after
-    /// them too, or recovery would take the older for the newer.
-    pub(super) fn logs(&self) -> bool {
-        self.volume.durability() != Durability::Never || self.config.policy.is_partial()
+    /// Are updates logged? Not where durability waits for the flush; except that a room which puts entries
+    /// that were durable back into RAM logs those, and must log what comes after them too, or recovery
+    /// would take the older for the newer.
+    pub(crate) fn logs(&self) -> bool {
+        self.volume.durability() != Durability::Never || self.room.logs_always()
     }
 
     /// Logs an update that was put into the active buffer.
     #[inline]
-    pub(super) fn log_entry(&self, state: &mut TableState, entry: Entry<'_>) -> Result<()> {
+    pub(crate) fn log_entry(&self, state: &mut PartitionState<R>, entry: Entry<'_>) -> Result<()> {
         if !self.logs() {
             return Ok(());
         }
@@ -198,14 +204,14 @@ impl Inner {
     /// Puts a fresh buffer in the place of the full one, which is written in the background, or before
     /// this returns where there is none; waits when there is no fresh buffer.
     #[cold]
-    pub(super) fn rotate<'a>(
+    pub(crate) fn rotate<'a>(
         &'a self,
         index: usize,
-        mut state: MutexGuard<'a, TableState>,
-    ) -> Result<MutexGuard<'a, TableState>> {
+        mut state: MutexGuard<'a, PartitionState<R>>,
+    ) -> Result<MutexGuard<'a, PartitionState<R>>> {
         self.volume.poison().check()?;
         if state.frozen.len() < FROZEN_MAX
-            && self.try_freeze(index, &mut state, self.left_to_evictions())?
+            && self.try_freeze(index, &mut state, self.room.spares_left())?
             && self.options.flush_threads > 0
         {
             return Ok(state);
@@ -214,56 +220,41 @@ impl Inner {
         if !self.catch_up_now()? {
             self.pool.wait();
         }
-        Ok(self.tables[index].lock())
-    }
-
-    /// Spare buffers that inserts leave alone. Where evictions put entries back, one is theirs: else,
-    /// with every buffer waiting for a segment, none could be freed without dropping what is to stay.
-    pub(super) fn left_to_evictions(&self) -> usize {
-        usize::from(self.config.policy.is_partial())
+        Ok(self.partitions[index].lock())
     }
 
     /// Freezes the active buffer if the pool has another, beside those it is to leave.
-    pub(super) fn try_freeze(
+    pub(crate) fn try_freeze(
         &self,
         index: usize,
-        state: &mut TableState,
+        state: &mut PartitionState<R>,
         leave: usize,
     ) -> Result<bool> {
         let Some(mut fresh) = self.pool.take(leave) else { return Ok(false) };
-        let segment = match self.config.policy {
-            Policy::Reject => match self.reserve_or_full(index, state) {
-                Ok(segment) => Some(segment),
-                Err(full) => {
-                    self.pool.give(fresh);
-                    return Err(full);
-                }
-            },
-            _ => None,
+        let held = match R::hold(self, index, state) {
+            Ok(held) => held,
+            Err(full) => {
+                self.pool.give(fresh);
+                return Err(full);
+            }
         };
-        fresh.limit(self.buffer_limit());
-        state.freeze(fresh, segment);
+        fresh.limit(self.shape.buffer_limit());
+        state.freeze(fresh, held);
         self.work.push(Job::Flush(index));
         Ok(true)
     }
 
-    /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
-    fn reserve_or_full(&self, index: usize, state: &TableState) -> Result<SegmentId> {
-        let waiting = state.frozen.len();
-        // A crash leaves segments that were being written unused, and recovery writes them again
-        // elsewhere: the reserve is for that.
-        let reserve = if self.ready.load(Acquire) { self.rings.reserve_segments() } else { 0 };
-        let ring = self.rings.of(index);
-        let room = state.window.len() + waiting < self.config.incarnations_max as usize
-            && ring.free_segments() > reserve;
-        let segment = if room { ring.reserve() } else { None };
-        segment.ok_or_else(|| Error::Full {
-            entries: self.counters.flushed_entries.load(Relaxed),
-            flash_bytes: self.flash_bytes(),
-        })
+    /// What the log says when a partition's oldest buffer has moved to flash, before the room's own bytes:
+    /// the place from which on the log is still needed, and the image. The caller holds the lock under
+    /// which the buffer has left.
+    pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<R>) -> Vec<u8> {
+        let now = self.log_now();
+        let tail = state.tail().map_or(now, |since| since.min(now));
+        let partition = u32::try_from(index).expect("at most 65,536 partitions");
+        Moved { partition, tail, image: state.needed_image() }.encode()
     }
 
-    pub(super) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         if self.volume.durability() == Durability::Never {
             // Nothing of the user's is in the log: only flash makes it durable.
             return self.flush_all();

@@ -2,30 +2,27 @@
 //!
 //! Closing a table, `flush`, and a log that is nearly full must not cost a ring segment for a buffer
 //! that is half empty: that would evict entries for nothing. Instead the buffer's pages and stash go to
-//! one of two places that the super table owns beside the ring, in turn, and the buffer stays in RAM and
+//! one of two places that the partition owns beside the ring, in turn, and the buffer stays in RAM and
 //! goes on filling. The next open loads the image and replays only what the log holds after it.
 //!
 //! Images are written only while a checkpoint prepares, so the place that the last durable checkpoint
 //! refers to is never the one written.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::Lsn;
 use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
-use nandex_store::entries::EntryLayout;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, PageLabel, RawPage, seal};
-use nandex_store::space::Extent;
 
 use super::format::ImageRef;
-use super::{Config, Inner};
+use super::{Intake, Room, Shape};
 use crate::Result;
 
 /// The places for images, and what the next checkpoint is asked to save.
 #[derive(Debug)]
-pub(super) struct Images {
+pub(crate) struct Images {
     start: PageId,
     pages: u64,
     state: Mutex<ImagesState>,
@@ -34,12 +31,12 @@ pub(super) struct Images {
 #[derive(Debug)]
 struct ImagesState {
     next_generation: u64,
-    /// The place of each super table's image in the last durable checkpoint.
+    /// The place of each partition's image in the last durable checkpoint.
     durable: Vec<Option<u8>>,
     captured: Vec<Option<u8>>,
     /// Save buffers with entries that were logged before this place.
     before: Option<Lsn>,
-    /// The super tables that a flush still has to save.
+    /// The partitions that a flush still has to save.
     unsaved: Vec<usize>,
 }
 
@@ -53,25 +50,26 @@ enum Wish {
 }
 
 /// Pages of one image: a buffer's, and those its stash needs at most.
-fn image_pages(config: &Config, layout: EntryLayout) -> u64 {
-    let stash_pages = stash_room(config).div_ceil(layout.slots());
-    u64::from(config.buffer_pages) + stash_pages as u64
+fn image_pages(shape: &Shape) -> u64 {
+    let stash_pages = stash_room(shape).div_ceil(shape.layout.slots());
+    u64::from(shape.buffer_pages) + stash_pages as u64
 }
 
 /// Entries of a stash that an image can take: left-over entries of two buffers, which may all find their
-/// pages full, beside the usual limit. A filter leaves over 4 % at most.
-fn stash_room(config: &Config) -> usize {
-    4 * STASH_LEN_MAX + config.filter.entries_max() as usize / 8
+/// pages full, beside the usual limit.
+fn stash_room(shape: &Shape) -> usize {
+    4 * STASH_LEN_MAX + shape.left_over_max as usize
 }
 
-/// Pages for the images of all super tables.
-pub(super) fn pages(config: &Config) -> Result<u64> {
-    Ok(2 * u64::from(config.super_tables) * image_pages(config, config.layout()?))
+/// Pages for the images of all partitions.
+pub(crate) fn pages(shape: &Shape) -> u64 {
+    2 * u64::from(shape.partitions) * image_pages(shape)
 }
 
 impl Images {
-    pub(super) fn new(config: &Config, layout: EntryLayout, extent: Extent, next: u64) -> Self {
-        let none = vec![None; config.super_tables as usize];
+    /// Places behind the room's own pages, from `start` on.
+    pub(crate) fn new(shape: &Shape, start: PageId, next: u64) -> Self {
+        let none = vec![None; shape.partitions as usize];
         let state = ImagesState {
             next_generation: next,
             durable: none.clone(),
@@ -79,11 +77,7 @@ impl Images {
             before: None,
             unsaved: Vec::new(),
         };
-        Self {
-            start: extent.start.plus(config.volume_ring_pages()),
-            pages: image_pages(config, layout),
-            state: Mutex::new(state),
-        }
+        Self { start, pages: image_pages(shape), state: Mutex::new(state) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ImagesState> {
@@ -91,32 +85,32 @@ impl Images {
     }
 
     /// Pages of one image.
-    pub(super) fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The first page of one of a super table's two places.
-    pub(super) fn place(&self, table: usize, slot: u8) -> PageId {
+    /// The first page of one of a partition's two places.
+    pub(crate) fn place(&self, table: usize, slot: u8) -> PageId {
         self.start.plus((2 * table as u64 + u64::from(slot)) * self.pages)
     }
 
-    pub(super) fn next_generation(&self) -> u64 {
+    pub(crate) fn next_generation(&self) -> u64 {
         self.lock().next_generation
     }
 
     /// Notes what the checkpoint that is being taken refers to.
-    pub(super) fn capture(&self, images: &[Option<ImageRef>]) {
+    pub(crate) fn capture(&self, images: &[Option<ImageRef>]) {
         self.lock().captured = images.iter().map(|image| image.map(|image| image.slot)).collect();
     }
 
     /// The checkpoint is durable.
-    pub(super) fn committed(&self) {
+    pub(crate) fn committed(&self) {
         let mut state = self.lock();
         state.durable = state.captured.clone();
     }
 }
 
-impl Inner {
+impl<R: Room> Intake<R> {
     fn image_label(&self, table: usize, image: ImageRef, index: u64) -> PageLabel {
         PageLabel {
             kind: PageKind::Image,
@@ -127,28 +121,28 @@ impl Inner {
     }
 
     /// Asks the coming checkpoints to save every buffer, until none is left unsaved.
-    pub(super) fn wish_all_images(&self) {
-        self.images.lock().unsaved = (0..self.tables.len()).collect();
+    pub(crate) fn wish_all_images(&self) {
+        self.images.lock().unsaved = (0..self.partitions.len()).collect();
     }
 
     /// Asks the next checkpoint to save buffers with entries that were logged before this place.
-    pub(super) fn wish_images_before(&self, before: Lsn) {
+    pub(crate) fn wish_images_before(&self, before: Lsn) {
         self.images.lock().before = Some(before);
     }
 
-    /// Are there super tables that no checkpoint could save yet, because a full buffer was on its way?
-    pub(super) fn images_unsaved(&self) -> bool {
+    /// Are there partitions that no checkpoint could save yet, because a full buffer was on its way?
+    pub(crate) fn images_unsaved(&self) -> bool {
         !self.images.lock().unsaved.is_empty()
     }
 
     /// Saves the buffers that were asked for. Called while a checkpoint prepares, and only then.
-    pub(super) fn save_wished_images(&self) -> Result<()> {
+    pub(crate) fn save_wished_images(&self) -> Result<()> {
         let (before, unsaved) = {
             let mut state = self.images.lock();
             (state.before.take(), std::mem::take(&mut state.unsaved))
         };
         if let Some(before) = before {
-            for index in 0..self.tables.len() {
+            for index in 0..self.partitions.len() {
                 self.save_image(index, Wish::Before(before))?;
             }
         }
@@ -165,7 +159,7 @@ impl Inner {
     /// Saves one active buffer, if it is wished; tells whether nothing is left to be saved.
     fn save_image(&self, index: usize, wish: Wish) -> Result<bool> {
         let (image, buf, number, puts, next_lsn) = {
-            let mut state = self.tables[index].lock();
+            let mut state = self.partitions[index].lock();
             if !state.frozen.is_empty() {
                 return Ok(false);
             }
@@ -176,17 +170,16 @@ impl Inner {
             if !wished {
                 return Ok(true);
             }
-            if state.active.stash_len() > stash_room(&self.config) {
+            if state.active.stash_len() > stash_room(&self.shape) {
                 self.try_freeze(index, &mut state, 0)?;
                 return Ok(false);
             }
             let (image, buf) = (self.next_image(index), self.encode_image(&state.active));
-            // While recovery replays the log, what comes next is not at its end but where it reads.
-            let next_lsn = self.volume.log().next_lsn().min(Lsn(self.replayed.load(Acquire)));
+            let next_lsn = self.log_now();
             (image, buf, state.number, state.puts, next_lsn)
         };
         self.write_image(index, image, buf)?;
-        let mut state = self.tables[index].lock();
+        let mut state = self.partitions[index].lock();
         if state.number != number {
             state.replace_image(image);
             return Ok(false);
@@ -213,7 +206,8 @@ impl Inner {
         buf[..buffer.bytes().len()].copy_from_slice(buffer.bytes());
         for (number, entry) in buffer.stash_entries().enumerate() {
             let slots = self.layout.slots();
-            self.layout.put(buf.page_mut(pages + number / slots), number % slots, entry);
+            let slot = self.layout.slot_number(number % slots);
+            self.layout.put(buf.page_mut(pages + number / slots), slot, entry);
         }
         buf
     }
@@ -222,14 +216,14 @@ impl Inner {
         for page in 0..buf.pages() {
             seal(buf.page_mut(page), self.image_label(index, image, page as u64));
         }
-        self.counters.data_bytes_written.fetch_add(buf.len() as u64, Relaxed);
+        self.count_written(buf.len() as u64);
         let written = self.volume.device().write(self.images.place(index, image.slot), buf);
         self.volume.poison().guard(written)?;
         Ok(())
     }
 
     /// Reads an image into an empty buffer.
-    pub(super) fn load_image(
+    pub(crate) fn load_image(
         &self,
         index: usize,
         image: ImageRef,
@@ -254,7 +248,7 @@ impl Inner {
     }
 
     /// Notes the images that recovery has loaded as the durable ones.
-    pub(super) fn adopt_images(&self, images: &[Option<ImageRef>]) {
+    pub(crate) fn adopt_images(&self, images: &[Option<ImageRef>]) {
         self.images.capture(images);
         self.images.committed();
     }

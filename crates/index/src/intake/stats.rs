@@ -5,32 +5,32 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 
-use super::Inner;
+use super::{Intake, Room};
 use crate::api::{READS_HISTOGRAM_LEN, TableStats};
 
 /// What is counted since the table was opened.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     hits: AtomicU64,
     misses: AtomicU64,
     hit_reads: AtomicU64,
     miss_reads: AtomicU64,
     reads_histogram: [AtomicU64; READS_HISTOGRAM_LEN],
-    pub(super) flushes: AtomicU64,
-    pub(super) flush_entries: AtomicU64,
-    pub(super) flush_slots: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flush_entries: AtomicU64,
+    pub(crate) flush_slots: AtomicU64,
     /// Entries in incarnations now.
-    pub(super) flushed_entries: AtomicU64,
-    pub(super) data_bytes_written: AtomicU64,
-    pub(super) evicted: AtomicU64,
-    pub(super) retained: AtomicU64,
-    pub(super) forced_evictions: AtomicU64,
-    pub(super) scratch_bytes: AtomicU64,
+    pub(crate) flushed_entries: AtomicU64,
+    pub(crate) data_bytes_written: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+    pub(crate) retained: AtomicU64,
+    pub(crate) forced_evictions: AtomicU64,
+    pub(crate) scratch_bytes: AtomicU64,
 }
 
 /// The lookups of a batch, counted before they are added up.
 #[derive(Debug, Default)]
-pub(super) struct Lookups {
+pub(crate) struct Lookups {
     hits: u64,
     misses: u64,
     hit_reads: u64,
@@ -39,7 +39,7 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub(super) fn count(&mut self, found: bool, reads: usize) {
+    pub(crate) fn count(&mut self, found: bool, reads: usize) {
         if found {
             self.hits += 1;
             self.hit_reads += reads as u64;
@@ -53,7 +53,7 @@ impl Lookups {
 
 impl Counters {
     #[inline]
-    pub(super) fn lookup(&self, found: bool, reads: usize) {
+    pub(crate) fn lookup(&self, found: bool, reads: usize) {
         if found { &self.hits } else { &self.misses }.fetch_add(1, Relaxed);
         if reads > 0 {
             if found { &self.hit_reads } else { &self.miss_reads }.fetch_add(reads as u64, Relaxed);
@@ -61,7 +61,7 @@ impl Counters {
         self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn add(&self, lookups: &Lookups) {
+    pub(crate) fn add(&self, lookups: &Lookups) {
         self.hits.fetch_add(lookups.hits, Relaxed);
         self.misses.fetch_add(lookups.misses, Relaxed);
         self.hit_reads.fetch_add(lookups.hit_reads, Relaxed);
@@ -72,34 +72,44 @@ impl Counters {
     }
 }
 
-impl Inner {
-    /// Bytes of flash that the table occupies, those of its chip included.
-    pub(super) fn flash_bytes(&self) -> u64 {
-        let images = super::image::pages(&self.config).unwrap_or(0);
-        (self.config.ring_pages() + images) * PAGE_BYTES as u64
+impl<R: Room> Intake<R> {
+    /// Counts a buffer that was put on flash, so many of its entries in so many slots.
+    pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.counters.flush_entries.fetch_add(entries, Relaxed);
+        self.counters.flush_slots.fetch_add(slots as u64, Relaxed);
     }
 
-    /// RAM that the table holds: buffers and spare buffers, filters, maps, lanes, what its background
+    /// Counts bytes written to the structure's own pages.
+    pub(crate) fn count_written(&self, bytes: u64) {
+        self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts RAM that flushes need again and again.
+    pub(crate) fn count_scratch(&self, bytes: u64) {
+        self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// RAM that the table holds: buffers and spare buffers, the room's own, lanes, what its background
     /// threads use, and the log's buffers.
     fn ram_bytes(&self) -> u64 {
-        let buffers = u64::from(self.config.super_tables + self.config.spare_buffers);
-        let buffer_bytes = u64::from(self.config.buffer_pages) * PAGE_BYTES as u64;
-        let per_table: u64 = self.tables.iter().map(|table| table.slices.ram_bytes() as u64).sum();
-        let maps = self.tables.len() * (size_of::<super::SuperTable>() + 64 * 16);
+        let buffers = u64::from(self.shape.partitions + self.shape.spare_buffers);
+        let buffer_bytes = u64::from(self.shape.buffer_pages) * PAGE_BYTES as u64;
+        let maps = self.partitions.len() * (size_of::<super::Partition<R>>() + 64 * 16);
         buffers * buffer_bytes
-            + per_table
-            + (maps + self.lanes.ram_bytes() + self.rings.ram_bytes()) as u64
+            + R::ram_bytes(self)
+            + (maps + self.lanes.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
             + self.volume.log().ram_bytes()
     }
 
-    pub(super) fn stats(&self) -> TableStats {
+    pub(crate) fn stats(&self) -> TableStats {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let (mut entries, mut inserts) = (0, 0);
-        for table in &self.tables {
-            let state = table.lock();
-            entries += state.entries();
+        for partition in &self.partitions {
+            let state = partition.lock();
+            entries += state.entries_buffered() + R::entries_below(&state);
             inserts += state.inserts;
         }
         let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
@@ -110,7 +120,7 @@ impl Inner {
         TableStats {
             entries,
             ram_bytes: self.ram_bytes(),
-            flash_bytes: self.flash_bytes(),
+            flash_bytes: R::flash_bytes(self),
             inserts,
             hits: read(&counters.hits),
             misses: read(&counters.misses),

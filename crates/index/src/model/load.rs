@@ -1,0 +1,201 @@
+//! What a table is asked to do each second, and how busy that keeps a device.
+//!
+//! Unlike the papers' times, which are those of one operation alone, these are shares of what a device does
+//! at its best: random reads at its full depth, sequential strokes at its full bandwidth, one after the other.
+
+use super::CostPreset;
+use crate::{Error, Result};
+
+/// How many entries a table is for, and how much RAM it may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// RAM it may take, in bytes.
+    pub ram_bytes: u64,
+}
+
+/// The operations that come each second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Inserts, updates and removals a second.
+    pub inserts_per_s: f64,
+    /// Lookups a second.
+    pub lookups_per_s: f64,
+    /// The share of lookups whose key is not there, 0 to 1.
+    pub miss_share: f64,
+}
+
+impl Default for Load {
+    /// No rates, and every second lookup in vain.
+    fn default() -> Self {
+        Self { inserts_per_s: 0.0, lookups_per_s: 0.0, miss_share: 0.5 }
+    }
+}
+
+impl Load {
+    /// The share of operations that are inserts; half of them where no rate is given.
+    #[must_use]
+    pub fn insert_share(&self) -> f64 {
+        let all = self.inserts_per_s + self.lookups_per_s;
+        if all > 0.0 { self.inserts_per_s / all } else { 0.5 }
+    }
+
+    /// Does it say how many operations come?
+    #[must_use]
+    pub fn has_rates(&self) -> bool {
+        self.inserts_per_s + self.lookups_per_s > 0.0
+    }
+
+    /// Refuses rates that are no rates.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the number.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        for (field, rate) in
+            [("inserts per second", self.inserts_per_s), ("lookups per second", self.lookups_per_s)]
+        {
+            if !(0.0..=1e12).contains(&rate) {
+                return refuse(field, format!("{rate}; expected 0 to 1e12"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.miss_share) {
+            return refuse("share of misses", format!("{}; expected 0 to 1", self.miss_share));
+        }
+        Ok(())
+    }
+}
+
+/// What the operations of a table ask of its device, on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperationCosts {
+    /// Pages read by a lookup that finds its key.
+    pub reads_per_hit: f64,
+    /// Pages read by a lookup that does not.
+    pub reads_per_miss: f64,
+    /// Bytes that an insert reads in large strokes.
+    pub insert_read_bytes: f64,
+    /// Bytes that an insert writes in large strokes, the log's among them.
+    pub insert_write_bytes: f64,
+}
+
+impl OperationCosts {
+    /// Pages read by a lookup, hits and misses as they come.
+    #[must_use]
+    pub fn reads_per_lookup(&self, load: &Load) -> f64 {
+        self.reads_per_hit * (1.0 - load.miss_share) + self.reads_per_miss * load.miss_share
+    }
+
+    /// How long a lookup keeps the device busy, in nanoseconds: less than its latency, since others are
+    /// served beside it.
+    #[must_use]
+    pub fn lookup_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
+        self.reads_per_lookup(load) / device.reads_per_s * 1e9
+    }
+
+    /// How long an insert keeps the device busy, in nanoseconds: its share of the strokes.
+    #[must_use]
+    pub fn insert_busy_ns(&self, device: &CostPreset) -> f64 {
+        self.insert_read_bytes * 1e9 / device.read_bytes_per_s()
+            + self.insert_write_bytes * 1e9 / device.write_bytes_per_s()
+    }
+
+    /// The share of each second for which the load keeps the device busy; above 1 it cannot keep up.
+    #[must_use]
+    pub fn busy_share(&self, device: &CostPreset, load: &Load) -> f64 {
+        let inserts = load.inserts_per_s * self.insert_busy_ns(device);
+        let lookups = load.lookups_per_s * self.lookup_busy_ns(device, load);
+        (inserts + lookups) / 1e9
+    }
+
+    /// How long an operation of the load's mix keeps the device busy, in nanoseconds.
+    #[must_use]
+    pub fn busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
+        let inserts = load.insert_share();
+        inserts * self.insert_busy_ns(device) + (1.0 - inserts) * self.lookup_busy_ns(device, load)
+    }
+
+    /// Operations a second of the load's mix that the device allows at most.
+    #[must_use]
+    pub fn ops_per_s(&self, device: &CostPreset, load: &Load) -> f64 {
+        1e9 / self.busy_ns(device, load)
+    }
+
+    /// Inserts a second that the device allows when it does nothing else.
+    #[must_use]
+    pub fn inserts_per_s(&self, device: &CostPreset) -> f64 {
+        1e9 / self.insert_busy_ns(device)
+    }
+
+    /// Years until a device of `flash_bytes` has been erased as often as it bears, with perfect wear
+    /// levelling (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
+    #[must_use]
+    pub fn lifetime_years(&self, device: &CostPreset, load: &Load, flash_bytes: u64) -> f64 {
+        let bytes_per_s = self.insert_write_bytes * load.inserts_per_s;
+        flash_bytes as f64 * device.erase_cycles / bytes_per_s / SECONDS_PER_YEAR
+    }
+}
+
+/// Seconds of 365.25 days.
+pub(crate) const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: OperationCosts = OperationCosts {
+        reads_per_hit: 1.0,
+        reads_per_miss: 0.5,
+        insert_read_bytes: 600.0,
+        insert_write_bytes: 620.0,
+    };
+
+    /// 100,000 reads a second, 1 GB/s of reads, 0.5 GB/s of writes, 1,000 erases.
+    fn device() -> CostPreset {
+        let mut device =
+            CostPreset { reads_per_s: 1e5, erase_cycles: 1e3, ..CostPreset::default() };
+        device.costs.read.byte_ns = 1.0;
+        device.costs.write.byte_ns = 2.0;
+        device
+    }
+
+    #[test]
+    fn a_device_is_as_busy_as_its_reads_and_strokes_one_after_the_other() {
+        let load = Load { inserts_per_s: 1e5, lookups_per_s: 2e4, miss_share: 0.25 };
+        // A lookup: 0.875 reads of 10 us. An insert: 600 ns and 1240 ns.
+        assert!((COSTS.lookup_busy_ns(&device(), &load) - 8_750.0).abs() < 1e-6);
+        assert!((COSTS.insert_busy_ns(&device()) - 1_840.0).abs() < 1e-6);
+        let busy = COSTS.busy_share(&device(), &load);
+        assert!((busy - (0.184 + 0.175)).abs() < 1e-9, "{busy}");
+        let fastest = COSTS.ops_per_s(&device(), &load);
+        assert!((fastest * busy - 1.2e5).abs() < 1e-3, "the mix at a busy share of one: {fastest}");
+    }
+
+    #[test]
+    fn without_rates_half_of_the_operations_are_inserts() {
+        let mean = (COSTS.insert_busy_ns(&device()) + 7_500.0) / 2.0;
+        assert!((COSTS.busy_ns(&device(), &Load::default()) - mean).abs() < 1e-6);
+        assert_eq!(COSTS.busy_share(&device(), &Load::default()), 0.0);
+    }
+
+    #[test]
+    fn a_device_lasts_until_all_of_it_was_erased_as_often_as_it_bears() {
+        let load = Load { inserts_per_s: 1e3, ..Load::default() };
+        // 62 GB a thousand times over, 620 kB a second: 1e8 seconds.
+        let years = COSTS.lifetime_years(&device(), &load, 62_000_000_000);
+        assert!((years * SECONDS_PER_YEAR - 1e8).abs() < 1.0, "{years}");
+        assert!(COSTS.lifetime_years(&device(), &Load::default(), 1).is_infinite());
+    }
+
+    #[test]
+    fn rates_that_are_none_are_refused_and_named() {
+        let text = |load: Load| load.check().unwrap_err().to_string();
+        let wrong = Load { inserts_per_s: -1.0, ..Load::default() };
+        assert_eq!(text(wrong), "inserts per second: -1; expected 0 to 1e12");
+        let wrong = Load { lookups_per_s: f64::NAN, ..Load::default() };
+        assert_eq!(text(wrong), "lookups per second: NaN; expected 0 to 1e12");
+        let wrong = Load { miss_share: 1.5, ..Load::default() };
+        assert_eq!(text(wrong), "share of misses: 1.5; expected 0 to 1");
+    }
+}

@@ -1,0 +1,432 @@
+//! What a SliceHash is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_store::bytes::Reader;
+use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::ShadowShape;
+
+use super::model::{self, Advice};
+use super::slice::SliceLayout;
+use crate::intake::Shape;
+use crate::{Error, Result};
+
+/// What happens to a slicetable that has no room for more (paper, section 5.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// A full slice loses its oldest entries: the default. The paper overwrites the oldest incarnation;
+    /// here a slice gives up what is oldest in it, and only when it is full.
+    #[default]
+    Fifo,
+    /// Nothing is ever evicted; an insert into a full partition is an error.
+    Reject,
+}
+
+/// What a SliceHash is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Bytes in a key: 8 to 32.
+    pub key_bytes: usize,
+    /// Bytes in a value: 0 to 64.
+    pub value_bytes: usize,
+    /// Partitions, a power of two up to 65,536 (the paper's n). Each has a buffer and a slicetable.
+    pub partitions: u32,
+    /// Pages of 4 KiB in a buffer: the paper's H. At most 65,535.
+    pub buffer_pages: u32,
+    /// Slots in a bucket of the buffer's cuckoo table: 2 to 4. The paper has 3, which fill to 86 %; 4 fill
+    /// to 94 %.
+    pub bucket_slots: u32,
+    /// Slices of a slicetable: the paper's S is this many pages, for each part.
+    pub slices: u32,
+    /// Pages in a slice: 1, or one for each device of an array, which are read at once (paper, section
+    /// 5.3, "memory-oriented").
+    pub slice_parts: u32,
+    /// Slices whose first parts lie side by side, then their second parts, and so on; with more than one
+    /// part this is the array's stripe in pages, so that each part is on a device of its own.
+    pub group_slices: u32,
+    /// Devices that take turns slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
+    /// array's stripe is then a slicetable. 1 for a single device.
+    pub lanes: u32,
+    /// A slicetable begins at a multiple of so many pages, and its length is rounded up to one: channels
+    /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 where neither matters.
+    pub align_pages: u32,
+    /// Physical slicetables beyond one per partition, for those being rewritten.
+    pub spare_blocks: u32,
+    /// Buffers beside one per partition, for partitions whose buffer is being written.
+    pub spare_buffers: u32,
+    /// What happens when a slicetable has no room.
+    pub policy: Policy,
+    /// Entries of a slicetable at which its partition is full where nothing is evicted. Less than its
+    /// slices take, because slices do not fill alike.
+    pub entries_max: u32,
+    /// Flush the first buffer of each partition early, each at another fill, so that partitions, which
+    /// fill alike, do not all flush at once ever after.
+    pub stagger: bool,
+    /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers
+    /// that wait on flash, as they are, to be merged later. 0 for none.
+    pub front_runs: u32,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: 4 partitions of 2-page buffers
+    /// and 12 slices each.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self {
+            key_bytes: 8,
+            value_bytes: 8,
+            partitions: 4,
+            buffer_pages: 2,
+            bucket_slots: BUCKET_SLOTS as u32,
+            slices: 12,
+            slice_parts: 1,
+            group_slices: 1,
+            lanes: 1,
+            align_pages: 1,
+            spare_blocks: 2,
+            spare_buffers: 2,
+            policy: Policy::Fifo,
+            entries_max: 12 * 200,
+            stagger: false,
+            front_runs: 0,
+        }
+    }
+
+    /// What the cost model advises, evicting in FIFO order.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        let entries_max = u32::try_from(advice.entries_capacity / u64::from(advice.partitions));
+        Self {
+            key_bytes: advice.need.key_bytes as usize,
+            value_bytes: advice.need.value_bytes as usize,
+            partitions: advice.partitions,
+            buffer_pages: advice.buffer_pages,
+            slices: advice.slices,
+            spare_blocks: advice.spare_slicetables,
+            spare_buffers: advice.spare_buffers,
+            entries_max: entries_max.expect("a slicetable has fewer than 2^32 entries"),
+            stagger: advice.partitions > 1,
+            ..Self::tiny()
+        }
+    }
+
+    /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
+    /// hold, and 16 MiB at least, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let page_bytes = nandex_device::PAGE_BYTES as u64;
+        let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * page_bytes;
+        (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
+    }
+
+    /// How pages of buffers are cut up.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for widths or buckets out of range.
+    pub fn layout(&self) -> Result<EntryLayout> {
+        let bucket_slots = self.bucket_slots as usize;
+        Ok(EntryLayout::with_buckets(self.key_bytes, self.value_bytes, bucket_slots)?)
+    }
+
+    /// How pages of slices are cut up.
+    pub(super) fn slice_layout(&self) -> SliceLayout {
+        SliceLayout::new(self.key_bytes, self.value_bytes)
+    }
+
+    /// Entries that a slice takes, all parts together.
+    #[must_use]
+    pub fn slice_entries(&self) -> u32 {
+        self.slice_parts * u32::try_from(self.slice_layout().capacity()).expect("fewer than 512")
+    }
+
+    /// Entries that a full buffer brings to its slicetable, about.
+    pub(super) fn buffer_entries(&self) -> Result<u32> {
+        let slots = self.layout()?.slots() as u64;
+        let full = model::buffer_entries(self.buffer_pages.into(), slots);
+        // The model is of buckets of four; fewer slots in a bucket leave more of them empty.
+        let share = match self.bucket_slots {
+            2 => 0.85,
+            3 => 0.95,
+            _ => 1.0,
+        };
+        Ok((full * share).max(1.0) as u32)
+    }
+
+    /// The paper's k: how many buffers' entries a slicetable holds when it is full.
+    ///
+    /// # Errors
+    /// As [`layout`](Self::layout).
+    pub fn incarnations(&self) -> Result<f64> {
+        Ok(f64::from(self.entries_max) / f64::from(self.buffer_entries()?))
+    }
+
+    /// Pages of a slicetable.
+    #[must_use]
+    pub fn block_pages(&self) -> u32 {
+        let groups = self.slices.div_ceil(self.group_slices.max(1));
+        let pages = groups * self.group_slices * self.slice_parts;
+        if self.slice_parts == 1 {
+            return self.slices.next_multiple_of(self.align_pages.max(1));
+        }
+        pages.next_multiple_of(self.align_pages.max(1))
+    }
+
+    /// The same, with slicetables that begin at multiples of channels times chunk, so that the place in a
+    /// slicetable tells the channel (paper, section 5.2).
+    #[must_use]
+    pub fn aligned_to(self, channels: &Channels) -> Self {
+        let align_pages = u32::try_from(channels.align_pages()).unwrap_or(1);
+        Self { align_pages: align_pages.max(1), ..self }
+    }
+
+    pub(super) fn shape(&self) -> Result<Shape> {
+        let layout = self.layout()?;
+        let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
+        Ok(Shape {
+            layout,
+            partitions: self.partitions,
+            buffer_pages: self.buffer_pages,
+            entries_max: slots,
+            // Where nothing is evicted, slices that are full leave over whole buffers at worst: those that
+            // were on their way when the first of them told so.
+            left_over_max: if self.policy == Policy::Reject { 3 * slots } else { slots / 16 },
+            spare_buffers: self.spare_buffers,
+            stagger: self.stagger,
+        })
+    }
+
+    pub(super) fn shadow_shape(&self) -> ShadowShape {
+        ShadowShape {
+            block_pages: self.block_pages(),
+            logical: self.partitions,
+            spares: self.spare_blocks,
+            align_pages: self.align_pages,
+            lanes: self.lanes,
+        }
+    }
+
+    /// Pages of all slicetables, spare ones included.
+    #[must_use]
+    pub fn slicetable_pages(&self) -> u64 {
+        self.shadow_shape().pages()
+    }
+
+    /// Pages of the front table.
+    #[must_use]
+    pub fn front_pages(&self) -> u64 {
+        u64::from(self.front_runs) * u64::from(self.buffer_pages)
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.layout()?;
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if !self.partitions.is_power_of_two() || self.partitions > 1 << 16 {
+            let reason = format!("{} is no power of two up to 65,536", self.partitions);
+            return refuse("partitions", reason);
+        }
+        if !(1..=65_535).contains(&self.buffer_pages) {
+            return refuse("buffer_pages", format!("{} is not in 1..=65,535", self.buffer_pages));
+        }
+        if !(1..=1 << 20).contains(&self.slices) {
+            return refuse("slices", format!("{} is not in 1..=1,048,576", self.slices));
+        }
+        if !(1..=64).contains(&self.slice_parts) {
+            return refuse("slice_parts", format!("{} is not in 1..=64", self.slice_parts));
+        }
+        if !(1..=1 << 20).contains(&self.group_slices) || !(1..=1 << 20).contains(&self.align_pages)
+        {
+            let reason = format!(
+                "groups of {} slices aligned to {} pages; both are in 1..=1,048,576",
+                self.group_slices, self.align_pages
+            );
+            return refuse("group_slices", reason);
+        }
+        if !(1..=64).contains(&self.lanes) {
+            return refuse("lanes", format!("{} is not in 1..=64", self.lanes));
+        }
+        if self.spare_blocks == 0 || self.spare_buffers == 0 {
+            return refuse("spare_blocks", "spare slicetables and buffers are at least 1".into());
+        }
+        self.validate_room()?;
+        Ok(self.shadow_shape().validate()?)
+    }
+
+    fn validate_room(&self) -> Result<()> {
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        let room = u64::from(self.slices) * u64::from(self.slice_entries());
+        if self.entries_max == 0 || u64::from(self.entries_max) > room {
+            let reason = format!(
+                "{} entries for {} slices of {}, which take {room}; take fewer, or more slices",
+                self.entries_max,
+                self.slices,
+                self.slice_entries()
+            );
+            return refuse("entries_max", reason);
+        }
+        let buffer = self.buffer_entries()?;
+        if u64::from(buffer) > room {
+            let reason = format!(
+                "a buffer holds {buffer} entries and its slicetable {room}; take more slices or fewer \
+                 pages in a buffer"
+            );
+            return refuse("slices", reason);
+        }
+        let pages = u64::from(self.block_pages()) * self.shadow_shape().physical();
+        if pages > 1 << 48 {
+            return refuse("slices", format!("{pages} pages in all; at most 2^48 are counted"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let policy = match self.policy {
+            Policy::Fifo => 0,
+            Policy::Reject => 1,
+        };
+        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
+        for number in [
+            u32::try_from(self.key_bytes).expect("at most 32"),
+            u32::try_from(self.value_bytes).expect("at most 64"),
+            self.partitions,
+            self.buffer_pages,
+            self.bucket_slots,
+            self.slices,
+            self.slice_parts,
+            self.group_slices,
+            self.lanes,
+            self.align_pages,
+            self.spare_blocks,
+            self.spare_buffers,
+            self.entries_max,
+            self.front_runs,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != CONFIG_VERSION {
+            return Err(reader.refuse("slicehash configuration 1", version).into());
+        }
+        let (policy, stagger) = (reader.u8()?, reader.u8()?);
+        let policy = match policy {
+            0 => Policy::Fifo,
+            1 => Policy::Reject,
+            other => return Err(reader.refuse("a known policy", other).into()),
+        };
+        let config = Self {
+            key_bytes: reader.u32()? as usize,
+            value_bytes: reader.u32()? as usize,
+            partitions: reader.u32()?,
+            buffer_pages: reader.u32()?,
+            bucket_slots: reader.u32()?,
+            slices: reader.u32()?,
+            slice_parts: reader.u32()?,
+            group_slices: reader.u32()?,
+            lanes: reader.u32()?,
+            align_pages: reader.u32()?,
+            spare_blocks: reader.u32()?,
+            spare_buffers: reader.u32()?,
+            entries_max: reader.u32()?,
+            front_runs: reader.u32()?,
+            policy,
+            stagger: stagger != 0,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// The version of the configuration's bytes.
+const CONFIG_VERSION: u8 = 1;
+
+/// What can be chosen each time a SliceHash is opened.
+#[derive(Clone, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that merge full buffers into slicetables. Default 1; with 0 the inserting thread does, at
+    /// the moment its buffer is full.
+    pub flush_threads: usize,
+    /// Reads in flight in a batch of lookups. Default 32.
+    pub read_depth: usize,
+    /// How reads are spread over the device's channels. Default: as the device's geometry says, which is
+    /// in order of arrival where it says nothing.
+    pub channels: Option<Channels>,
+    /// RAM for filters, in bytes, which the partitions share that read most pages in vain (paper, section
+    /// 5.1.2). Default 0: every lookup that RAM cannot answer reads one page.
+    pub filter_bytes: u64,
+    /// Pages of 4 KiB that a merge reads or writes in one stroke. Default 128; four strokes are in memory
+    /// for each flush thread.
+    pub stroke_pages: u32,
+}
+
+impl RuntimeOptions {
+    /// The default, with the memory for filters that the cost model advises.
+    #[must_use]
+    pub fn advised(advice: &Advice) -> Self {
+        Self { filter_bytes: advice.filter_bytes, ..Self::default() }
+    }
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            flush_threads: 1,
+            read_depth: 32,
+            channels: None,
+            filter_bytes: 0,
+            stroke_pages: 128,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandex_device::PageId;
+
+    #[test]
+    fn a_configuration_reads_back_and_never_panics_when_cut() {
+        let reject = Config { policy: Policy::Reject, stagger: true, ..Config::tiny() };
+        let parts = Config { slice_parts: 3, group_slices: 4, lanes: 2, ..Config::tiny() };
+        for config in [Config::tiny(), reject, parts] {
+            let bytes = config.encode();
+            let mut reader = Reader::new(&bytes, "configuration", PageId(0));
+            assert_eq!(Config::decode(&mut reader).unwrap(), config);
+            for len in 0..bytes.len() {
+                let mut reader = Reader::new(&bytes[..len], "configuration", PageId(0));
+                assert!(Config::decode(&mut reader).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |config: Config, field: &str| {
+            let text = config.validate().unwrap_err().to_string();
+            assert!(text.contains(field), "{text}");
+        };
+        refused(Config { key_bytes: 7, ..Config::tiny() }, "key_bytes");
+        refused(Config { bucket_slots: 5, ..Config::tiny() }, "bucket_slots");
+        refused(Config { partitions: 3, ..Config::tiny() }, "partitions");
+        refused(Config { slices: 0, ..Config::tiny() }, "slices");
+        refused(Config { slices: 1, entries_max: 200, ..Config::tiny() }, "slices");
+        refused(Config { entries_max: 12 * 254, ..Config::tiny() }, "entries_max");
+        refused(Config { spare_blocks: 0, ..Config::tiny() }, "spare_blocks");
+        refused(Config { slice_parts: 0, ..Config::tiny() }, "slice_parts");
+        refused(Config { group_slices: 0, ..Config::tiny() }, "group_slices");
+        refused(Config { lanes: 65, ..Config::tiny() }, "lanes");
+    }
+
+    #[test]
+    fn slicetables_are_rounded_up_to_whole_rounds_of_channels() {
+        let aligned = Config { align_pages: 64, ..Config::tiny() };
+        assert_eq!((Config::tiny().block_pages(), aligned.block_pages()), (12, 64));
+        let parts = Config { slice_parts: 3, group_slices: 5, ..Config::tiny() };
+        assert_eq!(parts.block_pages(), 45);
+    }
+}

@@ -1,0 +1,292 @@
+//! From a full buffer to its slicetable: merge, make durable, and then change the map.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::PageBuf;
+use nandex_store::entries::Entry;
+use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
+use nandex_store::ring::SegmentId;
+use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter, Strokes};
+
+use super::filter::Filter;
+use super::front::ROOM_WAIT;
+use super::merge::{Incoming, Merge, Outcome};
+use super::{Inner, Job, Policy, State};
+use crate::intake::format::ImageRef;
+use crate::intake::{Frozen, Room, pool};
+use crate::{Error, Result};
+
+/// Strokes in memory: one is read, one merged, and two are written.
+const STROKES: u32 = 4;
+
+/// What a flush needs again and again.
+pub(crate) struct Scratch {
+    rewriter: Rewriter,
+}
+
+/// A merge that was written and not published.
+struct Merged<'e> {
+    draft: DurableDraft,
+    outcome: Outcome,
+    refused: Vec<Entry<'e>>,
+    filter: Option<Filter>,
+    /// The partition's image when the draft was synced.
+    image: Option<ImageRef>,
+}
+
+type FrozenBuffer = Frozen<super::Slicetables>;
+
+impl Inner {
+    pub(super) fn new_scratch(&self) -> Result<Scratch> {
+        let stroke_pages = self.room.options.stroke_pages.min(self.room.config.block_pages());
+        let strokes = Strokes { stroke_pages, strokes: STROKES };
+        let poison = std::sync::Arc::clone(self.volume.poison());
+        let rewriter = Rewriter::new(&**self.volume.device(), poison, strokes)?;
+        let buffers = u64::from(stroke_pages * STROKES) * nandex_device::PAGE_BYTES as u64;
+        let incoming = u64::from(self.shape.entries_max) * size_of::<Incoming<'_>>() as u64;
+        self.count_scratch(buffers + incoming);
+        Ok(Scratch { rewriter })
+    }
+
+    pub(super) fn run(&self, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
+        match job {
+            Job::BuildFilter(index) => self.build_filter(index),
+            Job::Drain(index) => {
+                let scratch = match scratch {
+                    Some(scratch) => scratch,
+                    None => scratch.insert(self.new_scratch()?),
+                };
+                let _turn = self.partitions[index].take_turn();
+                self.merge(index, None, scratch)
+            }
+        }
+    }
+
+    /// Puts a full buffer on flash: into its slicetable, or while the merges are behind into the front.
+    pub(super) fn flush_one(
+        &self,
+        index: usize,
+        frozen: FrozenBuffer,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let _turn = self.partitions[index].take_turn();
+        match self.place_in_front() {
+            Some(id) => self.spill(index, frozen, id),
+            None => self.merge(index, Some(frozen), scratch),
+        }
+    }
+
+    /// Writes a buffer as a run of the front table. The caller has the partition's turn.
+    fn spill(&self, index: usize, frozen: FrozenBuffer, id: SegmentId) -> Result<()> {
+        let run = match self.write_run(id, &frozen.buffer) {
+            Ok(run) => run,
+            Err(error) => {
+                self.abandon_run(id);
+                return Err(error);
+            }
+        };
+        let entries = u64::from(run.entries);
+        let is_first = {
+            let _maps = self.room.hold_maps();
+            let mut state = self.partitions[index].lock();
+            // One holder less, so that the buffer can go back to the pool.
+            drop(state.frozen.pop_front());
+            self.put_left_over(&mut state, &frozen, frozen.buffer.stash_entries())?;
+            self.complete_run(index, &run);
+            state.level.runs.push_back(run);
+            state.level.runs.len() == 1
+        };
+        self.count_flush(entries, frozen.buffer.slots());
+        self.recycle(frozen.buffer);
+        if is_first {
+            self.work.push(pool::Job::Own(Job::Drain(index)));
+        }
+        Ok(())
+    }
+
+    /// Merges the runs of a partition, and its oldest frozen buffer if one is given, into its slicetable.
+    /// The caller has the partition's turn.
+    fn merge(
+        &self,
+        index: usize,
+        frozen: Option<FrozenBuffer>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let runs: Vec<SegmentId> =
+            self.partitions[index].lock().level.runs.iter().map(|run| run.id).collect();
+        if runs.is_empty() && frozen.is_none() {
+            return Ok(());
+        }
+        let pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
+        let incoming = self.incoming(&pages, frozen.as_ref());
+        let merged = self.write_merged(index, &incoming, scratch)?;
+        self.settle(index, &runs, frozen.as_ref(), merged)?;
+        drop(incoming);
+        if let Some(frozen) = frozen {
+            let entries = frozen.buffer.len() - frozen.buffer.stash_len();
+            self.count_flush(entries as u64, frozen.buffer.slots());
+            self.recycle(frozen.buffer);
+        }
+        Ok(())
+    }
+
+    /// All entries to be merged, by slice; of each slice the oldest first.
+    fn incoming<'e>(
+        &self,
+        runs: &'e [PageBuf],
+        frozen: Option<&'e FrozenBuffer>,
+    ) -> Vec<Incoming<'e>> {
+        let of_runs = runs.iter().flat_map(|pages| self.run_entries(pages));
+        let of_buffer = frozen.iter().flat_map(|frozen| frozen.buffer.page_entries());
+        let entries = of_runs.chain(of_buffer.map(|(_, _, entry)| entry));
+        let slice = |entry: &Entry<'_>| self.room.slicing.slice_of_key(self.hasher.hash(entry.key));
+        let mut incoming: Vec<_> =
+            entries.map(|entry| Incoming { slice: slice(&entry), entry }).collect();
+        // Stable: what came later stays behind.
+        incoming.sort_by_key(|incoming| incoming.slice);
+        incoming
+    }
+
+    /// Writes the new version of a slicetable and makes it durable.
+    fn write_merged<'e>(
+        &self,
+        index: usize,
+        incoming: &'e [Incoming<'e>],
+        scratch: &mut Scratch,
+    ) -> Result<Merged<'e>> {
+        let (room, logical) = (&self.room, index as u32);
+        let draft = self.begin(logical)?;
+        let old = room.shadow.block(logical);
+        let evicts = room.config.policy == Policy::Fifo;
+        let mut merge = Merge::new(room.slices, room.slicing, evicts, incoming);
+        let mut filter = self.wanted_filter(index);
+        let mut change = |page: u64, body: &mut [u8]| {
+            merge.page((page, room.shadow.page(old.unwrap_or(draft.block()), page)), body)?;
+            filter.iter_mut().for_each(|filter| self.add_page(filter, page, body));
+            Ok(())
+        };
+        let costs =
+            scratch.rewriter.rewrite(&room.shadow, old, &draft, PageKind::Slice, &mut change)?;
+        self.count_written(costs.pages_written * nandex_device::PAGE_BYTES as u64);
+        let (outcome, refused) = merge.finish();
+        let image = self.partitions[index].lock().needed_image();
+        let draft = room.shadow.make_durable(&self.journal(&[]), draft)?;
+        Ok(Merged { draft, outcome, refused, filter, image })
+    }
+
+    /// Takes a free slicetable, waiting until one is.
+    fn begin(&self, logical: u32) -> Result<Draft> {
+        loop {
+            self.volume.poison().check()?;
+            if let Some(draft) = self.room.shadow.begin(logical, self.volume.log().synced()) {
+                return Ok(draft);
+            }
+            if !self.room.shadow.make_room(self.volume.log())? {
+                self.ask_for_checkpoint()?;
+                self.room.shadow.wait_for_room(ROOM_WAIT);
+            }
+        }
+    }
+
+    fn journal<'j>(&'j self, prefix: &'j [u8]) -> Journal<'j> {
+        Journal {
+            device: &**self.volume.device(),
+            log: self.volume.log(),
+            poison: self.volume.poison(),
+            prefix,
+        }
+    }
+
+    /// Makes a durable slicetable the partition's, in the same moment in which what was merged into it
+    /// leaves buffers and runs. What stays behind is logged again before the move is: who finds the move
+    /// after a crash finds that too.
+    fn settle(
+        &self,
+        index: usize,
+        runs: &[SegmentId],
+        frozen: Option<&FrozenBuffer>,
+        merged: Merged<'_>,
+    ) -> Result<()> {
+        let Merged { draft, outcome, refused, filter, image } = merged;
+        let _maps = self.room.hold_maps();
+        let mut state = self.partitions[index].lock();
+        if state.needed_image() != image {
+            // The move will name an image that came after the sync, while runs were merged.
+            self.volume.poison().guard(self.volume.device().sync())?;
+        }
+        if let Some(frozen) = frozen {
+            drop(state.frozen.pop_front());
+            let stash = frozen.buffer.stash_entries();
+            let left_over = refused.iter().copied().chain(stash);
+            self.put_left_over(&mut state, frozen, left_over)?;
+        }
+        state.level.runs.drain(..runs.len());
+        let before = std::mem::replace(&mut state.level.entries, outcome.entries);
+        self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
+        self.counters.flushed_entries.fetch_sub(before, Relaxed);
+        state.level.refused = refused.len() as u64;
+        let filter = filter.filter(|_| self.room.filters.wants(index));
+        self.swap_filter(&mut state.level, filter);
+        self.publish(index, &state, runs, draft, outcome)?;
+        self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
+        Ok(())
+    }
+
+    fn publish(
+        &self,
+        index: usize,
+        state: &State,
+        runs: &[SegmentId],
+        draft: DurableDraft,
+        outcome: Outcome,
+    ) -> Result<()> {
+        let entries = u32::try_from(outcome.entries).expect("a configuration says at most 2^32");
+        let prefix = self.move_prefix(index, state);
+        let merged_runs = runs.last().map_or(0, |id| id.generation());
+        let journal = self.journal(&prefix);
+        let suffix = merged_runs.to_le_bytes();
+        self.room.shadow.publish_durable(&journal, draft, entries, &suffix)?;
+        self.room.front.merged(runs.iter().copied());
+        Ok(())
+    }
+
+    /// Gives each page of a slicetable, proven, to `visit`, in strokes.
+    pub(super) fn each_page(
+        &self,
+        block: Block,
+        kind: PageKind,
+        visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pages = u64::from(self.room.config.block_pages());
+        let stroke_pages = u64::from(self.room.options.stroke_pages);
+        for first in (0..pages).step_by(self.room.options.stroke_pages as usize) {
+            let count = usize::try_from(stroke_pages.min(pages - first)).expect("fits in memory");
+            let place = self.room.shadow.page(block, first);
+            let buf = self.volume.device().read(place, PageBuf::zeroed(count))?;
+            for (index, page) in (first..).zip(0..buf.pages()) {
+                let label = self.room.shadow.label(block, index, kind);
+                RawPage::new(buf.page(page)).check(label)?;
+                visit(index, &buf.page(page)[PAGE_HEADER_BYTES..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A partition may take another buffer, or is full. Removals and what was refused tell: a merge helps
+    /// where enough is to be removed.
+    pub(super) fn room_or_full(&self, state: &State) -> Result<()> {
+        let config = &self.room.config;
+        if config.policy == Policy::Fifo {
+            return Ok(());
+        }
+        let few = u64::from(self.shape.entries_max / 16).max(1);
+        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum();
+        let has_room = state.level.entries + waiting < u64::from(config.entries_max)
+            && state.level.refused <= few;
+        if has_room || state.forced >= few {
+            return Ok(());
+        }
+        let entries = self.counters.flushed_entries.load(Relaxed);
+        Err(Error::Full { entries, flash_bytes: super::Slicetables::flash_bytes(self) })
+    }
+}

@@ -1,0 +1,176 @@
+//! The front table: full buffers that wait on flash, as they are, for a quieter time (paper, section 7.2).
+//!
+//! A merge reads and writes a whole slicetable for one buffer. When buffers fill faster than that, the
+//! next ones go to a ring of runs instead, each in one short stroke, and are merged later, all runs of a
+//! partition at once. Until then a lookup in that partition may read a page of each run that its filter
+//! does not exclude, newest first, before it reads its slice.
+//!
+//! Runs become durable with the next checkpoint, and the log keeps their entries until then. They leave
+//! with the move that has merged them.
+
+use std::time::Duration;
+
+use nandex_device::{PAGE_BYTES, PageBuf, PageId};
+use nandex_store::buffer::{Buffer, page_of};
+use nandex_store::entries::Entry;
+use nandex_store::hash::KeyHash;
+use nandex_store::page::{PageKind, PageLabel, RawPage, seal};
+use nandex_store::ring::{Ring, SegmentId, SegmentTag};
+
+use super::filter::Filter;
+use super::{Config, Inner, Level};
+use crate::Result;
+
+/// The ring of runs.
+#[derive(Debug)]
+pub(super) struct Front {
+    /// Nothing where the table has no front.
+    pub ring: Option<Ring>,
+    pages: usize,
+}
+
+/// A run that was not merged yet.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub id: SegmentId,
+    pub entries: u32,
+    /// Nothing for one that was there when the table was opened: it may hold any key.
+    pub filter: Option<Filter>,
+}
+
+const HAS_FRONT: &str = "only a table with a front has runs";
+
+impl Front {
+    pub fn new(config: &Config, ring: Option<Ring>) -> Self {
+        Self { ring, pages: config.buffer_pages as usize }
+    }
+
+    fn ring(&self) -> &Ring {
+        self.ring.as_ref().expect(HAS_FRONT)
+    }
+
+    /// Where a key's page of a run lies.
+    pub fn page(&self, id: SegmentId, hash: KeyHash) -> PageId {
+        self.page_at(id, page_of(hash, self.pages) as u64)
+    }
+
+    /// Where a page of a run lies.
+    pub fn page_at(&self, id: SegmentId, index: u64) -> PageId {
+        self.ring().page(id, index)
+    }
+
+    /// What a key's page of a run must prove to be.
+    pub fn label(&self, id: SegmentId, hash: KeyHash) -> PageLabel {
+        self.ring().label(id, page_of(hash, self.pages) as u64, PageKind::Data)
+    }
+
+    /// Notes that runs were merged; the oldest of the ring are given up where all before them were.
+    pub fn merged(&self, runs: impl Iterator<Item = SegmentId>) {
+        let Some(ring) = &self.ring else { return };
+        runs.for_each(|id| ring.complete(id, SegmentTag::default()));
+        while let Some((id, tag)) = ring.oldest() {
+            if tag.entries > 0 {
+                return;
+            }
+            ring.evict(id);
+        }
+    }
+
+    /// The map, for the checkpoint, and what it says once that is durable.
+    pub fn capture(&self, out: &mut Vec<u8>) -> u64 {
+        let Some(ring) = &self.ring else { return 0 };
+        let capture = ring.capture();
+        out.extend(capture.bytes);
+        capture.oldest
+    }
+
+    pub fn committed(&self, oldest: u64) {
+        self.ring.iter().for_each(|ring| ring.committed(oldest));
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        self.ring.as_ref().map_or(0, Ring::ram_bytes)
+    }
+}
+
+impl Level {
+    /// The runs that may hold a key, the newest last.
+    pub(super) fn runs_of(&self, hash: KeyHash) -> Vec<SegmentId> {
+        let may_hold =
+            |run: &&Run| run.filter.as_ref().is_none_or(|filter| filter.may_hold(0, hash));
+        self.runs.iter().filter(may_hold).map(|run| run.id).collect()
+    }
+
+    /// RAM of the runs' filters, in bytes.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        self.runs.iter().filter_map(|run| run.filter.as_ref()).map(Filter::ram_bytes).sum()
+    }
+}
+
+impl Inner {
+    /// Takes a place for a run, where the merges are behind and the front has room.
+    pub(super) fn place_in_front(&self) -> Option<SegmentId> {
+        let ring = self.room.front.ring.as_ref()?;
+        if self.work.flushes_waiting() == 0 {
+            return None;
+        }
+        if ring.granted_segments() <= ring.shape().segments / 4 {
+            self.volume.request_checkpoint();
+        }
+        ring.reserve()
+    }
+
+    /// Writes a buffer's pages as a run.
+    pub(super) fn write_run(&self, id: SegmentId, buffer: &Buffer) -> Result<Run> {
+        let mut buf = PageBuf::zeroed(buffer.page_count());
+        buf.copy_from_slice(buffer.bytes());
+        let ring = self.room.front.ring();
+        for index in 0..buf.pages() {
+            seal(buf.page_mut(index), ring.label(id, index as u64, PageKind::Data));
+        }
+        self.count_written(buf.len() as u64);
+        self.volume.poison().guard(self.volume.device().write(ring.page(id, 0), buf))?;
+        let entries = buffer.len() - buffer.stash_len();
+        let mut filter = Filter::new(1, entries);
+        buffer.page_entries().for_each(|(_, _, entry)| filter.add(0, self.hasher.hash(entry.key)));
+        let entries = u32::try_from(entries).expect("a buffer has fewer than 2^25 entries");
+        Ok(Run { id, entries, filter: Some(filter) })
+    }
+
+    /// Notes a written run in the ring.
+    pub(super) fn complete_run(&self, index: usize, run: &Run) {
+        let tag = SegmentTag { owner: index as u32, entries: run.entries };
+        self.room.front.ring().complete(run.id, tag);
+    }
+
+    /// Gives up the place of a run that was not written.
+    pub(super) fn abandon_run(&self, id: SegmentId) {
+        self.room.front.merged(std::iter::once(id));
+    }
+
+    /// Reads a run's pages and proves each.
+    pub(super) fn read_run(&self, id: SegmentId) -> Result<PageBuf> {
+        let ring = self.room.front.ring();
+        let buf = PageBuf::zeroed(self.room.front.pages);
+        let buf = self.volume.device().read(ring.page(id, 0), buf)?;
+        for index in 0..buf.pages() {
+            let label = ring.label(id, index as u64, PageKind::Data);
+            RawPage::new(buf.page(index)).check(label)?;
+        }
+        Ok(buf)
+    }
+
+    /// The entries of a run's pages.
+    pub(super) fn run_entries<'p>(
+        &self,
+        pages: &'p PageBuf,
+    ) -> impl Iterator<Item = Entry<'p>> + use<'p> {
+        let layout = self.layout;
+        let page = |index: usize| &pages[index * PAGE_BYTES..(index + 1) * PAGE_BYTES];
+        (0..pages.pages())
+            .flat_map(move |index| layout.entries(page(index)).map(|(_, entry)| entry))
+    }
+}
+
+/// How long a merge waits for a free slicetable before it looks again.
+pub(super) const ROOM_WAIT: Duration = Duration::from_millis(20);

@@ -1,0 +1,344 @@
+//! The merge: new entries into the slices of a slicetable, page after page, each key once.
+//!
+//! A slice holds all versions of its keys, so the merge sees them all: an update takes the older version
+//! out, a removal takes it out and leaves nothing behind. What is new is added at the young end. Where a
+//! page overflows, its oldest entries move on to the slice's next part, and from the last part they are
+//! evicted; or, where nothing may be evicted, what is new goes to the first part with room, and where none
+//! has any it stays behind in RAM.
+
+use nandex_device::PageId;
+use nandex_store::entries::{Entry, SlotState};
+
+use super::layout::Slicing;
+use super::slice::SliceLayout;
+
+/// An entry to be merged, and the slice that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming<'e> {
+    pub slice: u32,
+    pub entry: Entry<'e>,
+}
+
+/// What a merge has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Outcome {
+    /// Entries in the slicetable.
+    pub entries: u64,
+    /// Entries that full slices gave up.
+    pub evicted: u64,
+}
+
+/// Entries on their way from one part of a slice to the next, oldest first.
+#[derive(Debug, Default)]
+struct Carry(Vec<(Vec<u8>, Vec<u8>)>);
+
+/// A merge on its way through a slicetable.
+pub(super) struct Merge<'e> {
+    layout: SliceLayout,
+    slicing: Slicing,
+    /// May slices that are full give up entries?
+    evicts: bool,
+    /// Sorted by slice; of two with the same key the later one is newer.
+    incoming: &'e [Incoming<'e>],
+    /// What comes after the slices that were merged.
+    rest: &'e [Incoming<'e>],
+    /// The slices whose pages lie between each other's.
+    group: Vec<Member<'e>>,
+    outcome: Outcome,
+    refused: Vec<Entry<'e>>,
+    gaps: Vec<usize>,
+}
+
+/// One slice of the present group.
+#[derive(Debug, Default)]
+struct Member<'e> {
+    incoming: &'e [Incoming<'e>],
+    /// New entries that no part has taken yet, newest last.
+    new: Vec<Entry<'e>>,
+    /// Entries that made way in the part before.
+    carry: Carry,
+}
+
+impl<'e> Merge<'e> {
+    pub(super) fn new(
+        layout: SliceLayout,
+        slicing: Slicing,
+        evicts: bool,
+        incoming: &'e [Incoming<'e>],
+    ) -> Self {
+        Self {
+            layout,
+            slicing,
+            evicts,
+            incoming,
+            rest: incoming,
+            group: Vec::new(),
+            outcome: Outcome::default(),
+            refused: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Merges into a page of the block; pages come in rising order, from the first.
+    ///
+    /// # Errors
+    /// A page that says more than it can hold.
+    pub(super) fn page(
+        &mut self,
+        (index, place): (u64, PageId),
+        body: &mut [u8],
+    ) -> nandex_store::Result<()> {
+        let Some((slice, part)) = self.slicing.slice_of(index) else { return Ok(()) };
+        if self.layout.count(body).is_none() {
+            let most = format!("at most {} entries", self.layout.capacity());
+            return Err(nandex_store::Error::corrupt("slice", place, most, "more"));
+        }
+        let at = self.slicing.member(slice);
+        if part == 0 {
+            self.begin(slice, at);
+        }
+        let mut member = std::mem::take(&mut self.group[at]);
+        self.remove_old(&mut member, body);
+        if self.evicts {
+            self.add_with_way(&mut member, body);
+        } else {
+            self.add_where_room(&mut member, body);
+        }
+        if part + 1 == self.slicing.parts {
+            self.outcome.evicted += member.carry.0.len() as u64;
+            member.carry.0.clear();
+            self.refused.append(&mut member.new);
+        }
+        self.group[at] = member;
+        self.outcome.entries += self.layout.count(body).expect("it had a count before") as u64;
+        Ok(())
+    }
+
+    /// What the merge has come to, and the entries that found no room.
+    ///
+    /// # Panics
+    /// If pages of slices with new entries were left out.
+    pub(super) fn finish(self) -> (Outcome, Vec<Entry<'e>>) {
+        let left = self.rest.len();
+        assert!(left == 0, "{left} of {} entries found no page", self.incoming.len());
+        (self.outcome, self.refused)
+    }
+
+    /// Takes the new entries of a slice, the newest of each key.
+    fn begin(&mut self, slice: u32, at: usize) {
+        let count = self.rest.iter().take_while(|incoming| incoming.slice == slice).count();
+        let (incoming, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        if at == self.group.len() {
+            self.group.push(Member::default());
+        }
+        let member = &mut self.group[at];
+        member.incoming = incoming;
+        let newest = |(nth, new): (usize, &Incoming<'e>)| {
+            let is_newest =
+                !incoming[nth + 1..].iter().any(|later| later.entry.key == new.entry.key);
+            (is_newest && new.entry.state == SlotState::Live).then_some(new.entry)
+        };
+        member.new.extend(incoming.iter().enumerate().filter_map(newest));
+    }
+
+    /// Takes out of a page what the slice has a newer version of, or a removal.
+    fn remove_old(&mut self, member: &mut Member<'e>, body: &mut [u8]) {
+        let count = self.layout.count(body).expect("it was looked at");
+        self.gaps.clear();
+        let keys = member.incoming.iter().map(|incoming| incoming.entry.key);
+        self.gaps.extend(keys.filter_map(|key| self.layout.find(body, count, key)));
+        if !self.evicts {
+            // Updates first, so that each finds the room that its older version leaves.
+            let is_new = |entry: &Entry<'e>| self.layout.find(body, count, entry.key).is_none();
+            member.new.sort_by_cached_key(is_new);
+        }
+        self.gaps.sort_unstable();
+        self.gaps.dedup();
+        self.layout.remove(body, &self.gaps);
+    }
+
+    /// Adds all there is, older first; what is oldest makes way.
+    fn add_with_way(&self, member: &mut Member<'e>, body: &mut [u8]) {
+        let carried = std::mem::take(&mut member.carry.0);
+        let carried = carried.iter().map(|(key, value)| (&key[..], &value[..]));
+        let new = std::mem::take(&mut member.new);
+        let new = new.iter().map(|entry| (entry.key, entry.value));
+        for (key, value) in carried.chain(new) {
+            self.make_way(&mut member.carry, body);
+            self.layout.push(body, key, value);
+        }
+    }
+
+    fn make_way(&self, carry: &mut Carry, body: &mut [u8]) {
+        if self.layout.count(body) == Some(self.layout.capacity()) {
+            let (key, value) = (self.layout.key(body, 0), self.layout.value(body, 0));
+            carry.0.push((key.to_vec(), value.to_vec()));
+            self.layout.remove_oldest(body, 1);
+        }
+    }
+
+    /// Adds what the page has room for.
+    fn add_where_room(&self, member: &mut Member<'e>, body: &mut [u8]) {
+        let count = self.layout.count(body).expect("it was looked at");
+        let room = (self.layout.capacity() - count).min(member.new.len());
+        for entry in member.new.drain(..room) {
+            self.layout.push(body, entry.key, entry.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use nandex_store::page::PAGE_BODY_BYTES;
+
+    use super::*;
+    use crate::slicehash::Config;
+
+    /// A slicetable in plain memory, merged into again and again.
+    struct Table {
+        config: Config,
+        pages: Vec<Vec<u8>>,
+    }
+
+    impl Table {
+        fn new(config: Config) -> Self {
+            let pages = vec![vec![0; PAGE_BODY_BYTES]; config.block_pages() as usize];
+            Self { config, pages }
+        }
+
+        /// Merges puts (a value) and removals, and gives the outcome and the keys that were refused.
+        fn merge(&mut self, evicts: bool, updates: &[(u64, Option<u64>)]) -> (Outcome, Vec<u64>) {
+            let slicing = Slicing::new(&self.config);
+            let bytes: Vec<_> = updates
+                .iter()
+                .map(|(key, value)| (key.to_le_bytes(), value.unwrap_or(0).to_le_bytes()))
+                .collect();
+            let mut incoming: Vec<_> = bytes
+                .iter()
+                .zip(updates)
+                .map(|((key, value), (number, put))| {
+                    let state = if put.is_some() { SlotState::Live } else { SlotState::Tombstone };
+                    let slice = (*number % u64::from(slicing.slices)) as u32;
+                    Incoming { slice, entry: Entry { state, key, value } }
+                })
+                .collect();
+            incoming.sort_by_key(|incoming| incoming.slice);
+            let mut merge = Merge::new(self.config.slice_layout(), slicing, evicts, &incoming);
+            for (index, body) in (0..).zip(&mut self.pages) {
+                merge.page((index, PageId(index)), body).unwrap();
+            }
+            let (outcome, refused) = merge.finish();
+            let number = |entry: &Entry<'_>| u64::from_le_bytes(entry.key.try_into().unwrap());
+            (outcome, refused.iter().map(number).collect())
+        }
+
+        fn read(&self) -> HashMap<u64, u64> {
+            let (layout, slicing) = (self.config.slice_layout(), Slicing::new(&self.config));
+            let mut found = HashMap::new();
+            for (index, body) in (0..).zip(&self.pages) {
+                for at in 0..layout.count(body).unwrap() {
+                    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+                    let (key, value) =
+                        (number(layout.key(body, at)), number(layout.value(body, at)));
+                    let slice = slicing.slice_of(index).unwrap().0;
+                    assert_eq!(key % u64::from(slicing.slices), u64::from(slice));
+                    assert_eq!(found.insert(key, value), None, "key {key} is there twice");
+                }
+            }
+            found
+        }
+    }
+
+    fn configs() -> [Config; 2] {
+        let one = Config { slices: 4, ..Config::tiny() };
+        [one, Config { slices: 5, slice_parts: 3, group_slices: 2, ..one }]
+    }
+
+    #[test]
+    fn merges_agree_with_a_map_while_there_is_room() {
+        for config in configs() {
+            for evicts in [true, false] {
+                let mut table = Table::new(config);
+                let mut oracle = HashMap::new();
+                for round in 0..40u64 {
+                    let updates: Vec<_> = (0..60)
+                        .map(|nth| {
+                            let key = (round * 37 + nth * nth) % 700;
+                            (key, (nth % 4 != 0).then_some(round * 1000 + nth))
+                        })
+                        .collect();
+                    for (key, value) in &updates {
+                        match value {
+                            Some(value) => oracle.insert(*key, *value),
+                            None => oracle.remove(key),
+                        };
+                    }
+                    let (outcome, refused) = table.merge(evicts, &updates);
+                    assert_eq!((outcome.evicted, refused), (0, vec![]));
+                    assert_eq!(table.read(), oracle);
+                    assert_eq!(outcome.entries, oracle.len() as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_slice_gives_up_its_oldest_entries_and_no_others() {
+        for config in configs() {
+            let mut table = Table::new(config);
+            let slices = u64::from(config.slices);
+            let room = u64::from(config.slice_entries());
+            for first in (0..room + 90).step_by(10) {
+                let updates: Vec<_> =
+                    (first..first + 10).map(|nth| (nth * slices, Some(nth))).collect();
+                table.merge(true, &updates);
+            }
+            let mut kept: Vec<_> = table.read().into_values().collect();
+            kept.sort_unstable();
+            let all = (room + 90).next_multiple_of(10);
+            assert_eq!(kept, (all - room..all).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_evicted_new_entries_are_refused_and_updates_are_not() {
+        for config in configs() {
+            let mut table = Table::new(config);
+            let (slices, room) = (u64::from(config.slices), u64::from(config.slice_entries()));
+            let put = |nth: u64| (nth * slices, Some(nth));
+            for first in (0..room).step_by(50) {
+                let updates: Vec<_> = (first..(first + 50).min(room)).map(put).collect();
+                assert_eq!(table.merge(false, &updates).1, []);
+            }
+            let (outcome, refused) = table.merge(false, &[put(room), (slices, Some(9)), (0, None)]);
+            // The removal makes room for what is new, in whichever part it was.
+            assert_eq!((outcome.entries, refused.len()), (room, 0));
+            let (outcome, refused) = table.merge(false, &[put(room + 1), (slices, Some(8))]);
+            assert_eq!((outcome.entries, refused), (room, vec![(room + 1) * slices]));
+            assert_eq!(table.read()[&slices], 8);
+        }
+    }
+
+    #[test]
+    fn of_two_versions_in_one_merge_the_later_one_stays() {
+        let mut table = Table::new(configs()[0]);
+        table.merge(
+            true,
+            &[(4, Some(1)), (8, Some(1)), (4, Some(2)), (8, None), (12, None), (12, Some(3))],
+        );
+        assert_eq!(table.read(), HashMap::from([(4, 2), (12, 3)]));
+    }
+
+    #[test]
+    fn a_page_that_says_more_than_it_holds_is_damage() {
+        let mut table = Table::new(configs()[0]);
+        table.pages[2][0] = 255;
+        let mut merge =
+            Merge::new(table.config.slice_layout(), Slicing::new(&table.config), true, &[]);
+        let error = merge.page((2, PageId(77)), &mut table.pages[2]).unwrap_err();
+        assert!(error.to_string().contains("page 77"), "{error}");
+    }
+}

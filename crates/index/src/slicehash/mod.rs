@@ -1,0 +1,341 @@
+//! SliceHash: a hash table on flash that reads one page per lookup, found or not (ANCS'14).
+//!
+//! Keys are spread over partitions by their hash. Each partition collects updates in a RAM buffer, a small
+//! cuckoo table, and has one slicetable on flash. A slice is a page that holds what all incarnations of the
+//! buffer have for one bucket of keys, so a lookup that RAM cannot answer reads exactly one page, and needs
+//! neither filters nor an index in RAM. The price is paid by inserts: a full buffer is merged into its whole
+//! slicetable, which is read and written in large strokes.
+//!
+//! ```text
+//!              partition 0                  partition 1               ...
+//!   RAM     +----------------+           +----------------+
+//!           | buffer         | <- insert | buffer         |   the newest entries
+//!           +-------|--------+           +----------------+
+//!                   | full: merged in one stroke
+//!   flash   +-------v--------+           +----------------+
+//!   shadow  | slice 0        |           | slice 0        |   one page: the entries of all
+//!           | slice 1        | <- lookup | slice 1        |   incarnations for these keys, by age
+//!           | ...            |           | ...            |
+//!           +----------------+           +----------------+   + spare slicetables
+//! ```
+//!
+//! What differs from the paper, for the better:
+//! - A slice keeps each key once. The merge sees all versions of a key, so updates take the older one out
+//!   and removals leave nothing behind; the paper keeps stale versions until their incarnation goes.
+//! - Entries of a slice are in the order of their age instead of in a slot for each incarnation, so a page
+//!   wastes no room where an incarnation had little for it. Full slices give up their oldest entries.
+//! - Both cuckoo choices of a key are in one page of the buffer, and its slice is one page: the paper reads
+//!   two where the first does not hold the key.
+//! - A slicetable is rewritten to a spare place, so a power cut leaves the old one or the new one whole.
+//!
+//! Invariants
+//! 1. A key's newest version is in the active buffer, else in the newest frozen buffer that has it, else in
+//!    the newest run of the front table that has it, else in its slice, once.
+//! 2. A slicetable is durable before the map names it, and the map names it in the same moment in which the
+//!    buffers that were merged leave RAM.
+//! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
+//! 4. Everything that the intake's invariants say of partitions.
+//!
+//! With k for the buffers that a slicetable holds, and s for an entry's bytes in a full slice:
+//!
+//! | operation | flash reads | flash writes | RAM |
+//! |---|---|---|---|
+//! | insert, remove | its share of a merge: k s bytes | k s bytes, and the log | s / (k + 1) per entry |
+//! | lookup, found or not | 1 page, in one or more parts | 0 | |
+//! | the same, with a filter | found 1, not found about 0.01 | 0 | 10 bits per entry more |
+//! | merge of a buffer | one slicetable | one slicetable | four strokes |
+
+pub mod config;
+mod filter;
+mod flush;
+mod front;
+mod iter;
+mod layout;
+mod merge;
+pub mod model;
+mod read;
+mod recover;
+pub mod slice;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex_device::{Device, PAGE_BYTES, PageBuf};
+use nandex_store::hash::KeyHash;
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::Shadow;
+use nandex_store::{Lsn, Volume};
+
+use crate::Result;
+use crate::intake::{self, Asked, Frozen, Handle, Intake, Next, PartitionState, Place, Room, Seen};
+use crate::model::Budget;
+
+pub use config::{Config, Policy, RuntimeOptions};
+pub use iter::Iter;
+
+use layout::Slicing;
+use read::Probe;
+use slice::SliceLayout;
+
+/// How the catalog names this room.
+pub const KIND: &str = "slicehash";
+
+/// A hash table on flash from fixed-width keys to fixed-width values, with one page read per lookup.
+///
+/// Cheap to look up in and to insert into from any number of threads; dropping it saves what is
+/// buffered, so that the next open finds it. See the [module](self) for how it works and what it costs.
+///
+/// ```
+/// use std::sync::{Arc, Mutex, MutexGuard};
+/// use nandex::slicehash::Config;
+/// use nandex::{SliceHash, Table, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let table = SliceHash::create(&volume, "seen", Config::tiny())?;
+/// table.insert_u64(17, 4)?;
+/// assert_eq!(table.get_u64(17)?, Some(4));
+/// table.remove(&17u64.to_le_bytes())?;
+/// assert_eq!(table.get_u64(17)?, None);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SliceHash {
+    handle: Handle<Slicetables>,
+}
+
+intake::delegate_table!(SliceHash);
+
+/// What SliceHash adds to the intake.
+#[derive(Debug)]
+pub(crate) struct Slicetables {
+    config: Config,
+    options: RuntimeOptions,
+    slices: SliceLayout,
+    slicing: Slicing,
+    shadow: Shadow,
+    channels: Channels,
+    front: front::Front,
+    /// Held while both maps, shadow and front, change or are captured.
+    maps: Mutex<()>,
+    captured: recover::Captured,
+    filters: filter::Filters,
+}
+
+/// A partition's part below its buffers, under its lock.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    /// Runs of the front table that were not merged yet, oldest first.
+    runs: std::collections::VecDeque<front::Run>,
+    /// What the slicetable holds for certain not, where there is memory for it.
+    filter: Option<filter::Filter>,
+    /// Entries in the slicetable.
+    entries: u64,
+    /// Entries that the last merge had to leave in RAM, where nothing is evicted.
+    refused: u64,
+}
+
+/// What background threads do beside merging full buffers.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Merge the runs of a partition, now that nothing else is to be done.
+    Drain(usize),
+    /// Build the filter of a partition.
+    BuildFilter(usize),
+}
+
+type Inner = Intake<Slicetables>;
+type State = PartitionState<Slicetables>;
+
+impl SliceHash {
+    /// Creates a table in a volume, with default [`RuntimeOptions`].
+    ///
+    /// # Errors
+    /// A configuration that cannot work, a name that is taken, no space, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
+        Self::create_with(volume, name, config, RuntimeOptions::default())
+    }
+
+    /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
+    /// parameters that the cost model advises. See [`model::Need`] for other widths and wishes, and
+    /// [`Config::advised`] for what becomes of them.
+    ///
+    /// # Errors
+    /// A budget too small for the table, with the least that would do; else as [`create`](Self::create).
+    pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
+        let Budget { entries, ram_bytes } = budget;
+        let need = model::Need { ram_bytes: Some(ram_bytes), ..model::Need::new(entries, 8, 8) };
+        Self::create(volume, name, Config::advised(&need.advise()?))
+    }
+
+    /// Creates a table in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        config.validate()?;
+        let shape = config.shape()?;
+        intake::check_log(volume, &shape)?;
+        let images = intake::image::pages(&shape);
+        let pages = config.slicetable_pages() + config.front_pages() + images;
+        let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens a table of a volume, with default [`RuntimeOptions`].
+    ///
+    /// Reads images of buffers and the log's tail; no slicetable.
+    ///
+    /// # Errors
+    /// No table of that name, another kind of structure, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, RuntimeOptions::default())
+    }
+
+    /// Opens a table of a volume.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+        let structure = volume.open_structure(name, KIND)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.handle.inner.room.config
+    }
+
+    /// All entries, each key once with its newest value, in no order.
+    ///
+    /// Each partition is seen as it was when the iteration reached it. Reads the whole table once,
+    /// sequentially, and holds one slicetable's keys of the buffers in memory.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::new(&self.handle.inner)
+    }
+}
+
+impl Room for Slicetables {
+    type Level = Level;
+    type Beside = filter::Heat;
+    type Held = ();
+    type Job = Job;
+    type Scratch = flush::Scratch;
+    type Aim = ();
+    type Probe = Probe;
+
+    /// A merged buffer is on flash for good as soon as the log says where.
+    const LOGS_MOVES: bool = true;
+
+    const FORCES_REMOVALS: bool = true;
+
+    fn device(inner: &Inner) -> &Arc<dyn Device> {
+        inner.volume.device()
+    }
+
+    fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
+        inner.may_be_older(index, state, hash, key)
+    }
+
+    fn hold(inner: &Inner, _index: usize, state: &State) -> Result<()> {
+        inner.room_or_full(state)
+    }
+
+    fn flush(
+        inner: &Inner,
+        index: usize,
+        frozen: Frozen<Self>,
+        scratch: &mut flush::Scratch,
+    ) -> Result<()> {
+        inner.flush_one(index, frozen, scratch)
+    }
+
+    fn new_scratch(inner: &Inner) -> Result<flush::Scratch> {
+        inner.new_scratch()
+    }
+
+    fn run(inner: &Inner, job: Job, scratch: &mut Option<flush::Scratch>) -> Result<()> {
+        inner.run(job, scratch)
+    }
+
+    fn aim(_inner: &Inner, _hash: KeyHash) {}
+
+    #[inline]
+    fn prefetch(inner: &Inner, hash: KeyHash, (): &()) {
+        inner.partitions[inner.partition_of(hash)].lock().active.prefetch(hash);
+    }
+
+    #[inline]
+    fn ask(inner: &Inner, hash: KeyHash, (): &(), key: &[u8]) -> Result<Asked<Probe>> {
+        Ok(inner.ask(hash, key))
+    }
+
+    fn parts(&self, probe: &Probe) -> u32 {
+        probe.parts(self.config.slice_parts)
+    }
+
+    #[inline]
+    fn place(inner: &Inner, hash: KeyHash, probe: &Probe, part: u32) -> Place {
+        inner.place(hash, probe, part)
+    }
+
+    fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    fn look(
+        inner: &Inner,
+        page: &PageBuf,
+        hash: KeyHash,
+        key: &[u8],
+        probe: &Probe,
+        part: u32,
+    ) -> Result<Seen> {
+        inner.look(page, hash, key, probe, part)
+    }
+
+    fn next(inner: &Inner, hash: KeyHash, probe: &Probe) -> Next<Probe> {
+        inner.next(hash, probe)
+    }
+
+    fn entries_below(state: &State) -> u64 {
+        state.level.entries + state.level.runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
+    }
+
+    fn ram_bytes(inner: &Inner) -> u64 {
+        let Slicetables { shadow, front, filters, .. } = &inner.room;
+        let runs = inner.partitions.iter().map(|partition| partition.lock().level.ram_bytes());
+        let maps = (shadow.ram_bytes() + front.ram_bytes()) as u64;
+        maps + filters.ram_bytes() + runs.sum::<u64>()
+    }
+
+    fn flash_bytes(inner: &Inner) -> u64 {
+        let config = &inner.room.config;
+        let images = intake::image::pages(&inner.shape);
+        (config.slicetable_pages() + config.front_pages() + images) * PAGE_BYTES as u64
+    }
+
+    fn recovered(inner: &Inner) {
+        inner.drain_what_was_left();
+    }
+
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.hold_maps())
+    }
+
+    fn capture(inner: &Inner, log_now: Lsn) -> Vec<u8> {
+        inner.capture_maps(log_now)
+    }
+
+    fn committed(inner: &Inner) {
+        inner.commit_maps();
+    }
+}

@@ -1,0 +1,397 @@
+//! The search for partitions, buffers and slicetables that do what is needed.
+//!
+//! What a table costs follows from three numbers: partitions, pages of a buffer, slices of a slicetable.
+//! The last follows from the first, so all of the few thousand combinations are tried.
+
+use std::f64::consts::LN_2;
+
+use super::advice::Advice;
+use super::chance::Room;
+use crate::model::{
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, CostPreset, Load, OperationCosts, PAGE_BYTES,
+    PAGE_HEADER_BYTES, check_entries, page_slots, too_little,
+};
+use crate::{Error, Result};
+
+/// Bytes of a slice's page that are not entries: the page's header and the slice's own.
+pub const SLICE_HEADER_BYTES: u64 = PAGE_HEADER_BYTES + 8;
+/// Partitions, at most.
+pub const PARTITIONS_MAX: u32 = 1 << 16;
+/// Slices of a slicetable, at most: 256 MiB.
+pub const SLICES_MAX: u32 = 1 << 16;
+/// k, at least: with fewer incarnations, more RAM buys next to nothing. Tables too small for so many are
+/// given the smallest buffer.
+pub const INCARNATIONS_MIN: f64 = 4.0;
+/// k, at most: each entry is written so many times and more.
+pub const INCARNATIONS_MAX: f64 = 256.0;
+/// k, at most, where neither RAM nor a load says otherwise: the paper's own choice (section 7.1).
+pub const INCARNATIONS_BEST: f64 = 32.0;
+/// The share of entries that may find their slice full, unless told otherwise.
+pub const LOSS_MAX: f64 = 1e-4;
+/// Entries that stay in RAM when a buffer is flushed.
+pub(super) const STASH_ENTRIES: u64 = 64;
+/// The share of a page's slots in use when a key's two buckets cannot be made to take one more.
+const PAGE_FILL_MAX: f64 = 0.98;
+/// RAM of a stashed entry beyond its key and value.
+const STASH_EXTRA_BYTES: u64 = 32;
+/// RAM of a partition beyond its buffer: locks, counts, the places of its slicetable.
+const PARTITION_BYTES: u64 = 256;
+/// RAM of the strokes in which slicetables are rewritten: one read, one changed, one written.
+pub(super) const STROKE_BYTES: u64 = 1 << 20;
+const STROKES: u64 = 3;
+/// RAM of the log's blocks.
+const LOG_BLOCK_BYTES: u64 = 128 << 10;
+const LOG_BLOCKS: u64 = 8;
+/// Bytes of a log block that are not records.
+const LOG_BLOCK_HEADER_BYTES: u64 = 64;
+/// Bytes of a log record beyond key and value.
+pub(super) const LOG_RECORD_EXTRA_BYTES: u64 = 1;
+/// RAM whatever the size: pages of lookups under way, the volume's maps.
+const FIXED_RAM_BYTES: u64 = 1 << 19;
+/// The slicetable to prefer (section 7.1).
+const SLICETABLE_BYTES_BEST: f64 = (4 << 20) as f64;
+/// Partitions to have at least: threads that insert rarely meet in one.
+const PARTITIONS_GOOD: u32 = 16;
+/// Combinations this close to the least RAM, or to the fewest bytes written, are as good.
+const TOLERANCE: f64 = 1.025;
+
+/// What a table is wanted for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Need {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// RAM it may take, all told; `None` for what it needs. More RAM means fewer bytes written.
+    pub ram_bytes: Option<u64>,
+    /// Flash it may take; `None` for what it needs.
+    pub flash_bytes: Option<u64>,
+    /// What it is asked each second; the device must be able to keep up.
+    pub load: Load,
+    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 there are Bloom
+    /// filters for all partitions.
+    pub miss_reads_max: f64,
+    /// Device time of an insert that waits for a whole flush, at most, in nanoseconds.
+    pub insert_worst_ns_max: Option<f64>,
+    /// The share of entries that may find their slice full and so drop the oldest one there, 1e-12 to 0.1.
+    /// A table that refuses instead of dropping should not have one in all: less than 1 / entries.
+    pub loss_max: f64,
+    /// What the device charges.
+    pub device: CostPreset,
+}
+
+impl Need {
+    /// A table for so many entries of these widths, on a common NVMe drive, without filters and with no
+    /// limit on anything.
+    #[must_use]
+    pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
+        Self {
+            entries,
+            key_bytes,
+            value_bytes,
+            ram_bytes: None,
+            flash_bytes: None,
+            load: Load::default(),
+            miss_reads_max: 1.0,
+            insert_worst_ns_max: None,
+            loss_max: LOSS_MAX,
+            device: CostPreset::default(),
+        }
+    }
+
+    /// The parameters that do what is needed. With `ram_bytes`, those that write the fewest bytes per
+    /// entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if
+    /// the load takes that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16
+    /// partitions or more.
+    ///
+    /// Tries some four thousand combinations; takes some ten milliseconds.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a wish
+    /// that cannot be met: for RAM, flash and time with the least that would do, for a load with the most
+    /// that would.
+    pub fn advise(&self) -> Result<Advice> {
+        self.check()?;
+        let all = self.candidates();
+        if all.is_empty() {
+            return Err(self.too_many_entries());
+        }
+        let quick = self.quick_enough(all)?;
+        let small = self.small_enough(quick)?;
+        let able = self.able_enough(small)?;
+        let fitting = self.within_ram(able)?;
+        Ok(Advice::new(self, &self.pick(&fitting)))
+    }
+
+    fn check(&self) -> Result<()> {
+        check_entries(self.entries, self.key_bytes, self.value_bytes)?;
+        self.load.check()?;
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if !(0.0001..=1.0).contains(&self.miss_reads_max) {
+            let reason = format!("{}; expected 0.0001 to 1", self.miss_reads_max);
+            return refuse("reads per miss", reason);
+        }
+        if !(1e-12..=0.1).contains(&self.loss_max) {
+            return refuse("loss", format!("{}; expected 1e-12 to 0.1", self.loss_max));
+        }
+        Ok(())
+    }
+
+    /// s: bytes of key and value.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    }
+
+    /// Everything that holds the entries, whatever it costs.
+    fn candidates(&self) -> Vec<Candidate> {
+        let slots = page_slots(self.entry_bytes());
+        let (least, most) = PAGES_MIN_MAX;
+        let fresh: Vec<f64> =
+            (least..=most).map(|pages| buffer_entries(u64::from(pages), slots)).collect();
+        let mean = slice_mean(self.entry_bytes(), self.loss_max);
+        let mut found = Vec::new();
+        for partitions in (0..=PARTITIONS_MAX.ilog2()).map(|power| 1 << power) {
+            let slices = (self.entries as f64 / f64::from(partitions) / mean).ceil();
+            if slices > f64::from(SLICES_MAX) {
+                continue;
+            }
+            let slices = slices as u32;
+            let tables = (least..=most).zip(&fresh).map(|(buffer_pages, &entries_per_flush)| {
+                self.candidate(Layout { partitions, slices, buffer_pages, entries_per_flush })
+            });
+            found.extend(tables.filter(Candidate::is_sensible));
+        }
+        found
+    }
+
+    fn candidate(&self, layout: Layout) -> Candidate {
+        let Layout { partitions, buffer_pages, entries_per_flush, .. } = layout;
+        let spare_buffers = layout.spare_buffers();
+        let stash_bytes = STASH_ENTRIES * (STASH_EXTRA_BYTES + self.entry_bytes());
+        let one = u64::from(buffer_pages) * PAGE_BYTES + stash_bytes;
+        let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
+        // A filter is built anew beside the old one while its partition is flushed.
+        let in_flight = f64::from(spare_buffers) / f64::from(partitions);
+        let filter_bytes =
+            (filter_bytes(self.entries, self.miss_reads_max) as f64 * (1.0 + in_flight)) as u64;
+        let other_bytes = u64::from(partitions) * PARTITION_BYTES
+            + STROKES * STROKE_BYTES
+            + LOG_BLOCKS * LOG_BLOCK_BYTES
+            + FIXED_RAM_BYTES;
+        let incarnations = self.entries as f64 / (f64::from(partitions) * entries_per_flush);
+        let ram_bytes = buffer_bytes + filter_bytes + other_bytes;
+        Candidate { layout, incarnations, buffer_bytes, filter_bytes, other_bytes, ram_bytes }
+    }
+
+    pub(super) fn operation_costs(&self, layout: &Layout) -> OperationCosts {
+        let rewritten = layout.slicetable_bytes() as f64 / layout.entries_per_flush;
+        let log_share = LOG_BLOCK_HEADER_BYTES as f64 / LOG_BLOCK_BYTES as f64;
+        let record = (LOG_RECORD_EXTRA_BYTES + self.entry_bytes()) as f64;
+        OperationCosts {
+            reads_per_hit: 1.0,
+            reads_per_miss: self.miss_reads_max,
+            insert_read_bytes: rewritten,
+            insert_write_bytes: rewritten + record * (1.0 + log_share),
+        }
+    }
+
+    /// Device time of reading a slicetable and writing it anew, in nanoseconds: in strokes, one after the
+    /// other (section 5.4).
+    pub(super) fn flush_ns(&self, layout: &Layout) -> f64 {
+        let costs = &self.device.costs;
+        let bytes = layout.slicetable_bytes();
+        let stroke_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
+        let (whole, rest) = (bytes / STROKE_BYTES, bytes % STROKE_BYTES);
+        let rest_ns = if rest > 0 { stroke_ns(rest as f64) } else { 0.0 };
+        whole as f64 * stroke_ns(STROKE_BYTES as f64) + rest_ns
+    }
+
+    fn quick_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+        let Some(most) = self.insert_worst_ns_max else { return Ok(all) };
+        let took = |candidate: &Candidate| self.flush_ns(&candidate.layout);
+        let least = all.iter().map(took).fold(f64::INFINITY, f64::min);
+        kept(all, |candidate| took(candidate) <= most).ok_or_else(|| Error::Config {
+            field: "worst insert",
+            reason: format!(
+                "{most} ns; this table needs {:.0} or more on {}",
+                least.ceil(),
+                self.device.name
+            ),
+        })
+    }
+
+    fn small_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+        let Some(most) = self.flash_bytes else { return Ok(all) };
+        let took = |candidate: &Candidate| candidate.layout.flash_bytes();
+        let least = all.iter().map(took).min().unwrap_or(u64::MAX);
+        kept(all, |candidate| took(candidate) <= most)
+            .ok_or_else(|| too_little("flash", most, least))
+    }
+
+    fn able_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+        if !self.load.has_rates() {
+            return Ok(all);
+        }
+        let busy = |candidate: &Candidate| {
+            self.operation_costs(&candidate.layout).busy_share(&self.device, &self.load)
+        };
+        let least = all.iter().map(busy).fold(f64::INFINITY, f64::min);
+        kept(all, |candidate| busy(candidate) <= 1.0).ok_or_else(|| self.too_much(least))
+    }
+
+    fn within_ram(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+        let Some(most) = self.ram_bytes else { return Ok(all) };
+        let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
+        kept(all, |candidate| candidate.ram_bytes <= most)
+            .ok_or_else(|| too_little("RAM", most, least))
+    }
+
+    /// The handiest near the fewest bytes written if RAM is given, near the least RAM otherwise.
+    fn pick(&self, fitting: &[Candidate]) -> Candidate {
+        let written = |candidate: &Candidate| candidate.incarnations;
+        let best = if self.ram_bytes.is_some() {
+            handiest(fitting.iter(), written)
+        } else {
+            let few = |candidate: &&Candidate| candidate.incarnations <= INCARNATIONS_BEST;
+            let ram = |candidate: &Candidate| candidate.ram_bytes as f64;
+            handiest(fitting.iter().filter(few), ram).or_else(|| handiest(fitting.iter(), written))
+        };
+        best.expect("one fits")
+    }
+
+    fn too_many_entries(&self) -> Error {
+        let reason = format!(
+            "{} entries of {} bytes; {PARTITIONS_MAX} partitions with slicetables of {SLICES_MAX} slices and \
+             buffers of {BUFFER_BYTES_MAX} bytes hold fewer",
+            self.entries,
+            self.entry_bytes()
+        );
+        Error::Config { field: "entries", reason }
+    }
+
+    fn too_much(&self, busy: f64) -> Error {
+        let Load { inserts_per_s, lookups_per_s, .. } = self.load;
+        let reason = format!(
+            "{inserts_per_s} inserts and {lookups_per_s} lookups a second are {busy:.2} times what {} can do \
+             even with k = {INCARNATIONS_MIN}; at most {:.0} and {:.0} would do",
+            self.device.name,
+            (inserts_per_s / busy).floor(),
+            (lookups_per_s / busy).floor()
+        );
+        Error::Config { field: "load", reason }
+    }
+}
+
+/// Those that are good, unless none is.
+fn kept(all: Vec<Candidate>, good: impl Fn(&Candidate) -> bool) -> Option<Vec<Candidate>> {
+    let kept: Vec<_> = all.into_iter().filter(good).collect();
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// Of those whose cost is next to the least, the least awkward.
+fn handiest<'a>(
+    all: impl Iterator<Item = &'a Candidate> + Clone,
+    cost: impl Fn(&Candidate) -> f64,
+) -> Option<Candidate> {
+    let least = all.clone().map(&cost).fold(f64::INFINITY, f64::min);
+    all.filter(|candidate| cost(candidate) <= least * TOLERANCE)
+        .min_by(|a, b| a.awkwardness().total_cmp(&b.awkwardness()))
+        .copied()
+}
+
+/// Pages of the smallest and the largest buffer.
+const PAGES_MIN_MAX: (u32, u32) =
+    ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
+
+/// Entries of `entry_bytes` that one slice, a page, can hold.
+#[must_use]
+pub fn slice_entries(entry_bytes: u64) -> u64 {
+    (PAGE_BYTES - SLICE_HEADER_BYTES) / entry_bytes
+}
+
+/// Entries of `entry_bytes` that a slice is meant for, on average, so that at most the share `loss_max`
+/// finds its slice full.
+#[must_use]
+pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
+    Room::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
+}
+
+/// New entries that a flush of a buffer of so many pages brings to flash, on average.
+///
+/// A page of `page_slots` overflows when all but a fiftieth of its slots are in use; the buffer is full
+/// when the overflow of all its pages fills the stash. The stash stays behind, so it brings nothing.
+#[must_use]
+pub fn buffer_entries(pages: u64, page_slots: u64) -> f64 {
+    let room = Room::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
+    let mean = room.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
+    mean * pages as f64 - STASH_ENTRIES as f64
+}
+
+/// RAM of Bloom filters that let `miss_reads` of a page read pass per lookup in vain, in bytes: log2(1 / m)
+/// / ln 2 bits per entry. Filters of all partitions alike cost least where all are asked alike.
+#[must_use]
+pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {
+    let bits_per_entry = -miss_reads.min(1.0).log2() / LN_2;
+    (entries as f64 * bits_per_entry / 8.0).ceil() as u64
+}
+
+/// The numbers that make a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) partitions: u32,
+    pub(super) slices: u32,
+    pub(super) buffer_pages: u32,
+    pub(super) entries_per_flush: f64,
+}
+
+impl Layout {
+    /// Buffers for inserts that go on while their partition is flushed. Partitions take turns, so a merge
+    /// seldom finds more than one other buffer waiting.
+    pub(super) fn spare_buffers(&self) -> u32 {
+        (self.partitions / 128).clamp(2, 8)
+    }
+
+    /// Slicetables to write to before old ones are free again.
+    pub(super) fn spare_slicetables(&self) -> u32 {
+        (self.partitions / 32).max(4)
+    }
+
+    pub(super) fn slicetable_bytes(&self) -> u64 {
+        u64::from(self.slices) * PAGE_BYTES
+    }
+
+    pub(super) fn flash_bytes(&self) -> u64 {
+        let tables = u64::from(self.partitions) + u64::from(self.spare_slicetables());
+        tables * self.slicetable_bytes()
+    }
+}
+
+/// One combination of all parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) layout: Layout,
+    /// k: flushes that all slicetables hold.
+    pub(super) incarnations: f64,
+    pub(super) buffer_bytes: u64,
+    pub(super) filter_bytes: u64,
+    pub(super) other_bytes: u64,
+    pub(super) ram_bytes: u64,
+}
+
+impl Candidate {
+    /// Is k between its limits, or the table too small for that?
+    fn is_sensible(&self) -> bool {
+        let smallest = self.layout.partitions == 1 && self.layout.buffer_pages == PAGES_MIN_MAX.0;
+        self.incarnations <= INCARNATIONS_MAX && (self.incarnations >= INCARNATIONS_MIN || smallest)
+    }
+
+    /// How far from handy: doublings of the slicetable away from 4 MiB, and halvings of the partitions
+    /// below 16.
+    fn awkwardness(&self) -> f64 {
+        let table = self.layout.slicetable_bytes() as f64 / SLICETABLE_BYTES_BEST;
+        let few = (f64::from(PARTITIONS_GOOD) / f64::from(self.layout.partitions)).log2().max(0.0);
+        table.log2().abs() + 1.5 * few
+    }
+}

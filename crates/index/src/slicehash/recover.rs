@@ -1,0 +1,233 @@
+//! From flash back to memory: the maps of the checkpoint, the moves in the log, then what the intake has.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, MutexGuard};
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
+use nandex_store::schedule::Channels;
+use nandex_store::shadow::{FLIP_BYTES, Shadow, ShadowMap, ShadowRecovery};
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, Structure, Volume};
+
+use super::filter::{Filters, Heat};
+use super::front::{Front, Run};
+use super::layout::Slicing;
+use super::{Config, Inner, Job, Level, RuntimeOptions, SliceHash, Slicetables};
+use crate::intake::{self, Levels, Opening, Options, Recovery, pool};
+use crate::{Error, Result};
+
+/// Opens a table: a list of steps.
+pub(super) fn open(
+    volume: &Volume,
+    structure: &Structure,
+    runtime: RuntimeOptions,
+) -> Result<SliceHash> {
+    let place = structure.extent.start;
+    let mut reader = Reader::new(&structure.config, "slicehash configuration", place);
+    let config = Config::decode(&mut reader)?;
+    check_options(&runtime)?;
+    let mut reader = Reader::new(&structure.state, "slicehash state", place);
+    let channels = runtime.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
+    let opening = Opening {
+        shape: config.shape()?,
+        options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
+        images_at: place.plus(config.slicetable_pages() + config.front_pages()),
+    };
+    let recovery = Recovering {
+        shadow: restore_shadow(volume, structure, &config, &mut reader)?,
+        front: restore_front(volume, structure, &config, &mut reader)?,
+        merged_runs: HashMap::new(),
+        config,
+        runtime,
+        channels,
+        place,
+    };
+    let count = |inner: &Inner| {
+        let entries = inner.partitions.iter().map(|partition| partition.lock().level.entries);
+        inner.counters.flushed_entries.store(entries.sum(), Relaxed);
+        Ok(())
+    };
+    let handle = intake::open(volume, structure, &mut reader, opening, recovery, count)?;
+    Ok(SliceHash { handle })
+}
+
+fn check_options(options: &RuntimeOptions) -> Result<()> {
+    let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
+    if options.read_depth == 0 {
+        return refuse("read_depth", "0 does not do; lookups need at least one read in flight");
+    }
+    if options.stroke_pages == 0 {
+        return refuse("stroke_pages", "0 does not do; a merge reads at least one page at a time");
+    }
+    Ok(())
+}
+
+fn restore_shadow(
+    volume: &Volume,
+    structure: &Structure,
+    config: &Config,
+    reader: &mut Reader<'_>,
+) -> Result<ShadowRecovery> {
+    let (shape, pages) = (config.shadow_shape(), config.slicetable_pages());
+    let extent = Extent { start: structure.extent.start, pages };
+    let (id, epoch) = (structure.id, volume.epoch());
+    if structure.state.is_empty() {
+        let empty = ShadowMap::empty(shape).encode();
+        let mut reader = Reader::new(&empty, "empty map", extent.start);
+        return Ok(ShadowRecovery::start(id, extent, shape, epoch, &mut reader)?);
+    }
+    Ok(ShadowRecovery::start(id, extent, shape, epoch, reader)?)
+}
+
+fn restore_front(
+    volume: &Volume,
+    structure: &Structure,
+    config: &Config,
+    reader: &mut Reader<'_>,
+) -> Result<Option<Ring>> {
+    if config.front_runs == 0 {
+        return Ok(None);
+    }
+    let (id, epoch) = (structure.id, volume.epoch());
+    let shape =
+        RingShape { segment_pages: config.buffer_pages, segments: config.front_runs.into() };
+    let start = structure.extent.start.plus(config.slicetable_pages());
+    let extent = Extent { start, pages: config.front_pages() };
+    Ok(Some(if structure.state.is_empty() {
+        Ring::create(id, extent, shape, epoch)
+    } else {
+        Ring::restore(id, extent, shape, epoch, reader)?
+    }))
+}
+
+/// A table on its way from the checkpoint's maps to what it was.
+struct Recovering {
+    config: Config,
+    runtime: RuntimeOptions,
+    channels: Channels,
+    shadow: ShadowRecovery,
+    front: Option<Ring>,
+    /// For each partition that moved, the newest run that was merged, by its generation.
+    merged_runs: HashMap<u32, u64>,
+    place: PageId,
+}
+
+impl Recovery<Slicetables> for Recovering {
+    fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
+        let before = self.shadow.block(partition);
+        let mut reader = Reader::new(bytes, "move of a slicetable", self.place);
+        let flip = self.shadow.replay(&mut reader)?;
+        if flip.logical != partition || bytes.len() != FLIP_BYTES + 8 {
+            let expected = format!("a move of partition {partition}");
+            let found = format!("{} bytes, of partition {}", bytes.len(), flip.logical);
+            return Err(reader.refuse(expected, found).into());
+        }
+        let newest = reader.u64()?;
+        if newest > 0 {
+            self.merged_runs.insert(partition, newest);
+        }
+        Ok(self.shadow.block(partition) != before)
+    }
+
+    fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {
+        let shadow = self.shadow.finish();
+        let config = self.config;
+        let front = Front::new(&config, self.front);
+        let levels = levels(&config, &shadow, &front, &self.merged_runs, self.place)?;
+        let builders = self.runtime.flush_threads;
+        let filters = Filters::new(&config, self.runtime.filter_bytes, builders);
+        let room = Slicetables {
+            slices: config.slice_layout(),
+            slicing: Slicing::new(&config),
+            channels: self.channels,
+            options: self.runtime,
+            maps: Mutex::default(),
+            captured: Captured::default(),
+            filters,
+            shadow,
+            front,
+            config,
+        };
+        Ok((room, levels))
+    }
+}
+
+/// Gives each partition its entries and its runs, in the order of the ring.
+fn levels(
+    config: &Config,
+    shadow: &Shadow,
+    front: &Front,
+    merged: &HashMap<u32, u64>,
+    place: PageId,
+) -> Result<Levels<Slicetables>> {
+    let mut levels = Vec::with_capacity(config.partitions as usize);
+    for partition in 0..config.partitions {
+        let entries = shadow.block(partition).map_or(0, |block| block.entries.into());
+        levels.push((Level { entries, ..Level::default() }, Heat::default()));
+    }
+    let mut gone = VecDeque::new();
+    for (id, SegmentTag { owner, entries }) in front.ring.iter().flat_map(Ring::segments) {
+        let Some((level, _)) = levels.get_mut(owner as usize) else {
+            let expected = format!("runs of {} partitions", config.partitions);
+            let found = format!("one of partition {owner}");
+            let error = nandex_store::Error::corrupt("slicehash state", place, expected, found);
+            return Err(error.into());
+        };
+        match merged.get(&owner) {
+            Some(&newest) if !id.is_after(newest) => gone.push_back(id),
+            _ => level.runs.push_back(Run { id, entries, filter: None }),
+        }
+    }
+    front.merged(gone.into_iter());
+    Ok(levels)
+}
+
+/// What the last capture said of each map.
+#[derive(Debug, Default)]
+pub(super) struct Captured {
+    flips: AtomicU64,
+    oldest_run: AtomicU64,
+}
+
+impl Slicetables {
+    /// Held while a merge changes buffers, runs and slicetable, or all of them are captured: a checkpoint that
+    /// had some from before a merge and others from after it would hide the newer behind the older.
+    pub(super) fn hold_maps(&self) -> MutexGuard<'_, ()> {
+        self.maps.lock().expect("no holder of the maps' lock panics")
+    }
+}
+
+impl Inner {
+    pub(super) fn capture_maps(&self, log_now: Lsn) -> Vec<u8> {
+        let room = &self.room;
+        let capture = room.shadow.capture(log_now);
+        room.captured.flips.store(capture.mark, Release);
+        let mut bytes = capture.bytes;
+        room.captured.oldest_run.store(room.front.capture(&mut bytes), Release);
+        bytes
+    }
+
+    pub(super) fn commit_maps(&self) {
+        let room = &self.room;
+        room.shadow.committed(room.captured.flips.load(Acquire));
+        room.front.committed(room.captured.oldest_run.load(Acquire));
+    }
+
+    /// Has the runs that were there at open merged in the background.
+    pub(super) fn drain_what_was_left(&self) {
+        for (index, partition) in self.partitions.iter().enumerate() {
+            if !partition.lock().level.runs.is_empty() {
+                self.work.push(pool::Job::Own(Job::Drain(index)));
+            }
+        }
+    }
+
+    /// Is this run still to be merged?
+    pub(super) fn has_run(&self, index: usize, id: SegmentId) -> bool {
+        self.partitions[index].lock().level.runs.iter().any(|run| run.id == id)
+    }
+}

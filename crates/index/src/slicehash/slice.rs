@@ -1,0 +1,229 @@
+//! The body of a slice's page: entries in the order of their age, each key once; pure bytes.
+//!
+//! Keys stand together and values stand together, so that a lookup goes through few cache lines. Adding
+//! at the young end moves nothing; giving up the oldest closes the gap at the other. The bytes are drawn
+//! in docs/format.md.
+
+use nandex_store::bytes::{get_u16, get_u64, put_u16};
+use nandex_store::page::PAGE_BODY_BYTES;
+
+/// Bytes before the keys: the number of entries, and six that are zero.
+const HEAD_BYTES: usize = 8;
+
+/// How the body of a slice's page is cut up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SliceLayout {
+    key_bytes: usize,
+    value_bytes: usize,
+    capacity: usize,
+}
+
+impl SliceLayout {
+    /// The layout for keys and values of these widths, which the entry layout has proven.
+    #[must_use]
+    pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        let capacity = (PAGE_BODY_BYTES - HEAD_BYTES) / (key_bytes + value_bytes);
+        Self { key_bytes, value_bytes, capacity }
+    }
+
+    /// Entries that a page takes: 253 of 8 + 8 bytes.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Entries in a page; nothing when the page says more than it can hold.
+    #[inline]
+    #[must_use]
+    pub fn count(&self, body: &[u8]) -> Option<usize> {
+        let count = usize::from(get_u16(body, 0));
+        (count <= self.capacity).then_some(count)
+    }
+
+    fn set_count(body: &mut [u8], count: usize) {
+        put_u16(body, 0, u16::try_from(count).expect("a page has fewer than 512 entries"));
+    }
+
+    #[inline]
+    const fn key_at(&self, index: usize) -> usize {
+        HEAD_BYTES + index * self.key_bytes
+    }
+
+    #[inline]
+    const fn value_at(&self, index: usize) -> usize {
+        HEAD_BYTES + self.capacity * self.key_bytes + index * self.value_bytes
+    }
+
+    /// The key of an entry.
+    #[inline]
+    #[must_use]
+    pub fn key<'b>(&self, body: &'b [u8], index: usize) -> &'b [u8] {
+        &body[self.key_at(index)..self.key_at(index + 1)]
+    }
+
+    /// The value of an entry.
+    #[inline]
+    #[must_use]
+    pub fn value<'b>(&self, body: &'b [u8], index: usize) -> &'b [u8] {
+        &body[self.value_at(index)..self.value_at(index + 1)]
+    }
+
+    /// Which of the first `count` entries has this key.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, body: &[u8], count: usize, key: &[u8]) -> Option<usize> {
+        let keys = &body[HEAD_BYTES..self.key_at(count)];
+        if self.key_bytes == 8 {
+            return find_u64(keys, get_u64(key, 0));
+        }
+        keys.chunks_exact(self.key_bytes).position(|other| other == key)
+    }
+
+    /// Adds an entry at the young end of a page that has room.
+    ///
+    /// # Panics
+    /// If the page is full.
+    pub fn push(&self, body: &mut [u8], key: &[u8], value: &[u8]) {
+        let count = self.count(body).expect("a page that was proven");
+        assert!(count < self.capacity, "a full page takes nothing more");
+        self.write(body, count, key, value);
+        Self::set_count(body, count + 1);
+    }
+
+    fn write(&self, body: &mut [u8], index: usize, key: &[u8], value: &[u8]) {
+        let (key_at, value_at) = (self.key_at(index), self.value_at(index));
+        body[key_at..key_at + self.key_bytes].copy_from_slice(key);
+        body[value_at..value_at + self.value_bytes].copy_from_slice(value);
+    }
+
+    /// Takes entries out of a page, by rising indices, and closes the gaps.
+    pub fn remove(&self, body: &mut [u8], indices: &[usize]) {
+        let Some(&first) = indices.first() else { return };
+        let count = self.count(body).expect("a page that was proven");
+        let mut target = first;
+        for (nth, &gap) in indices.iter().enumerate() {
+            let end = indices.get(nth + 1).copied().unwrap_or(count);
+            let run = end - (gap + 1);
+            body.copy_within(self.key_at(gap + 1)..self.key_at(end), self.key_at(target));
+            body.copy_within(self.value_at(gap + 1)..self.value_at(end), self.value_at(target));
+            target += run;
+        }
+        self.truncate(body, count, target);
+    }
+
+    /// Takes the `dropped` oldest entries out of a page.
+    pub fn remove_oldest(&self, body: &mut [u8], dropped: usize) {
+        let count = self.count(body).expect("a page that was proven");
+        body.copy_within(self.key_at(dropped)..self.key_at(count), self.key_at(0));
+        body.copy_within(self.value_at(dropped)..self.value_at(count), self.value_at(0));
+        self.truncate(body, count, count - dropped);
+    }
+
+    /// What is no entry is zero, so that equal tables have equal bytes.
+    fn truncate(&self, body: &mut [u8], count: usize, kept: usize) {
+        body[self.key_at(kept)..self.key_at(count)].fill(0);
+        body[self.value_at(kept)..self.value_at(count)].fill(0);
+        Self::set_count(body, kept);
+    }
+}
+
+/// Goes through keys of 8 bytes, eight at a time.
+#[inline]
+fn find_u64(keys: &[u8], key: u64) -> Option<usize> {
+    let mut groups = keys.chunks_exact(64);
+    for (group, bytes) in groups.by_ref().enumerate() {
+        let hits = (0..8).map(|at| u32::from(get_u64(bytes, 8 * at) == key) << at);
+        let hits = hits.fold(0, |all, hit| all | hit);
+        if hits != 0 {
+            return Some(8 * group + hits.trailing_zeros() as usize);
+        }
+    }
+    let rest = groups.remainder();
+    let at = rest.chunks_exact(8).position(|other| get_u64(other, 0) == key)?;
+    Some((keys.len() - rest.len()) / 8 + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(number: u64, bytes: usize) -> Vec<u8> {
+        let mut key = vec![7; bytes];
+        key[bytes - 8..].copy_from_slice(&number.to_le_bytes());
+        key
+    }
+
+    fn read(layout: SliceLayout, body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let count = layout.count(body).unwrap();
+        let pair = |index| (layout.key(body, index).to_vec(), layout.value(body, index).to_vec());
+        (0..count).map(pair).collect()
+    }
+
+    #[test]
+    fn eight_plus_eight_bytes_give_253_entries() {
+        assert_eq!(SliceLayout::new(8, 8).capacity(), 253);
+        assert_eq!(SliceLayout::new(32, 64).capacity(), 42);
+        assert_eq!(SliceLayout::new(8, 0).capacity(), 507);
+    }
+
+    #[test]
+    fn a_page_that_says_more_than_it_holds_is_none() {
+        let layout = SliceLayout::new(8, 8);
+        let mut body = vec![0; PAGE_BODY_BYTES];
+        put_u16(&mut body, 0, 253);
+        assert_eq!(layout.count(&body), Some(253));
+        put_u16(&mut body, 0, 254);
+        assert_eq!(layout.count(&body), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_agrees_with_a_list(
+            widths in prop::sample::select(vec![(8, 8), (20, 8), (8, 0), (32, 64)]),
+            steps in prop::collection::vec((0u8..4, 0usize..300), 1..60),
+        ) {
+            let layout = SliceLayout::new(widths.0, widths.1);
+            let mut body = vec![0; PAGE_BODY_BYTES];
+            let mut list: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let mut next = 0;
+            for (step, number) in steps {
+                let len = list.len();
+                match step {
+                    0 => list.drain(..number % (len + 1)).for_each(drop),
+                    1 => {
+                        let gaps: Vec<_> = (0..len).filter(|index| index * 7 % 11 < number % 9).collect();
+                        layout.remove(&mut body, &gaps);
+                        let mut index = 0;
+                        list.retain(|_| {
+                            index += 1;
+                            !gaps.contains(&(index - 1))
+                        });
+                        prop_assert_eq!(read(layout, &body), list.clone());
+                        continue;
+                    }
+                    _ => {
+                        for _ in 0..(number % 60).min(layout.capacity() - len) {
+                            let pair = (key(next, widths.0), vec![next as u8; widths.1]);
+                            layout.push(&mut body, &pair.0, &pair.1);
+                            list.push(pair);
+                            next += 1;
+                        }
+                    }
+                }
+                if step == 0 {
+                    layout.remove_oldest(&mut body, len - list.len());
+                }
+                prop_assert_eq!(read(layout, &body), list.clone());
+            }
+            for (index, (key, _)) in list.iter().enumerate() {
+                prop_assert_eq!(layout.find(&body, list.len(), key), Some(index));
+            }
+            prop_assert_eq!(layout.find(&body, list.len(), &key(u64::MAX, widths.0)), None);
+            let used = list.len();
+            let zeros = body[layout.key_at(used)..layout.value_at(0)].iter().chain(&body[layout.value_at(used)..]);
+            prop_assert!(zeros.copied().all(|byte| byte == 0));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a device that a preset describes would tell of its inside.
+
+use nandex_device::{Geometry, Mapping};
+
+use super::{Machine, Preset};
+use crate::Spec;
+use crate::disk::DiskSpec;
+use crate::disksim::Shape;
+use crate::spec::{self, FtlKind, HOST_PAGE_BYTES};
+
+impl Preset {
+    /// What a device like this would tell of its inside: as many channels as the mapping has domains, and
+    /// the buses that they share.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        match &self.machine {
+            Machine::Ssd(spec) if spec.ftl.kind == FtlKind::Raw => of_chip(spec),
+            Machine::Ssd(spec) => of_ssd(spec),
+            Machine::Disksim(disksim) => of_elements(&disksim.shape),
+            Machine::Disk(spec) => of_disk(spec),
+        }
+    }
+}
+
+fn of_ssd(spec: &Spec) -> Geometry {
+    let (domains, buses) = (spec.flash.count(spec.ftl.domain), spec.flash.channels);
+    Geometry {
+        channels: Some(domains),
+        chunk_bytes: Some(spec.ftl.chunk_bytes),
+        mapping: Some(match spec.ftl.mapping {
+            spec::Mapping::Lba => Mapping::Lba,
+            spec::Mapping::WriteOrder => Mapping::WriteOrder,
+        }),
+        // Neighbouring domains lie on neighbouring buses. One bus for all is no choice.
+        buses: (1 < buses && buses < domains).then_some(buses),
+        depth: spec.host.depth as usize,
+        ..Geometry::opaque()
+    }
+}
+
+/// A raw chip has its units one behind the other.
+fn of_chip(spec: &Spec) -> Geometry {
+    let units = spec.flash.count(spec.parallel.unit);
+    Geometry {
+        channels: Some(units),
+        chunk_bytes: u32::try_from(spec.page_count() / u64::from(units) * HOST_PAGE_BYTES).ok(),
+        mapping: Some(Mapping::Lba),
+        depth: spec.host.depth as usize,
+        ..Geometry::opaque()
+    }
+}
+
+fn of_elements(shape: &Shape) -> Geometry {
+    Geometry {
+        channels: Some(shape.elements),
+        chunk_bytes: Some(HOST_PAGE_BYTES as u32),
+        mapping: Some(Mapping::Lba),
+        depth: shape.depth as usize,
+        ..Geometry::opaque()
+    }
+}
+
+fn of_disk(spec: &DiskSpec) -> Geometry {
+    Geometry { channels: Some(1), depth: spec.depth as usize, ..Geometry::opaque() }
+}

@@ -1,0 +1,32 @@
+//! The generation of a place that is written again and again: a sequence number that only grows, in 48
+//! bits, under the low 16 bits of the epoch that gave it out.
+//!
+//! A crash forgets the numbers that were given out since the last checkpoint, so they are given out again.
+//! The epoch tells such a number from its first use.
+
+const SEQUENCE_BITS: u32 = 48;
+const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+
+/// The greatest sequence number that is believed when it is read from flash. So many are never given out,
+/// and counting on from it does not overflow.
+pub(crate) const SEQUENCE_MAX: u64 = SEQUENCE_MASK / 2;
+
+/// Puts a number and the epoch that gave it out together.
+pub(crate) const fn generation(sequence: u64, epoch: u16) -> u64 {
+    sequence & SEQUENCE_MASK | (epoch as u64) << SEQUENCE_BITS
+}
+
+/// The number in a generation.
+pub(crate) const fn sequence(generation: u64) -> u64 {
+    generation & SEQUENCE_MASK
+}
+
+/// The epoch in a generation.
+pub(crate) const fn epoch(generation: u64) -> u16 {
+    (generation >> SEQUENCE_BITS) as u16
+}
+
+/// The part of a volume's epoch that a generation carries.
+pub(crate) const fn low(epoch: u64) -> u16 {
+    (epoch & 0xffff) as u16
+}

@@ -1,0 +1,204 @@
+//! Which channel the read of a page will go to: an estimate from what is known of the device.
+
+use nandex_device::{Geometry, Mapping, PageId};
+
+use super::{Loads, Schedule};
+
+/// Pages that were written front to back without a pause, as a slicetable or an incarnation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stroke {
+    /// The first page.
+    pub start: PageId,
+    /// Pages that the device had been given before this stroke, where the caller has counted them: they
+    /// turn the order of the channels. 0 where strokes are whole rounds of chunks and little else is
+    /// written, which is the paper's estimate.
+    pub pages_before: u64,
+}
+
+impl Stroke {
+    /// A stroke that begins with the first channel, as the paper takes all of them to do.
+    #[must_use]
+    pub const fn at(start: PageId) -> Self {
+        Self { start, pages_before: 0 }
+    }
+}
+
+/// The channels of a device, and where in them a page lies.
+///
+/// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always right.
+/// - **By order of writing**, or where that is not known: the page's chunk, counted from the start of the
+///   [`Stroke`] it was written in, mod N. Right where strokes are whole [rounds](Self::align_pages) and little
+///   else is written, or where the caller counts what is.
+/// - **Opaque**: a single channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Channels {
+    count: u32,
+    /// Divides the count; 1 where channels share no bus, or all of them one.
+    buses: u32,
+    chunk_pages: u64,
+    by_address: bool,
+    /// What to add to a page's number to count whole chunks, where they go by address.
+    shift_pages: u64,
+}
+
+impl Channels {
+    /// Those of a device of which nothing is known: a single one.
+    #[must_use]
+    pub const fn opaque() -> Self {
+        Self { count: 1, buses: 1, chunk_pages: 1, by_address: true, shift_pages: 0 }
+    }
+
+    /// Those of a device of that geometry; opaque where it does not say how many channels there are or how
+    /// large a chunk is, or where there can be no such device ([`Geometry::check`]).
+    #[must_use]
+    pub fn of(geometry: &Geometry) -> Self {
+        let (Some(count), Some(chunk_bytes)) = (geometry.channels, geometry.chunk_bytes) else {
+            return Self::opaque();
+        };
+        if count == 1 || geometry.check().is_err() {
+            return Self::opaque();
+        }
+        let pages = |bytes: u32| u64::from(bytes) / geometry.page_bytes as u64;
+        let chunk_pages = pages(chunk_bytes);
+        Self {
+            count,
+            buses: geometry.buses.unwrap_or(1),
+            chunk_pages,
+            by_address: geometry.mapping == Some(Mapping::Lba),
+            shift_pages: (chunk_pages - pages(geometry.phase_bytes)) % chunk_pages,
+        }
+    }
+
+    /// How many there are: 1 on a device that is opaque.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How many buses they share; 1 where they share none, or all of them one.
+    #[must_use]
+    pub const fn buses(&self) -> u32 {
+        self.buses
+    }
+
+    /// Pages of a round of chunks over all channels: a stroke of a multiple of them leaves the order as it
+    /// found it, so that the next one begins with the same channel. 1 where there is nothing to keep.
+    #[must_use]
+    pub const fn align_pages(&self) -> u64 {
+        self.count as u64 * self.chunk_pages
+    }
+
+    /// Whether a page's channel depends on the stroke it was written in, and not on its address alone.
+    #[must_use]
+    pub const fn needs_stroke(&self) -> bool {
+        !self.by_address
+    }
+
+    /// The channel that the read of a page will go to, less than [`count`](Self::count). A page before the
+    /// stroke's first counts as that one. It costs two divisions, and no access to flash.
+    #[must_use]
+    pub const fn channel(&self, page: PageId, stroke: Stroke) -> u32 {
+        if self.count == 1 {
+            return 0;
+        }
+        let turn = if self.by_address {
+            page.0.wrapping_add(self.shift_pages)
+        } else {
+            page.0.saturating_sub(stroke.start.0).wrapping_add(stroke.pages_before)
+        };
+        (turn / self.chunk_pages % self.count as u64) as u32
+    }
+
+    /// A schedule for these channels with at most `depth` requests in flight.
+    #[must_use]
+    pub fn schedule<T>(&self, depth: usize) -> Schedule<T> {
+        Schedule::with_loads(Loads::new(self.count, self.buses), depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::CHANNELS_MAX;
+
+    use super::*;
+
+    const KNOWN: Geometry = Geometry {
+        channels: Some(4),
+        chunk_bytes: Some(8192),
+        mapping: Some(Mapping::WriteOrder),
+        buses: Some(2),
+        ..Geometry::opaque()
+    };
+
+    fn of_pages(geometry: Geometry, pages: std::ops::Range<u64>, stroke: Stroke) -> Vec<u32> {
+        let channels = Channels::of(&geometry);
+        pages.map(|page| channels.channel(PageId(page), stroke)).collect()
+    }
+
+    #[test]
+    fn chunks_by_address_go_round_the_channels_wherever_a_stroke_begins() {
+        let by_address = Geometry { mapping: Some(Mapping::Lba), ..KNOWN };
+        let elsewhere = Stroke { start: PageId(3), pages_before: 5 };
+        for stroke in [Stroke::at(PageId(0)), elsewhere] {
+            assert_eq!(of_pages(by_address, 0..9, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
+        }
+        // The first whole chunk begins with page 1, so pages 1 and 2 are together.
+        let shifted = Geometry { phase_bytes: 4096, ..by_address };
+        assert_eq!(of_pages(shifted, 0..9, elsewhere), [0, 1, 1, 2, 2, 3, 3, 0, 0]);
+    }
+
+    #[test]
+    fn chunks_by_order_of_writing_are_counted_from_the_start_of_their_stroke() {
+        for mapping in [Some(Mapping::WriteOrder), None] {
+            let geometry = Geometry { mapping, ..KNOWN };
+            let stroke = Stroke::at(PageId(100));
+            assert_eq!(of_pages(geometry, 100..109, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
+            let turned = Stroke { start: PageId(100), pages_before: 8 + 3 };
+            assert_eq!(of_pages(geometry, 100..106, turned), [1, 2, 2, 3, 3, 0]);
+            assert_eq!(of_pages(geometry, 90..92, stroke), [0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_stroke_of_whole_rounds_leaves_the_order_of_the_channels_as_it_was() {
+        let channels = Channels::of(&KNOWN);
+        assert_eq!((channels.count(), channels.buses(), channels.align_pages()), (4, 2, 8));
+        for pages_before in 0..24 {
+            let start = PageId(64);
+            let at = |pages_before| channels.channel(PageId(67), Stroke { start, pages_before });
+            assert_eq!(at(pages_before), at(pages_before + channels.align_pages()));
+        }
+    }
+
+    #[test]
+    fn as_many_channels_as_there_may_be_have_room_in_a_schedule() {
+        for buses in [None, Some(2), Some(CHANNELS_MAX / 2), Some(CHANNELS_MAX)] {
+            let all = Geometry { channels: Some(CHANNELS_MAX), buses, ..KNOWN };
+            let mut schedule = Channels::of(&all).schedule(2);
+            schedule.push(CHANNELS_MAX - 1, ());
+            assert_eq!((schedule.next(), schedule.next()), (Some(()), None));
+        }
+        // The most slots for their number: three channels of a bus take four.
+        let wide = Geometry { channels: Some(3 << 13), buses: Some(1 << 13), ..KNOWN };
+        assert_eq!(Channels::of(&wide).schedule::<()>(1).waiting(), 0);
+        let none = Geometry { channels: Some(CHANNELS_MAX + 1), buses: None, ..KNOWN };
+        assert_eq!(Channels::of(&none), Channels::opaque());
+    }
+
+    #[test]
+    fn a_device_that_does_not_tell_enough_has_one_channel() {
+        let vague = [
+            Geometry::opaque(),
+            Geometry { channels: None, buses: None, ..KNOWN },
+            Geometry { chunk_bytes: None, ..KNOWN },
+            Geometry { channels: Some(1), buses: None, ..KNOWN },
+            Geometry { chunk_bytes: Some(1000), ..KNOWN },
+        ];
+        for geometry in vague {
+            let channels = Channels::of(&geometry);
+            assert_eq!(channels, Channels::opaque(), "{geometry:?}");
+            assert_eq!(of_pages(geometry, 0..9, Stroke::at(PageId(2))), [0; 9]);
+            assert_eq!(channels.align_pages(), 1);
+        }
+    }
+}

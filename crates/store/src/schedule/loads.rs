@@ -1,0 +1,143 @@
+//! The channel to serve next.
+//!
+//! Each channel that has somebody waiting has a key, and the smallest is served first:
+//!
+//! ```text
+//!   127        104 103         80 79                     16 15        0
+//!   | of its bus  | of its own   | arrival of the first    | its slot  |
+//!   |    in flight               |    of its line          |           |
+//! ```
+//!
+//! Channels stand in groups of about the square root of their number, or bus by bus, and each group knows
+//! its smallest key. So the next one is found among the groups, and only what is started makes its group
+//! look through its channels again: a dozen comparisons for 32 channels, and 64 for a thousand.
+
+/// The key of a line that is empty, after all others.
+const NOBODY: u128 = u128::MAX;
+const BUS_SHIFT: u32 = 104;
+const LOAD_SHIFT: u32 = 80;
+const ARRIVAL_SHIFT: u32 = 16;
+/// Slots that their field can tell apart: no more than twice as many as channels are ever taken.
+const SLOTS_MAX: usize = 1 << ARRIVAL_SHIFT;
+/// Requests in flight that a field can hold.
+pub(super) const IN_FLIGHT_MAX: usize = (1 << (BUS_SHIFT - LOAD_SHIFT)) - 1;
+
+/// How much channels and buses have to do, and which channel comes first.
+#[derive(Clone, Debug)]
+pub(super) struct Loads {
+    /// Slot of each channel.
+    slot_of: Vec<u32>,
+    /// By slot: the key without its bus, and how many are in flight.
+    keys: Vec<u128>,
+    in_flight: Vec<u32>,
+    groups: Vec<Group>,
+    /// Slots of a group, as a power of two.
+    group_bits: u32,
+    /// What one request in flight adds to a group's key: nothing where groups are no buses.
+    bus_unit: u128,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    /// The smallest key of its channels.
+    first: u128,
+    /// What the load of its bus adds to it.
+    bus: u128,
+}
+
+impl Loads {
+    /// Channel c is on bus c mod `buses`; with one bus for all, buses do not count.
+    pub fn new(channels: u32, buses: u32) -> Self {
+        assert!(channels > 0, "a schedule needs a channel");
+        assert!(channels.is_multiple_of(buses), "{channels} channels on {buses} buses");
+        let are_buses = buses > 1;
+        let group_bits = match channels / buses {
+            per_bus if are_buses => per_bus.next_power_of_two().trailing_zeros(),
+            all => all.ilog2() / 2,
+        };
+        let groups = if are_buses { buses } else { channels.div_ceil(1 << group_bits) };
+        let slots = (groups as usize) << group_bits;
+        assert!(slots <= SLOTS_MAX, "{channels} channels on {buses} buses are too many");
+        let slot = |channel: u32| ((channel % groups) << group_bits) + channel / groups;
+        Self {
+            slot_of: (0..channels).map(slot).collect(),
+            keys: vec![NOBODY; slots],
+            in_flight: vec![0; slots],
+            groups: vec![Group { first: NOBODY, bus: 0 }; groups as usize],
+            group_bits,
+            bus_unit: if are_buses { 1 << BUS_SHIFT } else { 0 },
+        }
+    }
+
+    /// How many slots there are; some may belong to no channel.
+    pub fn slots(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The slot of a channel.
+    pub fn slot(&self, channel: u32) -> usize {
+        self.slot_of[channel as usize] as usize
+    }
+
+    /// The slot to serve next, where any has somebody waiting.
+    pub fn first(&self) -> usize {
+        if self.is_single() {
+            return 0;
+        }
+        let keys = self.groups.iter().map(|group| group.first | group.bus);
+        let first = keys.fold(NOBODY, u128::min);
+        first as usize % SLOTS_MAX
+    }
+
+    /// Somebody has come into an empty line.
+    pub fn came(&mut self, slot: usize, arrival: u64) {
+        if self.is_single() {
+            return;
+        }
+        self.keys[slot] = self.key(slot, arrival);
+        self.improved(slot);
+    }
+
+    /// The first of the first slot's line was started, and that is the arrival of the next, if any.
+    pub fn started(&mut self, slot: usize, next: Option<u64>) {
+        self.in_flight[slot] += 1;
+        if self.is_single() {
+            return;
+        }
+        self.keys[slot] = next.map_or(NOBODY, |arrival| self.key(slot, arrival));
+        let group = slot >> self.group_bits;
+        let members = group << self.group_bits..(group + 1) << self.group_bits;
+        let bus = self.groups[group].bus + self.bus_unit;
+        let first = self.keys[members].iter().copied().fold(NOBODY, u128::min);
+        self.groups[group] = Group { first, bus };
+    }
+
+    /// One that was started has ended.
+    pub fn ended(&mut self, slot: usize) {
+        let left = self.in_flight[slot].checked_sub(1);
+        self.in_flight[slot] = left.expect("only what was started can end");
+        if self.is_single() {
+            return;
+        }
+        self.groups[slot >> self.group_bits].bus -= self.bus_unit;
+        if self.keys[slot] != NOBODY {
+            self.keys[slot] -= 1 << LOAD_SHIFT;
+            self.improved(slot);
+        }
+    }
+
+    /// Whether there is nothing to choose, and so no key to keep.
+    fn is_single(&self) -> bool {
+        self.keys.len() == 1
+    }
+
+    fn improved(&mut self, slot: usize) {
+        let group = &mut self.groups[slot >> self.group_bits];
+        group.first = group.first.min(self.keys[slot]);
+    }
+
+    fn key(&self, slot: usize, arrival: u64) -> u128 {
+        let load = u128::from(self.in_flight[slot]);
+        load << LOAD_SHIFT | u128::from(arrival) << ARRIVAL_SHIFT | slot as u128
+    }
+}

@@ -1,0 +1,164 @@
+//! Which read to start next, so that all channels of a device work at once (ANCS'14, section 5.2).
+//!
+//! Reads of one channel wait for each other and reads of different channels do not. Answers that RAM can
+//! give come first, and the reads that are left are not started in the order in which they were asked for:
+//!
+//! ```text
+//!   page, stroke -> channels -> channel -> push -> a line for each channel -> next -> the device's queue
+//!                                                           ^                              |
+//!                                                           +------------- done -----------+
+//! ```
+//!
+//! [`Channels`] estimates where a page lies. A [`Schedule`] keeps the device's queue full with the reads
+//! whose channels have the least to do, batch after batch. [`select`] is the paper's own algorithm, in
+//! passes over a batch, and what a schedule is measured by.
+//!
+//! An estimate may be wrong: then reads take longer, and nothing else happens. On a device that tells
+//! nothing there is one channel, and a schedule is a queue: first in, first out.
+
+mod channels;
+mod loads;
+mod passes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+pub use channels::{Channels, Stroke};
+pub use passes::select;
+
+use self::loads::{IN_FLIGHT_MAX, Loads};
+
+/// Requests that wait for their channel, and how many of each channel are under way.
+///
+/// [`next`](Self::next) gives the request to start now: of the channels that have some waiting, on the
+/// bus with the fewest in flight, the one with the fewest in flight; of several such the request that
+/// came first. Requests of one channel keep their order.
+///
+/// Nobody starves: once its channel and its bus are idle, a request is started before all that are younger.
+/// On a device that ends reads in the order in which they were started, one that has b older ones waiting
+/// on its bus (on its channel, where no buses are shared) and o elsewhere is started after at most
+/// (b + 1) x 2 x depth + o others, however many come later.
+///
+/// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each bus
+/// and each channel of one, or for twice the square root of the channels where no buses are shared: a dozen for
+/// 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes beside each, and about
+/// 64 bytes for each channel, up to twice that where those of a bus are no power of two.
+///
+/// ```
+/// use nandex_store::schedule::Schedule;
+///
+/// let mut schedule = Schedule::new(2, 3);
+/// for (channel, request) in [(0, 'a'), (0, 'b'), (0, 'c'), (1, 'd')] {
+///     schedule.push(channel, (channel, request));
+/// }
+/// assert_eq!(schedule.next(), Some((0, 'a')));
+/// assert_eq!(schedule.next(), Some((1, 'd'))); // channel 0 has one in flight, channel 1 none
+/// assert_eq!(schedule.next(), Some((0, 'b')));
+/// assert_eq!(schedule.next(), None); // three are in flight
+/// schedule.done(1);
+/// assert_eq!(schedule.next(), Some((0, 'c')));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Schedule<T> {
+    /// By the slot of the channel.
+    lines: Vec<VecDeque<(u64, T)>>,
+    loads: Loads,
+    depth: usize,
+    in_flight: usize,
+    waiting: usize,
+    /// Requests pushed so far: the next one's place in the order of arrival.
+    arrivals: u64,
+}
+
+impl<T> Schedule<T> {
+    /// For so many channels, all alike, and at most `depth` requests in flight (2^24 at most, whatever is
+    /// asked for). Where channels share buses, [`Channels::schedule`] makes one that knows of it.
+    ///
+    /// # Panics
+    /// If there is no channel, or more than [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
+    #[must_use]
+    pub fn new(channels: u32, depth: usize) -> Self {
+        Self::with_loads(Loads::new(channels, 1), depth)
+    }
+
+    fn with_loads(loads: Loads, depth: usize) -> Self {
+        let lines = std::iter::repeat_with(VecDeque::new).take(loads.slots()).collect();
+        Self {
+            lines,
+            loads,
+            depth: depth.min(IN_FLIGHT_MAX),
+            in_flight: 0,
+            waiting: 0,
+            arrivals: 0,
+        }
+    }
+
+    /// Puts a request at the end of its channel's line.
+    ///
+    /// # Panics
+    /// If there is no such channel.
+    pub fn push(&mut self, channel: u32, request: T) {
+        let slot = self.loads.slot(channel);
+        let line = &mut self.lines[slot];
+        line.push_back((self.arrivals, request));
+        if line.len() == 1 {
+            self.loads.came(slot, self.arrivals);
+        }
+        self.arrivals += 1;
+        self.waiting += 1;
+    }
+
+    /// Takes out the request to start now; none at full depth or where nothing waits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "none is not the end: there is more after `done`"
+    )]
+    pub fn next(&mut self) -> Option<T> {
+        if self.is_full() || self.waiting == 0 {
+            return None;
+        }
+        let slot = self.loads.first();
+        let line = &mut self.lines[slot];
+        let (_, request) = line.pop_front().expect("the first slot has a request waiting");
+        let head = line.front().map(|(arrival, _)| *arrival);
+        self.loads.started(slot, head);
+        self.in_flight += 1;
+        self.waiting -= 1;
+        Some(request)
+    }
+
+    /// Notes that a request of that channel, which [`next`](Self::next) had given, has ended.
+    ///
+    /// # Panics
+    /// If none of that channel is in flight.
+    pub fn done(&mut self, channel: u32) {
+        let slot = self.loads.slot(channel);
+        self.loads.ended(slot);
+        self.in_flight -= 1;
+    }
+
+    /// Requests given out by [`next`](Self::next) that have not ended.
+    #[must_use]
+    pub const fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Requests pushed that [`next`](Self::next) has not given out.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether as many are in flight as may be.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.in_flight >= self.depth
+    }
+
+    /// The most that may be in flight.
+    #[must_use]
+    pub const fn depth(&self) -> usize {
+        self.depth
+    }
+}

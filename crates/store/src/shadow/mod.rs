@@ -1,0 +1,314 @@
+//! The shadow: logical blocks that are rewritten whole, each time in another physical block.
+//!
+//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page where it lies: read it,
+//! change it, write it back. A power cut in the midst leaves neither the old version nor the new. Since the
+//! block is read and written whole anyway, it costs nothing more to write it elsewhere and then to change
+//! the map.
+//!
+//! ```text
+//!  logical      0     1     2     3          rewrite of 2:   begin    takes 4, which is free
+//!               |     |     |     |                          write    its pages
+//!               v     v     v     v                          publish  sync, flip the map, log the flip
+//!  physical  +-----+-----+-----+-----+-----+-----+
+//!            |  0  |  1  |  2  |  3  |  4  |  5  |           then 2 waits: it is free once the flip is
+//!            +-----+-----+-----+-----+-----+-----+           durable, in the log or in a checkpoint
+//!              current blocks          free ones
+//! ```
+//!
+//! Invariants
+//! 1. A block's pages are durable before anything refers to them that may become durable: neither a
+//!    checkpoint nor the log, whose blocks may reach flash at any time, names a block before a sync.
+//! 2. Whatever a power cut leaves of checkpoints and log, no block that their map names was given out
+//!    again. A block that a flip has left is free only when the log is synced behind the flip's record, or
+//!    a checkpoint that holds the flip is durable.
+//! 3. A physical block is one of four things: a logical block's newest version, a draft, free, or waiting
+//!    for a flip to become durable. After a recovery it is one of two: newest version or free.
+//! 4. Generations never come twice: numbers grow, and those that a crash makes grow again have another
+//!    epoch.
+//!
+//! A lookup reads a page of the block that [`Shadow::block`] gives, and may find another version's: a
+//! rewrite was faster, twice. The page does not prove itself then, and [`Shadow::is_current`] says no: ask
+//! again. Where it says yes, it is damage.
+//!
+//! | act | flash | memory |
+//! |---|---|---|
+//! | `block` | none | three loads |
+//! | a rewrite from the old version | reads and writes each page of a block once; one sync | a few strokes |
+//! | `capture` | none | 16 bytes a logical block |
+
+mod map;
+#[cfg(test)]
+mod model;
+mod pool;
+mod publish;
+mod recover;
+mod rewrite;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex_device::PageId;
+
+pub use map::{Block, FLIP_BYTES, Flip, SHADOW_VERSION, ShadowMap};
+pub use pool::Draft;
+pub use publish::{DurableDraft, Journal, Published};
+pub use recover::ShadowRecovery;
+pub use rewrite::{RewriteCosts, Rewriter, Strokes};
+
+use crate::generation;
+use crate::mutants::{Barrier, is_on};
+use crate::page::{PageKind, PageLabel, StructureId};
+use crate::space::Extent;
+use crate::{Error, Lsn, Result};
+use pool::Pool;
+use slot::{Changing, Slot};
+
+/// Sizes of a shadow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShadowShape {
+    /// Pages in a block.
+    pub block_pages: u32,
+    /// Logical blocks.
+    pub logical: u32,
+    /// Physical blocks beyond the logical ones. As many are on their way, or wait for their flips to become
+    /// durable, at the same time.
+    pub spares: u32,
+    /// The first block begins at a multiple of so many pages; 1 where that does not matter.
+    pub align_pages: u32,
+    /// Devices that take turns block by block: physical block p is on lane p mod `lanes`. A logical block
+    /// keeps to the lane of its number as long as that has a free block. 1 for a single device.
+    pub lanes: u32,
+}
+
+impl ShadowShape {
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn validate(&self) -> Result<()> {
+        let fields = [
+            ("block_pages", self.block_pages),
+            ("logical_blocks", self.logical),
+            ("spare_blocks", self.spares),
+            ("align_pages", self.align_pages),
+            ("lanes", self.lanes),
+        ];
+        if let Some((field, _)) = fields.iter().find(|(_, value)| *value == 0) {
+            return Err(Error::config(field, "0 does not do; a shadow needs at least 1"));
+        }
+        if self.physical() > u64::from(u32::MAX) {
+            let (found, most) = (self.physical(), u32::MAX);
+            let reason = format!("{found} blocks with the spares, and at most {most} are numbered");
+            return Err(Error::config("logical_blocks", reason));
+        }
+        Ok(())
+    }
+
+    /// Physical blocks, spares included.
+    #[must_use]
+    pub fn physical(&self) -> u64 {
+        u64::from(self.logical) + u64::from(self.spares)
+    }
+
+    /// Pages that the extent must have, wherever it begins.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        // Less than 2^64 for what was validated.
+        self.physical() * u64::from(self.block_pages) + u64::from(self.align_pages - 1)
+    }
+}
+
+/// Logical blocks that are rewritten copy-on-write.
+#[derive(Debug)]
+pub struct Shadow {
+    structure: StructureId,
+    /// Where physical block 0 begins.
+    start: PageId,
+    shape: ShadowShape,
+    epoch: u16,
+    slots: Box<[Slot]>,
+    pool: Arc<Pool>,
+}
+
+/// A map at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShadowCapture {
+    /// Its bytes for the checkpoint.
+    pub bytes: Vec<u8>,
+    /// The flips that it holds: what to hand to [`Shadow::committed`] once the checkpoint is durable.
+    pub mark: u64,
+    /// Flips that it does not hold are in the log from here on: the structure's tail lies no later.
+    pub tail: Lsn,
+}
+
+impl Shadow {
+    /// A shadow none of whose blocks was ever written, on an extent of [`ShadowShape::pages`] pages.
+    ///
+    /// # Panics
+    /// If the extent is shorter, or the shape does not validate.
+    #[must_use]
+    pub fn create(structure: StructureId, extent: Extent, shape: ShadowShape, epoch: u64) -> Self {
+        ShadowRecovery::blank(structure, extent, shape, epoch).finish()
+    }
+
+    fn assemble(recovery: ShadowRecovery) -> Self {
+        let ShadowRecovery { structure, extent, shape, epoch, map, used } = recovery;
+        assert!(shape.validate().is_ok(), "the structure has validated its shape");
+        assert!(extent.pages >= shape.pages(), "a shadow fits its extent");
+        let start = PageId(extent.start.0.next_multiple_of(u64::from(shape.align_pages)));
+        let slots = map.blocks.iter().map(|block| Slot::new(*block)).collect();
+        let pool = Arc::new(Pool::new(shape, map.next, used.unused()));
+        Self { structure, start, shape, epoch: generation::low(epoch), slots, pool }
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn shape(&self) -> ShadowShape {
+        self.shape
+    }
+
+    /// The newest whole version of a logical block; nothing where none was ever written. Costs three loads
+    /// and no lock, but while this very block is being flipped.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[inline]
+    #[must_use]
+    pub fn block(&self, logical: u32) -> Option<Block> {
+        let slot = &self.slots[logical as usize];
+        slot.get().unwrap_or_else(|Changing| {
+            // Whoever changes it holds the lock.
+            let _flipped = self.pool.lock();
+            self.settled(logical)
+        })
+    }
+
+    /// What a slot holds; the caller has the lock.
+    fn settled(&self, logical: u32) -> Option<Block> {
+        let settled = self.slots[logical as usize].get();
+        settled.unwrap_or_else(|Changing| unreachable!("slots are changed under the lock"))
+    }
+
+    /// Is this still the newest version? One who read a page of it that does not prove itself asks.
+    ///
+    /// # Panics
+    /// If there is no such logical block.
+    #[must_use]
+    pub fn is_current(&self, logical: u32, block: Block) -> bool {
+        self.block(logical).is_some_and(|newest| newest.generation == block.generation)
+    }
+
+    /// Takes a free physical block for the next version of a logical one. `log_synced` is
+    /// [`Log::synced`](crate::Log::synced), so that blocks whose flips have become durable count as free.
+    /// Gives nothing when none is free: see [`make_room`](Self::make_room).
+    ///
+    /// # Panics
+    /// If there is no such logical block, or it has a draft already.
+    pub fn begin(&self, logical: u32, log_synced: Lsn) -> Option<Draft> {
+        assert!(logical < self.shape.logical, "block {logical} of {}", self.shape.logical);
+        let has_draft = self.pool.lock().has_draft(logical);
+        assert!(!has_draft, "a logical block has one draft at a time, and {logical} has one");
+        let mut state = self.pool.lock();
+        state.synced(log_synced);
+        let flip = state.begin(logical, self.epoch)?;
+        Some(Draft { pool: Arc::clone(&self.pool), flip, is_open: true })
+    }
+
+    /// Makes the map name the draft, which is durable.
+    fn flip(&self, mut draft: Draft, entries: u32) -> Flip {
+        assert!(Arc::ptr_eq(&self.pool, &draft.pool), "a draft is published where it was begun");
+        draft.is_open = false;
+        let mut flip = draft.flip;
+        let mut state = self.pool.lock();
+        state.end(flip);
+        flip.block.entries = entries;
+        let old = self.settled(flip.logical);
+        self.slots[flip.logical as usize].set(flip.block);
+        old.into_iter().for_each(|old| state.displace(old, flip));
+        state.flips += 1;
+        flip
+    }
+
+    /// Notes where a flip is in the log.
+    fn logged(&self, flip: Flip, record: Lsn) {
+        self.pool.lock().logged(flip, record);
+    }
+
+    /// Told that the log is durable up to a place: what was left by flips logged before it is free.
+    pub fn synced(&self, log_synced: Lsn) {
+        self.pool.lock().synced(log_synced);
+        self.pool.tell();
+    }
+
+    /// The map, for the checkpoint, without the drafts. `log_next` is
+    /// [`Log::next_lsn`](crate::Log::next_lsn) before this call, not after it: a flip that came between
+    /// would be in neither.
+    #[must_use]
+    pub fn capture(&self, log_next: Lsn) -> ShadowCapture {
+        let state = self.pool.lock();
+        let blocks = (0..self.shape.logical).map(|logical| self.settled(logical)).collect();
+        let mut map = ShadowMap { next: state.next, blocks };
+        if !is_on(Barrier::ShadowHidesDrafts) {
+            state
+                .drafts
+                .iter()
+                .for_each(|open| map.blocks[open.logical as usize] = Some(open.block));
+        }
+        ShadowCapture { bytes: map.encode(), mark: state.flips, tail: log_next }
+    }
+
+    /// Told when the checkpoint with the capture of this mark is durable: what it no longer names is free.
+    pub fn committed(&self, mark: u64) {
+        self.pool.lock().committed(mark);
+        self.pool.tell();
+    }
+
+    /// Waits a while for a block to become free.
+    pub fn wait_for_room(&self, timeout: Duration) {
+        self.pool.wait(timeout);
+    }
+
+    /// Blocks that can be begun now.
+    #[must_use]
+    pub fn free_blocks(&self) -> usize {
+        self.pool.lock().free_blocks()
+    }
+
+    /// Blocks that are free once a sync of the log, or a checkpoint, has made their flips durable.
+    #[must_use]
+    pub fn waiting_blocks(&self) -> usize {
+        self.pool.lock().waiting_blocks()
+    }
+
+    /// Where page `index` of a block lies.
+    ///
+    /// # Panics
+    /// If a block has no such page.
+    #[inline]
+    #[must_use]
+    pub fn page(&self, block: Block, index: u64) -> PageId {
+        let block_pages = u64::from(self.shape.block_pages);
+        assert!(index < block_pages, "page {index} of a block of {block_pages}");
+        self.start.plus(u64::from(block.physical) * block_pages + index)
+    }
+
+    /// What page `index` of a block must prove to be.
+    ///
+    /// # Panics
+    /// If a block has no such page.
+    #[inline]
+    #[must_use]
+    pub fn label(&self, block: Block, index: u64, kind: PageKind) -> PageLabel {
+        let page = self.page(block, index);
+        PageLabel { kind, structure: self.structure, generation: block.generation, page }
+    }
+
+    /// RAM it holds, in bytes.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>() + self.pool.lock().ram_bytes()
+    }
+}

@@ -1,0 +1,214 @@
+//! The physical blocks that no logical block is in: free ones, drafts, and those that wait for a flip to
+//! become durable.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::{Block, Flip, ShadowShape};
+use crate::Lsn;
+use crate::generation::{generation, sequence};
+use crate::mutants::{Barrier, is_on};
+
+/// The pool of one shadow, shared with its drafts.
+#[derive(Debug)]
+pub(super) struct Pool {
+    state: Mutex<State>,
+    room: Condvar,
+}
+
+/// What the pool's lock guards. Whoever changes the map holds it too.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The sequence number that the next draft gets.
+    pub next: u64,
+    /// Flips since the start.
+    pub flips: u64,
+    /// Free blocks of each lane, the one that has been free for the longest first, so that readers
+    /// of an old version have the longest time.
+    free: Vec<VecDeque<u32>>,
+    waiting: Vec<Waiting>,
+    pub drafts: Vec<Flip>,
+}
+
+/// A block that a flip has left, which may be given out again once that flip is durable.
+#[derive(Debug)]
+struct Waiting {
+    physical: u32,
+    logical: u32,
+    /// The number of the flip, in the order of all flips.
+    flip: u64,
+    /// The generation that took its place.
+    successor: u64,
+    /// Where the flip's record is in the log, if it is there.
+    record: Option<Lsn>,
+}
+
+impl Pool {
+    pub fn new(shape: ShadowShape, next: u64, unused: impl Iterator<Item = u32>) -> Self {
+        let free = vec![VecDeque::new(); shape.lanes as usize];
+        let mut state = State { next, flips: 0, free, waiting: Vec::new(), drafts: Vec::new() };
+        unused.for_each(|physical| state.give(physical));
+        Self { state: Mutex::new(state), room: Condvar::new() }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of the shadow's lock panics")
+    }
+
+    /// Wakes those who wait for a free block.
+    pub fn tell(&self) {
+        self.room.notify_all();
+    }
+
+    pub fn wait(&self, timeout: Duration) {
+        let state = self.lock();
+        if state.free_blocks() == 0 {
+            // Whether time or room woke us, the caller tries again.
+            drop(self.room.wait_timeout(state, timeout));
+        }
+    }
+}
+
+impl State {
+    pub fn free_blocks(&self) -> usize {
+        self.free.iter().map(VecDeque::len).sum()
+    }
+
+    pub fn waiting_blocks(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Would a sync of the log free a block?
+    pub fn awaits_log(&self) -> bool {
+        self.waiting.iter().any(|old| old.record.is_some())
+    }
+
+    pub fn ram_bytes(&self) -> usize {
+        let free: usize = self.free.iter().map(VecDeque::capacity).sum();
+        free * size_of::<u32>()
+            + self.waiting.capacity() * size_of::<Waiting>()
+            + self.drafts.capacity() * size_of::<Flip>()
+    }
+
+    fn give(&mut self, physical: u32) {
+        let lanes = self.free.len();
+        self.free[physical as usize % lanes].push_back(physical);
+    }
+
+    /// A free block of that lane, or else of the one that has most.
+    fn take(&mut self, lane: usize) -> Option<u32> {
+        if let Some(physical) = self.free[lane].pop_front() {
+            return Some(physical);
+        }
+        let richest = self.free.iter_mut().max_by_key(|lane| lane.len());
+        richest.and_then(VecDeque::pop_front)
+    }
+
+    pub fn has_draft(&self, logical: u32) -> bool {
+        self.drafts.iter().any(|draft| draft.logical == logical)
+    }
+
+    /// Opens a draft of a logical block in a free physical one.
+    pub fn begin(&mut self, logical: u32, epoch: u16) -> Option<Flip> {
+        let physical = self.take(logical as usize % self.free.len())?;
+        let epoch = if is_on(Barrier::ShadowTellsEpochs) { epoch } else { 0 };
+        let block = Block { physical, generation: generation(self.next, epoch), entries: 0 };
+        self.next += 1;
+        let draft = Flip { logical, block };
+        self.drafts.push(draft);
+        Some(draft)
+    }
+
+    /// Takes a draft out of the list; its block is then nobody's.
+    pub fn end(&mut self, draft: Flip) {
+        self.drafts.retain(|open| open.block.generation != draft.block.generation);
+    }
+
+    pub fn abandon(&mut self, draft: Flip) {
+        self.end(draft);
+        self.give(draft.block.physical);
+    }
+
+    /// Notes that a flip has left the block `old`.
+    pub fn displace(&mut self, old: Block, by: Flip) {
+        if !is_on(Barrier::ShadowSparesOld) {
+            return self.give(old.physical);
+        }
+        self.waiting.push(Waiting {
+            physical: old.physical,
+            logical: by.logical,
+            flip: self.flips,
+            successor: by.block.generation,
+            record: None,
+        });
+    }
+
+    /// Notes where a flip is in the log. What earlier flips of the same logical block have left waits
+    /// for no more than that either: a replay of this one alone puts nothing there.
+    pub fn logged(&mut self, flip: Flip, record: Lsn) {
+        let newest = sequence(flip.block.generation);
+        for old in self.waiting.iter_mut().filter(|old| old.logical == flip.logical) {
+            if old.record.is_none() && sequence(old.successor) <= newest {
+                old.record = Some(record);
+            }
+        }
+    }
+
+    /// Frees what was left by flips whose record lies before `place`, up to which the log is durable.
+    pub fn synced(&mut self, place: Lsn) {
+        let strict = is_on(Barrier::ShadowSyncedBehindFlip);
+        let is_durable = |record: Lsn| record < place || !strict && record == place;
+        self.free_if(|old| old.record.is_some_and(is_durable));
+    }
+
+    /// Frees what was left by the first `flips` flips.
+    pub fn committed(&mut self, flips: u64) {
+        let all = !is_on(Barrier::ShadowCommitsItsCapture);
+        self.free_if(|old| old.flip < flips || all);
+    }
+
+    fn free_if(&mut self, is_durable: impl Fn(&Waiting) -> bool) {
+        for old in self.waiting.extract_if(.., |old| is_durable(old)).collect::<Vec<_>>() {
+            self.give(old.physical);
+        }
+    }
+}
+
+/// A physical block that is being written to become the next version of a logical one.
+///
+/// Dropped, it gives the block back; writes to it must have ended by then. [`Shadow::publish`] is what
+/// makes it the logical block's newest version.
+///
+/// [`Shadow::publish`]: super::Shadow::publish
+#[derive(Debug)]
+#[must_use = "dropped, it gives the block back"]
+pub struct Draft {
+    pub(super) pool: Arc<Pool>,
+    pub(super) flip: Flip,
+    pub(super) is_open: bool,
+}
+
+impl Draft {
+    /// Whose next version it is to be.
+    #[must_use]
+    pub fn logical(&self) -> u32 {
+        self.flip.logical
+    }
+
+    /// The block that is written, for [`Shadow::page`](super::Shadow::page) and
+    /// [`Shadow::label`](super::Shadow::label). It counts no entries yet.
+    #[must_use]
+    pub fn block(&self) -> Block {
+        self.flip.block
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.pool.lock().abandon(self.flip);
+            self.pool.tell();
+        }
+    }
+}

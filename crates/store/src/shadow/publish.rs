@@ -1,0 +1,126 @@
+//! From a written draft to a logical block's newest version: the steps, in the one order that is safe.
+
+use nandex_device::Device;
+
+use super::{Draft, FLIP_BYTES, Flip, Shadow};
+use crate::mutants::{Barrier, is_on};
+use crate::{Error, Log, Poison, Result};
+
+/// What a structure publishes its drafts with.
+#[derive(Clone, Copy, Debug)]
+pub struct Journal<'a> {
+    /// The device that the blocks are on.
+    pub device: &'a dyn Device,
+    /// The volume's log.
+    pub log: &'a Log,
+    /// The volume's mark of a failed write or sync.
+    pub poison: &'a Poison,
+    /// What stands before a flip's bytes in the structure's log entries, to tell them from its others.
+    pub prefix: &'a [u8],
+}
+
+/// A draft whose pages are durable, so that a map may name it.
+#[derive(Debug)]
+#[must_use = "a draft that is not published is given up"]
+pub struct DurableDraft(Draft);
+
+/// What makes published drafts durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Published {
+    /// The next sync of the log, or a checkpoint.
+    Logged,
+    /// The next checkpoint, because the log was full. Until then their old versions take up spares.
+    AwaitsCheckpoint,
+}
+
+impl Shadow {
+    /// Makes written drafts the newest versions of their logical blocks, each with its number of entries:
+    /// [`make_durable`](Self::make_durable) and [`publish_durable`](Self::publish_durable) in one, for
+    /// structures with nothing to do in between.
+    ///
+    /// # Errors
+    /// As those two.
+    pub fn publish(
+        &self,
+        journal: Journal<'_>,
+        written: impl IntoIterator<Item = (Draft, u32)>,
+    ) -> Result<Published> {
+        let written: Vec<_> = written.into_iter().collect();
+        self.sync_drafts(&journal)?;
+        let mut published = Published::Logged;
+        for (draft, entries) in written {
+            match self.publish_durable(&journal, DurableDraft(draft), entries, &[])? {
+                Published::Logged => {}
+                awaits => published = awaits,
+            }
+        }
+        Ok(published)
+    }
+
+    /// Makes a written draft durable. Every write to it must have completed. Costs one sync.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], or the sync's failure, which poisons the volume.
+    pub fn make_durable(&self, journal: &Journal<'_>, draft: Draft) -> Result<DurableDraft> {
+        self.sync_drafts(journal)?;
+        Ok(DurableDraft(draft))
+    }
+
+    fn sync_drafts(&self, journal: &Journal<'_>) -> Result<()> {
+        journal.poison.check()?;
+        if is_on(Barrier::ShadowSyncsBlocks) {
+            journal.poison.guard(journal.device.sync())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` behind
+    /// the flip's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
+    /// lock under which what the new version took over leaves RAM.
+    ///
+    /// What the new version took over from buffers stays in the log until a checkpoint has captured the
+    /// map with it; so nothing is lost where the log was too full for the flip. Costs 20 bytes, prefix and
+    /// suffix in the log.
+    ///
+    /// # Errors
+    /// A failure of the log other than [`Error::LogFull`].
+    pub fn publish_durable(
+        &self,
+        journal: &Journal<'_>,
+        DurableDraft(draft): DurableDraft,
+        entries: u32,
+        suffix: &[u8],
+    ) -> Result<Published> {
+        // The map first: a checkpoint that is captured in between holds the flip, and its replay changes
+        // nothing. The other way round the checkpoint's tail might lie behind the record while its map
+        // lacks the flip, and the old block would be free all the same.
+        let flip = self.flip(draft, entries);
+        match journal.append(self, flip, suffix) {
+            Err(Error::LogFull { .. }) => Ok(Published::AwaitsCheckpoint),
+            result => result.map(|()| Published::Logged),
+        }
+    }
+
+    /// Frees blocks that wait for no more than a sync of the log, and syncs it where none is free before.
+    /// Tells whether one is free; if not, it takes a checkpoint, or the end of another rewrite.
+    ///
+    /// # Errors
+    /// As [`Log::sync`].
+    pub fn make_room(&self, log: &Log) -> Result<bool> {
+        self.synced(log.synced());
+        if self.free_blocks() == 0 && self.pool.lock().awaits_log() {
+            log.sync()?;
+            self.synced(log.synced());
+        }
+        Ok(self.free_blocks() > 0)
+    }
+}
+
+impl Journal<'_> {
+    fn append(&self, shadow: &Shadow, flip: Flip, suffix: &[u8]) -> Result<()> {
+        let bytes: [u8; FLIP_BYTES] = flip.encode();
+        let record = self.log.append(shadow.structure, &[self.prefix, &bytes, suffix])?;
+        shadow.logged(flip, record);
+        Ok(())
+    }
+}

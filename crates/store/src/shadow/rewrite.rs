@@ -1,0 +1,238 @@
+//! The read-modify-write of a block: large reads, changes, large writes (ANCS'14, DP2 and DP4), with a
+//! bounded number of strokes on their way at the same time.
+//!
+//! ```text
+//!   old block   | 0 | 1 | 2 | 3 | 4 |          stroke 3 is read
+//!                             |                stroke 2 is proven, changed, sealed
+//!   draft       | 0 | 1 | 2 | 3 | 4 |          stroke 1 is written
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
+
+use super::{Block, Draft, Shadow};
+use crate::mutants::{Barrier, is_on};
+use crate::page::{PAGE_HEADER_BYTES, PageKind, RawPage, seal};
+use crate::{Error, Poison, Result};
+
+/// How a rewrite is cut in strokes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strokes {
+    /// Pages that are read or written at once; the last stroke of a block may be shorter.
+    pub stroke_pages: u32,
+    /// Strokes in memory, and at most so many on their way to or from the device; at least 3 let reads,
+    /// changes and writes go on side by side.
+    pub strokes: u32,
+}
+
+/// What a rewrite has asked of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RewriteCosts {
+    /// Pages read from the old version.
+    pub pages_read: u64,
+    /// Pages written to the draft.
+    pub pages_written: u64,
+}
+
+/// Changes the body of a page in place: given the page's number in the block, from 0 up, and the 4064 bytes
+/// of the old version, or zeros.
+pub type Change<'c> = dyn FnMut(u64, &mut [u8]) -> Result<()> + 'c;
+
+/// Rewrites one block after another with the same memory.
+pub struct Rewriter {
+    queue: Box<dyn Queue>,
+    poison: Arc<Poison>,
+    strokes: Strokes,
+    /// Buffers that are not in use.
+    idle: Vec<PageBuf>,
+}
+
+/// A rewrite on its way.
+struct Run<'r> {
+    shadow: &'r Shadow,
+    old: Option<Block>,
+    draft: Block,
+    kind: PageKind,
+    /// The next stroke to be read, and the next to be changed.
+    next_read: u64,
+    next_change: u64,
+    /// Strokes that were read before their turn, by number.
+    read: BTreeMap<u64, PageBuf>,
+    costs: RewriteCosts,
+}
+
+/// Whoever leaves a rewrite, and be it by a panic, waits for what is in flight: else it might still land
+/// in a block that somebody else was given meanwhile.
+struct Ending<'r>(&'r mut Rewriter);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if is_on(Barrier::RewriteEndsItsWrites) {
+            self.0.drain();
+        }
+    }
+}
+
+impl Rewriter {
+    /// Opens a lane of the device that the blocks are on. Holds no buffers before the first rewrite.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for strokes of no pages or none at all; as [`Device::queue`].
+    pub fn new(device: &dyn Device, poison: Arc<Poison>, strokes: Strokes) -> Result<Self> {
+        if strokes.stroke_pages == 0 || strokes.strokes == 0 {
+            let reason = "0 does not do; a rewrite needs at least one stroke of one page";
+            return Err(Error::config("strokes", reason));
+        }
+        let queue = device.queue(strokes.strokes as usize)?;
+        Ok(Self { queue, poison, strokes, idle: Vec::new() })
+    }
+
+    /// Writes a draft: gives each page of the old version, or of zeros where there is none, to `change`, in
+    /// ascending order, and writes what that leaves, sealed as `kind`. All writes have completed when it
+    /// returns, well or badly; [`Shadow::publish`] comes next.
+    ///
+    /// Reads each page of the old version once and writes each page of the draft once, in strokes.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where an old page does not prove itself; a read's failure; what `change` returns;
+    /// a write's failure, which poisons the volume. The draft is then worth nothing.
+    pub fn rewrite(
+        &mut self,
+        shadow: &Shadow,
+        old: Option<Block>,
+        draft: &Draft,
+        kind: PageKind,
+        change: &mut Change<'_>,
+    ) -> Result<RewriteCosts> {
+        self.poison.check()?;
+        let (draft, read) = (draft.block(), BTreeMap::new());
+        let costs = RewriteCosts::default();
+        let mut run = Run { shadow, old, draft, kind, next_read: 0, next_change: 0, read, costs };
+        let ending = Ending(self);
+        ending.0.run(&mut run, change)?;
+        ending.0.idle.extend(run.read.into_values());
+        Ok(run.costs)
+    }
+
+    /// RAM that it holds between two rewrites, in bytes; no more while it runs.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.idle.iter().map(|buf| buf.len()).sum()
+    }
+
+    fn run(&mut self, run: &mut Run<'_>, change: &mut Change<'_>) -> Result<()> {
+        let count = u64::from(run.shadow.shape().block_pages.div_ceil(self.strokes.stroke_pages));
+        loop {
+            self.read_ahead(run, count)?;
+            if let Some(mut buf) = run.read.remove(&run.next_change) {
+                self.change(run, &mut buf, change)?;
+                self.write(run, buf)?;
+            } else if self.queue.in_flight() > 0 {
+                self.take_back(run)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts reads as long as there are buffers; what is not there is zeros at once.
+    fn read_ahead(&mut self, run: &mut Run<'_>, count: u64) -> Result<()> {
+        let held = |rewriter: &Self, run: &Run<'_>| rewriter.queue.in_flight() + run.read.len();
+        while run.next_read < count && held(self, run) < self.strokes.strokes as usize {
+            let stroke = run.next_read;
+            run.next_read += 1;
+            let mut buf = self.buffer(self.pages_of(run, stroke), held(self, run));
+            let Some(old) = run.old else {
+                buf.fill(0);
+                run.read.insert(stroke, buf);
+                continue;
+            };
+            run.costs.pages_read += buf.pages() as u64;
+            let page = run.shadow.page(old, self.first_page(stroke));
+            self.queue.push(Op { token: stroke, kind: OpKind::Read, page, buf })?;
+        }
+        Ok(())
+    }
+
+    /// Proves, changes and seals the pages of the stroke whose turn it is.
+    fn change(&self, run: &Run<'_>, buf: &mut PageBuf, change: &mut Change<'_>) -> Result<()> {
+        let first = self.first_page(run.next_change);
+        for at in 0..buf.pages() {
+            let (page, index) = (buf.page_mut(at), first + at as u64);
+            if let Some(old) = run.old.filter(|_| is_on(Barrier::RewriteProvesPages)) {
+                RawPage::new(page).check(run.shadow.label(old, index, run.kind))?;
+            }
+            change(index, &mut page[PAGE_HEADER_BYTES..])?;
+            seal(page, run.shadow.label(run.draft, index, run.kind));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, run: &mut Run<'_>, buf: PageBuf) -> Result<()> {
+        let stroke = run.next_change;
+        run.next_change += 1;
+        run.costs.pages_written += buf.pages() as u64;
+        let page = run.shadow.page(run.draft, self.first_page(stroke));
+        let op = Op { token: stroke, kind: OpKind::Write, page, buf };
+        self.poison.guard(self.queue.push(op))
+    }
+
+    fn take_back(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let mut done = Vec::new();
+        self.poison.guard(self.queue.wait(1, &mut done))?;
+        let mut result = Ok(());
+        for Completion { token, kind, buf, result: ended, .. } in done {
+            match kind {
+                OpKind::Write => {
+                    self.idle.push(buf);
+                    result = result.and(self.poison.guard(ended));
+                }
+                OpKind::Read => {
+                    run.read.insert(token, buf);
+                    result = result.and(ended.map_err(Error::from));
+                }
+            }
+        }
+        result
+    }
+
+    /// Waits for all that is in flight, which nobody wants any more.
+    fn drain(&mut self) {
+        let mut done = Vec::new();
+        while self.queue.in_flight() > 0 {
+            // The first failure is told; a lane that is broken gives nothing back.
+            if self.queue.wait(usize::MAX, &mut done).is_err() {
+                self.poison.set(&"a lane of the device broke in the midst of a rewrite");
+                break;
+            }
+        }
+        self.idle.extend(done.into_iter().map(|completion| completion.buf));
+    }
+
+    /// A buffer of that length, when `held` others are in use.
+    fn buffer(&mut self, pages: usize, held: usize) -> PageBuf {
+        if let Some(index) = self.idle.iter().position(|buf| buf.pages() == pages) {
+            return self.idle.swap_remove(index);
+        }
+        // One of another length, the last stroke's, makes way.
+        self.idle.truncate((self.strokes.strokes as usize).saturating_sub(held + 1));
+        PageBuf::zeroed(pages)
+    }
+
+    fn first_page(&self, stroke: u64) -> u64 {
+        stroke * u64::from(self.strokes.stroke_pages)
+    }
+
+    fn pages_of(&self, run: &Run<'_>, stroke: u64) -> usize {
+        let left = u64::from(run.shadow.shape().block_pages) - self.first_page(stroke);
+        left.min(u64::from(self.strokes.stroke_pages)) as usize
+    }
+}
+
+impl std::fmt::Debug for Rewriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rewriter").field("strokes", &self.strokes).finish_non_exhaustive()
+    }
+}

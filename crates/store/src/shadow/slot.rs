@@ -1,0 +1,53 @@
+//! One entry of the map, which lookups read without a lock.
+//!
+//! A block takes two words. Its generation never comes twice, so a reader that finds the same one before and
+//! after it has read the other word has read both of one block.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::Block;
+
+/// Stands in place of a generation while the other word is being changed.
+const CHANGING: u64 = u64::MAX;
+
+/// What a slot held at a moment when it was changed.
+pub(super) struct Changing;
+
+/// A logical block's newest version; nothing while its generation is 0.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    generation: AtomicU64,
+    /// The physical block, and the entries in the high half.
+    place: AtomicU64,
+}
+
+impl Slot {
+    /// A slot that holds this.
+    pub fn new(block: Option<Block>) -> Self {
+        let slot = Self::default();
+        block.into_iter().for_each(|block| slot.set(block));
+        slot
+    }
+
+    /// What it holds. Costs three loads.
+    #[inline]
+    pub fn get(&self) -> Result<Option<Block>, Changing> {
+        let generation = self.generation.load(Acquire);
+        // Acquire: whoever sees a new place sees the mark that was set before it, and gives up.
+        let place = self.place.load(Acquire);
+        if generation == CHANGING || self.generation.load(Relaxed) != generation {
+            return Err(Changing);
+        }
+        let (physical, entries) = (place as u32, (place >> 32) as u32);
+        Ok((generation != 0).then_some(Block { physical, generation, entries }))
+    }
+
+    /// Puts a block in; no two threads at the same time.
+    pub fn set(&self, block: Block) {
+        let place = u64::from(block.physical) | u64::from(block.entries) << 32;
+        self.generation.store(CHANGING, Relaxed);
+        self.place.store(place, Release);
+        self.generation.store(block.generation, Release);
+    }
+}

@@ -1,0 +1,203 @@
+//! Power cuts in the midst of every operation of a run, and of the recovery from each.
+//!
+//! After each one every block must be whole, of the version that was durable last or of a later one that
+//! was at least begun.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, MemoryDevice};
+use nandex_sim::{Image, SimDevice};
+use nandex_store::Result;
+use nandex_store::shadow::Published;
+
+use crate::room::{Room, SHAPE};
+
+type Versions = [u64; SHAPE.logical as usize];
+
+/// What a run knows of its blocks.
+#[derive(Clone, Copy, Default, Debug)]
+struct Past {
+    created: bool,
+    /// Versions that a cut must leave at least.
+    durable: Versions,
+    /// Those that the next sync of the log makes durable.
+    logged: Versions,
+    /// Those that were published, and what was about to be.
+    published: Versions,
+    begun: Versions,
+}
+
+impl Past {
+    /// What was found after an opening is as durable as it was found.
+    fn of(found: Versions) -> Self {
+        let [durable, logged, published, begun] = [found; 4];
+        Self { created: true, durable, logged, published, begun }
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Rewrites a few blocks, and publishes them together.
+fn rewrite(room: &Room, count: u64, past: &mut Past, dice: &mut Dice) -> Result<()> {
+    let first = dice.below(u64::from(SHAPE.logical));
+    let mut written = Vec::new();
+    for at in 0..count {
+        let logical = ((first + at) % u64::from(SHAPE.logical)) as u32;
+        let draft = room.begin(logical)?;
+        past.begun[logical as usize] += 1;
+        let (version, _) = room.write(&draft)?;
+        assert_eq!(version, past.begun[logical as usize]);
+        written.push((draft, version));
+    }
+    if dice.below(8) == 0 {
+        // Given up, all of it; and whoever reads sees nothing.
+        past.begun = past.published;
+        return Ok(());
+    }
+    let published = room.publish(written)?;
+    past.published = past.begun;
+    if published == Published::Logged {
+        past.logged = past.published;
+    }
+    Ok(())
+}
+
+fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
+    match dice.below(12) {
+        0 | 1 => {
+            room.volume().log().sync()?;
+            past.durable = past.logged;
+        }
+        2 => {
+            room.volume().checkpoint()?;
+            (past.durable, past.logged) = (past.published, past.published);
+        }
+        // Now and then with a checkpoint, where the log is nearly full.
+        3..=5 => {
+            drop(room.volume().reserve_room(2000)?);
+            room.fill_log(2000)?;
+        }
+        6 => rewrite(room, 2, past, dice)?,
+        _ => rewrite(room, 1, past, dice)?,
+    }
+    assert_eq!(room.versions(), past.published);
+    Ok(())
+}
+
+/// Some steps, and then the process is killed.
+fn session(room: Room, steps: u64, past: &mut Past, dice: &mut Dice) -> Result<()> {
+    (0..steps).try_for_each(|_| step(&room, past, dice))?;
+    room.kill();
+    Ok(())
+}
+
+/// A new volume, and three sessions on it.
+fn live(device: &SimDevice, log: Option<&MemoryDevice>, past: &mut Past) -> Result<()> {
+    let (device, log) = shared(device, log);
+    let mut dice = Dice(1);
+    let room = Room::create(Arc::clone(&device), log.clone())?;
+    past.created = true;
+    session(room, 40, past, &mut dice)?;
+    for _ in 0..2 {
+        let room = Room::open(Arc::clone(&device), log.clone())?;
+        *past = found(&room, past, "killed");
+        session(room, 30, past, &mut dice)?;
+    }
+    Ok(())
+}
+
+/// Looks at all blocks after an opening, and goes on from what is there.
+fn found(room: &Room, past: &Past, story: &str) -> Past {
+    let found = room.versions();
+    for (at, version) in found.into_iter().enumerate() {
+        let range = past.durable[at]..=past.begun[at];
+        assert!(range.contains(&version), "{story}: block {at} is {version}, not one of {range:?}");
+    }
+    let current = found.iter().filter(|version| **version > 0).count();
+    let free = room.shadow().free_blocks();
+    assert_eq!((current + free) as u64, SHAPE.physical(), "{story}: a block is current or free");
+    Past::of(found)
+}
+
+fn shared(
+    device: &SimDevice,
+    log: Option<&MemoryDevice>,
+) -> (Arc<dyn Device>, Option<Arc<dyn Device>>) {
+    let log = log.map(|log| Arc::new(log.clone()) as Arc<dyn Device>);
+    (Arc::new(device.clone()), log)
+}
+
+/// Opens what a cut has left, looks, and is cut again soon after; then opens and looks once more.
+fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, story: &str) {
+    let log = log.map(|log| MemoryDevice::from_image(log.image()));
+    let device = SimDevice::instant().with_image(image.clone());
+    let (whole, log_whole) = shared(&device, log.as_ref());
+    let mut past = match Room::open(whole, log_whole) {
+        Ok(room) => {
+            let past = found(&room, past, story);
+            room.kill();
+            past
+        }
+        Err(error) => return assert!(!past.created, "{story}: {error}"),
+    };
+    let story = format!("{story}, and again after {again}");
+    device.cut_after(device.operations() + again);
+    let (part, log_part) = shared(&device, log.as_ref());
+    if let Ok(room) = Room::open(part, log_part) {
+        past = found(&room, &past, &story);
+        session(room, 12, &mut past, &mut Dice(again)).ok();
+    }
+    let device = SimDevice::instant().with_image(device.survivors(again));
+    let (device, log) = shared(&device, log.as_ref());
+    found(&Room::open(device, log).unwrap(), &past, &story);
+}
+
+/// Cuts a run in the midst of each operation, or of a spread of them.
+fn sweep(new_log: fn() -> Option<MemoryDevice>, cuts: u64) {
+    let whole = SimDevice::instant();
+    live(&whole, new_log().as_ref(), &mut Past::default()).unwrap();
+    let operations = whole.operations();
+    let full = std::env::var_os("NANDEX_SWEEP").is_some_and(|sweep| sweep == "full");
+    let stride = if full { 1 } else { (operations / cuts).max(1) };
+    let mut dice = Dice(operations);
+    let mut cut = dice.below(stride);
+    while cut < operations {
+        let (device, log, mut past) = (SimDevice::instant(), new_log(), Past::default());
+        device.cut_after(cut);
+        live(&device, log.as_ref(), &mut past).unwrap_err();
+        for seed in [0, 1, 2 + dice.below(1000), 2 + dice.below(1000)] {
+            let story = format!("cut after {cut}, survivors {seed}");
+            let again = dice.below(40);
+            recover(device.survivors(seed), log.as_ref(), &past, again, &story);
+        }
+        cut += stride;
+    }
+}
+
+#[test]
+fn every_cut_leaves_each_block_whole_old_or_new() {
+    sweep(|| None, 200);
+}
+
+/// There a flip outlives the power the moment it is written, though its block may not.
+#[test]
+fn every_cut_leaves_each_block_whole_where_the_log_has_a_device_that_forgets_nothing() {
+    sweep(|| Some(MemoryDevice::new()), 200);
+}
+
+#[test]
+fn the_same_run_gives_the_same_operations_and_the_same_bytes() {
+    let [first, second] = [(); 2].map(|()| {
+        let device = SimDevice::instant();
+        live(&device, None, &mut Past::default()).unwrap();
+        (device.operations(), device.survivors(1).to_bytes())
+    });
+    assert!(first == second && first.0 > 100);
+}
