@@ -4,6 +4,7 @@
 //! this release is [`BufferHash`], a hash table that writes only large sequential segments and reads
 //! about one page per lookup, at about two bytes of RAM per entry. All tables are used through the
 //! [`Table`] trait, singly or in batches; batches keep the device's whole queue busy from one thread.
+//! A [`LargeTable`] keeps keys and values of any size over one of them.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -26,6 +26,7 @@ const CHECKS: [Check; 7] = [
     Check { program: "unittests src/lib.rs (nandex_store)", filter: "", hang_seconds: 25 },
     Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 120 },
     Check { program: "tests/closed.rs", filter: "", hang_seconds: 10 },
+    Check { program: "tests/large/main.rs", filter: "crash::", hang_seconds: 120 },
     Check { program: "tests/conformance/main.rs", filter: "faults::", hang_seconds: 120 },
     Check { program: "tests/conformance/main.rs", filter: "crash::", hang_seconds: 120 },
 ];

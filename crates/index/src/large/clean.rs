@@ -62,16 +62,15 @@ impl<T: Table> Inner<T> {
     /// Copies what is live of a segment, and gives it back once nothing durable refers to it.
     fn clean(&self, segment: LiveSegment) -> Result<()> {
         self.visit(segment, &mut |reference, fingerprint, record| {
-            {
-                let _stripe = self.stripe(&fingerprint);
-                if self.locate(&fingerprint)? != Some(reference) {
-                    return Ok(());
-                }
-                let copy = self.values.append(Purpose::Copy, &[record])?;
-                let copy = copy.ok_or_else(|| self.full())?;
-                self.note(fingerprint, Some(copy), Some(reference));
+            self.relieve_for(reference.whole_bytes())?;
+            let _stripe = self.stripe(&fingerprint);
+            if self.locate(&fingerprint)? != Some(reference) {
+                return Ok(());
             }
-            self.relieve()
+            let copy = self.values.append(Purpose::Copy, &[record])?;
+            let copy = copy.ok_or_else(|| self.full())?;
+            self.note(fingerprint, Some(copy), Some(reference));
+            Ok(())
         })?;
         self.publish_all()?;
         // What a crash would bring back of the table must not refer to the segment any more.

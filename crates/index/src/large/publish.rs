@@ -104,6 +104,14 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
+    /// Publishes where a record of so many bytes would make the batch longer than a stroke, so that strokes
+    /// are full and seldom followed by a short one.
+    pub(super) fn relieve_for(&self, record_bytes: u64) -> Result<()> {
+        let unwritten = self.values.unwritten_bytes() as u64;
+        let stroke = self.values.config().stroke_bytes() as u64;
+        if unwritten > 0 && unwritten + record_bytes > stroke { self.publish_all() } else { Ok(()) }
+    }
+
     /// What the timer does, where there is none: by the device's clock.
     fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.volume.device().now();

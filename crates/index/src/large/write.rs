@@ -1,5 +1,6 @@
 //! Puts and removes: read what shares the fingerprint, append the record, note the update.
 
+use nandex_store::values::format::RECORD_HEADER_BYTES;
 use nandex_store::values::{Purpose, ValueRef};
 
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record, is_only_key};
@@ -61,12 +62,15 @@ impl<T: Table> Inner<T> {
     fn put_unacknowledged(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_key(key)?;
         self.check_value(key, value)?;
+        self.check_flow()?;
+        self.relieve_for(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))?;
         let fingerprint = self.fingerprint(key);
         self.change(|| self.try_put(fingerprint, key, value))
     }
 
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
         self.check_key(key)?;
+        self.check_flow()?;
         let fingerprint = self.fingerprint(key);
         self.change(|| self.try_remove(fingerprint, key))?;
         self.acknowledge()
@@ -74,7 +78,6 @@ impl<T: Table> Inner<T> {
 
     /// Tries until there is room in the value log, or none can be made.
     fn change(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
-        self.check_flow()?;
         while let Attempt::NoRoom(bytes) = attempt()? {
             self.make_room(bytes)?;
         }
