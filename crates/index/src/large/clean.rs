@@ -1,13 +1,16 @@
 //! Room in the value log: a checkpoint, or the live records of a segment copied forward.
 
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::values::Purpose;
 use nandex_store::values::format::LiveSegment;
+use nandex_store::values::{Purpose, ValueRef};
 
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
 use super::{Inner, lock};
 use crate::api::Table;
 use crate::{Error, Result};
+
+/// Is given each record of a segment, with its place and fingerprint.
+type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 
 impl<T: Table> Inner<T> {
     /// Makes room for a record of so many bytes. The caller holds no stripe.
@@ -20,11 +23,25 @@ impl<T: Table> Inner<T> {
                 return Ok(());
             }
             if !self.values.make_room()? && !self.values.has_room(bytes) {
-                let segment = self.choose()?;
-                self.clean(segment)?;
+                self.clean_one()?;
             }
         }
         if self.values.has_room(bytes) { Ok(()) } else { Err(self.full()) }
+    }
+
+    /// Cleans the segment that is most worth it. Crashes in the midst of cleaning may have used up what is
+    /// kept for copies, for nothing; then those copies are found to be garbage first.
+    fn clean_one(&self) -> Result<()> {
+        let segment = self.choose()?;
+        match self.clean(segment) {
+            Err(Error::ValuesFull { .. }) if self.values.uncounted().is_some() => {
+                while let Some(uncounted) = self.values.uncounted() {
+                    self.count_live(uncounted)?;
+                }
+                Ok(())
+            }
+            cleaned => cleaned,
+        }
     }
 
     fn full(&self) -> Error {
@@ -82,11 +99,7 @@ impl<T: Table> Inner<T> {
     }
 
     /// Visits the records of a segment, with their fingerprints.
-    fn visit(
-        &self,
-        segment: LiveSegment,
-        visit: &mut dyn FnMut(nandex_store::values::ValueRef, Fingerprint, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn visit(&self, segment: LiveSegment, visit: &mut Visit<'_>) -> Result<()> {
         let mut stop = None;
         let visited = self.values.visit(segment, &mut |reference, record| {
             let mut fingerprint = [0; FINGERPRINT_BYTES];

@@ -29,11 +29,11 @@
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | get, found | the table's, and one operation: ceil of its record's pages, or one page more where it straddles | 0 |
+//! | get, found | the table's, and one operation of the pages its record touches | 0 |
 //! | get, not found | the table's | 0 |
-//! | put | the table's; one operation where the key, or its fingerprint, is there already | the record, once; 17 or 33 bytes in the table's log; the reference in the table |
+//! | put | the table's; one more where the fingerprint is there | the record, once; the table's |
 //! | remove | as put | the table's |
-//! | cleaning a segment | the segment, and the table's reads for each record | what is live of it, again |
+//! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod clean;
 pub mod format;

@@ -20,12 +20,15 @@ const UPDATES_MAX: usize = 4096;
 /// Where a fingerprint's record is to lie from now on; nowhere when it was removed.
 pub(super) type Update = Option<ValueRef>;
 
+/// Updates in an order of their own, so that the same calls give the same bytes.
+type Batch = BTreeMap<Fingerprint, Update>;
+
 /// Updates that the table does not have yet.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
-    open: BTreeMap<Fingerprint, Update>,
+    open: Batch,
     /// Those that are being published, or could not be: they are tried again.
-    closing: Arc<BTreeMap<Fingerprint, Update>>,
+    closing: Arc<Batch>,
     /// How many there ever were, how many when `closing` was taken, and how many the table has.
     noted: u64,
     closed: u64,
@@ -68,7 +71,7 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn decode(&self, value: &[u8]) -> Result<ValueRef> {
-        ValueRef::decode(value).ok_or_else(|| crate::Error::Width {
+        ValueRef::decode(value).ok_or(crate::Error::Width {
             what: "value",
             expected: super::TABLE_VALUE_BYTES,
             found: value.len(),
@@ -157,7 +160,7 @@ impl<T: Table> Inner<T> {
 
     /// The updates that are published next: first those that could not be; the caller has the publisher's
     /// turn.
-    fn next_batch(&self, wanted: u64) -> Option<(Arc<BTreeMap<Fingerprint, Update>>, u64)> {
+    fn next_batch(&self, wanted: u64) -> Option<(Arc<Batch>, u64)> {
         let mut updates = lock(&self.updates);
         if updates.published >= wanted {
             return None;
@@ -169,14 +172,14 @@ impl<T: Table> Inner<T> {
         Some((Arc::clone(&updates.closing), updates.closed))
     }
 
-    fn commit_and_publish(&self, batch: &BTreeMap<Fingerprint, Update>) -> Result<()> {
+    fn commit_and_publish(&self, batch: &Batch) -> Result<()> {
         if is_on(Barrier::ValuesBeforeReferences) {
             self.values.commit()?;
         }
         self.publish(batch)
     }
 
-    fn publish(&self, batch: &BTreeMap<Fingerprint, Update>) -> Result<()> {
+    fn publish(&self, batch: &Batch) -> Result<()> {
         let encoded: Vec<_> = batch
             .iter()
             .filter_map(|(fingerprint, update)| Some((fingerprint, (*update)?.encode())))

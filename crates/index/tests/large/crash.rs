@@ -23,12 +23,17 @@ struct Known {
 
 /// All that has been promised and tried.
 #[derive(Clone, Default, Debug)]
-struct Past {
+pub struct Past {
     keys: HashMap<u64, Known>,
     written: u64,
 }
 
 impl Past {
+    /// Was anything tried? Before that the volume may not be there, nor its structures.
+    pub fn is_begun(&self) -> bool {
+        self.written > 0
+    }
+
     fn all_certain(&mut self) {
         for known in self.keys.values_mut() {
             if let Some(newest) = known.maybe.pop() {
@@ -88,7 +93,7 @@ fn shared(device: &SimDevice) -> Arc<dyn Device> {
 }
 
 /// Two openings, the first of which ends in good order.
-fn live(device: &SimDevice, setup: Setup, past: &mut Past) -> Result<()> {
+pub fn live(device: &SimDevice, setup: Setup, past: &mut Past) -> Result<()> {
     let mut dice = Dice(1);
     let table = setup.create(shared(device))?;
     work(&table, setup, past, &mut dice, 130)?;
@@ -116,7 +121,7 @@ fn check(table: &LargeTable<BufferHash>, setup: Setup, past: &mut Past, story: &
     }
 }
 
-fn recover(image: Image, setup: Setup, past: &Past, story: &str) {
+pub fn recover(image: Image, setup: Setup, past: &Past, story: &str) {
     let (mut past, mut dice) = (past.clone(), Dice(9));
     let device = SimDevice::instant().with_image(image);
     let table = setup.open(shared(&device)).unwrap_or_else(|error| panic!("{story}: {error}"));
@@ -167,8 +172,7 @@ fn sweep(setup: Setup, cuts: u64) {
         if device.operations() > cut || result.is_err() {
             for seed in [0, 1, 2 + dice.below(1000), 2 + dice.below(1000)] {
                 let story = format!("{setup:?}, cut after {cut} ({result:?}), survivors {seed}");
-                // Before the volume and both structures are there, nothing was promised.
-                if past.written == 0 {
+                if !past.is_begun() {
                     continue;
                 }
                 recover(device.survivors(seed), setup, &past, &story);

@@ -7,6 +7,7 @@ mod bad_input;
 mod collisions;
 mod cost;
 mod crash;
+mod faults;
 mod format;
 mod full;
 mod generated;
