@@ -210,7 +210,7 @@ impl ValueLog {
         let whole = bytes + RECORD_HEADER_BYTES as u64;
         loop {
             let mut state = self.inner.state();
-            if self.inner.fits_head(&state, whole) {
+            if self.inner.head_takes(&state, purpose, whole) {
                 return Ok(Some(self.inner.push(&mut state, purpose, parts)));
             }
             if state.open.is_none() && state.closing.is_none() {
@@ -229,7 +229,7 @@ impl ValueLog {
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let state = self.inner.state();
-        self.inner.fits_head(&state, bytes + RECORD_HEADER_BYTES as u64)
+        self.inner.head_takes(&state, Purpose::Put, bytes + RECORD_HEADER_BYTES as u64)
             || state.segments.free() > self.inner.spared(Purpose::Put)
     }
 
@@ -361,8 +361,13 @@ impl Inner {
         }
     }
 
-    fn fits_head(&self, state: &State, whole_bytes: u64) -> bool {
+    /// Does a record fit the head, and may it go there? While fewer segments are free than cleaning has for
+    /// itself, which a crash in its midst may leave so, the rest of the head is for copies too.
+    fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let Some(head) = state.segments.head() else { return false };
+        if state.segments.free() < self.spared(purpose) {
+            return false;
+        }
         let used = match (&state.open, &state.closing) {
             (Some(batch), _) => batch.start.page as usize * PAYLOAD_BYTES + batch.len(),
             (None, Some(batch)) => batch.end_page() as usize * PAYLOAD_BYTES,

@@ -170,6 +170,27 @@ fn what_was_committed_is_found_without_a_checkpoint_and_the_log_goes_on_behind_i
     }
 }
 
+/// Puts used the rest of the segment that cleaning had begun; after crashes in its midst no segment was
+/// left for copies, and a log full of garbage refused everything.
+#[test]
+fn what_is_kept_for_copies_is_not_taken_by_puts() {
+    let device = SimDevice::instant();
+    let log = ValueLog::create(&volume(&device), "v", CONFIG).unwrap();
+    while log.has_room(9000) {
+        append(&log, 1, 9000);
+    }
+    let fits = |purpose| log.append(purpose, &[&record(2, 9000)]).unwrap().is_some();
+    assert_eq!(log.stats().free_segments, 2);
+    assert!(!fits(Purpose::Put) && fits(Purpose::Copy));
+    assert_eq!(log.stats().free_segments, 1);
+    assert!(!log.has_room(10) && !fits(Purpose::Put) && fits(Purpose::Copy));
+    let oldest = log.inner.state().segments.oldest().unwrap();
+    log.give_back(oldest);
+    assert!(log.make_room().unwrap());
+    assert_eq!(log.stats().free_segments, 2);
+    assert!(log.has_room(10) && log.append(Purpose::Put, &[b"small"]).unwrap().is_some());
+}
+
 #[test]
 fn gaps_that_a_cut_has_left_are_closed_and_passed_over() {
     let mut gaps = 0;
