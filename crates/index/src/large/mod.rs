@@ -25,7 +25,8 @@
 //! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies what is
 //!    live, has the table made durable, and only then gives the segment back.
 //! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then those of the updates,
-//!    the value log and the table; a checkpoint is waited for with none but the cleaner's held.
+//!    the value log and the table. A stripe is never held while the publisher's is waited for. A checkpoint
+//!    needs none of them but the value log's own, for a moment.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|

@@ -107,7 +107,7 @@ fn threads_that_share_a_table_find_their_own_values() {
     for durability in DURABILITIES {
         let mut setup = Setup::new(durability, WhenFull::Keep);
         setup.threads = Threads::Background;
-        setup.values.segments = 100;
+        setup.values.segments = 16;
         let device = MemoryDevice::new();
         let table = setup.create(Arc::new(device)).unwrap();
         std::thread::scope(|scope| {
@@ -126,5 +126,25 @@ fn threads_that_share_a_table_find_their_own_values() {
                 });
             }
         });
+        assert!(
+            table.stats().values.cleaned_segments > 0,
+            "{durability:?}: records moved meanwhile"
+        );
+    }
+}
+
+#[test]
+fn the_same_calls_give_the_same_bytes_without_threads() {
+    for durability in DURABILITIES {
+        let image = || {
+            let mut setup = Setup::new(durability, WhenFull::Keep);
+            setup.values.segments = 40;
+            let device = MemoryDevice::new();
+            let table = setup.create(Arc::new(device.clone())).unwrap();
+            work(&table, &mut Map::new(), &mut Dice(5), 300);
+            table.close().unwrap();
+            device.image()
+        };
+        assert!(image() == image(), "{durability:?}");
     }
 }
