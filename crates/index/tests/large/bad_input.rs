@@ -69,7 +69,7 @@ fn value_pages(device: &MemoryDevice) -> Vec<PageId> {
     let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
     let pages = (0..image.len() / PAGE_BYTES).filter(|page| {
         let at = page * PAGE_BYTES;
-        word(at + 4) == PAGE_MAGIC && word(at + 8) & 0xffff == 6
+        word(at + 4) == PAGE_MAGIC && word(at + 8) & 0xffff == 7
     });
     pages.map(|page| PageId(page as u64)).collect()
 }

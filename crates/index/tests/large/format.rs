@@ -34,7 +34,7 @@ fn records_lie_on_flash_as_the_format_says() {
     let pages = image.chunks_exact(PAGE_BYTES);
     let pages: Vec<_> = pages
         .enumerate()
-        .filter(|(_, page)| page[4..8] == *b"ndx1" && page[8..10] == [6, 0])
+        .filter(|(_, page)| page[4..8] == *b"ndx1" && page[8..10] == [7, 0])
         .collect();
     assert_eq!(pages.len(), 2, "5100 bytes of records fill two pages");
     for (number, page) in &pages {
