@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nandex::api::{Table, TableStats, Value};
+use nandex::api::{LookupStream, Table, TableStats, Value};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, WhenFull};
 use nandex::oracle::MapTable;
 use nandex::{Durability, Error, LargeTable, Result, Threads, Volume, VolumeOptions};
@@ -95,6 +95,10 @@ impl Table for Limited {
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         self.0.get_many(keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        self.0.stream()
     }
 
     fn sync(&self) -> Result<()> {
