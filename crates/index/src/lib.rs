@@ -4,6 +4,7 @@
 //! this release is [`BufferHash`], a hash table that writes only large sequential segments and reads
 //! about one page per lookup, at about two bytes of RAM per entry. All tables are used through the
 //! [`Table`] trait, singly or in batches; batches keep the device's whole queue busy from one thread.
+//! A [`LargeTable`] keeps keys and values of any size over one of them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,6 +31,7 @@ pub mod compare;
 mod engine;
 mod error;
 mod intake;
+pub mod large;
 pub mod model;
 pub mod oracle;
 pub mod slicehash;
@@ -40,6 +42,7 @@ pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
 pub use engine::LookupEngine;
 pub use error::{Error, Result};
+pub use large::LargeTable;
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
