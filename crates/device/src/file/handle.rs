@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{pread, pwrite};
 
-use super::Access;
 use super::progress::{Next, Progress};
+use super::{Access, process};
 use crate::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
 /// What the descriptor stands for.

@@ -7,6 +7,7 @@
 mod engine;
 mod handle;
 mod open;
+mod process;
 mod progress;
 mod size;
 #[cfg(test)]

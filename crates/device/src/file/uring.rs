@@ -76,6 +76,9 @@ pub(super) fn probe() -> io::Result<RingMode> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel's rings cannot read and write"))
 }
 
+/// The only file of a ring's table.
+const FILE: types::Fixed = types::Fixed(0);
+
 /// An operation in the kernel's hands.
 struct Flight {
     op: Op,
@@ -84,14 +87,13 @@ struct Flight {
 
 impl Flight {
     /// The entry that asks for what is still missing.
-    fn entry(&mut self, handle: &Handle, slot: usize) -> squeue::Entry {
-        let fd = types::Fd(handle.file.as_raw_fd());
+    fn entry(&mut self, slot: usize) -> squeue::Entry {
         let at = offset(self.op.page, self.progress.bytes);
         let rest = &mut self.op.buf[self.progress.bytes..];
         let bytes = u32::try_from(rest.len().min(ENTRY_BYTES_MAX)).expect("at most 1 GiB");
         let entry = match self.op.kind {
-            OpKind::Read => opcode::Read::new(fd, rest.as_mut_ptr(), bytes).offset(at).build(),
-            OpKind::Write => opcode::Write::new(fd, rest.as_ptr(), bytes).offset(at).build(),
+            OpKind::Read => opcode::Read::new(FILE, rest.as_mut_ptr(), bytes).offset(at).build(),
+            OpKind::Write => opcode::Write::new(FILE, rest.as_ptr(), bytes).offset(at).build(),
         };
         entry.user_data(slot as u64)
     }
@@ -115,6 +117,8 @@ impl UringQueue {
         }
         let entries = u32::try_from(depth.max(1).next_power_of_two()).expect("at most 32768");
         let ring = mode.build(entries)?;
+        // The kernel then need not look the descriptor up for each operation.
+        ring.submitter().register_files(&[handle.file.as_raw_fd()])?;
         let flights = std::iter::repeat_with(|| None).take(depth).collect();
         let free = (0..depth).rev().collect();
         Ok(Self { ring, flights, free, handle: Arc::clone(handle) })
@@ -131,7 +135,7 @@ impl UringQueue {
             let flight = place.as_mut().expect("matched just now");
             match flight.advance(&completion) {
                 Next::Again => {
-                    let entry = flight.entry(&self.handle, slot);
+                    let entry = flight.entry(slot);
                     // SAFETY: as in `push`; the operation stays in its slot.
                     unsafe { submissions.push(&entry) }.expect("a ring has room for every slot");
                 }
@@ -205,10 +209,10 @@ impl Queue for UringQueue {
             return Err(Error::QueueFull { depth: self.depth() });
         };
         let flight = self.flights[slot].insert(Flight { op, progress: Progress::default() });
-        let entry = flight.entry(&self.handle, slot);
+        let entry = flight.entry(slot);
         // SAFETY: the entry names memory of the operation's buffer, which stays where it is while
-        // the operation sits in its slot, until its completion was taken; and a descriptor that
-        // `self.handle` keeps open. Dropping the queue waits, or leaks the slots.
+        // the operation sits in its slot, until its completion was taken; and the file that the
+        // ring itself holds. Dropping the queue waits, or leaks the slots.
         unsafe { self.ring.submission().push(&entry) }.expect("a ring has room for every slot");
         Ok(())
     }

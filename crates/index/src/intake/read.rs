@@ -64,6 +64,8 @@ pub(super) struct Reader<'i, R: Room, K> {
     flights: Vec<Request>,
     free_flights: Vec<usize>,
     waiting_max: usize,
+    /// Reads that are waited for together.
+    batch: usize,
     counts: Lookups,
 }
 
@@ -203,6 +205,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
             flights: Vec::new(),
             free_flights: Vec::new(),
             waiting_max,
+            batch: std::env::var("BATCH").ok().and_then(|b| b.parse().ok()).unwrap_or((depth / 8).max(1)),
             counts: Lookups::default(),
         }
     }
@@ -235,7 +238,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
                 });
                 self.push_scheduled()?;
                 while self.schedule.waiting() > self.waiting_max {
-                    self.take_completions(1, answers)?;
+                    self.take_completions(self.batch, answers)?;
                 }
                 Ok(())
             }
@@ -260,7 +263,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
     /// Waits for all, and gives the lane back.
     pub(super) fn finish(mut self, answers: &mut impl Answers) -> Result<()> {
         while self.pending() > 0 {
-            self.take_completions(1, answers)?;
+            self.take_completions(self.batch, answers)?;
         }
         self.rest();
         Ok(())
