@@ -7,6 +7,7 @@
 
 pub mod bufferhash;
 pub mod cgroup;
+pub mod cold;
 pub mod drive;
 pub mod limit;
 pub mod loaded;
@@ -17,5 +18,6 @@ pub mod process;
 pub mod quantity;
 pub mod report;
 pub mod session;
+pub mod sorted;
 pub mod subject;
 pub mod workload;

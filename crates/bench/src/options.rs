@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::percentiles::Latency;
-use crate::plan::{Plan, Workload};
+use crate::plan::{Load, Plan, Workload};
 use crate::quantity::{parse_fraction, parse_quantity};
 use crate::session::seconds;
 use crate::subject::Durability;
@@ -27,6 +27,9 @@ pub struct Options {
     /// Entries loaded (inserted, for the insert workload).
     #[arg(long, default_value = "1M", value_parser = parse_quantity)]
     pub entries: u64,
+    /// How the table is loaded before it is measured; the insert workload is always random.
+    #[arg(long, value_enum, default_value = "random")]
+    pub load: Load,
     /// RAM the engine may use.
     #[arg(long, default_value = "256MiB", value_parser = parse_quantity)]
     pub ram: u64,
@@ -94,6 +97,7 @@ impl Options {
         let plan = Plan {
             workload: self.workload,
             entries: self.entries,
+            load: self.load,
             ram_bytes: self.ram,
             threads: self.threads,
             depth: self.depth,

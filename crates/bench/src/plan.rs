@@ -4,16 +4,30 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::percentiles::Latency;
 use crate::subject::{Durability, Spec};
 use crate::workload::Mix;
 
+/// How a table is loaded before it is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// In random order, by the batched call that a user would take.
+    #[default]
+    Random,
+    /// In the engine's own key order, by its bulk loader where it has one: the kindest load there is.
+    /// It ignores the memory limit where lookups follow in a process of their own.
+    Sorted,
+}
+
 /// What is done to the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
+    /// Loads a table, untimed, and leaves it for the lookups of a later run.
+    Load,
     /// Fills an empty table with unique random keys.
     Insert,
     /// Looks up keys that are there.
@@ -30,13 +44,14 @@ impl Workload {
     /// Does it leave the table as it found it, so that the next run can use it again?
     #[must_use]
     pub const fn only_reads(self) -> bool {
-        matches!(self, Self::LookupHit | Self::LookupMiss)
+        matches!(self, Self::Load | Self::LookupHit | Self::LookupMiss)
     }
 
     /// Its name in reports and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Load => "load",
             Self::Insert => "insert",
             Self::LookupHit => "lookup-hit",
             Self::LookupMiss => "lookup-miss",
@@ -53,6 +68,8 @@ pub struct Plan {
     pub workload: Workload,
     /// Entries loaded before the measured operations (inserted, for the insert workload).
     pub entries: u64,
+    /// How they are loaded.
+    pub load: Load,
     /// RAM the engine may use.
     pub ram_bytes: u64,
     /// Threads at work.
@@ -103,6 +120,11 @@ impl Plan {
         ensure!((1..=1000).contains(&self.runs), "--runs {}: from 1 to 1000", self.runs);
         ensure!(self.operations > 0, "--ops 0: ask for at least 1");
         ensure!(self.workload != Workload::Mixed || !self.mixes.is_empty(), "no mix to run");
+        ensure!(
+            self.load == Load::Random || self.load_time_max.is_none(),
+            "--load sorted with --max-seconds: a load in key order that stops early lacks one end of \
+             the keys; leave one of the two out"
+        );
         let theta_fits = self.theta.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
         ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
         Ok(())

@@ -9,13 +9,15 @@ use nandex::TableStats;
 use serde_json::{Map, Value, json};
 
 use crate::cgroup::MemoryLimit;
+use crate::cold;
 use crate::drive::{self, Pass, Tally};
 use crate::limit::{Limits, Scratch};
 use crate::loaded::Loaded;
 use crate::percentiles::{Latency, clock_ns};
-use crate::plan::{LOAD_BATCH, Plan, Workload};
+use crate::plan::{LOAD_BATCH, Load, Plan, Workload};
 use crate::process::{self, DiskBytes};
 use crate::report::{Case, Figures, Report, SCHEMA};
+use crate::sorted;
 use crate::subject::{Maker, Subject};
 use crate::workload::{ENTRY_BYTES, KeySpace, Mix, Picker};
 
@@ -55,7 +57,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Re
 }
 
 fn scratch(plan: &Plan, maker: &dyn Maker) -> Result<Option<Scratch>> {
-    if plan.limit_time.is_zero() {
+    if plan.limit_time.is_zero() || plan.workload == Workload::Load {
         return Ok(None);
     }
     let scratch = if maker.lasting() {
@@ -96,12 +98,33 @@ impl Session<'_> {
         if self.plan.workload == Workload::Insert {
             return Ok(vec![self.insert_case()?]);
         }
+        if self.plan.workload == Workload::Load {
+            return self.load_only();
+        }
         let loading = self.load_or_open()?;
         self.put("loaded", json!(loading.count));
         match self.plan.workload {
             Workload::Mixed => self.mixed_cases(&loading),
             _ => Ok(vec![self.plain_case(&loading)?]),
         }
+    }
+
+    /// Leaves a loaded table for a later run, and measures nothing.
+    fn load_only(&mut self) -> Result<Vec<Case>> {
+        let found = Loaded::find(self.plan, self.maker.name());
+        self.put("reused", json!(found.is_some()));
+        let count = match found {
+            Some(count) => count,
+            None => {
+                Loaded::forget(&self.plan.dir, self.maker.name())?;
+                let (subject, count) = self.load()?;
+                drop(subject);
+                Loaded::of(self.plan, self.maker.name(), count).write(&self.plan.dir)?;
+                count
+            }
+        };
+        self.put("loaded", json!(count));
+        Ok(Vec::new())
     }
 
     fn insert_case(&mut self) -> Result<Case> {
@@ -131,7 +154,9 @@ impl Session<'_> {
                 Workload::LookupHit => drive::lookup_hits(subject, pass, operations, &picker),
                 Workload::LookupMiss => drive::lookup_misses(subject, pass, operations),
                 Workload::Update => drive::updates(subject, pass, operations, &picker),
-                Workload::Insert | Workload::Mixed => bail!("{} has its own runs", workload.name()),
+                Workload::Load | Workload::Insert | Workload::Mixed => {
+                    bail!("{} has its own runs", workload.name())
+                }
             })?);
         }
         Ok(case(workload.name().into(), None, runs))
@@ -161,7 +186,7 @@ impl Session<'_> {
     /// The loaded table of an earlier run where it fits, else a new one.
     fn load_or_open(&mut self) -> Result<Loading> {
         let allocated_before = (self.surroundings.allocated_bytes)();
-        let (name, spec) = (self.maker.name(), self.plan.spec());
+        let name = self.maker.name();
         let found = Loaded::find(self.plan, name).filter(|_| self.maker.lasting());
         self.put("reused", json!(found.is_some()));
         if !self.plan.workload.only_reads() || found.is_none() {
@@ -169,8 +194,7 @@ impl Session<'_> {
         }
         if let Some(count) = found {
             (self.surroundings.progress)(&format!("{count} entries are loaded already"));
-            let subject = self.maker.open(&spec).context("the loaded table cannot be opened")?;
-            return Ok(Loading { subject, count, allocated_before });
+            return Ok(Loading { subject: self.open()?, count, allocated_before });
         }
         let (subject, count) = self.load()?;
         if !self.maker.lasting() {
@@ -181,28 +205,43 @@ impl Session<'_> {
         if self.plan.workload.only_reads() {
             Loaded::of(self.plan, name, count).write(&self.plan.dir)?;
         }
-        let subject = self.maker.open(&spec).context("the table just loaded cannot be opened")?;
-        Ok(Loading { subject, count, allocated_before })
+        Ok(Loading { subject: self.open()?, count, allocated_before })
+    }
+
+    /// Opens what was loaded, none of it in the page cache: what a load has left there is not charged to
+    /// the limit under which it is looked up.
+    fn open(&self) -> Result<Box<dyn Subject>> {
+        cold::evict(&self.plan.dir)?;
+        self.maker.open(&self.plan.spec()).context("the loaded table cannot be opened")
     }
 
     fn load(&mut self) -> Result<(Box<dyn Subject>, u64)> {
         let plan = self.plan;
         (self.surroundings.progress)(&format!("loading {} entries", plan.entries));
         let subject = self.maker.create(&plan.spec())?;
+        let (start, progress) = (Instant::now(), self.surroundings.progress);
+        let (count, seconds) = match plan.load {
+            Load::Random => self.load_at_random(&*subject)?,
+            Load::Sorted => {
+                sorted::load(&*subject, self.keys, plan.entries, progress)?;
+                (plan.entries, start.elapsed().as_secs_f64())
+            }
+        };
+        subject.settle()?;
+        self.put("load_seconds", json!(seconds));
+        progress(&format!("{count} loaded in {seconds:.1} s"));
+        Ok((subject, count))
+    }
+
+    fn load_at_random(&mut self, subject: &dyn Subject) -> Result<(u64, f64)> {
         let mut pass = self.pass(LOAD_BATCH);
         pass.latency = Latency::Off;
         pass.threads = self.loaders();
-        let tally = drive::load(&*subject, pass, plan.entries, plan.load_time_max)?;
-        subject.settle()?;
-        self.put("load_seconds", json!(tally.seconds));
+        let tally = drive::load(subject, pass, self.plan.entries, self.plan.load_time_max)?;
         if tally.inserts == 0 {
             bail!("nothing was loaded in the time given; give more");
         }
-        (self.surroundings.progress)(&format!(
-            "{} loaded in {:.1} s",
-            tally.inserts, tally.seconds
-        ));
-        Ok((subject, tally.inserts))
+        Ok((tally.inserts, tally.seconds))
     }
 
     /// More loaders than processors, or than the engine lets write, only take memory.
@@ -289,6 +328,7 @@ impl Session<'_> {
             "index": self.maker.name(),
             "workload": plan.workload,
             "entries": plan.entries,
+            "load": plan.load,
             "ram_budget_bytes": plan.ram_bytes,
             "threads": plan.threads,
             "depth": plan.depth,

@@ -12,6 +12,7 @@ use nandex::{Table, TableStats};
 use serde::{Deserialize, Serialize};
 
 use crate::bufferhash;
+use crate::sorted::{Batches, Order};
 use crate::workload::{KEY_BYTES, VALUE_BYTES};
 
 /// When an acknowledged write is durable.
@@ -86,6 +87,17 @@ pub trait Subject: Send + Sync {
     /// A failed write or sync.
     fn sync(&self) -> Result<()>;
 
+    /// The order in which it keeps its keys.
+    fn order(&self) -> Order {
+        Order::Number
+    }
+
+    /// Begins a load in that order of an empty engine, by the fastest way the engine has.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>>;
+
     /// Waits for work in the background (compactions) to end; not timed, but its bytes count.
     ///
     /// # Errors
@@ -140,6 +152,21 @@ pub trait Lane {
     }
 }
 
+/// A load in key order. It is never timed.
+pub trait Bulk {
+    /// Puts pairs that ascend in the engine's order and come after all that were put before.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()>;
+
+    /// Ends the load and makes it durable.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
 /// The engines of nandex itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Index {
@@ -190,6 +217,10 @@ impl<T: Table> Subject for TableSubject<T> {
 
     fn sync(&self) -> Result<()> {
         Ok(self.0.sync()?)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(Batches { lane: self.lane()?, subject: self }))
     }
 
     fn stats(&self) -> Option<TableStats> {

@@ -20,7 +20,8 @@ use std::ptr::{self, NonNull};
 use std::sync::RwLock;
 
 use anyhow::{Result, bail, ensure};
-use nandex_bench::subject::{Durability, Lane, Spec, Subject};
+use nandex_bench::sorted::Batches;
+use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject};
 use nandex_bench::workload::{KEY_BYTES, VALUE_BYTES};
 
 const VERSION: (c_int, c_int, c_int) = (5, 3, 28);
@@ -251,6 +252,10 @@ impl Subject for Bdb {
 
     fn sync(&self) -> Result<()> {
         self.handle.sync()
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(Batches { lane: self.lane()?, subject: self }))
     }
 }
 
