@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use crate::beside::Flow;
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::percentiles::Latency;
 use crate::plan::{Load, Plan, Workload};
@@ -52,6 +53,12 @@ pub struct Options {
     /// Parts of mixed lookups that find their key.
     #[arg(long, value_delimiter = ',', default_value = "0,.4,.8", value_parser = parse_fraction)]
     pub success: Vec<f64>,
+    /// Inserts per second beside lookups, by one thread more.
+    #[arg(long, default_value = "100k", value_parser = parse_quantity)]
+    pub insert_rate: u64,
+    /// Inserts beside lookups in each repetition; the lookups last as long as they.
+    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    pub inserts: u64,
     /// Directory for the table and the scratch file; a table that is loaded there is used again.
     #[arg(long, default_value = "nandex-bench-data")]
     pub dir: PathBuf,
@@ -106,6 +113,7 @@ impl Options {
             runs: self.runs,
             operations: self.operations(),
             mixes: self.mixes(),
+            flow: Flow { inserts: self.inserts, inserts_per_s: self.insert_rate },
             theta: self.zipf,
             seed: self.seed,
             dir: self.dir.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::beside::Flow;
 use crate::percentiles::Latency;
 use crate::subject::{Durability, Spec};
 use crate::workload::Mix;
@@ -34,6 +35,10 @@ pub enum Workload {
     LookupHit,
     /// Looks up keys that are not.
     LookupMiss,
+    /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
+    LookupStream,
+    /// Looks up keys that are there, by turns alone and beside inserts at a given rate.
+    LookupBesideInserts,
     /// Lookups and inserts of new keys, in stated proportions.
     Mixed,
     /// Overwrites keys that are there.
@@ -44,7 +49,7 @@ impl Workload {
     /// Does it leave the table as it found it, so that the next run can use it again?
     #[must_use]
     pub const fn only_reads(self) -> bool {
-        matches!(self, Self::Load | Self::LookupHit | Self::LookupMiss)
+        matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
     }
 
     /// Its name in reports and on the command line.
@@ -55,6 +60,8 @@ impl Workload {
             Self::Insert => "insert",
             Self::LookupHit => "lookup-hit",
             Self::LookupMiss => "lookup-miss",
+            Self::LookupStream => "lookup-stream",
+            Self::LookupBesideInserts => "lookup-beside-inserts",
             Self::Mixed => "mixed",
             Self::Update => "update",
         }
@@ -86,6 +93,8 @@ pub struct Plan {
     pub operations: u64,
     /// The proportions of the mixed workload.
     pub mixes: Vec<Mix>,
+    /// The inserts beside lookups.
+    pub flow: Flow,
     /// Exponent of the Zipf law that picks loaded keys; uniform when `None`.
     pub theta: Option<f64>,
     /// Seed of keys and streams.
@@ -119,6 +128,8 @@ impl Plan {
         ensure!((1..=1 << 20).contains(&self.batch), "--batch {}: from 1 to 2^20", self.batch);
         ensure!((1..=1000).contains(&self.runs), "--runs {}: from 1 to 1000", self.runs);
         ensure!(self.operations > 0, "--ops 0: ask for at least 1");
+        ensure!(self.flow.inserts > 0, "--inserts 0: ask for at least 1");
+        ensure!(self.flow.inserts_per_s > 0, "--insert-rate 0: ask for at least 1 per second");
         ensure!(self.workload != Workload::Mixed || !self.mixes.is_empty(), "no mix to run");
         ensure!(
             self.load == Load::Random || self.load_time_max.is_none(),
@@ -130,12 +141,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams.
+    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams or beside
+    /// lookups.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
         let inserted = |mix: &Mix| (self.operations as f64 * (1.0 - mix.lookup_fraction)).ceil();
         let per_run: f64 = match self.workload {
             Workload::Mixed => self.mixes.iter().map(inserted).sum(),
+            Workload::LookupBesideInserts => self.flow.inserts as f64,
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);

@@ -5,21 +5,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nandex::TableStats;
 use serde_json::{Map, Value, json};
 
+use crate::beside;
 use crate::cgroup::MemoryLimit;
 use crate::cold;
 use crate::drive::{self, Pass, Tally};
+use crate::figures::{Measured, case, compare, rates, ratio, read_costs, since, write_costs};
 use crate::limit::{Limits, Scratch};
 use crate::loaded::Loaded;
 use crate::percentiles::{Latency, clock_ns};
 use crate::plan::{LOAD_BATCH, Load, Plan, Workload};
 use crate::process::{self, DiskBytes};
-use crate::report::{Case, Figures, Report, SCHEMA};
+use crate::report::{Case, Report, SCHEMA};
 use crate::sorted;
 use crate::subject::{Maker, Subject};
-use crate::workload::{ENTRY_BYTES, KeySpace, Mix, Picker};
+use crate::workload::{KeySpace, Mix, Picker};
 
 /// What the binary lends to a session.
 #[derive(Clone, Copy)]
@@ -86,13 +87,6 @@ struct Loading {
     allocated_before: u64,
 }
 
-/// One run, measured.
-struct Measured {
-    figures: Figures,
-    tally: Tally,
-    reads_histogram: Option<Vec<u64>>,
-}
-
 impl Session<'_> {
     fn cases(&mut self) -> Result<Vec<Case>> {
         if self.plan.workload == Workload::Insert {
@@ -105,6 +99,7 @@ impl Session<'_> {
         self.put("loaded", json!(loading.count));
         match self.plan.workload {
             Workload::Mixed => self.mixed_cases(&loading),
+            Workload::LookupBesideInserts => self.beside_cases(&loading),
             _ => Ok(vec![self.plain_case(&loading)?]),
         }
     }
@@ -152,9 +147,13 @@ impl Session<'_> {
             let pass = self.pass(self.plan.batch);
             runs.push(self.between_limits(loading, |subject| match workload {
                 Workload::LookupHit => drive::lookup_hits(subject, pass, operations, &picker),
+                Workload::LookupStream => drive::lookup_stream(subject, pass, operations, &picker),
                 Workload::LookupMiss => drive::lookup_misses(subject, pass, operations),
                 Workload::Update => drive::updates(subject, pass, operations, &picker),
-                Workload::Load | Workload::Insert | Workload::Mixed => {
+                Workload::Load
+                | Workload::Insert
+                | Workload::Mixed
+                | Workload::LookupBesideInserts => {
                     bail!("{} has its own runs", workload.name())
                 }
             })?);
@@ -181,6 +180,33 @@ impl Session<'_> {
         }
         self.put("entries_at_end", json!(next.load(Ordering::Relaxed)));
         Ok(cases)
+    }
+
+    /// Lookups alone and lookups beside inserts by turns, so that a device that changes its mind does so
+    /// to both.
+    fn beside_cases(&mut self, loading: &Loading) -> Result<Vec<Case>> {
+        let picker = Picker::new(loading.count, self.plan.theta);
+        let next = AtomicU64::new(loading.count);
+        let (operations, flow) = (self.plan.operations, self.plan.flow);
+        let (mut quiet, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..self.plan.runs {
+            let pass = self.pass(self.plan.batch);
+            quiet.push(self.between_limits(loading, |subject| {
+                drive::lookup_hits(subject, pass, operations, &picker)
+            })?);
+            let pass = self.pass(self.plan.batch);
+            beside.push(self.between_limits(loading, |subject| {
+                beside::lookups_beside_inserts(subject, pass, &picker, flow, &next)
+            })?);
+        }
+        self.put("entries_at_end", json!(next.load(Ordering::Relaxed)));
+        let quiet = case("lookup-hit quiet".into(), None, quiet);
+        let beside = case("lookup-hit beside inserts".into(), None, beside);
+        let p99 = |case: &Case| case.lookup_ns.map(|latency| latency.p99 as f64);
+        let (beside_p99, quiet_p99) = (p99(&beside), p99(&quiet));
+        let p99_ratio = beside_p99.zip(quiet_p99).and_then(|(beside, quiet)| ratio(beside, quiet));
+        self.put("p99_beside_over_quiet", json!(p99_ratio));
+        Ok(vec![quiet, beside])
     }
 
     /// The loaded table of an earlier run where it fits, else a new one.
@@ -334,6 +360,7 @@ impl Session<'_> {
             "depth": plan.depth,
             "batch": plan.batch,
             "durability": plan.durability,
+            "flow": (plan.workload == Workload::LookupBesideInserts).then_some(plan.flow),
             "repetitions": plan.runs,
             "distribution": plan.theta.map_or("uniform".into(), |theta| format!("zipf {theta}")),
             "seed": plan.seed,
@@ -353,114 +380,6 @@ impl Session<'_> {
         }
         self.settings
     }
-}
-
-fn rates(tally: &Tally, cpu_ns: u64) -> Figures {
-    let per_s = |count: u64| count as f64 / tally.seconds.max(1e-9);
-    let operations = tally.operations();
-    Figures {
-        seconds: tally.seconds,
-        operations,
-        hits: tally.hits,
-        operations_per_s: per_s(operations),
-        inserts_per_s: (tally.inserts > 0).then(|| per_s(tally.inserts)),
-        lookups_per_s: (tally.lookups > 0).then(|| per_s(tally.lookups)),
-        cpu_us_per_op: cpu_ns as f64 / 1000.0 / operations.max(1) as f64,
-        ..Figures::default()
-    }
-}
-
-fn read_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let lookups = tally.lookups as f64;
-    let pages = disk.map(|disk| disk.read as f64 / nandex_device::PAGE_BYTES as f64);
-    figures.disk_reads_per_lookup = pages.and_then(|pages| ratio(pages, lookups));
-    let Some(delta) = delta else { return };
-    figures.reads_per_hit = ratio(delta.hit_reads as f64, delta.hits as f64);
-    figures.reads_per_miss = ratio(delta.miss_reads as f64, delta.misses as f64);
-}
-
-fn write_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let inserts = tally.inserts as f64;
-    if tally.inserts == 0 {
-        return;
-    }
-    figures.disk_bytes_per_entry = disk.and_then(|disk| ratio(disk.written as f64, inserts));
-    let mut per_entry = figures.disk_bytes_per_entry;
-    if let Some(delta) = delta {
-        figures.data_bytes_per_entry = ratio(delta.data_bytes_written as f64, inserts);
-        figures.log_bytes_per_entry = ratio(delta.log_bytes_written as f64, inserts);
-        figures.flush_fill = (delta.flushes > 0).then_some(delta.flush_fill);
-        figures.evicted = Some(delta.evicted);
-        per_entry = ratio((delta.data_bytes_written + delta.log_bytes_written) as f64, inserts);
-    }
-    figures.write_amplification = per_entry.map(|bytes| bytes / ENTRY_BYTES as f64);
-}
-
-/// Sets a run beside the device's limits around it.
-fn compare(figures: &mut Figures, before: Option<Limits>, after: Option<Limits>) {
-    let Some((before, after)) = before.zip(after) else { return };
-    let limits = Limits::between(before, after);
-    figures.device_reads_per_s = Some(limits.reads_per_s);
-    figures.device_write_bytes_per_s = Some(limits.write_bytes_per_s);
-    figures.ratio_to_device = match (figures.lookups_per_s, figures.write_amplification) {
-        (Some(lookups), _) => ratio(lookups, limits.reads_per_s),
-        (None, Some(amplification)) => {
-            let bytes_per_s = figures.operations_per_s * amplification * ENTRY_BYTES as f64;
-            ratio(bytes_per_s, limits.write_bytes_per_s)
-        }
-        (None, None) => None,
-    };
-}
-
-/// Figures that count, since `before`; figures that say how things are, as they are now.
-fn since(now: &TableStats, before: &TableStats) -> TableStats {
-    let mut delta = now.clone();
-    delta.hits -= before.hits;
-    delta.misses -= before.misses;
-    delta.hit_reads -= before.hit_reads;
-    delta.miss_reads -= before.miss_reads;
-    delta.flushes -= before.flushes;
-    delta.data_bytes_written -= before.data_bytes_written;
-    delta.log_bytes_written -= before.log_bytes_written;
-    delta.evicted -= before.evicted;
-    let buckets = delta.reads_histogram.iter_mut().zip(before.reads_histogram);
-    buckets.for_each(|(bucket, earlier)| *bucket -= earlier);
-    delta
-}
-
-fn case(name: String, mix: Option<Mix>, runs: Vec<Measured>) -> Case {
-    let mut all = Tally::default();
-    let mut histogram: Option<Vec<u64>> = None;
-    for run in &runs {
-        all.merge(&run.tally);
-        if let Some(reads) = &run.reads_histogram {
-            let sum = histogram.get_or_insert_with(|| vec![0; reads.len()]);
-            sum.iter_mut().zip(reads).for_each(|(sum, count)| *sum += count);
-        }
-    }
-    Case {
-        name,
-        lookup_fraction: mix.map(|mix| mix.lookup_fraction),
-        success: mix.map(|mix| mix.success),
-        runs: runs.into_iter().map(|run| run.figures).collect(),
-        insert_ns: all.insert_ns.summary(),
-        lookup_ns: all.lookup_ns.summary(),
-        reads_per_operation: histogram.filter(|_| all.lookups > 0),
-    }
-}
-
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
 }
 
 /// Seconds as a duration, for settings.
