@@ -26,17 +26,32 @@ pub enum Order {
     Number,
     /// As strings of their little-endian bytes.
     Bytes,
+    /// By the low bits of the FNV-1 hash of those bytes that begins at zero: by Berkeley DB's buckets.
+    Buckets {
+        /// Bits in the number of a bucket, 1 to 32.
+        bits: u32,
+    },
 }
 
 impl Order {
-    /// Where `key` stands in this order. It is its own inverse: the rank of the rank is the key.
+    /// Where `key` stands in this order, in the whole range of 64 bits.
     #[must_use]
     pub const fn rank(self, key: u64) -> u64 {
         match self {
             Self::Number => key,
             Self::Bytes => key.swap_bytes(),
+            Self::Buckets { bits } => (fnv(key) as u64) << (u64::BITS - bits),
         }
     }
+}
+
+const fn fnv(key: u64) -> u32 {
+    let (bytes, mut hash, mut place) = (key.to_le_bytes(), 0u32, 0);
+    while place < bytes.len() {
+        hash = hash.wrapping_mul(16_777_619) ^ bytes[place] as u32;
+        place += 1;
+    }
+    hash
 }
 
 /// Loads entries 0 up to `entries` of `keys` in the order of `subject` and makes them durable.
@@ -137,7 +152,14 @@ mod tests {
         let mut keys: Vec<u64> = (0..1000).map(|index| KeySpace::new(9).key(index)).collect();
         keys.sort_unstable_by_key(|&key| Order::Bytes.rank(key));
         assert!(keys.is_sorted_by_key(|key| key.to_le_bytes()));
-        assert!(keys.iter().all(|&key| Order::Bytes.rank(Order::Bytes.rank(key)) == key));
+    }
+
+    #[test]
+    fn keys_in_the_order_of_buckets_come_bucket_by_bucket() {
+        let mut keys: Vec<u64> = (0..1000).map(|index| KeySpace::new(9).key(index)).collect();
+        keys.sort_unstable_by_key(|&key| Order::Buckets { bits: 4 }.rank(key));
+        assert!(keys.is_sorted_by_key(|&key| fnv(key) % 16));
+        assert_eq!(fnv(1), 1u32.wrapping_mul(16_777_619u32.wrapping_pow(7)));
     }
 
     #[test]
