@@ -60,10 +60,9 @@ speed: compiler ## Measure how fast the simulated flash is (ARGS="...")
 	$(CARGO) run $(FLAGS) --release -p nandex-bench --bin nandex-bench-sim -- $(ARGS)
 
 .PHONY: peers
-ROCKSDB_ENV := $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
+ROCKSDB_ENV = $(if $(wildcard /usr/include/rocksdb/c.h),ROCKSDB_INCLUDE_DIR=/usr/include ROCKSDB_LIB_DIR=$(dir $(firstword $(wildcard /usr/lib/*/librocksdb.so /usr/lib/librocksdb.so))))
 PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --depth 1 --max-seconds 300 --cgroup
-peers: compiler ## Measure other engines on the same keys, memory and disk (ARGS="...")
-	@ls /usr/include/db.h /usr/include/rocksdb/c.h >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq librocksdb-dev libdb5.3-dev libclang-14-dev; }
+peers: libraries ## Measure other engines on the same keys, memory and disk (ARGS="...")
 	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release -- $(or $(ARGS),$(PEERS))
 
 .PHONY: crash
@@ -100,6 +99,11 @@ deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
 .PHONY: clean
 clean: ## Remove what was built
 	$(CARGO) clean
+
+# A target of its own, so that `peers` looks for the libraries after they are installed.
+.PHONY: libraries
+libraries: compiler
+	@ls /usr/include/db.h /usr/include/rocksdb/c.h >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq librocksdb-dev libdb5.3-dev libclang-14-dev; }
 
 # The parts of the toolchain that a bare machine may lack. Nothing happens where they are there.
 .PHONY: tools

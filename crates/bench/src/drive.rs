@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::percentiles::{Laps, Latency, Recorder};
 use crate::subject::{Lane, Subject};
@@ -115,6 +115,32 @@ pub fn lookup_hits(
     })
 }
 
+/// Looks up `operations` keys that are there, each thread's share in one stream. Single lookups of a
+/// stream have no time of their own, so there are no latencies.
+///
+/// # Errors
+/// The engine's, a wrong value, or another number of answers than of lookups.
+pub fn lookup_stream(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    picker: &Picker,
+) -> Result<Tally> {
+    on_threads(subject, pass.threads, |thread, worker| {
+        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        let count = share(operations, pass.threads, thread);
+        let mut keys = (0..count).map(|_| pass.keys.key(picker.pick(&mut rng)));
+        let tally = &mut worker.tally;
+        worker.lane.stream(&mut keys, pass.batch, &mut |key, found| {
+            tally.lookups += 1;
+            tally.hits += check(pass.keys, key, Expect::Here, found)?;
+            Ok(())
+        })?;
+        ensure!(tally.lookups == count, "{} answers to {count} lookups", tally.lookups);
+        Ok(())
+    })
+}
+
 /// Looks up `operations` keys that are not there.
 ///
 /// # Errors
@@ -184,8 +210,10 @@ pub fn mixed(
 
 /// What a lookup should give. A key that is here may still be missed: the engine may have evicted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Expect {
+pub(crate) enum Expect {
+    /// Its value, or nothing.
     Here,
+    /// Nothing.
     Absent,
 }
 
@@ -201,7 +229,7 @@ fn share(operations: u64, threads: usize, thread: u64) -> u64 {
 }
 
 /// Runs `work` on that many threads, which begin together, and adds up what they did.
-fn on_threads(
+pub(crate) fn on_threads(
     subject: &dyn Subject,
     threads: usize,
     work: impl Fn(u64, &mut Worker<'_>) -> Result<()> + Sync,
@@ -235,9 +263,9 @@ fn on_threads(
 }
 
 /// One thread at work, with its buffers.
-struct Worker<'a> {
+pub(crate) struct Worker<'a> {
     lane: Box<dyn Lane + 'a>,
-    tally: Tally,
+    pub(crate) tally: Tally,
     pairs: Vec<(u64, u64)>,
     keys: Vec<u64>,
     expected: Vec<Expect>,
@@ -265,7 +293,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    fn inserts(
+    /// Inserts `count` pairs, in batches where the pass has them.
+    pub(crate) fn inserts(
         &mut self,
         pass: Pass,
         count: u64,
@@ -300,7 +329,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn lookups(
+    /// Looks up `count` keys, likewise, and checks the answers.
+    pub(crate) fn lookups(
         &mut self,
         pass: Pass,
         count: u64,

@@ -5,9 +5,12 @@
 //! of them could compute would be no comparison.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod bufferhash;
 pub mod cgroup;
+pub mod cold;
 pub mod drive;
+mod figures;
 pub mod limit;
 pub mod loaded;
 pub mod options;
@@ -16,6 +19,8 @@ pub mod plan;
 pub mod process;
 pub mod quantity;
 pub mod report;
+pub mod room;
 pub mod session;
+pub mod sorted;
 pub mod subject;
 pub mod workload;

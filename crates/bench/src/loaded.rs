@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::{Load, Plan};
 use crate::subject::Durability;
 use crate::workload::{KEY_BYTES, VALUE_BYTES};
 
@@ -27,6 +27,9 @@ pub struct Loaded {
     pub entries_max: u64,
     /// Entries that are in it: fewer than asked for when the time ran out.
     pub count: u64,
+    /// How they were put in; notes of before there was a choice have none.
+    #[serde(default)]
+    pub load: Load,
     /// Seed of the keys.
     pub seed: u64,
     /// The engine's RAM budget, which shapes its files.
@@ -49,6 +52,7 @@ impl Loaded {
             entries: plan.entries,
             entries_max: plan.entries_max(),
             count,
+            load: plan.load,
             seed: plan.seed,
             ram_bytes: plan.ram_bytes,
             durability: plan.durability,

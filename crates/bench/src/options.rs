@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use crate::beside::Flow;
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::percentiles::Latency;
-use crate::plan::{Plan, Workload};
+use crate::plan::{Load, Plan, Workload};
 use crate::quantity::{parse_fraction, parse_quantity};
 use crate::session::seconds;
 use crate::subject::Durability;
@@ -27,6 +28,9 @@ pub struct Options {
     /// Entries loaded (inserted, for the insert workload).
     #[arg(long, default_value = "1M", value_parser = parse_quantity)]
     pub entries: u64,
+    /// How the table is loaded before it is measured; the insert workload is always random.
+    #[arg(long, value_enum, default_value = "random")]
+    pub load: Load,
     /// RAM the engine may use.
     #[arg(long, default_value = "256MiB", value_parser = parse_quantity)]
     pub ram: u64,
@@ -49,6 +53,12 @@ pub struct Options {
     /// Parts of mixed lookups that find their key.
     #[arg(long, value_delimiter = ',', default_value = "0,.4,.8", value_parser = parse_fraction)]
     pub success: Vec<f64>,
+    /// Inserts per second beside lookups, by one thread more.
+    #[arg(long, default_value = "100k", value_parser = parse_quantity)]
+    pub insert_rate: u64,
+    /// Inserts beside lookups in each repetition; the lookups last as long as they.
+    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    pub inserts: u64,
     /// Directory for the table and the scratch file; a table that is loaded there is used again.
     #[arg(long, default_value = "nandex-bench-data")]
     pub dir: PathBuf,
@@ -94,6 +104,7 @@ impl Options {
         let plan = Plan {
             workload: self.workload,
             entries: self.entries,
+            load: self.load,
             ram_bytes: self.ram,
             threads: self.threads,
             depth: self.depth,
@@ -102,6 +113,7 @@ impl Options {
             runs: self.runs,
             operations: self.operations(),
             mixes: self.mixes(),
+            flow: Flow { inserts: self.inserts, inserts_per_s: self.insert_rate },
             theta: self.zipf,
             seed: self.seed,
             dir: self.dir.clone(),

@@ -4,22 +4,41 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::beside::Flow;
 use crate::percentiles::Latency;
 use crate::subject::{Durability, Spec};
 use crate::workload::Mix;
+
+/// How a table is loaded before it is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// In random order, by the batched call that a user would take.
+    #[default]
+    Random,
+    /// In the engine's own key order, by its bulk loader where it has one: the kindest load there is.
+    /// It ignores the memory limit where lookups follow in a process of their own.
+    Sorted,
+}
 
 /// What is done to the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
+    /// Loads a table, untimed, and leaves it for the lookups of a later run.
+    Load,
     /// Fills an empty table with unique random keys.
     Insert,
     /// Looks up keys that are there.
     LookupHit,
     /// Looks up keys that are not.
     LookupMiss,
+    /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
+    LookupStream,
+    /// Looks up keys that are there, by turns alone and beside inserts at a given rate.
+    LookupBesideInserts,
     /// Lookups and inserts of new keys, in stated proportions.
     Mixed,
     /// Overwrites keys that are there.
@@ -30,16 +49,19 @@ impl Workload {
     /// Does it leave the table as it found it, so that the next run can use it again?
     #[must_use]
     pub const fn only_reads(self) -> bool {
-        matches!(self, Self::LookupHit | Self::LookupMiss)
+        matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
     }
 
     /// Its name in reports and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Load => "load",
             Self::Insert => "insert",
             Self::LookupHit => "lookup-hit",
             Self::LookupMiss => "lookup-miss",
+            Self::LookupStream => "lookup-stream",
+            Self::LookupBesideInserts => "lookup-beside-inserts",
             Self::Mixed => "mixed",
             Self::Update => "update",
         }
@@ -53,6 +75,8 @@ pub struct Plan {
     pub workload: Workload,
     /// Entries loaded before the measured operations (inserted, for the insert workload).
     pub entries: u64,
+    /// How they are loaded.
+    pub load: Load,
     /// RAM the engine may use.
     pub ram_bytes: u64,
     /// Threads at work.
@@ -69,6 +93,8 @@ pub struct Plan {
     pub operations: u64,
     /// The proportions of the mixed workload.
     pub mixes: Vec<Mix>,
+    /// The inserts beside lookups.
+    pub flow: Flow,
     /// Exponent of the Zipf law that picks loaded keys; uniform when `None`.
     pub theta: Option<f64>,
     /// Seed of keys and streams.
@@ -102,18 +128,27 @@ impl Plan {
         ensure!((1..=1 << 20).contains(&self.batch), "--batch {}: from 1 to 2^20", self.batch);
         ensure!((1..=1000).contains(&self.runs), "--runs {}: from 1 to 1000", self.runs);
         ensure!(self.operations > 0, "--ops 0: ask for at least 1");
+        ensure!(self.flow.inserts > 0, "--inserts 0: ask for at least 1");
+        ensure!(self.flow.inserts_per_s > 0, "--insert-rate 0: ask for at least 1 per second");
         ensure!(self.workload != Workload::Mixed || !self.mixes.is_empty(), "no mix to run");
+        ensure!(
+            self.load == Load::Random || self.load_time_max.is_none(),
+            "--load sorted with --max-seconds: a load in key order that stops early lacks one end of \
+             the keys; leave one of the two out"
+        );
         let theta_fits = self.theta.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
         ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
         Ok(())
     }
 
-    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams.
+    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams or beside
+    /// lookups.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
         let inserted = |mix: &Mix| (self.operations as f64 * (1.0 - mix.lookup_fraction)).ceil();
         let per_run: f64 = match self.workload {
             Workload::Mixed => self.mixes.iter().map(inserted).sum(),
+            Workload::LookupBesideInserts => self.flow.inserts as f64,
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);

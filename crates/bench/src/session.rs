@@ -5,19 +5,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nandex::TableStats;
 use serde_json::{Map, Value, json};
 
+use crate::beside;
 use crate::cgroup::MemoryLimit;
+use crate::cold;
 use crate::drive::{self, Pass, Tally};
+use crate::figures::{Measured, case, compare, rates, ratio, read_costs, since, write_costs};
 use crate::limit::{Limits, Scratch};
 use crate::loaded::Loaded;
 use crate::percentiles::{Latency, clock_ns};
-use crate::plan::{LOAD_BATCH, Plan, Workload};
+use crate::plan::{LOAD_BATCH, Load, Plan, Workload};
 use crate::process::{self, DiskBytes};
-use crate::report::{Case, Figures, Report, SCHEMA};
+use crate::report::{Case, Report, SCHEMA};
+use crate::sorted;
 use crate::subject::{Maker, Subject};
-use crate::workload::{ENTRY_BYTES, KeySpace, Mix, Picker};
+use crate::workload::{KeySpace, Mix, Picker};
 
 /// What the binary lends to a session.
 #[derive(Clone, Copy)]
@@ -55,7 +58,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Re
 }
 
 fn scratch(plan: &Plan, maker: &dyn Maker) -> Result<Option<Scratch>> {
-    if plan.limit_time.is_zero() {
+    if plan.limit_time.is_zero() || plan.workload == Workload::Load {
         return Ok(None);
     }
     let scratch = if maker.lasting() {
@@ -84,24 +87,39 @@ struct Loading {
     allocated_before: u64,
 }
 
-/// One run, measured.
-struct Measured {
-    figures: Figures,
-    tally: Tally,
-    reads_histogram: Option<Vec<u64>>,
-}
-
 impl Session<'_> {
     fn cases(&mut self) -> Result<Vec<Case>> {
         if self.plan.workload == Workload::Insert {
             return Ok(vec![self.insert_case()?]);
         }
+        if self.plan.workload == Workload::Load {
+            return self.load_only();
+        }
         let loading = self.load_or_open()?;
         self.put("loaded", json!(loading.count));
         match self.plan.workload {
             Workload::Mixed => self.mixed_cases(&loading),
+            Workload::LookupBesideInserts => self.beside_cases(&loading),
             _ => Ok(vec![self.plain_case(&loading)?]),
         }
+    }
+
+    /// Leaves a loaded table for a later run, and measures nothing.
+    fn load_only(&mut self) -> Result<Vec<Case>> {
+        let found = Loaded::find(self.plan, self.maker.name());
+        self.put("reused", json!(found.is_some()));
+        let count = match found {
+            Some(count) => count,
+            None => {
+                Loaded::forget(&self.plan.dir, self.maker.name())?;
+                let (subject, count) = self.load()?;
+                drop(subject);
+                Loaded::of(self.plan, self.maker.name(), count).write(&self.plan.dir)?;
+                count
+            }
+        };
+        self.put("loaded", json!(count));
+        Ok(Vec::new())
     }
 
     fn insert_case(&mut self) -> Result<Case> {
@@ -129,9 +147,15 @@ impl Session<'_> {
             let pass = self.pass(self.plan.batch);
             runs.push(self.between_limits(loading, |subject| match workload {
                 Workload::LookupHit => drive::lookup_hits(subject, pass, operations, &picker),
+                Workload::LookupStream => drive::lookup_stream(subject, pass, operations, &picker),
                 Workload::LookupMiss => drive::lookup_misses(subject, pass, operations),
                 Workload::Update => drive::updates(subject, pass, operations, &picker),
-                Workload::Insert | Workload::Mixed => bail!("{} has its own runs", workload.name()),
+                Workload::Load
+                | Workload::Insert
+                | Workload::Mixed
+                | Workload::LookupBesideInserts => {
+                    bail!("{} has its own runs", workload.name())
+                }
             })?);
         }
         Ok(case(workload.name().into(), None, runs))
@@ -158,10 +182,37 @@ impl Session<'_> {
         Ok(cases)
     }
 
+    /// Lookups alone and lookups beside inserts by turns, so that a device that changes its mind does so
+    /// to both.
+    fn beside_cases(&mut self, loading: &Loading) -> Result<Vec<Case>> {
+        let picker = Picker::new(loading.count, self.plan.theta);
+        let next = AtomicU64::new(loading.count);
+        let (operations, flow) = (self.plan.operations, self.plan.flow);
+        let (mut quiet, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..self.plan.runs {
+            let pass = self.pass(self.plan.batch);
+            quiet.push(self.between_limits(loading, |subject| {
+                drive::lookup_hits(subject, pass, operations, &picker)
+            })?);
+            let pass = self.pass(self.plan.batch);
+            beside.push(self.between_limits(loading, |subject| {
+                beside::lookups_beside_inserts(subject, pass, &picker, flow, &next)
+            })?);
+        }
+        self.put("entries_at_end", json!(next.load(Ordering::Relaxed)));
+        let quiet = case("lookup-hit quiet".into(), None, quiet);
+        let beside = case("lookup-hit beside inserts".into(), None, beside);
+        let p99 = |case: &Case| case.lookup_ns.map(|latency| latency.p99 as f64);
+        let (beside_p99, quiet_p99) = (p99(&beside), p99(&quiet));
+        let p99_ratio = beside_p99.zip(quiet_p99).and_then(|(beside, quiet)| ratio(beside, quiet));
+        self.put("p99_beside_over_quiet", json!(p99_ratio));
+        Ok(vec![quiet, beside])
+    }
+
     /// The loaded table of an earlier run where it fits, else a new one.
     fn load_or_open(&mut self) -> Result<Loading> {
         let allocated_before = (self.surroundings.allocated_bytes)();
-        let (name, spec) = (self.maker.name(), self.plan.spec());
+        let name = self.maker.name();
         let found = Loaded::find(self.plan, name).filter(|_| self.maker.lasting());
         self.put("reused", json!(found.is_some()));
         if !self.plan.workload.only_reads() || found.is_none() {
@@ -169,8 +220,7 @@ impl Session<'_> {
         }
         if let Some(count) = found {
             (self.surroundings.progress)(&format!("{count} entries are loaded already"));
-            let subject = self.maker.open(&spec).context("the loaded table cannot be opened")?;
-            return Ok(Loading { subject, count, allocated_before });
+            return Ok(Loading { subject: self.open()?, count, allocated_before });
         }
         let (subject, count) = self.load()?;
         if !self.maker.lasting() {
@@ -181,28 +231,43 @@ impl Session<'_> {
         if self.plan.workload.only_reads() {
             Loaded::of(self.plan, name, count).write(&self.plan.dir)?;
         }
-        let subject = self.maker.open(&spec).context("the table just loaded cannot be opened")?;
-        Ok(Loading { subject, count, allocated_before })
+        Ok(Loading { subject: self.open()?, count, allocated_before })
+    }
+
+    /// Opens what was loaded, none of it in the page cache: what a load has left there is not charged to
+    /// the limit under which it is looked up.
+    fn open(&self) -> Result<Box<dyn Subject>> {
+        cold::evict(&self.plan.dir)?;
+        self.maker.open(&self.plan.spec()).context("the loaded table cannot be opened")
     }
 
     fn load(&mut self) -> Result<(Box<dyn Subject>, u64)> {
         let plan = self.plan;
         (self.surroundings.progress)(&format!("loading {} entries", plan.entries));
         let subject = self.maker.create(&plan.spec())?;
+        let (start, progress) = (Instant::now(), self.surroundings.progress);
+        let (count, seconds) = match plan.load {
+            Load::Random => self.load_at_random(&*subject)?,
+            Load::Sorted => {
+                sorted::load(&*subject, self.keys, plan.entries, progress)?;
+                (plan.entries, start.elapsed().as_secs_f64())
+            }
+        };
+        subject.settle()?;
+        self.put("load_seconds", json!(seconds));
+        progress(&format!("{count} loaded in {seconds:.1} s"));
+        Ok((subject, count))
+    }
+
+    fn load_at_random(&mut self, subject: &dyn Subject) -> Result<(u64, f64)> {
         let mut pass = self.pass(LOAD_BATCH);
         pass.latency = Latency::Off;
         pass.threads = self.loaders();
-        let tally = drive::load(&*subject, pass, plan.entries, plan.load_time_max)?;
-        subject.settle()?;
-        self.put("load_seconds", json!(tally.seconds));
+        let tally = drive::load(subject, pass, self.plan.entries, self.plan.load_time_max)?;
         if tally.inserts == 0 {
             bail!("nothing was loaded in the time given; give more");
         }
-        (self.surroundings.progress)(&format!(
-            "{} loaded in {:.1} s",
-            tally.inserts, tally.seconds
-        ));
-        Ok((subject, tally.inserts))
+        Ok((tally.inserts, tally.seconds))
     }
 
     /// More loaders than processors, or than the engine lets write, only take memory.
@@ -289,11 +354,13 @@ impl Session<'_> {
             "index": self.maker.name(),
             "workload": plan.workload,
             "entries": plan.entries,
+            "load": plan.load,
             "ram_budget_bytes": plan.ram_bytes,
             "threads": plan.threads,
             "depth": plan.depth,
             "batch": plan.batch,
             "durability": plan.durability,
+            "flow": (plan.workload == Workload::LookupBesideInserts).then_some(plan.flow),
             "repetitions": plan.runs,
             "distribution": plan.theta.map_or("uniform".into(), |theta| format!("zipf {theta}")),
             "seed": plan.seed,
@@ -313,114 +380,6 @@ impl Session<'_> {
         }
         self.settings
     }
-}
-
-fn rates(tally: &Tally, cpu_ns: u64) -> Figures {
-    let per_s = |count: u64| count as f64 / tally.seconds.max(1e-9);
-    let operations = tally.operations();
-    Figures {
-        seconds: tally.seconds,
-        operations,
-        hits: tally.hits,
-        operations_per_s: per_s(operations),
-        inserts_per_s: (tally.inserts > 0).then(|| per_s(tally.inserts)),
-        lookups_per_s: (tally.lookups > 0).then(|| per_s(tally.lookups)),
-        cpu_us_per_op: cpu_ns as f64 / 1000.0 / operations.max(1) as f64,
-        ..Figures::default()
-    }
-}
-
-fn read_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let lookups = tally.lookups as f64;
-    let pages = disk.map(|disk| disk.read as f64 / nandex_device::PAGE_BYTES as f64);
-    figures.disk_reads_per_lookup = pages.and_then(|pages| ratio(pages, lookups));
-    let Some(delta) = delta else { return };
-    figures.reads_per_hit = ratio(delta.hit_reads as f64, delta.hits as f64);
-    figures.reads_per_miss = ratio(delta.miss_reads as f64, delta.misses as f64);
-}
-
-fn write_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let inserts = tally.inserts as f64;
-    if tally.inserts == 0 {
-        return;
-    }
-    figures.disk_bytes_per_entry = disk.and_then(|disk| ratio(disk.written as f64, inserts));
-    let mut per_entry = figures.disk_bytes_per_entry;
-    if let Some(delta) = delta {
-        figures.data_bytes_per_entry = ratio(delta.data_bytes_written as f64, inserts);
-        figures.log_bytes_per_entry = ratio(delta.log_bytes_written as f64, inserts);
-        figures.flush_fill = (delta.flushes > 0).then_some(delta.flush_fill);
-        figures.evicted = Some(delta.evicted);
-        per_entry = ratio((delta.data_bytes_written + delta.log_bytes_written) as f64, inserts);
-    }
-    figures.write_amplification = per_entry.map(|bytes| bytes / ENTRY_BYTES as f64);
-}
-
-/// Sets a run beside the device's limits around it.
-fn compare(figures: &mut Figures, before: Option<Limits>, after: Option<Limits>) {
-    let Some((before, after)) = before.zip(after) else { return };
-    let limits = Limits::between(before, after);
-    figures.device_reads_per_s = Some(limits.reads_per_s);
-    figures.device_write_bytes_per_s = Some(limits.write_bytes_per_s);
-    figures.ratio_to_device = match (figures.lookups_per_s, figures.write_amplification) {
-        (Some(lookups), _) => ratio(lookups, limits.reads_per_s),
-        (None, Some(amplification)) => {
-            let bytes_per_s = figures.operations_per_s * amplification * ENTRY_BYTES as f64;
-            ratio(bytes_per_s, limits.write_bytes_per_s)
-        }
-        (None, None) => None,
-    };
-}
-
-/// Figures that count, since `before`; figures that say how things are, as they are now.
-fn since(now: &TableStats, before: &TableStats) -> TableStats {
-    let mut delta = now.clone();
-    delta.hits -= before.hits;
-    delta.misses -= before.misses;
-    delta.hit_reads -= before.hit_reads;
-    delta.miss_reads -= before.miss_reads;
-    delta.flushes -= before.flushes;
-    delta.data_bytes_written -= before.data_bytes_written;
-    delta.log_bytes_written -= before.log_bytes_written;
-    delta.evicted -= before.evicted;
-    let buckets = delta.reads_histogram.iter_mut().zip(before.reads_histogram);
-    buckets.for_each(|(bucket, earlier)| *bucket -= earlier);
-    delta
-}
-
-fn case(name: String, mix: Option<Mix>, runs: Vec<Measured>) -> Case {
-    let mut all = Tally::default();
-    let mut histogram: Option<Vec<u64>> = None;
-    for run in &runs {
-        all.merge(&run.tally);
-        if let Some(reads) = &run.reads_histogram {
-            let sum = histogram.get_or_insert_with(|| vec![0; reads.len()]);
-            sum.iter_mut().zip(reads).for_each(|(sum, count)| *sum += count);
-        }
-    }
-    Case {
-        name,
-        lookup_fraction: mix.map(|mix| mix.lookup_fraction),
-        success: mix.map(|mix| mix.success),
-        runs: runs.into_iter().map(|run| run.figures).collect(),
-        insert_ns: all.insert_ns.summary(),
-        lookup_ns: all.lookup_ns.summary(),
-        reads_per_operation: histogram.filter(|_| all.lookups > 0),
-    }
-}
-
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
 }
 
 /// Seconds as a duration, for settings.

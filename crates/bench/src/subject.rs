@@ -11,7 +11,9 @@ use nandex::oracle::MapTable;
 use nandex::{Table, TableStats};
 use serde::{Deserialize, Serialize};
 
-use crate::bufferhash;
+use crate::bufferhash::BufferHashRoom;
+use crate::room;
+use crate::sorted::{Batches, Order};
 use crate::workload::{KEY_BYTES, VALUE_BYTES};
 
 /// When an acknowledged write is durable.
@@ -86,6 +88,17 @@ pub trait Subject: Send + Sync {
     /// A failed write or sync.
     fn sync(&self) -> Result<()>;
 
+    /// The order in which it keeps its keys.
+    fn order(&self) -> Order {
+        Order::Number
+    }
+
+    /// Begins a load in that order of an empty engine, by the fastest way the engine has.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>>;
+
     /// Waits for work in the background (compactions) to end; not timed, but its bytes count.
     ///
     /// # Errors
@@ -131,6 +144,30 @@ pub trait Lane {
     /// Whatever the engine refuses.
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()>;
 
+    /// Looks up all `keys` and gives each answer to `answer` with its key, in any order. Engines that can
+    /// keep the device's queue full from the first key to the last do so; others take batches of `batch`.
+    ///
+    /// # Errors
+    /// Whatever the engine or `answer` refuses.
+    fn stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        batch: usize,
+        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut some, mut found) = (Vec::new(), Vec::new());
+        loop {
+            some.clear();
+            some.extend((&mut *keys).take(batch));
+            if some.is_empty() {
+                return Ok(());
+            }
+            found.clear();
+            self.get_many(&some, &mut found)?;
+            some.iter().zip(&found).try_for_each(|(&key, &value)| answer(key, value))?;
+        }
+    }
+
     /// Ends what is open, such as a transaction; the last call, and timed.
     ///
     /// # Errors
@@ -138,6 +175,21 @@ pub trait Lane {
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
+}
+
+/// A load in key order. It is never timed.
+pub trait Bulk {
+    /// Puts pairs that ascend in the engine's order and come after all that were put before.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()>;
+
+    /// Ends the load and makes it durable.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    fn finish(self: Box<Self>) -> Result<()>;
 }
 
 /// The engines of nandex itself.
@@ -167,14 +219,14 @@ impl Maker for Index {
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle => Ok(Box::new(TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES)))),
-            Self::Bufferhash => bufferhash::create(spec),
+            Self::Bufferhash => room::create::<BufferHashRoom>(spec),
         }
     }
 
     fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle => bail!("the oracle keeps nothing; load it anew"),
-            Self::Bufferhash => bufferhash::open(spec),
+            Self::Bufferhash => room::open::<BufferHashRoom>(spec),
         }
     }
 }
@@ -190,6 +242,10 @@ impl<T: Table> Subject for TableSubject<T> {
 
     fn sync(&self) -> Result<()> {
         Ok(self.0.sync()?)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(Batches { lane: self.lane()?, subject: self }))
     }
 
     fn stats(&self) -> Option<TableStats> {

@@ -58,7 +58,7 @@ const KEYS: [&str; 24] = [
 
 #[test]
 fn every_documented_key_is_in_the_json_of_every_single_workload() {
-    for workload in ["insert", "lookup-hit", "lookup-miss", "update"] {
+    for workload in ["insert", "lookup-hit", "lookup-stream", "lookup-miss", "update"] {
         let json = json(&format!("--workload {workload} --ops 2k"));
         for key in KEYS {
             assert!(json.get(key).is_some(), "{workload} lacks {key}: {json}");
@@ -107,6 +107,33 @@ fn a_mixed_workload_has_a_case_for_each_combination() {
 }
 
 #[test]
+fn lookups_beside_inserts_stand_next_to_quiet_ones_of_the_same_run() {
+    let flow = "--inserts 300 --insert-rate 10k --threads 2 --depth 1 --ops 1k";
+    let json = json(&format!("--workload lookup-beside-inserts {flow}"));
+    let cases = json["cases"].as_array().unwrap();
+    assert_eq!(cases[0]["case"], "lookup-hit quiet");
+    assert_eq!(cases[0]["lookup_ns"]["count"], 3000);
+    assert!(cases[0]["insert_ns"].is_null());
+    assert_eq!(cases[1]["case"], "lookup-hit beside inserts");
+    assert_eq!(cases[1]["insert_ns"]["count"], 900);
+    for run in cases[1]["runs"].as_array().unwrap() {
+        let operations = run["operations"].as_u64().unwrap();
+        assert_eq!(operations, run["hits"].as_u64().unwrap() + 300, "{run}");
+        assert!(operations > 300, "{run}");
+    }
+    let p99 = |case: usize| cases[case]["lookup_ns"]["p99"].as_f64().unwrap();
+    assert_eq!(json["p99_beside_over_quiet"].as_f64().unwrap(), p99(1) / p99(0));
+    assert_eq!(json["entries_at_end"], 2900);
+}
+
+#[test]
+fn a_stream_finds_every_key_without_times_of_its_own() {
+    let json = json("--workload lookup-stream --threads 2 --depth 4 --ops 1001");
+    assert_eq!((&json["hits"], &json["operations"]), (&1001.0.into(), &1001.0.into()));
+    assert!(json["lookup_ns"].is_null());
+}
+
+#[test]
 fn threads_zipf_and_batches_run_too() {
     let json = json("--workload update --threads 3 --batch 16 --zipf 0.99 --ops 1k");
     assert_eq!(json["operations"], 1000.0);
@@ -133,6 +160,9 @@ fn mistakes_on_the_command_line_are_told_with_the_option() {
         ("--workload lookup-hit --depth 0", "--depth 0"),
         ("--workload insert --batch 0", "--batch 0"),
         ("--workload insert --runs 0", "--runs 0"),
+        ("--workload lookup-beside-inserts --inserts 0", "--inserts 0"),
+        ("--workload lookup-beside-inserts --insert-rate 0", "--insert-rate 0"),
+        ("--workload lookup-hit --load sorted --max-seconds 1", "--load sorted"),
         ("--workload lookup-hit --ops 0", "--ops 0"),
         ("--workload lookup-hit --zipf=-1", "--zipf"),
         ("--workload insert --limit-seconds=-3", "no length of time"),
@@ -157,8 +187,13 @@ fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_ch
     assert!(hits["reads_per_hit"].as_f64().unwrap() < 2.0);
     let misses = run("--workload lookup-miss --depth 1");
     assert_eq!((&misses["reused"], &misses["hits"]), (&true.into(), &0.0.into()));
+    let stream = run("--workload lookup-stream");
+    assert_eq!((&stream["reused"], &stream["hits"]), (&true.into(), &5000.0.into()));
     let mixed = run("--workload mixed --lookups .5 --success 1");
     assert_eq!(mixed["reused"], false, "room for its inserts makes it another table");
     assert_eq!(mixed["operations"], 5000.0);
+    assert_eq!(run("--workload load --load sorted")["loaded"], 20_000);
+    let sorted = run("--workload lookup-hit --load sorted");
+    assert_eq!((&sorted["reused"], &sorted["hits"]), (&true.into(), &5000.0.into()));
     assert_eq!(run("--workload lookup-hit")["reused"], false);
 }

@@ -1,7 +1,11 @@
 //! fjall, tuned for point lookups in little memory.
 //!
 //! * Bloom filters of 12 bits per key on every level; filter and index blocks pinned in memory on every
-//!   level, so that only data blocks are ever read. Blocks of 4 KiB, no compression (random bytes).
+//!   level, so that only data blocks are ever read. Blocks of 2 KiB, which cross
+//!   into a second page less often than larger ones, no compression (random bytes).
+//! * Where filters do not fit into half of the budget, the last level goes without them (`expect_point_read_hits`):
+//!   a hit costs no more for it, and filters that must be read from disk would cost a read each.
+//! * A load in key order goes through fjall's own ingestion, slice by slice.
 //! * What the budget leaves after filters, indexes and memtables is shared by the block cache and the
 //!   page cache, because fjall does not read with O_DIRECT.
 //! * Inserts go in write batches; the journal is never synced at `--durability never`, by fjall's own
@@ -18,11 +22,12 @@ use fjall::config::{
     PinningPolicy,
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use nandex_bench::subject::{Durability, Lane, Spec, Subject, number};
+use nandex_bench::sorted::Order;
+use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject, number};
 
-const FILTER_BITS_PER_KEY: f32 = 12.0;
-/// Filters and indexes per entry.
-const RESIDENT_BYTES_PER_ENTRY: u64 = 2;
+const FILTER_BITS_PER_KEY: u64 = 12;
+/// The index has a few dozen bytes for each block of 2 KiB, and a block some 100 entries.
+const INDEX_ENTRIES_PER_BYTE: u64 = 4;
 
 /// An open fjall database with its one keyspace.
 pub struct Fjall {
@@ -35,14 +40,15 @@ impl Fjall {
     /// Opens the database in `dir`, or makes it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let memtable = (spec.ram_bytes / 16).max(1 << 20);
-        let resident = spec.entries * RESIDENT_BYTES_PER_ENTRY + 2 * memtable;
+        let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
+        let resident = filters + spec.entries / INDEX_ENTRIES_PER_BYTE + 2 * memtable;
         let cache = (spec.ram_bytes.saturating_sub(resident) / 2).max(1 << 20);
         let database = Database::builder(dir)
             .cache_size(cache)
             .worker_threads(2)
             .manual_journal_persist(spec.durability == Durability::Never)
             .open()?;
-        let keyspace = database.keyspace("entries", || options(memtable))?;
+        let keyspace = database.keyspace("entries", || options(spec, memtable))?;
         Ok(Self { database, keyspace, always: spec.durability == Durability::Always })
     }
 
@@ -51,15 +57,20 @@ impl Fjall {
     }
 }
 
-fn options(memtable: u64) -> KeyspaceCreateOptions {
-    let bloom = BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY);
+fn options(spec: &Spec, memtable: u64) -> KeyspaceCreateOptions {
+    let bloom = BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY as f32);
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable)
+        .expect_point_read_hits(!filters_fit(spec))
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bloom)))
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(true))
-        .data_block_size_policy(BlockSizePolicy::all(4096))
+        .data_block_size_policy(BlockSizePolicy::all(2048))
         .data_block_compression_policy(CompressionPolicy::disabled())
+}
+
+fn filters_fit(spec: &Spec) -> bool {
+    spec.entries * FILTER_BITS_PER_KEY / 8 <= spec.ram_bytes / 2
 }
 
 impl Subject for Fjall {
@@ -72,6 +83,14 @@ impl Subject for Fjall {
         Ok(self.database.persist(PersistMode::SyncAll)?)
     }
 
+    fn order(&self) -> Order {
+        Order::Bytes
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(FjallBulk { fjall: self }))
+    }
+
     fn settle(&self) -> Result<()> {
         // A compaction may follow another after a moment, so rest is three quiet looks in a row.
         let mut quiet = 0;
@@ -81,6 +100,24 @@ impl Subject for Fjall {
             quiet = if busy == 0 { quiet + 1 } else { 0 };
         }
         Ok(())
+    }
+}
+
+struct FjallBulk<'a> {
+    fjall: &'a Fjall,
+}
+
+impl Bulk for FjallBulk<'_> {
+    fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
+        let mut ingestion = self.fjall.keyspace.start_ingestion()?;
+        for (key, value) in sorted {
+            ingestion.write(key.to_le_bytes(), value.to_le_bytes())?;
+        }
+        Ok(ingestion.finish()?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.fjall.sync()
     }
 }
 

@@ -8,6 +8,7 @@
 //! * `NO_MEM_INIT`. No cache of its own: the page cache is one, and the cgroup bounds it.
 //! * One write transaction per 65,536 inserts (per call at `always`); batches are sorted first, so that
 //!   neighbours in the tree are touched together. One read transaction per thread.
+//! * A load in key order appends (`MDB_APPEND`), which fills pages to the brim.
 //! * LMDB has no batched lookup; a batch is a loop.
 
 use std::path::Path;
@@ -15,13 +16,17 @@ use std::path::Path;
 use anyhow::Result;
 use heed::byteorder::NativeEndian;
 use heed::types::U64;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, RoTxn, RwTxn, WithoutTls};
-use nandex_bench::subject::{Durability, Lane, Spec, Subject};
+use heed::{
+    Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, PutFlags, RoTxn, RwTxn, WithoutTls,
+};
+use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject};
 
 type Table = Database<U64<NativeEndian>, U64<NativeEndian>, IntegerComparator>;
 
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
+/// Appends per write transaction of a load in key order: some 6,000 pages.
+const APPENDS: usize = 1 << 20;
 
 /// An open LMDB environment with its one table.
 pub struct Lmdb {
@@ -72,6 +77,31 @@ impl Subject for Lmdb {
 
     fn sync(&self) -> Result<()> {
         Ok(self.env.force_sync()?)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(LmdbBulk { lmdb: self }))
+    }
+}
+
+struct LmdbBulk<'a> {
+    lmdb: &'a Lmdb,
+}
+
+impl Bulk for LmdbBulk<'_> {
+    fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
+        for pairs in sorted.chunks(APPENDS) {
+            let mut write = self.lmdb.env.write_txn()?;
+            for (key, value) in pairs {
+                self.lmdb.table.put_with_flags(&mut write, PutFlags::APPEND, key, value)?;
+            }
+            write.commit()?;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.lmdb.sync()
     }
 }
 

@@ -1,7 +1,9 @@
 //! `nandex-peers`: RocksDB, LMDB, redb, fjall and Berkeley DB under nandex's workloads.
 //!
 //! Keys, streams, memory limit, device limits, checks and report are `nandex-bench`'s own. Each engine
-//! is a module that says how it is tuned and why. Unsafe code is in `bdb` (a C library without a crate)
+//! is a module that says how it is tuned and why. With `--load sorted` each engine is loaded in its own key
+//! order, without a memory limit, and looked up by a process of its own within it: tables much larger than
+//! memory, at their best. Unsafe code is in `bdb` (a C library without a crate)
 //! and in `lmdb` (where the crate asks for a promise about the file), nowhere else.
 
 #[cfg(feature = "bdb")]
@@ -23,8 +25,9 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use nandex_bench::loaded::Loaded;
 use nandex_bench::options::{Options, in_force};
-use nandex_bench::plan::{LOAD_BATCH, Plan, Workload};
+use nandex_bench::plan::{LOAD_BATCH, Load, Plan, Workload};
 use nandex_bench::report::{self, Report};
 use nandex_bench::session::{self, Surroundings};
 use nandex_bench::subject::Maker;
@@ -75,16 +78,16 @@ fn try_main() -> Result<()> {
             let report = run(&plan, engine, &arguments.options)?;
             print(&[report], arguments.options.json)
         }
-        engines => run_each(engines, arguments.options.json),
+        engines => run_each(&plan, engines, arguments.options.json),
     }
 }
 
 /// Runs each engine in a process of its own: none inherits memory from the one before, and one that
 /// its memory limit kills does not take the others with it.
-fn run_each(engines: &[Engine], json: bool) -> Result<()> {
+fn run_each(plan: &Plan, engines: &[Engine], json: bool) -> Result<()> {
     let (mut reports, mut failures) = (Vec::new(), Vec::new());
     for &engine in engines {
-        match run_apart(engine) {
+        match load_apart(plan, engine).and_then(|()| run_apart(engine, &[])) {
             Ok(report) => reports.push(report),
             Err(error) => failures.push(format!("{engine}: {error:#}")),
         }
@@ -97,13 +100,26 @@ fn run_each(engines: &[Engine], json: bool) -> Result<()> {
     Ok(())
 }
 
-/// This program again, with the same settings but for one engine.
-fn run_apart(engine: Engine) -> Result<Report> {
+/// Loads in key order come first, without the memory limit: a load is not what is measured, and nothing
+/// of its memory or cached pages is left to the process that looks up.
+fn load_apart(plan: &Plan, engine: Engine) -> Result<()> {
+    let mut plan = plan.clone();
+    plan.dir = plan.dir.join(engine.name());
+    let wanted = plan.load == Load::Sorted && plan.workload.only_reads();
+    if wanted && plan.workload != Workload::Load && Loaded::find(&plan, engine.name()).is_none() {
+        run_apart(engine, &["--workload", "load"]).context("it could not be loaded")?;
+    }
+    Ok(())
+}
+
+/// This program again, with the same settings but for one engine; a load has no memory limit.
+fn run_apart(engine: Engine, other: &[&str]) -> Result<Report> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--all") => {}
+            Some(text) if text.starts_with("--cgroup") && !other.is_empty() => {}
             Some("--engine") => drop(arguments.next()),
             Some(text) if text.starts_with("--engine=") => {}
             _ => drop(command.arg(argument)),
@@ -111,6 +127,7 @@ fn run_apart(engine: Engine) -> Result<Report> {
     }
     let output = command
         .args(["--json", "--engine", engine.name()])
+        .args(other)
         .envs(MALLOC)
         .stderr(Stdio::inherit())
         .output()
@@ -143,7 +160,7 @@ fn plan(options: &Options) -> Result<Plan> {
 fn run(plan: &Plan, engine: Engine, options: &Options) -> Result<Report> {
     let cgroup = options.enter_cgroup()?;
     let mut plan = plan.clone();
-    plan.dir = plan.dir.join(engine.to_string());
+    plan.dir = plan.dir.join(engine.name());
     session::run(
         &plan,
         &engine,

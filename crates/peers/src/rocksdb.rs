@@ -2,35 +2,46 @@
 //!
 //! * Full Bloom filters of 12 bits per key on whole keys, and indexes, are held outside the block cache
 //!   (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
-//! * What the budget leaves after filters (1.5 bytes per key), indexes (0.3 bytes) and write buffers is
-//!   block cache. Data is read with O_DIRECT, so the page cache takes nothing from the limit.
-//! * Blocks of 4 KiB with a hash index inside, no compression (keys and values are random),
-//!   format version 5, `max_open_files` unlimited: one read per hit once levels are settled.
+//! * Where filters do not fit into half of the budget, the last level goes without them
+//!   (`optimize_filters_for_hits`): a hit costs no more for it, and filters in partitions that must be read
+//!   from disk would cost a read each. The indexes, a quarter of a byte per entry, stay in memory whole.
+//! * A load in key order writes SST files, one per slice, and ingests them into the last level.
+//! * What the budget leaves after filters (1.5 bytes per key), indexes and write buffers is block cache.
+//!   Data is read with O_DIRECT, so the page cache takes nothing from the limit.
+//! * Blocks of 2 KiB with a hash index inside, no compression (keys and values are random): blocks are not
+//!   aligned, and half as many of this size cross into a second page of the disk as of 4 KiB.
+//! * Format version 5, `max_open_files` unlimited: one read per hit once levels are settled.
 //! * Write buffers of an eighth of the budget together; compactions use direct I/O and two threads.
 //! * Inserts go in write batches; the write-ahead log is off only at `--durability never`, and synced
 //!   per batch at `always`.
 //! * Batches of lookups use the batched MultiGet.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nandex_bench::subject::{Durability, Lane, Spec, Subject, number};
+use nandex_bench::sorted::Order;
+use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject, number};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType,
-    DataBlockIndexType, FlushOptions, Options, ReadOptions, WriteBatch, WriteOptions,
+    DataBlockIndexType, FlushOptions, IngestExternalFileOptions, Options, ReadOptions,
+    SstFileWriter, WriteBatch, WriteOptions,
 };
 
 use crate::engine::part;
 
 const FILTER_BITS_PER_KEY: u64 = 12;
+/// The index has some 20 bytes for each block of 2 KiB, and a block some 75 entries.
+const INDEX_ENTRIES_PER_BYTE: u64 = 4;
 const FAMILY: &str = "default";
 
 /// An open RocksDB.
 pub struct Rocks {
     db: DB,
     durability: Durability,
+    last_level: Options,
 }
 
 impl Rocks {
@@ -39,7 +50,8 @@ impl Rocks {
         let options = options(spec)?;
         let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
         let db = DB::open_cf_descriptors(&options, dir, [family])?;
-        Ok(Self { db, durability: spec.durability })
+        let last_level = last_level(spec, &options);
+        Ok(Self { db, durability: spec.durability, last_level })
     }
 
     fn family(&self) -> Result<&ColumnFamily> {
@@ -53,19 +65,18 @@ impl Rocks {
 
 fn options(spec: &Spec) -> Result<Options> {
     let write_buffers = part(spec.ram_bytes, 1, 8);
-    let resident = spec.entries * FILTER_BITS_PER_KEY / 8 + spec.entries * 3 / 10;
-    let left = spec.ram_bytes.saturating_sub(resident + write_buffers as u64);
-    let mut table = BlockBasedOptions::default();
+    let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
+    let left = spec
+        .ram_bytes
+        .saturating_sub(filters + spec.entries / INDEX_ENTRIES_PER_BYTE + write_buffers as u64);
+    let mut table = table();
     table.set_block_cache(&Cache::new_lru_cache(part(left, 3, 4).max(1 << 20))?);
-    table.set_block_size(4096);
     table.set_bloom_filter(FILTER_BITS_PER_KEY as f64, false);
     table.set_whole_key_filtering(true);
-    table.set_cache_index_and_filter_blocks(false);
-    table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
-    table.set_format_version(5);
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_block_based_table_factory(&table);
+    options.set_optimize_filters_for_hits(!filters_fit(spec));
     options.set_compression_type(DBCompressionType::None);
     options.set_use_direct_reads(true);
     options.set_use_direct_io_for_flush_and_compaction(true);
@@ -78,6 +89,28 @@ fn options(spec: &Spec) -> Result<Options> {
     options.set_max_open_files(-1);
     options.set_stats_dump_period_sec(0);
     Ok(options)
+}
+
+fn table() -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_size(2048);
+    table.set_cache_index_and_filter_blocks(false);
+    table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+    table.set_format_version(5);
+    table
+}
+
+/// Options of files that go to the last level: without filters when they do not fit.
+fn last_level(spec: &Spec, options: &Options) -> Options {
+    let mut options = options.clone();
+    if !filters_fit(spec) {
+        options.set_block_based_table_factory(&table());
+    }
+    options
+}
+
+fn filters_fit(spec: &Spec) -> bool {
+    spec.entries * FILTER_BITS_PER_KEY / 8 <= spec.ram_bytes / 2
 }
 
 impl Subject for Rocks {
@@ -96,6 +129,14 @@ impl Subject for Rocks {
         Ok(self.db.flush_opt(&wait)?)
     }
 
+    fn order(&self) -> Order {
+        Order::Bytes
+    }
+
+    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
+        Ok(Box::new(RocksBulk { rocks: self, files: Vec::new() }))
+    }
+
     fn settle(&self) -> Result<()> {
         let busy = ["rocksdb.compaction-pending", "rocksdb.num-running-compactions"];
         while busy.iter().map(|name| self.property(name)).sum::<Result<u64>>()? > 0 {
@@ -111,6 +152,33 @@ impl Subject for Rocks {
             "rocksdb.block-cache-usage",
         ];
         held.iter().map(|name| self.property(name)).sum::<Result<u64>>().ok()
+    }
+}
+
+struct RocksBulk<'a> {
+    rocks: &'a Rocks,
+    files: Vec<PathBuf>,
+}
+
+impl Bulk for RocksBulk<'_> {
+    fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
+        let dir = self.rocks.db.path().join("ingest");
+        fs::create_dir_all(&dir)?;
+        let file = dir.join(format!("{}.sst", self.files.len()));
+        let mut writer = SstFileWriter::create(&self.rocks.last_level);
+        writer.open(&file)?;
+        for (key, value) in sorted {
+            writer.put(key.to_le_bytes(), value.to_le_bytes())?;
+        }
+        writer.finish()?;
+        self.files.push(file);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        Ok(self.rocks.db.ingest_external_file_opts(&options, self.files)?)
     }
 }
 

@@ -38,6 +38,36 @@ fn all_engines_find_every_key_of_a_load_and_none_other_and_reuse_it() {
 }
 
 #[test]
+fn all_engines_load_in_key_order_once_and_find_every_key() {
+    let dir = tempfile::tempdir().unwrap();
+    for report in reports(dir.path(), "--all --load sorted --workload lookup-hit --depth 1") {
+        assert_eq!(report["hits"], 5000.0, "{report}");
+        assert_eq!(report["reused"], true, "a process of its own has loaded it: {report}");
+    }
+    let miss = "--all --load sorted --workload lookup-miss --depth 4 --threads 2";
+    for report in reports(dir.path(), miss) {
+        assert_eq!((&report["hits"], &report["loaded"]), (&0.0.into(), &20_000.into()), "{report}");
+    }
+    for report in reports(dir.path(), "--all --load sorted --workload load") {
+        assert_eq!((&report["reused"], &report["cases"]), (&true.into(), &Value::Array(vec![])));
+    }
+    for report in reports(dir.path(), "--all --workload lookup-hit --depth 1") {
+        assert_eq!(report["reused"], false, "another order makes another table: {report}");
+    }
+}
+
+#[test]
+fn engines_without_room_for_filters_find_every_key_of_both_loads() {
+    let dir = tempfile::tempdir().unwrap();
+    for load in ["sorted", "random"] {
+        let hit = "--engine rocksdb --engine fjall --workload lookup-hit --entries 400k --ram 1MiB";
+        for report in reports(dir.path(), &format!("{hit} --load {load}")) {
+            assert_eq!(report["hits"], 5000.0, "{report}");
+        }
+    }
+}
+
+#[test]
 fn all_engines_insert_singly_in_batches_and_durably() {
     let dir = tempfile::tempdir().unwrap();
     let durabilities = ["--durability never", "--batch 512", "--durability always --batch 4k"];
