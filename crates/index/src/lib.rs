@@ -22,6 +22,7 @@
 //! The layers below are re-exported: [`device`] (where pages lie) and [`store`] (how they last).
 #![forbid(unsafe_code)]
 
+mod any;
 pub mod api;
 pub mod bufferhash;
 mod check;
@@ -30,6 +31,7 @@ mod intake;
 pub mod oracle;
 pub mod slicehash;
 
+pub use any::{AnyPair, AnyTable};
 pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
