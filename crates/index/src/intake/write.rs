@@ -60,8 +60,10 @@ impl<R: Room> Intake<R> {
             self.check_key(key)?;
             self.check_value(value)?;
         }
-        // An eighth of the log at a time, so that batches of several threads fit side by side.
-        let entries = self.volume.log().capacity_bytes() / 8 / self.logged_bytes(1);
+        // An eighth of the log at a time, so that batches of several threads fit side by side; half of that
+        // where they reserve twice as much.
+        let share = if R::LOGS_MOVES { 16 } else { 8 };
+        let entries = self.volume.log().capacity_bytes() / share / self.logged_bytes(1);
         let batch = usize::try_from(entries).unwrap_or(BATCH).clamp(1, BATCH);
         pairs.chunks(batch).try_for_each(|batch| self.insert_batch(batch))?;
         Ok(self.volume.log().commit()?)
@@ -71,7 +73,7 @@ impl<R: Room> Intake<R> {
     /// processor's cache. The order of pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         self.volume.poison().check()?;
-        let _room = self.volume.reserve_room(self.logged_bytes(pairs.len()))?;
+        let _room = self.volume.reserve_room(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let order = self.by_partition(&hashes);
         let mut records = Vec::new();
@@ -135,6 +137,19 @@ impl<R: Room> Intake<R> {
     #[inline]
     fn logged_bytes(&self, entries: usize) -> u64 {
         (entries * (1 + self.layout.entry_bytes())) as u64
+    }
+
+    /// Bytes of the log that a batch reserves. Where each buffer that it fills is followed by a move, and by
+    /// the sync that frees a block for the next one, the log's blocks are closed early: twice as many for its
+    /// own buffers, and one for each that waits from before.
+    fn batch_bytes(&self, entries: usize) -> u64 {
+        let bytes = self.logged_bytes(entries);
+        if !R::LOGS_MOVES {
+            return bytes;
+        }
+        let log = self.volume.log();
+        let waiting = u64::from(self.shape.spare_buffers) * log.block_bytes() / 2;
+        2 * bytes + waiting.min(log.capacity_bytes() / 16)
     }
 
     /// Puts an entry into the active buffer and the log; changes buffers when this one is full.

@@ -62,7 +62,8 @@ pub struct Config {
     /// fill alike, do not all flush at once ever after.
     pub stagger: bool,
     /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers
-    /// that wait on flash, as they are, to be merged later. 0 for none.
+    /// that wait on flash, as they are, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
+    /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
     pub front_runs: u32,
 }
 
@@ -266,6 +267,14 @@ impl Config {
             );
             return refuse("entries_max", reason);
         }
+        if self.front_runs > 0 && self.policy == Policy::Reject {
+            let reason = format!(
+                "a table that refuses rather than evicts has no front, and this one asks for {} runs; \
+                 take 0, or another policy",
+                self.front_runs
+            );
+            return refuse("front_runs", reason);
+        }
         let buffer = self.buffer_entries()?;
         if u64::from(buffer) > room {
             let reason = format!(
@@ -420,6 +429,8 @@ mod tests {
         refused(Config { slice_parts: 0, ..Config::tiny() }, "slice_parts");
         refused(Config { group_slices: 0, ..Config::tiny() }, "group_slices");
         refused(Config { lanes: 65, ..Config::tiny() }, "lanes");
+        let policy = Policy::Reject;
+        refused(Config { front_runs: 8, policy, ..Config::tiny() }, "front_runs");
     }
 
     #[test]

@@ -214,6 +214,7 @@ impl Inner {
             // The move will name an image that came after the sync, while runs were merged.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
+        assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
         if let Some(frozen) = frozen {
             drop(state.frozen.pop_front());
             let stash = frozen.buffer.stash_entries();

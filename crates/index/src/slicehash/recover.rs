@@ -9,9 +9,9 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
-use nandex_store::shadow::{FLIP_BYTES, Shadow, ShadowMap, ShadowRecovery};
+use nandex_store::shadow::{FLIP_BYTES, Shadow, ShadowRecovery};
 use nandex_store::space::Extent;
-use nandex_store::{Lsn, Structure, Volume};
+use nandex_store::{Lsn, Structure, StructureId, Volume};
 
 use super::filter::{Filters, Heat};
 use super::front::{Front, Run};
@@ -37,15 +37,9 @@ pub(super) fn open(
         options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
         images_at: place.plus(config.slicetable_pages() + config.front_pages()),
     };
-    let recovery = Recovering {
-        shadow: restore_shadow(volume, structure, &config, &mut reader)?,
-        front: restore_front(volume, structure, &config, &mut reader)?,
-        merged_runs: HashMap::new(),
-        config,
-        runtime,
-        channels,
-        place,
-    };
+    let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
+    let recovery =
+        Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime, channels };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.lock().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -66,49 +60,46 @@ fn check_options(options: &RuntimeOptions) -> Result<()> {
     Ok(())
 }
 
-fn restore_shadow(
-    volume: &Volume,
-    structure: &Structure,
-    config: &Config,
-    reader: &mut Reader<'_>,
-) -> Result<ShadowRecovery> {
-    let (shape, pages) = (config.shadow_shape(), config.slicetable_pages());
-    let extent = Extent { start: structure.extent.start, pages };
-    let (id, epoch) = (structure.id, volume.epoch());
-    if structure.state.is_empty() {
-        let empty = ShadowMap::empty(shape).encode();
-        let mut reader = Reader::new(&empty, "empty map", extent.start);
-        return Ok(ShadowRecovery::start(id, extent, shape, epoch, &mut reader)?);
-    }
-    Ok(ShadowRecovery::start(id, extent, shape, epoch, reader)?)
+/// Where a table's maps come from.
+pub(super) struct Source<'s> {
+    pub id: StructureId,
+    /// Where the table begins.
+    pub place: PageId,
+    /// The volume's, which no session before had.
+    pub epoch: u64,
+    /// The state that the reader reads; empty for a table just created.
+    pub state: &'s [u8],
 }
 
-fn restore_front(
-    volume: &Volume,
-    structure: &Structure,
-    config: &Config,
-    reader: &mut Reader<'_>,
-) -> Result<Option<Ring>> {
-    if config.front_runs == 0 {
-        return Ok(None);
+impl Source<'_> {
+    fn shadow(&self, config: &Config, reader: &mut Reader<'_>) -> Result<ShadowRecovery> {
+        let (shape, pages) = (config.shadow_shape(), config.slicetable_pages());
+        let extent = Extent { start: self.place, pages };
+        if self.state.is_empty() {
+            return Ok(ShadowRecovery::blank(self.id, extent, shape, self.epoch));
+        }
+        Ok(ShadowRecovery::start(self.id, extent, shape, self.epoch, reader)?)
     }
-    let (id, epoch) = (structure.id, volume.epoch());
-    let shape =
-        RingShape { segment_pages: config.buffer_pages, segments: config.front_runs.into() };
-    let start = structure.extent.start.plus(config.slicetable_pages());
-    let extent = Extent { start, pages: config.front_pages() };
-    Ok(Some(if structure.state.is_empty() {
-        Ring::create(id, extent, shape, epoch)
-    } else {
-        Ring::restore(id, extent, shape, epoch, reader)?
-    }))
+
+    fn front(&self, config: &Config, reader: &mut Reader<'_>) -> Result<Option<Ring>> {
+        if config.front_runs == 0 {
+            return Ok(None);
+        }
+        let shape =
+            RingShape { segment_pages: config.buffer_pages, segments: config.front_runs.into() };
+        let start = self.place.plus(config.slicetable_pages());
+        let extent = Extent { start, pages: config.front_pages() };
+        Ok(Some(if self.state.is_empty() {
+            Ring::create(self.id, extent, shape, self.epoch)
+        } else {
+            Ring::restore(self.id, extent, shape, self.epoch, reader)?
+        }))
+    }
 }
 
-/// A table on its way from the checkpoint's maps to what it was.
-struct Recovering {
-    config: Config,
-    runtime: RuntimeOptions,
-    channels: Channels,
+/// The maps on their way from the checkpoint's to what they were.
+pub(super) struct Maps {
+    pub config: Config,
     shadow: ShadowRecovery,
     front: Option<Ring>,
     /// For each partition that moved, the newest run that was merged, by its generation.
@@ -116,8 +107,30 @@ struct Recovering {
     place: PageId,
 }
 
-impl Recovery<Slicetables> for Recovering {
-    fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
+/// The maps as they were.
+pub(super) struct Restored {
+    pub shadow: Shadow,
+    pub front: Front,
+    /// Each partition's.
+    pub levels: Vec<Level>,
+}
+
+impl Maps {
+    /// The maps of the checkpoint.
+    ///
+    /// # Errors
+    /// Bytes that say what cannot be.
+    pub fn restore(from: &Source<'_>, config: Config, reader: &mut Reader<'_>) -> Result<Self> {
+        let shadow = from.shadow(&config, reader)?;
+        let front = from.front(&config, reader)?;
+        Ok(Self { config, shadow, front, merged_runs: HashMap::new(), place: from.place })
+    }
+
+    /// Applies a move's bytes, in the log's order; tells whether it came after the checkpoint.
+    ///
+    /// # Errors
+    /// Bytes that say what cannot be.
+    pub fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
         let before = self.shadow.block(partition);
         let mut reader = Reader::new(bytes, "move of a slicetable", self.place);
         let flip = self.shadow.replay(&mut reader)?;
@@ -133,11 +146,33 @@ impl Recovery<Slicetables> for Recovering {
         Ok(self.shadow.block(partition) != before)
     }
 
-    fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {
+    /// The maps, once all moves were applied.
+    ///
+    /// # Errors
+    /// Maps that say what cannot be.
+    pub fn finish(self) -> Result<Restored> {
         let shadow = self.shadow.finish();
-        let config = self.config;
-        let front = Front::new(&config, self.front);
-        let levels = levels(&config, &shadow, &front, &self.merged_runs, self.place)?;
+        let front = Front::new(&self.config, self.front);
+        let levels = levels(&self.config, &shadow, &front, &self.merged_runs, self.place)?;
+        Ok(Restored { shadow, front, levels })
+    }
+}
+
+/// A table on its way from the checkpoint's maps to what it was.
+struct Recovering {
+    maps: Maps,
+    runtime: RuntimeOptions,
+    channels: Channels,
+}
+
+impl Recovery<Slicetables> for Recovering {
+    fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
+        self.maps.moved(partition, bytes)
+    }
+
+    fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {
+        let config = self.maps.config;
+        let Restored { shadow, front, levels } = self.maps.finish()?;
         let builders = self.runtime.flush_threads;
         let filters = Filters::new(&config, self.runtime.filter_bytes, builders);
         let room = Slicetables {
@@ -152,7 +187,7 @@ impl Recovery<Slicetables> for Recovering {
             front,
             config,
         };
-        Ok((room, levels))
+        Ok((room, levels.into_iter().map(|level| (level, Heat::default())).collect()))
     }
 }
 
@@ -163,15 +198,15 @@ fn levels(
     front: &Front,
     merged: &HashMap<u32, u64>,
     place: PageId,
-) -> Result<Levels<Slicetables>> {
-    let mut levels = Vec::with_capacity(config.partitions as usize);
-    for partition in 0..config.partitions {
+) -> Result<Vec<Level>> {
+    let level = |partition| {
         let entries = shadow.block(partition).map_or(0, |block| block.entries.into());
-        levels.push((Level { entries, ..Level::default() }, Heat::default()));
-    }
+        Level { entries, ..Level::default() }
+    };
+    let mut levels: Vec<Level> = (0..config.partitions).map(level).collect();
     let mut gone = VecDeque::new();
     for (id, SegmentTag { owner, entries }) in front.ring.iter().flat_map(Ring::segments) {
-        let Some((level, _)) = levels.get_mut(owner as usize) else {
+        let Some(level) = levels.get_mut(owner as usize) else {
             let expected = format!("runs of {} partitions", config.partitions);
             let found = format!("one of partition {owner}");
             let error = nandex_store::Error::corrupt("slicehash state", place, expected, found);

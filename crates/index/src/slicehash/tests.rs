@@ -261,3 +261,53 @@ fn bursts_go_to_the_front_and_are_merged_when_it_is_quiet() {
     let on_flash: u64 = table.handle.inner.partitions.iter().map(|p| p.lock().level.entries).sum();
     assert!(on_flash <= 4000, "{on_flash}");
 }
+
+#[test]
+fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
+    let device = MemoryDevice::new();
+    let options =
+        VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
+    let table = SliceHash::create_with(&volume, "t", config, inline()).unwrap();
+    let inner = &table.handle.inner;
+    let mut scratch = inner.new_scratch().unwrap();
+    let keys_of = |partition: usize| -> Vec<u64> {
+        let is_of =
+            |key: &u64| inner.partition_of(inner.hasher.hash(&key.to_le_bytes())) == partition;
+        (0..).filter(is_of).take(200).collect()
+    };
+    let freeze = |partition: usize, value: u64| {
+        keys_of(partition).iter().for_each(|key| table.insert_u64(*key, value).unwrap());
+        let mut state = inner.partitions[partition].lock();
+        assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
+    };
+    let mut flush = |partition: usize| {
+        let frozen = inner.partitions[partition].lock().frozen.front().cloned().unwrap();
+        inner.flush_one(partition, frozen, &mut scratch).unwrap();
+    };
+    freeze(1, 1);
+    freeze(0, 1);
+    // While flushes wait, these two go to the front.
+    flush(1);
+    flush(0);
+    let runs = |partition: usize| inner.partitions[partition].lock().level.runs.len();
+    assert_eq!((runs(1), runs(0)), (1, 1));
+    freeze(0, 2);
+    while inner.work.flushes_waiting() > 0 {
+        drop(inner.work.next_now());
+        inner.work.done();
+    }
+    flush(0);
+    assert_eq!((runs(1), runs(0)), (1, 0));
+    volume.checkpoint().unwrap();
+    let image = MemoryDevice::from_image(device.image());
+    let volume = Volume::open(Arc::new(image), OpenOptions::default()).unwrap();
+    let found = SliceHash::open_with(&volume, "t", inline()).unwrap();
+    for key in keys_of(0) {
+        assert_eq!(found.get_u64(key).unwrap(), Some(2), "key {key}");
+    }
+    for key in keys_of(1) {
+        assert_eq!(found.get_u64(key).unwrap(), Some(1), "key {key}");
+    }
+}

@@ -9,10 +9,12 @@ use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES};
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::store::superblock::Superblock;
-use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{
+    AnyTable, BufferHash, OpenOptions, SliceHash, Table, Volume, VolumeOptions, slicehash,
+};
 
 use crate::kill::again;
-use crate::support::{DURABILITIES, Setup};
+use crate::support::{DURABILITIES, SLICES, Setup};
 
 const KEYS: u64 = 5000;
 
@@ -20,10 +22,19 @@ fn setup() -> Setup {
     Setup::new(Policy::Fifo, DURABILITIES[1])
 }
 
+/// The same as a SliceHash, with room for all keys.
+fn sliced() -> Setup {
+    Setup { super_tables: 8, ..setup() }.sliced(SLICES[0])
+}
+
 /// The bytes of a volume with a table of [`KEYS`] keys, closed.
 fn image() -> Vec<u8> {
+    image_of(setup())
+}
+
+fn image_of(setup: Setup) -> Vec<u8> {
     let device = MemoryDevice::new();
-    let table = setup().create(Arc::new(device.clone())).unwrap();
+    let table = setup.create(Arc::new(device.clone())).unwrap();
     for key in 0..KEYS {
         table.insert_u64(key, key).unwrap();
     }
@@ -31,8 +42,9 @@ fn image() -> Vec<u8> {
     device.image()
 }
 
-fn open(image: Vec<u8>) -> nandex::Result<BufferHash> {
-    setup().open(Arc::new(MemoryDevice::from_image(image)))
+fn open(image: Vec<u8>) -> nandex::Result<AnyTable> {
+    let device = Arc::new(MemoryDevice::from_image(image));
+    AnyTable::open(&Volume::open(device, setup().open_options())?, "t")
 }
 
 fn refusal<T: std::fmt::Debug>(result: nandex::Result<T>) -> String {
@@ -106,14 +118,23 @@ fn a_flipped_checkpoint_is_told() {
 
 #[test]
 fn a_flipped_data_page_spoils_its_own_keys_and_no_others() {
-    let mut image = image();
-    let pages = pages_of(&image, PageKind::Data);
+    spoil_page(setup(), PageKind::Data, 100..400);
+}
+
+#[test]
+fn a_flipped_slice_page_spoils_its_own_keys_and_no_others() {
+    spoil_page(sliced(), PageKind::Slice, 10..150);
+}
+
+fn spoil_page(setup: Setup, kind: PageKind, spoils: std::ops::Range<usize>) {
+    let mut image = image_of(setup);
+    let pages = pages_of(&image, kind);
     let spoiled = pages[pages.len() / 2];
     flip(&mut image, spoiled);
     let table = open(image).unwrap();
     let found: Vec<_> = (0..KEYS).map(|key| table.get_u64(key)).collect();
     let failed: Vec<_> = found.iter().filter_map(|found| found.as_ref().err()).collect();
-    assert!((100..400).contains(&failed.len()), "{}", failed.len());
+    assert!(spoils.contains(&failed.len()), "{}", failed.len());
     for error in failed {
         let text = error.to_string();
         assert!(
@@ -337,7 +358,11 @@ fn a_read_only_device_is_refused_with_what_to_do() {
 
 #[test]
 fn any_flipped_byte_is_told_or_does_no_harm() {
-    let whole = image();
+    [setup(), sliced()].into_iter().for_each(flip_bytes);
+}
+
+fn flip_bytes(setup: Setup) {
+    let whole = image_of(setup);
     let mut dice = crate::support::Dice(3);
     for _ in 0..60 {
         let mut image = whole.clone();
@@ -350,4 +375,39 @@ fn any_flipped_byte_is_told_or_does_no_harm() {
             }
         }
     }
+}
+
+#[test]
+fn a_table_of_another_kind_is_refused_by_either_and_taken_for_what_it_is() {
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny()).unwrap();
+    SliceHash::create(&volume, "s", slicehash::Config::tiny()).unwrap().close().unwrap();
+    BufferHash::create(&volume, "b", Config::tiny()).unwrap().close().unwrap();
+    let error = refusal(BufferHash::open(&volume, "s"));
+    assert_eq!(error, "the structure \"s\" is a slicehash, not a bufferhash");
+    let error = refusal(SliceHash::open(&volume, "b"));
+    assert_eq!(error, "the structure \"b\" is a bufferhash, not a slicehash");
+    for (name, kind) in [("s", "slicehash"), ("b", "bufferhash")] {
+        assert_eq!(AnyTable::open(&volume, name).unwrap().kind(), kind);
+    }
+    let error = refusal(AnyTable::open(&volume, "c"));
+    assert!(error.contains("no structure named \"c\"; it holds \"s\", \"b\""), "{error}");
+    volume.create_structure("c", "sieve", Vec::new(), 1).unwrap();
+    let error = refusal(AnyTable::open(&volume, "c"));
+    assert!(error.contains("\"c\" is of the kind \"sieve\""), "{error}");
+}
+
+#[test]
+fn a_slicehash_that_finds_no_room_is_refused_and_keeps_no_pages() {
+    let volume = Volume::create(Arc::new(MemoryDevice::with_limit(150)), VolumeOptions::tiny());
+    let volume = volume.unwrap();
+    let free = volume.stats().free_pages;
+    let big = slicehash::Config { slices: 100, ..slicehash::Config::tiny() };
+    let error = refusal(SliceHash::create(&volume, "big", big));
+    assert!(error.contains("no room for") && error.contains("limited to 150 pages"), "{error}");
+    assert_eq!((volume.stats().free_pages, volume.structures().len()), (free, 0));
+    let log = VolumeOptions { log_bytes: 1 << 16, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), log).unwrap();
+    let large = slicehash::Config { buffer_pages: 5, slices: 20, ..slicehash::Config::tiny() };
+    let error = refusal(SliceHash::create(&volume, "large", large));
+    assert!(error.contains("log of 65536 bytes is too small"), "{error}");
 }

@@ -38,8 +38,9 @@ fn counts(device: &Device1, act: impl FnOnce()) -> Counts {
 }
 
 /// Puts keys, and flushes, so that background threads come to rest.
-fn fill(table: &BufferHash, keys: u64) {
-    (0..keys).for_each(|key| table.insert_u64(key, key).unwrap());
+fn fill(table: &impl Table, keys: u64) {
+    let put = |key: [u8; 8]| table.insert(&key, &key).unwrap();
+    (0..keys).map(u64::to_le_bytes).for_each(put);
     table.flush().unwrap();
 }
 
@@ -159,13 +160,17 @@ fn a_full_buffer_is_flushed_with_one_write_of_a_segment() {
 fn opening_reads_no_more_than_the_filters_of_a_table() {
     let device = MemoryDevice::new();
     let setup = crate::support::Setup::new(Policy::Fifo, Durability::Never);
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let volume = Volume::create(Arc::new(device.clone()), setup.volume_options()).unwrap();
+    let table = BufferHash::create(&volume, "t", setup.config()).unwrap();
     fill(&table, 30_000);
     let segments = table.stats().flushes;
     let filter_pages = u64::from(table.config().filter_pages());
     table.close().unwrap();
+    drop(volume);
     let counted = Arc::new(Counted::new(device));
-    let table = setup.open(Arc::clone(&counted) as Arc<dyn Device>).unwrap();
+    let shared = Arc::clone(&counted) as Arc<dyn Device>;
+    let volume = Volume::open(shared, setup.open_options()).unwrap();
+    let table = BufferHash::open(&volume, "t").unwrap();
     table.load_filters().unwrap();
     // Two superblocks, a checkpoint, the log's first window, four images of three pages at most.
     let rest = 2 + 2 + 64 + 4 * 9;

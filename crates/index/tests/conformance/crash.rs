@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
-use nandex::{BufferHash, Durability, Table, Volume};
+use nandex::{Durability, Table, Volume};
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, Image, SimDevice};
 
 use crate::life::{Past, Run, check, live, open_all, recover};
-use crate::support::{DURABILITIES, Dice, POLICIES, Setup, full_sweep};
+use crate::support::{DURABILITIES, Dice, SLICES, Setup, full_sweep};
 
 /// Recovers, loses power again in the midst of it, and recovers from that.
 fn recover_twice(image: Image, setup: Setup, past: &Past, dice: &mut Dice, story: &str) {
@@ -69,10 +69,9 @@ fn sweep_on(new: impl Fn() -> SimDevice, setup: Setup, cuts: u64) {
 }
 
 fn sweep_durability(durability: Durability) {
-    for policy in POLICIES {
-        // A table that refuses has no other way than to be roomy.
-        let roomy = policy == Policy::Reject;
-        let setup = Setup { roomy, ..Setup::busy(policy, durability) };
+    // A table that refuses has no other way than to be roomy.
+    let of = |policy| Setup { roomy: policy == Policy::Reject, ..Setup::busy(policy, durability) };
+    for setup in Setup::every(of) {
         sweep(setup.inline(), 4);
         sweep(Setup { flush_threads: 2, ..setup }, 4);
     }
@@ -102,6 +101,10 @@ fn after_a_power_cut_of_a_simulated_drive_everything_acknowledged_is_there() {
         let setup = Setup::busy(policy, DURABILITIES[0]);
         sweep_on(new, setup.inline(), 4);
         sweep_on(new, Setup { flush_threads: 2, ..setup }, 4);
+        let setup = Setup::busy(Policy::Fifo, DURABILITIES[0]);
+        let setup = setup.sliced(SLICES[2]);
+        sweep_on(new, setup.inline(), 4);
+        sweep_on(new, Setup { flush_threads: 2, ..setup }, 4);
     }
 }
 
@@ -112,8 +115,7 @@ fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
     let device = SimDevice::instant();
     let setup = Setup::busy(Policy::Fifo, Durability::Never).inline();
     let volume = Volume::create(shared(&device), setup.volume_options()).unwrap();
-    let (config, runtime) = (setup.config(), setup.runtime());
-    let table = BufferHash::create_with(&volume, "t", config, runtime).unwrap();
+    let table = setup.create_table(&volume, "t").unwrap();
     let insert = |key| table.insert(&setup.key(key), &setup.value(key)).unwrap();
     (0..200).for_each(insert);
     table.flush().unwrap();

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
-use nandex::{BufferHash, Error, Table};
+use nandex::{AnyTable, Error, Table};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
 use crate::life::{Past, Witness, live, recover};
 use crate::sites::{Site, Sites};
-use crate::support::{DURABILITIES, Dice, Setup, full_sweep};
+use crate::support::{DURABILITIES, Dice, SLICES, Setup, full_sweep};
 
 /// What can fail.
 const SORTS: [FaultOn; 4] = [FaultOn::Read, FaultOn::Write, FaultOn::Sync, FaultOn::Grow];
@@ -31,7 +31,7 @@ const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
 
 /// Every class of I/O that store and index do: the sort, and what it is about. A sync is named after what
 /// was written last before it.
-const SITES: [(FaultOn, &str); 20] = [
+const SITES: [(FaultOn, &str); 24] = [
     (FaultOn::Read, "superblock"),
     (FaultOn::Read, "checkpoint"),
     (FaultOn::Read, "log"),
@@ -39,16 +39,20 @@ const SITES: [(FaultOn, &str); 20] = [
     (FaultOn::Read, "data"),
     (FaultOn::Read, "whole data"),
     (FaultOn::Read, "filter"),
+    (FaultOn::Read, "slice"),
+    (FaultOn::Read, "whole slice"),
     (FaultOn::Read, "blank"),
     (FaultOn::Write, "superblock"),
     (FaultOn::Write, "checkpoint"),
     (FaultOn::Write, "log"),
     (FaultOn::Write, "image"),
     (FaultOn::Write, "whole data"),
+    (FaultOn::Write, "whole slice"),
     (FaultOn::Sync, "superblock"),
     (FaultOn::Sync, "checkpoint"),
     (FaultOn::Sync, "log"),
     (FaultOn::Sync, "whole data"),
+    (FaultOn::Sync, "whole slice"),
     (FaultOn::Sync, "blank"),
     (FaultOn::Grow, "empty"),
     (FaultOn::Grow, "longer"),
@@ -87,7 +91,7 @@ impl Witness for Refusals {
         self.device.begin(part);
     }
 
-    fn failed(&mut self, table: &BufferHash, first: &Error) {
+    fn failed(&mut self, table: &AnyTable, first: &Error) {
         // The volume goes on after a failed read that only a lookup needed, and where a new table found
         // no room.
         let may_go_on = matches!(self.on, FaultOn::Read | FaultOn::Grow);
@@ -158,8 +162,9 @@ fn sites(setup: Setup) -> BTreeMap<usize, Vec<Site>> {
 
 fn busy() -> impl Iterator<Item = Setup> {
     let setups = DURABILITIES.map(|durability| {
-        [Policy::Fifo, Policy::Update]
-            .map(|policy| Setup { roomy: false, ..Setup::busy(policy, durability).inline() })
+        let of = |policy| Setup { roomy: false, ..Setup::busy(policy, durability).inline() };
+        let fifo = of(Policy::Fifo);
+        [fifo, of(Policy::Update), fifo.sliced(SLICES[0]), fifo.sliced(SLICES[1])]
     });
     setups.into_iter().flatten()
 }
@@ -181,7 +186,7 @@ fn sweep(on: FaultOn, each: usize) {
                 let ways: Vec<_> = ways.flat_map(|kind| SPANS.map(|span| (kind, span))).collect();
                 let chosen = dice.below(ways.len() as u64);
                 // Lookups read thousands of pages in one and the same way.
-                let all_ways = full_sweep() && site.about != "data";
+                let all_ways = full_sweep() && !["data", "slice"].contains(&site.about);
                 for (number, (kind, span)) in (0..).zip(ways) {
                     if all_ways || number == chosen {
                         struck += 1;
@@ -239,19 +244,25 @@ fn a_failed_growth_is_told_and_loses_nothing() {
 #[test]
 fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]);
+    read_that_fails_once(setup, 5000);
+    read_that_fails_once(setup.sliced(SLICES[0]), 3000);
+    read_that_fails_once(setup.sliced(SLICES[3]), 3000);
+}
+
+fn read_that_fails_once(setup: Setup, keys: u64) {
     let device = Arc::new(SimDevice::instant());
     let table = setup.create(Arc::clone(&device) as Arc<dyn Device>).unwrap();
-    for key in 0..5000 {
+    for key in 0..keys {
         table.insert_u64(key, key).unwrap();
     }
     table.flush().unwrap();
     let (on, kind, span) = (FaultOn::Read, FaultKind::Io, FaultSpan::Once);
     device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
-    let failed: Vec<_> = (0..5000).filter_map(|key| table.get_u64(key).err()).collect();
+    let failed: Vec<_> = (0..keys).filter_map(|key| table.get_u64(key).err()).collect();
     assert_eq!(failed.len(), 1);
     assert!(failed[0].to_string().contains("read of 1 page(s) at page"), "{}", failed[0]);
     device.arm(Fault { on, at: device.seen(on) + 5, kind, span });
-    let keys: Vec<_> = (0..5000u64).map(|key| key.to_le_bytes()).collect();
+    let keys: Vec<_> = (0..keys).map(|key| key.to_le_bytes()).collect();
     let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
     table.get_many(&keys).unwrap_err();
     assert!(table.get_many(&keys).unwrap().iter().all(Option::is_some));
@@ -263,6 +274,11 @@ fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
 #[test]
 fn closing_a_poisoned_table_tells_that_not_all_was_saved() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]).inline();
+    close_poisoned(setup);
+    close_poisoned(setup.sliced(SLICES[0]));
+}
+
+fn close_poisoned(setup: Setup) {
     let device = SimDevice::instant();
     let table = setup.create(Arc::new(device.clone())).unwrap();
     table.insert(&setup.key(1), &setup.value(1)).unwrap();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::{BufferHash, Durability, Table, Volume};
+use nandex::{AnyTable, Durability, Table, Volume};
 
 use crate::agreement::{Tables, acts_of};
 use crate::recorder::{Asked, Recorder};
 use crate::runner::Runner;
-use crate::support::{DURABILITIES, Dice, Ground, POLICIES, Setup};
+use crate::support::{DURABILITIES, Dice, Ground, Setup};
 
 /// What a run leaves behind: all bytes, all operations, and all answers.
 type Trace = (Vec<u8>, Vec<Asked>, Vec<Option<u64>>);
@@ -26,19 +26,19 @@ fn run(setup: Setup, seed: u64) -> Trace {
         } else {
             Volume::open(Arc::new(device.clone()), setup.open_options()).unwrap()
         };
-        let (config, runtime) = (setup.config(), setup.runtime());
         let table = if opening == 0 {
-            BufferHash::create_with(&volume, "t", config, runtime).unwrap()
+            setup.create_table(&volume, "t").unwrap()
         } else {
-            BufferHash::open_with(&volume, "t", runtime).unwrap()
+            setup.open_table(&volume, "t").unwrap()
         };
-        let other = BufferHash::create_with(&volume, "u", setup.config(), setup.runtime()).unwrap();
+        let other = setup.create_table(&volume, "u").unwrap();
         other.insert(&setup.key(1), &setup.value(1)).unwrap();
         work(&table, setup, &mut dice, &mut answers);
         let stats = table.stats();
         // Else the run would prove little.
         assert!(stats.flushes > 20, "{setup:?}: {} flushes", stats.flushes);
-        assert!(setup.roomy || stats.evicted > 500, "{setup:?}: {} evicted", stats.evicted);
+        let evicted_min = if setup.slices.is_some() { 20 } else { 500 };
+        assert!(setup.roomy || stats.evicted > evicted_min, "{setup:?}: {} evicted", stats.evicted);
         other.close().unwrap();
         volume.drop_structure("u").unwrap();
         if opening == 1 {
@@ -52,7 +52,7 @@ fn run(setup: Setup, seed: u64) -> Trace {
     (device.image(), device.asked(), answers)
 }
 
-fn work(table: &BufferHash, setup: Setup, dice: &mut Dice, answers: &mut Vec<Option<u64>>) {
+fn work(table: &AnyTable, setup: Setup, dice: &mut Dice, answers: &mut Vec<Option<u64>>) {
     let number = |value: nandex::Value| crate::support::number_of(&value);
     for _ in 0..60 {
         let start = dice.below(2000);
@@ -83,12 +83,13 @@ fn work(table: &BufferHash, setup: Setup, dice: &mut Dice, answers: &mut Vec<Opt
 fn setups() -> impl Iterator<Item = Setup> {
     let often = Durability::Every(Duration::from_millis(1));
     let durabilities = DURABILITIES.into_iter().chain([often]);
-    let pairs = durabilities.flat_map(|durability| POLICIES.map(|policy| (policy, durability)));
-    pairs.map(|(policy, durability)| Setup {
-        // Few entries to a page, so that buffers fill and segments are evicted.
-        widths: (16, 64),
-        roomy: policy == Policy::Reject,
-        ..Setup::new(policy, durability).inline()
+    durabilities.flat_map(|durability| {
+        Setup::every(|policy| Setup {
+            // Few entries to a page, so that buffers fill and entries are evicted.
+            widths: (16, 64),
+            roomy: policy == Policy::Reject,
+            ..Setup::new(policy, durability).inline()
+        })
     })
 }
 
@@ -128,17 +129,18 @@ fn a_period_that_is_over_is_noticed_by_the_next_acknowledgement() {
 
 #[test]
 fn without_threads_every_configuration_agrees_with_the_oracle() {
-    for number in 0..72 {
-        let setup = Setup::numbered(number).inline();
+    let slices = (0..36).map(Setup::numbered_slices);
+    for (number, setup) in (0..).zip((0..72).map(Setup::numbered).chain(slices)) {
+        let setup = setup.inline();
         let len = if setup.durability == Durability::Always { 8 } else { 25 };
-        let acts = acts_of(number as u64, len);
+        let acts = acts_of(number, len);
         Runner::new(Tables::new(setup, Ground::memory())).run(&acts);
     }
 }
 
 #[test]
 fn answers_are_the_same_with_and_without_threads() {
-    for setup in (0..72).map(Setup::numbered).filter(|setup| setup.roomy).step_by(3) {
+    for setup in (0..108).map(Setup::any).filter(|setup| setup.roomy).step_by(3) {
         let len = if setup.durability == Durability::Always { 8 } else { 25 };
         let acts = acts_of(500, len);
         let [with, without] = [setup, setup.inline()].map(|setup| {
@@ -152,10 +154,12 @@ fn answers_are_the_same_with_and_without_threads() {
 
 #[test]
 fn either_half_may_have_threads_while_the_other_has_none() {
-    for policy in POLICIES {
-        for durability in DURABILITIES {
+    for durability in DURABILITIES {
+        let of = |policy| {
             let roomy = policy == Policy::Reject;
-            let setup = Setup { roomy, widths: (16, 64), ..Setup::new(policy, durability) };
+            Setup { roomy, widths: (16, 64), ..Setup::new(policy, durability) }
+        };
+        for setup in Setup::every(of) {
             let halves =
                 [Setup { flush_threads: 0, ..setup }, Setup { flush_threads: 2, ..setup.inline() }];
             for half in halves {

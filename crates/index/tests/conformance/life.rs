@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
-use nandex::{BufferHash, Durability, Error, Result, Table, Volume};
+use nandex::{AnyTable, Durability, Error, Result, Table, Volume};
 use nandex_sim::{Image, SimDevice};
 
 use crate::support::{Dice, Setup};
@@ -52,7 +52,7 @@ impl Past {
         self.puts
     }
 
-    pub fn note_forced(&mut self, table: &BufferHash) {
+    pub fn note_forced(&mut self, table: &AnyTable) {
         self.forced |= table.stats().forced_evictions > 0;
     }
 
@@ -85,7 +85,7 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// Puts many times, mixed with removes, lookups, syncs and flushes, until something fails.
-    pub fn work(&mut self, table: &BufferHash, batches: usize) -> Result<()> {
+    pub fn work(&mut self, table: &AnyTable, batches: usize) -> Result<()> {
         for batch in 0..batches {
             match self.dice.below(10) {
                 0 => self.remove(table)?,
@@ -113,7 +113,7 @@ impl Run<'_> {
         self.past.puts << 20 | self.dice.below(1 << 20)
     }
 
-    fn put_one(&mut self, table: &BufferHash, key: u64) -> Result<()> {
+    fn put_one(&mut self, table: &AnyTable, key: u64) -> Result<()> {
         let version = self.version();
         self.past.attempt(key, Some(version));
         refused(table.insert(&self.setup.key(key), &self.setup.value(version)))?;
@@ -121,13 +121,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn put_many(&mut self, table: &BufferHash) -> Result<()> {
+    fn put_many(&mut self, table: &AnyTable) -> Result<()> {
         let start = self.dice.below(KEYS - 120);
         let keys: Vec<u64> = (start..start + 120).collect();
         self.put_keys(table, &keys)
     }
 
-    fn put_keys(&mut self, table: &BufferHash, keys: &[u64]) -> Result<()> {
+    fn put_keys(&mut self, table: &AnyTable, keys: &[u64]) -> Result<()> {
         let mut pairs = Vec::new();
         for &key in keys {
             let version = self.version();
@@ -140,7 +140,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, table: &BufferHash) -> Result<()> {
+    fn remove(&mut self, table: &AnyTable) -> Result<()> {
         let start = self.dice.below(KEYS - 10);
         for key in start..start + 10 {
             self.past.attempt(key, None);
@@ -161,7 +161,7 @@ fn refused(result: Result<()>) -> Result<()> {
 /// the table is still there to be asked.
 pub trait Witness {
     fn begins(&mut self, _part: &'static str) {}
-    fn failed(&mut self, _table: &BufferHash, _error: &Error) {}
+    fn failed(&mut self, _table: &AnyTable, _error: &Error) {}
 }
 
 /// Somebody who does not care.
@@ -179,13 +179,13 @@ pub fn live(
     let mut run = Run { setup, past, dice: Dice(seed) };
     witness.begins("create");
     let volume = Volume::create(Arc::clone(device), setup.volume_options())?;
-    let table = BufferHash::create_with(&volume, "t", setup.config(), setup.runtime())?;
+    let table = setup.create_table(&volume, "t")?;
     run.phase(&table, witness, "work", |run| {
         run.put_keys(&table, &(KEYS..KEYS + PINNED).collect::<Vec<_>>())?;
         run.work(&table, 60)
     })?;
     run.phase(&table, witness, "second table", |_| {
-        let other = BufferHash::create_with(&volume, "u", setup.config(), setup.runtime())?;
+        let other = setup.create_table(&volume, "u")?;
         other.insert(&setup.key(1), &setup.value(1))?;
         other.close()?;
         Ok(volume.drop_structure("u")?)
@@ -195,7 +195,7 @@ pub fn live(
     for (open, killed) in [("open", true), ("replay", false)] {
         witness.begins(open);
         let volume = Volume::open(Arc::clone(device), setup.open_options())?;
-        let table = BufferHash::open_with(&volume, "t", setup.runtime())?;
+        let table = setup.open_table(&volume, "t")?;
         run.phase(&table, witness, "look", |run| check(&table, setup, run.past, "alive"))?;
         run.phase(&table, witness, "work", |run| run.work(&table, 40))?;
         if killed {
@@ -211,7 +211,7 @@ pub fn live(
 impl Run<'_> {
     fn phase(
         &mut self,
-        table: &BufferHash,
+        table: &AnyTable,
         witness: &mut dyn Witness,
         part: &'static str,
         act: impl FnOnce(&mut Self) -> Result<()>,
@@ -222,7 +222,7 @@ impl Run<'_> {
         result.inspect_err(|error| witness.failed(table, error))
     }
 
-    fn close(&mut self, table: BufferHash, witness: &mut dyn Witness) -> Result<()> {
+    fn close(&mut self, table: AnyTable, witness: &mut dyn Witness) -> Result<()> {
         self.phase(&table, witness, "close", |_| table.flush())?;
         table.close()?;
         self.past.synced();
@@ -235,12 +235,15 @@ fn may_be_evicted(setup: Setup, past: &Past, history: &History) -> bool {
     // Live entries are a fifth of what the ring holds, so that partial discards keep all of them.
     let partial = matches!(setup.policy, Policy::Update | Policy::Threshold(_));
     let keeps = setup.roomy || partial && !past.forced;
-    let window = u64::from(setup.config().filter.entries_max());
+    let window = match setup.slices {
+        Some(_) => setup.window(),
+        None => setup.buffer_entries(),
+    };
     !keeps && past.puts.saturating_sub(history.put_at[history.durable]) > window
 }
 
 /// Compares what a table holds with the law, and takes it as what it was from now on.
-pub fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> Result<()> {
+pub fn check(table: &AnyTable, setup: Setup, past: &mut Past, story: &str) -> Result<()> {
     past.note_forced(table);
     let numbers: Vec<u64> = (0..KEYS + PINNED).collect();
     let keys: Vec<_> = numbers.iter().map(|key| setup.key(*key)).collect();
@@ -268,7 +271,9 @@ pub fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> 
             history.versions.iter().position(matches),
         );
         if gone && found.is_none() {
-            // Evicted, perhaps, and a crash before the next checkpoint may bring it back as it was.
+            // Evicted, perhaps, and a crash before the next checkpoint may bring it back as it was. What was
+            // not vouched for may be lost instead, and no later sync vouches for that.
+            history.acknowledged = history.durable;
             continue;
         }
         let seen = history.versions.iter().rposition(matches);
@@ -281,10 +286,10 @@ pub fn check(table: &BufferHash, setup: Setup, past: &mut Past, story: &str) -> 
 
 /// Opens the table, and the second one where the end came before that was dropped: else its updates would
 /// keep their place in the log.
-pub fn open_all(device: Arc<dyn Device>, setup: Setup) -> Result<BufferHash> {
+pub fn open_all(device: Arc<dyn Device>, setup: Setup) -> Result<AnyTable> {
     let volume = Volume::open(device, setup.open_options())?;
-    let table = BufferHash::open_with(&volume, "t", setup.runtime())?;
-    match BufferHash::open_with(&volume, "u", setup.runtime()) {
+    let table = setup.open_table(&volume, "t")?;
+    match setup.open_table(&volume, "u") {
         Ok(other) => other.close()?,
         Err(Error::Store(nandex::store::Error::NoSuchStructure { .. })) => {}
         Err(error) => return Err(error),

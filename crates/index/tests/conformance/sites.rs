@@ -80,7 +80,11 @@ impl State {
             OpKind::Read => self.pages.get(&op.page.0).copied().unwrap_or("blank"),
             OpKind::Write => what_is(op.buf.page(0)),
         };
-        let about = if about == "data" && pages > 1 { "whole data" } else { about };
+        let about = match about {
+            "data" if pages > 1 => "whole data",
+            "slice" if pages > 1 => "whole slice",
+            about => about,
+        };
         match op.kind {
             OpKind::Read => self.note(FaultOn::Read, about),
             OpKind::Write => {
@@ -106,6 +110,7 @@ fn what_is(page: &[u8]) -> &'static str {
         (PAGE_MAGIC, 3) => "data",
         (PAGE_MAGIC, 4) => "filter",
         (PAGE_MAGIC, 5) => "image",
+        (PAGE_MAGIC, 6) => "slice",
         other => panic!("a page of an unknown sort is written: {other:x?}"),
     }
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use nandex::bufferhash::{BufferHash, Config, Policy};
+use nandex::bufferhash::Policy;
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
-use nandex::{Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
-use crate::support::{DURABILITIES, Dice, Setup};
+use crate::support::{DURABILITIES, Dice, SLICE_POLICIES, SLICES, Setup};
 
 /// Keys of one writer; live entries are a fraction of the ring, so partial discards keep all of them.
 const KEYS: u64 = 400;
 
 /// Works on keys of its own and checks each answer.
-fn write(table: &BufferHash, setup: Setup, thread: u64, rounds: u64) {
+fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
     let exact = setup.roomy || setup.policy == Policy::Update;
     let mut oracle: HashMap<u64, u64> = HashMap::new();
     let mut dice = Dice(thread);
@@ -62,7 +62,7 @@ fn write(table: &BufferHash, setup: Setup, thread: u64, rounds: u64) {
     }
 }
 
-fn read(table: &BufferHash, setup: Setup, ended: &AtomicBool) {
+fn read(table: &AnyTable, setup: Setup, ended: &AtomicBool) {
     let mut dice = Dice(99);
     while !ended.load(Relaxed) {
         let keys: Vec<_> =
@@ -112,16 +112,31 @@ fn threads_on_keys_of_their_own_each_see_their_own_updates() {
             together(Setup { widths: if roomy { (8, 8) } else { (16, 16) }, ..setup }, rounds);
         }
     }
+    for (number, slices) in SLICES.into_iter().enumerate() {
+        for policy in SLICE_POLICIES {
+            let durability = DURABILITIES[1 + number % 2];
+            let setup = Setup { flush_threads: 2, ..Setup::new(policy, durability) };
+            together(Setup { widths: (16, 16), ..setup.sliced(slices) }, 4_000);
+        }
+    }
 }
 
 #[test]
 fn threads_that_wait_for_durability_share_syncs_and_see_their_own_updates() {
-    together(Setup { flush_threads: 2, ..Setup::new(Policy::Fifo, Durability::Always) }, 600);
+    let setup = Setup { flush_threads: 2, ..Setup::new(Policy::Fifo, Durability::Always) };
+    together(setup, 600);
+    together(setup.sliced(SLICES[2]), 600);
 }
 
 #[test]
 fn big_batches_of_many_threads_wait_for_room_in_a_small_log() {
     let setup = Setup { roomy: false, ..Setup::new(Policy::Fifo, DURABILITIES[1]) };
+    big_batches(setup);
+    big_batches(setup.sliced(SLICES[0]));
+    big_batches(setup.sliced(SLICES[3]));
+}
+
+fn big_batches(setup: Setup) {
     let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
@@ -141,13 +156,19 @@ fn big_batches_of_many_threads_wait_for_room_in_a_small_log() {
 
 #[test]
 fn a_table_dropped_while_it_works_frees_its_file_and_holds_everything() {
+    let setup = |policy| Setup { flush_threads: 2, ..Setup::new(policy, DURABILITIES[1]) };
+    drop_while_it_works(setup(Policy::Update), 20);
+    // Fewer keys, since none may be evicted.
+    drop_while_it_works(Setup { super_tables: 8, ..setup(Policy::Fifo) }.sliced(SLICES[0]), 8);
+}
+
+fn drop_while_it_works(setup: Setup, rounds: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume");
-    let setup = Setup { flush_threads: 2, ..Setup::new(Policy::Update, DURABILITIES[1]) };
     let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
     let device = || Arc::new(FileDevice::open(&path, &options).unwrap());
     let mut next = 0;
-    for round in 0..20 {
+    for round in 0..rounds {
         let table = if round == 0 { setup.create(device()) } else { setup.open(device()) }.unwrap();
         let before = next;
         next += 1500 + 37 * round;
@@ -162,10 +183,12 @@ fn a_table_dropped_while_it_works_frees_its_file_and_holds_everything() {
 
 #[test]
 fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
-    for volume_first in [true, false] {
+    let setup = Setup::new(Policy::Fifo, DURABILITIES[1]);
+    let setups = [setup, setup.sliced(SLICES[0])].into_iter();
+    for (setup, volume_first) in setups.flat_map(|setup| [(setup, true), (setup, false)]) {
         let device = MemoryDevice::new();
         let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-        let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
+        let table = setup.create_table(&volume, "t").unwrap();
         (0..3000).for_each(|key| table.insert_u64(key, key).unwrap());
         if volume_first {
             drop(volume);
@@ -175,7 +198,7 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
             drop(volume);
         }
         let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
-        let table = BufferHash::open(&volume, "t").unwrap();
+        let table = setup.open_table(&volume, "t").unwrap();
         (0..3000).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key)));
     }
 }
@@ -183,27 +206,33 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
 /// A closed table kept the log's tail, until the log was full and the volume poisoned.
 #[test]
 fn a_closed_table_does_not_keep_the_log_of_another() {
+    let setup = Setup { roomy: false, ..Setup::new(Policy::Fifo, DURABILITIES[1]) };
+    closed_beside_another(setup);
+    closed_beside_another(Setup { roomy: true, ..setup }.sliced(SLICES[0]));
+}
+
+fn closed_beside_another(setup: Setup) {
     let device = MemoryDevice::new();
-    let put = |table: &BufferHash, keys: std::ops::Range<u64>| {
+    let put = |table: &AnyTable, keys: std::ops::Range<u64>| {
         keys.for_each(|key| table.insert_u64(key, key + 1).unwrap());
     };
     let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-    let first = BufferHash::create(&volume, "first", Config::tiny()).unwrap();
-    let second = BufferHash::create(&volume, "second", Config::tiny()).unwrap();
+    let first = setup.create_table(&volume, "first").unwrap();
+    let second = setup.create_table(&volume, "second").unwrap();
     put(&first, 0..1000);
     first.close().unwrap();
     put(&second, 0..40_000);
     drop((second, volume));
     let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-    let second = BufferHash::open(&volume, "second").unwrap();
+    let second = setup.open_table(&volume, "second").unwrap();
     put(&second, 40_000..80_000);
     // Opened again in the same session, it is written and lost power with.
-    let first = BufferHash::open(&volume, "first").unwrap();
+    let first = setup.open_table(&volume, "first").unwrap();
     put(&first, 1000..1500);
     first.sync().unwrap();
     let image = MemoryDevice::from_image(device.image());
     let volume = Volume::open(Arc::new(image), OpenOptions::default()).unwrap();
-    let first = BufferHash::open(&volume, "first").unwrap();
+    let first = setup.open_table(&volume, "first").unwrap();
     (0..1500).for_each(|key| assert_eq!(first.get_u64(key).unwrap(), Some(key + 1), "key {key}"));
 }
 
@@ -211,14 +240,15 @@ fn a_closed_table_does_not_keep_the_log_of_another() {
 #[test]
 fn batches_get_on_in_a_log_of_few_blocks_where_every_commit_syncs() {
     let setup = Setup::new(Policy::Fifo, Durability::Always);
-    for setup in [setup, setup.inline()] {
+    let sliced = setup.sliced(SLICES[1]);
+    for setup in [setup, setup.inline(), sliced, sliced.inline()] {
         let block = VolumeOptions::tiny().log_block_bytes as u64;
-        let entries = 2 * setup.config().filter.entries_max() as u64 * 17;
-        let entries = entries * u64::from(setup.config().super_tables);
+        let entries = 2 * setup.buffer_entries() * 17;
+        let entries = entries * u64::from(setup.super_tables);
         let log_bytes = entries.max(8 * block).next_multiple_of(block);
         let options = VolumeOptions { log_bytes, ..setup.volume_options() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let table = BufferHash::create_with(&volume, "t", setup.config(), setup.runtime()).unwrap();
+        let table = setup.create_table(&volume, "t").unwrap();
         for start in (0..6000u64).step_by(600) {
             let keys: Vec<_> = (start..start + 600).map(u64::to_le_bytes).collect();
             let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();

@@ -256,6 +256,12 @@ impl Log {
         self.shared.staging().used_bytes()
     }
 
+    /// Bytes of a block: what a sync may close early, and so leave unused.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.shared.region.block()
+    }
+
     /// Bytes of the region.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
