@@ -9,6 +9,7 @@ mod cmd;
 mod exit;
 mod field;
 mod interrupt;
+mod need;
 mod place;
 mod records;
 mod size;

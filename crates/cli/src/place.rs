@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use nandex::bufferhash::model::{Advice, Need};
-use nandex::bufferhash::{Config, Policy};
+use nandex::bufferhash::Policy;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
-use nandex::{BufferHash, Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
 use crate::field::{Column, FieldFormat, Role};
+use crate::need::Plan;
 use crate::records::Columns;
 
 /// Which table of a volume.
@@ -112,37 +112,6 @@ impl FromStr for DurabilityArg {
     }
 }
 
-/// A table that is to be made.
-#[derive(Clone, Debug)]
-pub struct TableWish {
-    /// Its name.
-    pub name: String,
-    /// Entries it must hold.
-    pub entries: u64,
-    /// Bytes of a key.
-    pub key_bytes: u32,
-    /// Bytes of a value.
-    pub value_bytes: u32,
-    /// RAM that it may take.
-    pub ram_bytes: Option<u64>,
-    /// What happens when flash is full.
-    pub policy: Policy,
-    /// When an acknowledged update is durable.
-    pub durability: Durability,
-}
-
-impl TableWish {
-    /// What it would cost.
-    ///
-    /// # Errors
-    /// Sizes that cannot work, with the least that would do.
-    pub fn advice(&self) -> Result<Advice> {
-        let mut need = Need::new(self.entries, self.key_bytes, self.value_bytes);
-        need.ram_bytes = self.ram_bytes;
-        Ok(need.advise()?)
-    }
-}
-
 /// An open volume and one of its tables.
 #[derive(Debug)]
 pub struct Opened {
@@ -151,7 +120,7 @@ pub struct Opened {
     /// The table's name.
     pub name: String,
     /// The table.
-    pub table: BufferHash,
+    pub table: AnyTable,
 }
 
 impl Opened {
@@ -169,20 +138,17 @@ impl Opened {
 ///
 /// # Errors
 /// A file that is there already, sizes that cannot work, no space.
-pub fn create(path: &Path, wish: &TableWish) -> Result<Opened> {
-    let advice = wish.advice()?;
-    let config = Config { policy: wish.policy, ..Config::advised(&advice) };
-    config.validate()?;
+pub fn create(path: &Path, name: &str, plan: &Plan, durability: Durability) -> Result<Opened> {
     let context = || format!("cannot create {}", path.display());
     let create = if is_block_device(path) { Create::Open } else { Create::New };
     let file_options = FileOptions { create, ..FileOptions::default() };
     let device = FileDevice::open(path, &file_options).with_context(context)?;
     let options = VolumeOptions {
-        log_bytes: config.log_bytes_best(),
-        durability: wish.durability,
+        log_bytes: plan.config.log_bytes_best(),
+        durability,
         ..VolumeOptions::default()
     };
-    fill(Arc::new(device), options, &wish.name, config).with_context(context).inspect_err(|_| {
+    fill(Arc::new(device), options, name, plan).with_context(context).inspect_err(|_| {
         if create == Create::New {
             // Best effort: the first error is the news.
             let _ = fs::remove_file(path);
@@ -194,10 +160,10 @@ fn fill(
     device: Arc<dyn Device>,
     options: VolumeOptions,
     name: &str,
-    config: Config,
+    plan: &Plan,
 ) -> Result<Opened> {
     let volume = Volume::create(device, options)?;
-    let table = BufferHash::create(&volume, name, config)?;
+    let table = AnyTable::create_with(&volume, name, plan.config.clone(), plan.options.clone())?;
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
@@ -235,7 +201,7 @@ pub fn open_with(path: &Path, args: &TableArgs, durability: Durability) -> Resul
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = BufferHash::open(&volume, &name)?;
+    let table = AnyTable::open(&volume, &name)?;
     Ok(Opened { volume, name, table })
 }
 
