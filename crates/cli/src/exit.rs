@@ -58,6 +58,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Does a cause say that bytes on flash are not what was written there?
 pub fn is_damage(error: &anyhow::Error) -> bool {
+    use nandex::device::{Error as Device, LabelFault};
     use nandex::store::Error as Store;
     error.chain().any(|cause| {
         let index = cause.downcast_ref().map(|index| match index {
@@ -65,7 +66,11 @@ pub fn is_damage(error: &anyhow::Error) -> bool {
             _ => None,
         });
         let store = cause.downcast_ref::<Store>().or(index.flatten());
-        matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
+        let label = match cause.downcast_ref() {
+            Some(Device::Label { fault, .. }) => matches!(**fault, LabelFault::Damaged { .. }),
+            _ => false,
+        };
+        label || matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
     })
 }
 

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cmd;
+mod devices;
 mod exit;
 mod field;
 mod interrupt;

@@ -1,18 +1,16 @@
 //! Volumes and tables, as the verbs open and make them.
 
 use std::fmt;
-use std::fs;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::bufferhash::Policy;
-use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::device::{Access, Striping};
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
+use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
 use crate::need::Plan;
 use crate::records::Columns;
@@ -134,69 +132,60 @@ impl Opened {
     }
 }
 
-/// Makes a volume with one empty table. A file that this call has made is removed when it fails.
+/// Makes a volume with one empty table. Files that this call has made are removed when it fails.
 ///
 /// # Errors
 /// A file that is there already, sizes that cannot work, no space.
-pub fn create(path: &Path, name: &str, plan: &Plan, durability: Durability) -> Result<Opened> {
-    let context = || format!("cannot create {}", path.display());
-    let create = if is_block_device(path) { Create::Open } else { Create::New };
-    let file_options = FileOptions { create, ..FileOptions::default() };
-    let device = FileDevice::open(path, &file_options).with_context(context)?;
+pub fn create(
+    volume: &VolumeArgs,
+    striping: Striping,
+    (name, plan): (&str, &Plan),
+    durability: Durability,
+) -> Result<Opened> {
+    let devices = volume.create(striping)?;
     let options = VolumeOptions {
         log_bytes: plan.config.log_bytes_best(),
+        log_device: devices.log.clone(),
         durability,
         ..VolumeOptions::default()
     };
-    fill(Arc::new(device), options, name, plan).with_context(context).inspect_err(|_| {
-        if create == Create::New {
-            // Best effort: the first error is the news.
-            let _ = fs::remove_file(path);
-        }
-    })
+    fill(&devices, options, name, plan)
+        .with_context(|| volume.cannot("create"))
+        .inspect_err(|_| devices.remove_made())
 }
 
-fn fill(
-    device: Arc<dyn Device>,
-    options: VolumeOptions,
-    name: &str,
-    plan: &Plan,
-) -> Result<Opened> {
-    let volume = Volume::create(device, options)?;
+fn fill(devices: &Devices, options: VolumeOptions, name: &str, plan: &Plan) -> Result<Opened> {
+    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let table = AnyTable::create_with(&volume, name, plan.config.clone(), plan.options.clone())?;
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
-fn is_block_device(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
-}
-
-/// Opens a volume.
+/// Opens a volume, and tells what it lies on.
 ///
 /// # Errors
-/// No such file, a file that is no volume, one that is in use, damage.
-pub fn open_volume(path: &Path, durability: Durability) -> Result<Volume> {
-    let context = || format!("cannot open {}", path.display());
-    let device = FileDevice::open(path, &FileOptions::default()).with_context(context)?;
-    let device: Arc<dyn Device> = Arc::new(device);
-    let options = OpenOptions { durability, ..OpenOptions::default() };
-    Volume::open(device, options).with_context(context)
+/// No such file, a file that is no volume, one that is in use, a wrong member, damage.
+pub fn open_volume(volume: &VolumeArgs, durability: Durability) -> Result<(Volume, Devices)> {
+    let devices = volume.open(Access::ReadWrite)?;
+    let log_device = devices.log.clone();
+    let options = OpenOptions { durability, log_device, ..OpenOptions::default() };
+    let opened = Volume::open(Arc::clone(&devices.volume), options);
+    Ok((opened.with_context(|| volume.cannot("open"))?, devices))
 }
 
 /// Opens a volume and the table that was named, or the only one.
 ///
 /// # Errors
 /// As `open_volume`, and a table that is not there or not the only one.
-pub fn open(path: &Path, args: &TableArgs) -> Result<Opened> {
-    open_with(path, args, Durability::default())
+pub fn open(volume: &VolumeArgs, args: &TableArgs) -> Result<Opened> {
+    open_with(volume, args, Durability::default())
 }
 
 /// As `open`, with a durability of its own.
 ///
 /// # Errors
 /// As `open`.
-pub fn open_with(path: &Path, args: &TableArgs, durability: Durability) -> Result<Opened> {
-    let volume = open_volume(path, durability)?;
+pub fn open_with(volume: &VolumeArgs, args: &TableArgs, durability: Durability) -> Result<Opened> {
+    let (volume, _) = open_volume(volume, durability)?;
     let name = match &args.table {
         Some(name) => name.clone(),
         None => only_table(&volume)?,

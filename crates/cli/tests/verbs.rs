@@ -363,7 +363,7 @@ fn wrong_input_is_refused_with_what_would_do() {
         (
             "create n.nandex --entries 1e5 --structure slicehash --front-runs 4",
             1,
-            "front_runs: 4 with the policy Reject",
+            "front_runs: a table that refuses rather than evicts has no front",
         ),
         ("create n.nandex --entries 1e5 --structure slicehash --ram 1MiB", 1, "this table needs"),
         ("create n.nandex --entries 1e5 --misses 2", 1, "share of misses: 2; expected 0 to 1"),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::PageId;
+use crate::{LabelFault, PageId};
 
 /// The result of a device operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -117,10 +117,12 @@ pub enum Error {
         reason: String,
     },
     /// One member of an array failed or refused.
-    #[error("member {member} of the array: {source}")]
+    #[error("member {member} of the array{}: {source}", called(name))]
     Member {
         /// Its place in the list the array was made of, from zero.
         member: usize,
+        /// What it is called, such as its path; empty where nobody has said.
+        name: String,
         /// What it said.
         source: Box<Error>,
     },
@@ -159,4 +161,17 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
+    /// The label of a member says that it must not be used, or not so.
+    #[error("{name}: {fault}")]
+    Label {
+        /// What the member is called, such as its path.
+        name: String,
+        /// What is wrong with it.
+        fault: Box<LabelFault>,
+    },
+}
+
+/// A name in brackets, where there is one.
+fn called(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" ({name})") }
 }

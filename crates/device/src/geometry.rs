@@ -66,6 +66,13 @@ pub struct Geometry {
     pub phase_bytes: u32,
     /// The deepest queue that is worth filling.
     pub depth: usize,
+    /// Devices side by side, 1 unless it is an array.
+    pub members: u32,
+    /// Pages that lie on one member before the next member's begin, 1 where there is one member. Of an
+    /// array of extents, page 0 is the first of a run on member 0, so a block that begins at a multiple
+    /// of `members * stripe_pages` is spread evenly, `stripe_pages` on each member in turn. Of an array of
+    /// partitions it is the partition.
+    pub stripe_pages: u64,
 }
 
 /// The most channels that a geometry may have: far more than any array of today.
@@ -83,6 +90,8 @@ impl Geometry {
             buses: None,
             phase_bytes: 0,
             depth: 32,
+            members: 1,
+            stripe_pages: 1,
         }
     }
 

@@ -21,7 +21,7 @@ mod memory;
 mod prefetch;
 pub mod probe;
 
-pub use array::{ArrayDevice, Striping};
+pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
 pub use buf::PageBuf;
 pub use counted::{Counted, Counts};
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};

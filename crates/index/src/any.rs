@@ -290,3 +290,79 @@ impl Table for AnyTable {
         self.table().stats()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nandex_device::MemoryDevice;
+    use nandex_store::VolumeOptions;
+
+    use super::*;
+    use crate::compare::{Comparison, Structure, Wish};
+
+    fn wishes() -> [Wish; 3] {
+        let quarter_billion = Wish::new(256_000_000, 8, 8);
+        [
+            Wish { ram_bytes: Some(160 << 20), ..quarter_billion.clone() },
+            Wish { ram_bytes: Some(900 << 20), ..quarter_billion },
+            Wish::new(1_000_000, 20, 12),
+        ]
+    }
+
+    #[test]
+    fn a_configuration_costs_what_the_advice_for_it_says() {
+        for wish in wishes() {
+            let comparison = wish.compare().unwrap();
+            let (buffered, sliced) =
+                (comparison.bufferhash.as_ref().unwrap(), comparison.slicehash.as_ref().unwrap());
+            for (chosen, advised) in [
+                (Structure::BufferHash, buffered.operation_costs()),
+                (Structure::SliceHash, sliced.operation_costs()),
+            ] {
+                // Filters of a SliceHash are no part of its configuration.
+                let advised = match chosen {
+                    Structure::BufferHash => advised,
+                    Structure::SliceHash => OperationCosts { reads_per_miss: 1.0, ..advised },
+                };
+                let made = Comparison { chosen, ..wish.compare().unwrap() };
+                let costs = made.config().operation_costs().unwrap();
+                let all = |it: &OperationCosts| {
+                    [
+                        it.reads_per_hit,
+                        it.reads_per_miss,
+                        it.insert_read_bytes,
+                        it.insert_write_bytes,
+                    ]
+                };
+                for (found, expected) in all(&costs).into_iter().zip(all(&advised)) {
+                    let far = (found - expected).abs() > expected * 0.005;
+                    assert!(!far, "{chosen:?} of {:?}: {costs:?}, {advised:?}", comparison.wish);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_is_made_and_opened_as_what_it_is() {
+        for (chosen, kind) in
+            [(Structure::BufferHash, bufferhash::KIND), (Structure::SliceHash, slicehash::KIND)]
+        {
+            let mut comparison = Wish::new(100_000, 8, 8).compare().unwrap();
+            comparison.chosen = chosen;
+            let config = comparison.config();
+            let options =
+                VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+            let device = MemoryDevice::new();
+            let volume = Volume::create(Arc::new(device), options).unwrap();
+            let made =
+                AnyTable::create_with(&volume, "t", config.clone(), comparison.options()).unwrap();
+            assert_eq!(made.kind(), kind);
+            made.insert_u64(7, 42).unwrap();
+            made.close().unwrap();
+            let opened = AnyTable::open(&volume, "t").unwrap();
+            assert_eq!((opened.kind(), opened.config()), (kind, config));
+            assert_eq!(opened.get_u64(7).unwrap(), Some(42));
+        }
+    }
+}

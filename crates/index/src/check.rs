@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nandex_device::Device;
 use nandex_store::check::{Checker, Report, Subject};
+use nandex_store::values;
 
 use crate::{Result, bufferhash};
 
@@ -28,7 +29,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// image of its tables. `log_device` is needed where the volume was created with one.
 ///
 /// Of each entry it proves that its key belongs to that super table, page and bucket, is there once, and
-/// passes the incarnation's filter. Reads all that is in use once, in strokes of 1 MiB, and the log twice;
+/// passes the incarnation's filter. Of value logs it proves every written page, not that somebody refers
+/// to a record. Reads all that is in use once, in strokes of 1 MiB, and the log twice;
 /// holds a checkpoint, a stroke, and the filter of one incarnation in memory. Never writes, so a device
 /// opened for reading alone will do; nobody else may write to the volume meanwhile.
 ///
@@ -58,6 +60,10 @@ pub fn check(
         if entry.kind == bufferhash::KIND {
             bufferhash::refuse_chip(entry)?;
             bufferhash::check(&mut checker, &contents, entry, progress);
+            continue;
+        }
+        if entry.kind == values::KIND {
+            values::check(&mut checker, &contents, entry);
             continue;
         }
         let subject = Subject { structure: Some(&entry.name), what: "structure" };

@@ -33,6 +33,30 @@ pub enum Error {
         /// Flash it may use.
         flash_bytes: u64,
     },
+    /// A key or a value longer than a table of large values takes.
+    #[error(
+        "a {what} of {found} bytes: this table takes {what}s of at most {limit} bytes here; {remedy}"
+    )]
+    TooLong {
+        /// `key`, `value`, or what else there is too much of.
+        what: &'static str,
+        /// Bytes the table takes.
+        limit: u64,
+        /// Bytes it was given.
+        found: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The value log is full, little of it is garbage, and nothing may be overwritten.
+    #[error(
+        "the value log is full: {live_bytes} bytes of records are in use on {flash_bytes} bytes of flash, and it keeps everything; remove some, or create it anew with more segments, or with leave to overwrite the oldest"
+    )]
+    ValuesFull {
+        /// Bytes of records that are referred to.
+        live_bytes: u64,
+        /// Flash it may use.
+        flash_bytes: u64,
+    },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

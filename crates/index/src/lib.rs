@@ -11,7 +11,8 @@
 //! [`compare`] says which one a need asks for, and what both would cost. All tables are used through the
 //! [`Table`] trait: singly, in batches, or as a [`LookupStream`]; batches and streams keep the device's
 //! whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
-//! [`AnyTable`] is a table of whichever kind a volume holds.
+//! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
+//! size over one.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -38,6 +39,7 @@ pub mod compare;
 mod engine;
 mod error;
 mod intake;
+pub mod large;
 pub mod model;
 pub mod oracle;
 pub mod slicehash;
@@ -48,6 +50,7 @@ pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
 pub use engine::LookupEngine;
 pub use error::{Error, Result};
+pub use large::LargeTable;
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

@@ -18,6 +18,7 @@ pub mod schedule;
 pub mod shadow;
 pub mod space;
 pub mod superblock;
+pub mod values;
 mod volume;
 
 pub use error::{Error, Result};

@@ -139,6 +139,16 @@ barriers! {
     BufferNotesItsPlace,
     /// In the index: what a full buffer leaves over stays in its image where it is not logged again.
     LeftOverKeepsImage,
+    /// A value log syncs the strokes it has written.
+    ValuesSynced,
+    /// A value log's segment is written again only once a durable checkpoint has it as free.
+    ValuesSpareCheckpoint,
+    /// A value log looks for what was written since the checkpoint.
+    ValuesRolledForward,
+    /// In the index: a large value is durable before the table has its place.
+    ValuesBeforeReferences,
+    /// In the index: the places of copies are durable before the segment they come from is given back.
+    CleaningSyncsReferences,
 }
 
 /// Is this barrier on?

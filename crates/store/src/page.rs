@@ -37,6 +37,8 @@ pub enum PageKind {
     Image = 5,
     /// Part of a shadow block: slices of a slicetable.
     Slice = 6,
+    /// Part of a value log's segment.
+    Value = 7,
 }
 
 /// Names a structure inside a volume; given out once, never used again.

@@ -6,12 +6,14 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 11] = [
+const RANKS: [(&str, u8); 13] = [
+    ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
     ("nandex-store", 2),
     ("nandex", 3),
     ("nandex-dedup", 4),
+    ("nandex-reproduce", 4),
     ("nandex-cli", 5),
     ("nandex-trial", 5),
     ("nandex-bench", 6),

@@ -1,23 +1,23 @@
 //! `nandex check`: reads everything that a volume holds and proves it, without writing.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Result;
 use nandex::CheckProgress;
-use nandex::device::{Access, FileDevice, FileOptions, PAGE_BYTES};
+use nandex::device::{Access, PAGE_BYTES};
 use nandex::{Finding, Report};
 use serde::Serialize;
 
+use crate::devices::VolumeArgs;
 use crate::exit::{DAMAGE, Quiet};
 use crate::size::show_count;
 use crate::talk::Talk;
 
-/// Which volume.
+/// Which volume; nobody may have it open for writing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume, which nobody may have open for writing
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
 }
 
 /// What was found.
@@ -53,11 +53,10 @@ struct Damage {
 /// # Errors
 /// What is no volume, a newer one, one in use, or, after what was found has been printed, damage.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
-    let device = Arc::new(FileDevice::open(&args.file, &options)?);
+    let devices = args.volume.open(Access::ReadOnly)?;
     let meter = talk.meter("checked", None);
     let mut on_progress = |done: CheckProgress<'_>| meter.at(done.pages_done * PAGE_BYTES as u64);
-    let report = nandex::check(device, None, &mut on_progress)?;
+    let report = nandex::check(devices.volume, devices.log, &mut on_progress)?;
     meter.finish();
     let checked = checked(args, &report);
     talk.print(&checked, text)?;
@@ -79,7 +78,7 @@ fn checked(args: &Args, report: &Report) -> Checked {
         text: it.to_string(),
     };
     Checked {
-        path: args.file.clone(),
+        path: args.volume.file.clone(),
         pages_read: report.pages_read,
         log_entries: report.log_entries,
         tables: report.structures.iter().map(table).collect(),

@@ -6,6 +6,7 @@ use anyhow::Result;
 use nandex::Table;
 use serde::Serialize;
 
+use crate::devices::{StripeArg, VolumeArgs};
 use crate::need::{Costs, NeedArgs, StructureArg, TableWish};
 use crate::place::{DurabilityArg, PolicyArg, create};
 use crate::size::{self, show_bytes, show_count};
@@ -14,8 +15,12 @@ use crate::talk::{Talk, aligned};
 /// Where, and how large.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file to make, or a block device
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
+    /// How the volume lies on several devices: SIZE for runs of so many bytes on each in turn, or
+    /// partition:SIZE for so many bytes of the volume on each
+    #[arg(long, value_name = "STRIPING", default_value = "1MiB", requires = "members")]
+    stripe: StripeArg,
     /// The table's name
     #[arg(long, default_value = "main")]
     table: String,
@@ -73,10 +78,10 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         front_runs: args.front_runs,
     };
     let plan = wish.plan()?;
-    let made = create(&args.file, &args.table, &plan, args.durability.0)?;
+    let made = create(&args.volume, args.stripe.0, (&args.table, &plan), args.durability.0)?;
     let stats = made.table.stats();
     let created = Created {
-        path: args.file.clone(),
+        path: args.volume.file.clone(),
         table: args.table.clone(),
         structure: made.table.kind().to_owned(),
         reasons: plan.reasons,

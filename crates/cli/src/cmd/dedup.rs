@@ -4,13 +4,15 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nandex::Durability;
 use nandex::bufferhash::Policy;
 use nandex::compare::Wish;
+use nandex::device::Striping;
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
+use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::need::{Plan, StructureArg, TableWish};
@@ -22,6 +24,8 @@ use crate::talk::Talk;
 const ENTRIES_MIN: u64 = 100_000;
 /// The name of the table in an index.
 const TABLE: &str = "fingerprints";
+/// How an index lies on several devices: a megabyte on each in turn.
+const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// What to read, and how.
 #[derive(Debug, clap::Args)]
@@ -32,6 +36,8 @@ pub struct Args {
     /// Keep the index in this volume, and go on with it where it is there already
     #[arg(long, value_name = "FILE")]
     index: Option<PathBuf>,
+    #[command(flatten)]
+    devices: DeviceArgs,
     /// RAM that the index may take
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
@@ -56,6 +62,17 @@ pub struct Args {
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+}
+
+impl Args {
+    /// The volume of an index that is to be kept.
+    fn volume(&self) -> Result<Option<VolumeArgs>> {
+        let devices = self.devices.clone();
+        if self.index.is_none() && (!devices.members.is_empty() || devices.log_device.is_some()) {
+            bail!("--member and --log-device are for an index that is kept; name it with --index");
+        }
+        Ok(self.index.clone().map(|file| VolumeArgs { file, devices }))
+    }
 }
 
 /// Reads all paths and prints what is there twice.
@@ -106,18 +123,20 @@ struct Index {
 
 impl Index {
     fn of(args: &Args, survey: &Survey, talk: &Talk) -> Result<Self> {
-        if let Some(path) = args.index.as_deref().filter(|path| path.exists()) {
+        let volume = args.volume()?;
+        if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
             let table = TableArgs { table: Some(TABLE.into()) };
-            return Ok(Self { opened: open(path, &table)?, _folder: None });
+            return Ok(Self { opened: open(volume, &table)?, _folder: None });
         }
         let durability =
             if args.index.is_some() { Durability::default() } else { Durability::Never };
         let plan = plan(args, survey, talk)?;
-        if let Some(path) = &args.index {
-            return Ok(Self { opened: create(path, TABLE, &plan, durability)?, _folder: None });
+        let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability);
+        if let Some(volume) = &volume {
+            return Ok(Self { opened: made(volume)?, _folder: None });
         }
         let folder = scratch_folder()?;
-        let opened = create(&folder.path().join("index.nandex"), TABLE, &plan, durability)?;
+        let opened = made(&VolumeArgs::single(folder.path().join("index.nandex")))?;
         Ok(Self { opened, _folder: Some(folder) })
     }
 }

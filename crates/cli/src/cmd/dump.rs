@@ -1,10 +1,10 @@
 //! `nandex dump`: all records of a table.
 
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::devices::VolumeArgs;
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{RecordFormat, Writer};
 use crate::talk::Talk;
@@ -12,8 +12,8 @@ use crate::talk::Talk;
 /// Which table, and how its records are written.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
     /// How records are written
     #[arg(long, default_value = "ndjson")]
     format: RecordFormat,
@@ -29,7 +29,7 @@ pub struct Args {
 /// Damage, or stdout's refusal.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let format = if talk.json { RecordFormat::Ndjson } else { args.format };
-    let opened = open(&args.file, &args.table)?;
+    let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
     for entry in opened.table.iter() {

@@ -1,12 +1,12 @@
 //! `nandex get`: looks keys up.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use nandex::Table;
 use serde_json::json;
 
+use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{Columns, json_field, show};
@@ -15,8 +15,8 @@ use crate::talk::Talk;
 /// Which keys, and where.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
     /// The keys to look up
     #[arg(required = true)]
     keys: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Args {
 /// # Errors
 /// A key of the wrong width, damage, or, quietly, a key that is not there.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let opened = open(&args.file, &args.table)?;
+    let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let keys = args.keys.iter().map(|key| columns.key.parse(key).map_err(|why| anyhow!(why)));
     let keys: Vec<Vec<u8>> = keys.collect::<Result<_>>()?;

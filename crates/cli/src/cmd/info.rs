@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use nandex::device::Device;
 use nandex::{AnyTable, Durability, Table, Volume, bufferhash, slicehash};
 use serde::Serialize;
 
+use crate::devices::VolumeArgs;
 use crate::need::Costs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
@@ -14,14 +16,17 @@ use crate::talk::{Talk, aligned};
 /// Which volume.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
 }
 
 /// A volume, for people and programs.
 #[derive(Debug, Serialize)]
 struct Info {
     path: PathBuf,
+    /// The devices of an array in its order; none where the volume lies on one.
+    members: Vec<String>,
+    stripe_bytes: u64,
     bytes: u64,
     free_bytes: u64,
     engine: String,
@@ -59,13 +64,15 @@ struct Figures {
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let volume = open_volume(&args.file, Durability::default())?;
+    let (volume, devices) = open_volume(&args.volume, Durability::default())?;
     let tables = volume.structures().into_iter();
     let tables = tables.map(|it| table(&volume, it.name, it.kind)).collect::<Result<_>>()?;
     let stats = volume.stats();
     let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
     let info = Info {
-        path: args.file.clone(),
+        path: args.volume.file.clone(),
+        members: devices.members,
+        stripe_bytes: devices.volume.geometry().stripe_pages * page_bytes,
         bytes: stats.pages * page_bytes,
         free_bytes: stats.free_pages * page_bytes,
         engine: stats.engine.name,
@@ -101,12 +108,17 @@ fn figures(table: AnyTable) -> Result<Figures> {
 fn text(info: &Info) -> String {
     let log = format!("{}, {} in use", show_bytes(info.log_bytes), show_bytes(info.log_used_bytes));
     let size = format!("{}, {} free", show_bytes(info.bytes), show_bytes(info.free_bytes));
-    let mut text = aligned(&[
-        ("volume", info.path.display().to_string()),
+    let mut rows = vec![("volume", info.path.display().to_string())];
+    if !info.members.is_empty() {
+        let stripe = show_bytes(info.stripe_bytes);
+        rows.push(("members", format!("{}, stripes of {stripe}", info.members.join(", "))));
+    }
+    rows.extend([
         ("size", size),
         ("engine", format!("{} ({})", info.engine, info.engine_reason)),
         ("log", log),
     ]);
+    let mut text = aligned(&rows);
     info.tables.iter().for_each(|table| text.push_str(&table_text(table)));
     text
 }

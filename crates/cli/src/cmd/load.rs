@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use nandex::Table;
 use serde::Serialize;
 
+use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::{FieldArgs, Opened, TableArgs, open};
@@ -24,8 +25,8 @@ const BATCH_RECORDS: usize = 1024;
 /// From where, to where.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The volume
-    file: PathBuf,
+    #[command(flatten)]
+    volume: VolumeArgs,
     /// The file to read; `-` is stdin
     #[arg(default_value = "-")]
     input: PathBuf,
@@ -54,7 +55,7 @@ struct Loaded {
 /// A bad record, named by its line; the records before it are in the table and durable.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open(&args.file, &args.table)?;
+    let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let (input, done, total) = open_input(&args.input)?;
     let meter = talk.meter("loading", total);

@@ -11,6 +11,7 @@ mod info;
 mod load;
 mod man;
 mod probe;
+mod reproduce;
 mod sim;
 
 use anyhow::Result;
@@ -41,6 +42,8 @@ pub enum Command {
     Probe(probe::Args),
     /// Run a workload or a trace on a simulated device, and report what came of it
     Sim(Box<sim::Args>),
+    /// Run a paper's experiments again on simulated drives, and show ours beside the paper's
+    Reproduce(reproduce::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write all of them into a directory
@@ -64,6 +67,7 @@ impl Command {
             Self::Advise(args) => advise::run(&args, talk),
             Self::Probe(args) => probe::run(&args, talk),
             Self::Sim(args) => sim::run(&args, talk),
+            Self::Reproduce(args) => reproduce::run(&args, talk),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, talk),
         }

@@ -42,6 +42,16 @@ pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Stripi
     }
 }
 
+/// The geometry behind so many pages of each member. Whole chunks only give the channels other numbers, in
+/// the same order; within a chunk, nothing lies any more where it is told to.
+pub(super) fn behind(whole: Geometry, first: u64) -> Geometry {
+    let chunk_pages = whole.chunk_bytes.map(|bytes| u64::from(bytes) / PAGE_BYTES as u64);
+    if chunk_pages.is_none_or(|pages| first.is_multiple_of(pages)) {
+        return whole;
+    }
+    Geometry { chunk_bytes: None, mapping: None, buses: None, phase_bytes: 0, ..whole }
+}
+
 /// Chunks in a run of an array, where it is a whole number of them that begin where the run does.
 fn stripe_chunks(member: &Geometry, striping: Striping) -> Option<u64> {
     let Striping::Extent { pages } = striping else { return None };
@@ -74,7 +84,7 @@ mod tests {
     /// Whether pages that `parts` puts together are those that lie together on the members, with so many
     /// parts on each.
     fn is_true(members: usize, pages: u64, parts: u32, of_member: u32) -> bool {
-        let layout = Layout { striping: Striping::Extent { pages }, members };
+        let layout = Layout { striping: Striping::Extent { pages }, members, first: 0 };
         let mut seen = HashMap::new();
         (0..4096).all(|page| {
             let place = layout.place(PageId(page));
@@ -101,6 +111,14 @@ mod tests {
             }
         }
         assert_eq!(told, 9);
+    }
+
+    #[test]
+    fn behind_a_part_of_a_chunk_the_place_of_a_channel_is_not_told() {
+        assert_eq!(behind(MEMBER, 256), MEMBER);
+        let cut = behind(MEMBER, 3);
+        assert_eq!((cut.channels, cut.chunk_bytes, cut.mapping), (Some(12), None, None));
+        assert_eq!((cut.buses, cut.check().is_ok()), (None, true));
     }
 
     #[test]

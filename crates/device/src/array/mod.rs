@@ -2,10 +2,14 @@
 //!
 //! `striping` says where each page lies; `queue` spreads operations over the members' queues. An
 //! operation that lies on one member is passed on as it is; only one that crosses a border is cut
-//! up, copied, and put together again.
+//! up, copied, and put together again. `label` is what a member says of itself, and `labelled` an
+//! array that asks.
 
 mod geometry;
+mod label;
+mod labelled;
 mod queue;
+mod roll;
 mod striping;
 #[cfg(test)]
 mod tests;
@@ -13,20 +17,55 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use self::label::{Label, LabelFault};
+pub use self::labelled::{ArrayOptions, LabelledArray, Member};
 use self::queue::ArrayQueue;
 pub use self::striping::Striping;
 use self::striping::{Layout, Place};
-use crate::{Device, EngineReport, Error, Geometry, OpKind, PAGE_BYTES, PageBuf, PageId};
-use crate::{Queue, Result};
+use crate::{Access, Device, EngineReport, Error, Geometry, OpKind, PAGE_BYTES, PageBuf};
+use crate::{PageId, Queue, Result};
 
 /// Several devices as one. Errors of a member come as [`Error::Member`].
 ///
-/// The members' order and the striping are part of what is stored: open it with the same ones again.
-/// Nothing protects against the loss of a member.
+/// The members' order and the striping are part of what is stored: open it with the same ones again,
+/// or take a [`LabelledArray`], which knows its members. Nothing protects against the loss of one.
 #[derive(Debug)]
 pub struct ArrayDevice {
-    members: Vec<Arc<dyn Device>>,
+    members: Arc<Members>,
     layout: Layout,
+}
+
+/// The devices of an array, what they are called, and what may be done to them.
+#[derive(Debug)]
+struct Members {
+    devices: Vec<Arc<dyn Device>>,
+    /// One for each device; empty where nobody gave names.
+    names: Vec<String>,
+    access: Access,
+}
+
+impl Members {
+    fn page_counts(&self) -> impl Iterator<Item = u64> {
+        self.devices.iter().map(|device| device.page_count())
+    }
+
+    /// The error of an operation on that member.
+    fn failed(&self, member: usize, error: Error) -> Error {
+        let name = self.names.get(member).cloned().unwrap_or_default();
+        Error::Member { member, name, source: Box::new(error) }
+    }
+
+    /// Refuses writes to an array that was opened to be read.
+    fn check_allowed(&self, kind: OpKind) -> Result<()> {
+        if kind == OpKind::Write { self.check_writable() } else { Ok(()) }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(Error::ReadOnly { path: self.names.join(", ").into() }),
+        }
+    }
 }
 
 impl ArrayDevice {
@@ -36,29 +75,37 @@ impl ArrayDevice {
     /// [`Error::Array`] where there is no member, a stripe of no pages, pages of different sizes, or
     /// more pages than can be counted.
     pub fn new(members: Vec<Arc<dyn Device>>, striping: Striping) -> Result<Self> {
-        let layout = Layout { striping, members: members.len() };
-        let misfit =
-            |reason: &str| Err(Error::Array { members: members.len(), reason: reason.into() });
-        if members.is_empty() {
+        let layout = Layout { striping, members: members.len(), first: 0 };
+        let access = Access::ReadWrite;
+        Self::assemble(Members { devices: members, names: Vec::new(), access }, layout)
+    }
+
+    /// Puts the members together, each behind the pages that are not the array's.
+    fn assemble(members: Members, layout: Layout) -> Result<Self> {
+        let count = members.devices.len();
+        let misfit = |reason: &str| Err(Error::Array { members: count, reason: reason.into() });
+        if count == 0 {
             return misfit("it needs at least one");
         }
         if layout.stripe_pages() == 0 {
             return misfit("a stripe or partition needs at least one page");
         }
-        if layout.stripe_pages().checked_mul(members.len() as u64).is_none() {
+        let pages = layout.stripe_pages().checked_mul(count as u64);
+        if pages.and_then(|pages| pages.checked_add(layout.first)).is_none() {
             return misfit("their pages are more than can be counted; use smaller stripes");
         }
-        if members.iter().any(|member| member.geometry().page_bytes != PAGE_BYTES) {
+        if members.devices.iter().any(|member| member.geometry().page_bytes != PAGE_BYTES) {
             return misfit("their pages are not all of 4096 bytes");
         }
-        Ok(Self { members, layout })
+        Ok(Self { members: Arc::new(members), layout })
     }
 
     /// Does something with every member, and gives the first error at the end.
     fn each(&self, act: impl Fn(usize, &dyn Device) -> Result<()>) -> Result<()> {
         let mut first = Ok(());
-        for (index, member) in self.members.iter().enumerate() {
-            let result = act(index, &**member).map_err(|error| of_member(index, error));
+        for (index, member) in self.members.devices.iter().enumerate() {
+            let result = act(index, &**member);
+            let result = result.map_err(|error| self.members.failed(index, error));
             first = first.and(result);
         }
         first
@@ -68,6 +115,7 @@ impl ArrayDevice {
     fn run(&self, kind: OpKind, page: PageId, mut buf: PageBuf) -> Result<PageBuf> {
         let pages = buf.pages() as u64;
         check_range(page, pages, self.page_count())?;
+        self.members.check_allowed(kind)?;
         let place = self.layout.place(page);
         if place.run >= pages {
             return self.run_on(kind, place, buf);
@@ -86,12 +134,12 @@ impl ArrayDevice {
     }
 
     fn run_on(&self, kind: OpKind, place: Place, buf: PageBuf) -> Result<PageBuf> {
-        let member = &self.members[place.member];
+        let member = &self.members.devices[place.member];
         let result = match kind {
             OpKind::Read => member.read(place.page, buf),
             OpKind::Write => member.write(place.page, buf),
         };
-        result.map_err(|error| of_member(place.member, error))
+        result.map_err(|error| self.members.failed(place.member, error))
     }
 }
 
@@ -100,10 +148,6 @@ fn check_range(page: PageId, pages: u64, page_count: u64) -> Result<()> {
         return Err(Error::OutOfRange { page, pages, page_count });
     }
     Ok(())
-}
-
-fn of_member(member: usize, error: Error) -> Error {
-    Error::Member { member, source: Box::new(error) }
 }
 
 /// A piece of an operation that lies on one member.
@@ -139,28 +183,32 @@ impl Device for ArrayDevice {
     /// Channels and depths of the members add up. Chunk, mapping and buses are told where the striping makes
     /// chunk i of the array lie on channel i mod their number, and only there.
     fn geometry(&self) -> Geometry {
-        geometry::together(
-            self.members.iter().map(|member| member.geometry()),
-            self.layout.striping,
-        )
+        let members = self.members.devices.iter().map(|member| member.geometry());
+        let whole = geometry::together(members, self.layout.striping);
+        Geometry {
+            members: u32::try_from(self.layout.members).unwrap_or(u32::MAX),
+            stripe_pages: self.layout.stripe_pages(),
+            ..geometry::behind(whole, self.layout.first)
+        }
     }
 
     fn page_count(&self) -> u64 {
-        self.layout.page_count(self.members.iter().map(|member| member.page_count()))
+        self.layout.page_count(self.members.page_counts())
     }
 
     /// Grows each member to its share. A member that is longer already keeps its bytes.
     fn grow(&self, page_count: u64) -> Result<()> {
+        self.members.check_writable()?;
         let page_count_max = self.layout.page_count_max();
         if page_count > page_count_max {
             return Err(Error::NoSpace {
                 wanted_bytes: page_count.saturating_mul(PAGE_BYTES as u64),
-                place: format!("an array of {} partitions", self.members.len()),
+                place: format!("an array of {} partitions", self.layout.members),
                 reason: format!("its partitions have {page_count_max} pages in all"),
             });
         }
-        self.each(|index, member| match self.layout.share(index, page_count) {
-            share if share > member.page_count() => member.grow(share),
+        self.each(|index, member| match self.layout.member_pages(index, page_count) {
+            pages if pages > member.page_count() => member.grow(pages),
             _ => Ok(()),
         })
     }
@@ -179,6 +227,7 @@ impl Device for ArrayDevice {
             return Ok(());
         }
         check_range(pages.start, count, self.page_count())?;
+        self.members.check_writable()?;
         self.each(|index, member| {
             let share = self.layout.shares(index, &pages);
             if share.is_empty() { Ok(()) } else { member.discard(share) }
@@ -187,15 +236,18 @@ impl Device for ArrayDevice {
 
     /// The first member's clock: members of hardware agree, and so do those of one simulator.
     fn now(&self) -> u64 {
-        self.members.first().map_or(0, |member| member.now())
+        self.members.devices.first().map_or(0, |member| member.now())
     }
 
     fn engine(&self) -> EngineReport {
-        let reports: Vec<EngineReport> =
-            self.members.iter().map(|member| member.engine()).collect();
-        let reasons = reports.iter().enumerate();
-        let reasons: Vec<String> =
-            reasons.map(|(index, one)| format!("member {index}: {}", one.reason)).collect();
+        let devices = &self.members.devices;
+        let reports: Vec<EngineReport> = devices.iter().map(|member| member.engine()).collect();
+        let names = self.members.names.iter().map(|name| format!(" ({name})"));
+        let names = names.chain(std::iter::repeat(String::new()));
+        let reasons = reports.iter().zip(names).enumerate();
+        let reasons: Vec<String> = reasons
+            .map(|(index, (one, name))| format!("member {index}{name}: {}", one.reason))
+            .collect();
         let names: Vec<&str> = reports.iter().map(|one| one.name.as_str()).collect();
         EngineReport { name: names.join(", "), reason: reasons.join("; ") }
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::striping::Layout;
-use super::{of_member, parts};
+use super::{Members, parts};
 use crate::{Completion, Device, Error, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue, Result};
 
 /// A lane over the lanes of all members.
@@ -20,7 +20,7 @@ pub(super) struct ArrayQueue {
     finished: Vec<Completion>,
     /// Reused for the completions of one member.
     arrived: Vec<Completion>,
-    members: Vec<Arc<dyn Device>>,
+    members: Arc<Members>,
 }
 
 /// A member's queue, and what is to follow once it has room.
@@ -46,12 +46,12 @@ struct Split {
 }
 
 impl ArrayQueue {
-    pub(super) fn new(members: &[Arc<dyn Device>], layout: Layout, depth: usize) -> Result<Self> {
+    pub(super) fn new(members: &Arc<Members>, layout: Layout, depth: usize) -> Result<Self> {
         let open = |(index, member): (usize, &Arc<dyn Device>)| {
-            let queue = member.queue(depth).map_err(|error| of_member(index, error))?;
+            let queue = member.queue(depth).map_err(|error| members.failed(index, error))?;
             Ok(Lane { queue, backlog: VecDeque::new() })
         };
-        let lanes = members.iter().enumerate().map(open).collect::<Result<_>>()?;
+        let lanes = members.devices.iter().enumerate().map(open).collect::<Result<_>>()?;
         Ok(Self {
             lanes,
             layout,
@@ -59,14 +59,15 @@ impl ArrayQueue {
             free: (0..depth).rev().collect(),
             finished: Vec::new(),
             arrived: Vec::new(),
-            members: members.to_vec(),
+            members: Arc::clone(members),
         })
     }
 
     fn push_whole(&mut self, slot: usize, member: usize, page: PageId, op: Op) -> Result<()> {
         let whole = Slot::Whole { token: op.token, page: op.page };
         let on_member = Op { token: slot as u64, page, ..op };
-        self.lanes[member].push(on_member).map_err(|error| of_member(member, error))?;
+        let pushed = self.lanes[member].push(on_member);
+        pushed.map_err(|error| self.members.failed(member, error))?;
         self.slots[slot] = whole;
         Ok(())
     }
@@ -83,7 +84,7 @@ impl ArrayQueue {
             let on_member = Op { token: slot as u64, kind, page: part.place.page, buf };
             match self.lanes[member].push(on_member) {
                 Ok(()) => split.parts_left += 1,
-                Err(error) => split.result = Err(of_member(member, error)),
+                Err(error) => split.result = Err(self.members.failed(member, error)),
             }
         }
         if split.parts_left == 0 {
@@ -104,13 +105,13 @@ impl ArrayQueue {
             self.arrive(member, completion);
         }
         self.arrived = arrived;
-        waited.map_err(|error| of_member(member, error))
+        waited.map_err(|error| self.members.failed(member, error))
     }
 
     /// Gives a member's completion to the operation it belongs to.
     fn arrive(&mut self, member: usize, completion: Completion) {
         let slot = usize::try_from(completion.token).expect("our own token");
-        let result = completion.result.map_err(|error| of_member(member, error));
+        let result = completion.result.map_err(|error| self.members.failed(member, error));
         match &mut self.slots[slot] {
             Slot::Free => unreachable!("a member gives back only what was pushed"),
             Slot::Whole { token, page } => {
@@ -208,8 +209,8 @@ impl Split {
 
 impl Queue for ArrayQueue {
     fn push(&mut self, op: Op) -> Result<()> {
-        let page_counts = self.members.iter().map(|member| member.page_count());
-        op.check(self.layout.page_count(page_counts))?;
+        op.check(self.layout.page_count(self.members.page_counts()))?;
+        self.members.check_allowed(op.kind)?;
         if self.in_flight() >= self.depth() {
             return Err(Error::QueueFull { depth: self.depth() });
         }

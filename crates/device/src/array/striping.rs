@@ -35,6 +35,8 @@ pub(super) struct Place {
 pub(super) struct Layout {
     pub striping: Striping,
     pub members: usize,
+    /// Pages at the start of each member that are not the array's.
+    pub first: u64,
 }
 
 impl Layout {
@@ -64,23 +66,23 @@ impl Layout {
         let member = usize::try_from(member).expect("fewer than the members");
         // A single member has no borders.
         let run = if members == 1 { u64::MAX - page.0 } else { pages - within };
-        Place { member, page: PageId(row * pages + within), run }
+        Place { member, page: PageId(self.first + row * pages + within), run }
     }
 
     /// Which page of the array a member's page is: the inverse of `place`.
     pub(super) fn array_page(self, member: usize, page: PageId) -> PageId {
-        let (pages, member) = (self.stripe_pages(), member as u64);
+        let (pages, member, page) = (self.stripe_pages(), member as u64, page.0 - self.first);
         PageId(match self.striping {
             Striping::Extent { .. } => {
-                let (row, within) = (page.0 / pages, page.0 % pages);
+                let (row, within) = (page / pages, page % pages);
                 (row * self.members as u64 + member) * pages + within
             }
-            Striping::Partition { .. } => member * pages + page.0,
+            Striping::Partition { .. } => member * pages + page,
         })
     }
 
-    /// How many of the first `page_count` pages of the array lie on that member. They are the first
-    /// pages of the member.
+    /// How many of the first `page_count` pages of the array lie on that member. They are the member's
+    /// pages from `first` on.
     pub(super) fn share(self, member: usize, page_count: u64) -> u64 {
         let (pages, member) = (self.stripe_pages(), member as u64);
         let (whole, rest) = match self.striping {
@@ -97,7 +99,14 @@ impl Layout {
 
     /// The pages of that member under a range of the array: always one range.
     pub(super) fn shares(self, member: usize, pages: &Range<PageId>) -> Range<PageId> {
-        PageId(self.share(member, pages.start.0))..PageId(self.share(member, pages.end.0))
+        let [start, end] =
+            [pages.start, pages.end].map(|page| PageId(self.first + self.share(member, page.0)));
+        start..end
+    }
+
+    /// How long that member must be for an array of so many pages.
+    pub(super) fn member_pages(self, member: usize, page_count: u64) -> u64 {
+        self.first.saturating_add(self.share(member, page_count))
     }
 
     /// How many pages the array has, given how many each member has: those before the first page
@@ -107,6 +116,7 @@ impl Layout {
             Striping::Partition { pages } if count >= pages => u64::MAX,
             _ => self.array_page_saturating(member, count),
         };
+        let of_members = of_members.map(|count| count.saturating_sub(self.first));
         of_members.enumerate().map(first_lacking).min().unwrap_or(0).min(self.page_count_max())
     }
 
@@ -133,16 +143,18 @@ mod tests {
     use super::*;
 
     fn layout() -> impl Strategy<Value = Layout> {
-        (1..5_usize, 1..9_u64, any::<bool>()).prop_map(|(members, pages, extent)| {
-            let striping =
-                if extent { Striping::Extent { pages } } else { Striping::Partition { pages } };
-            Layout { striping, members }
-        })
+        (1..5_usize, 1..9_u64, any::<bool>(), 0..4_u64).prop_map(
+            |(members, pages, extent, first)| {
+                let striping =
+                    if extent { Striping::Extent { pages } } else { Striping::Partition { pages } };
+                Layout { striping, members, first }
+            },
+        )
     }
 
     #[test]
     fn extents_go_round_the_members() {
-        let layout = Layout { striping: Striping::Extent { pages: 2 }, members: 3 };
+        let layout = Layout { striping: Striping::Extent { pages: 2 }, members: 3, first: 0 };
         let members: Vec<usize> = (0..8).map(|page| layout.place(PageId(page)).member).collect();
         assert_eq!(members, [0, 0, 1, 1, 2, 2, 0, 0]);
         assert_eq!(layout.place(PageId(7)), Place { member: 0, page: PageId(3), run: 1 });
@@ -166,8 +178,8 @@ mod tests {
                 let counted = (0..page_count).filter(on_member).count() as u64;
                 prop_assert_eq!(layout.share(member, page_count), counted);
             }
-            let shares = (0..layout.members).map(|member| layout.share(member, page_count));
-            prop_assert_eq!(layout.page_count(shares), page_count);
+            let counts = (0..layout.members).map(|member| layout.member_pages(member, page_count));
+            prop_assert_eq!(layout.page_count(counts), page_count);
         }
 
         #[test]

@@ -62,8 +62,8 @@ pub struct Config {
     /// fill alike, do not all flush at once ever after.
     pub stagger: bool,
     /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers
-    /// that wait on flash, as they are, to be merged later. 0 for none; with [`Policy::Reject`] there is
-    /// none, since a buffer is acknowledged long before its merge can tell that a slice is full.
+    /// that wait on flash, as they are, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
+    /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
     pub front_runs: u32,
 }
 
@@ -251,14 +251,6 @@ impl Config {
         if self.spare_blocks == 0 || self.spare_buffers == 0 {
             return refuse("spare_blocks", "spare slicetables and buffers are at least 1".into());
         }
-        if self.policy == Policy::Reject && self.front_runs > 0 {
-            let reason = format!(
-                "{} with the policy Reject, where a merge must be able to give entries back to the \
-                 buffer; take none, or the policy Fifo",
-                self.front_runs
-            );
-            return refuse("front_runs", reason);
-        }
         self.validate_room()?;
         Ok(self.shadow_shape().validate()?)
     }
@@ -274,6 +266,14 @@ impl Config {
                 self.slice_entries()
             );
             return refuse("entries_max", reason);
+        }
+        if self.front_runs > 0 && self.policy == Policy::Reject {
+            let reason = format!(
+                "a table that refuses rather than evicts has no front, and this one asks for {} runs; \
+                 take 0, or another policy",
+                self.front_runs
+            );
+            return refuse("front_runs", reason);
         }
         let buffer = self.buffer_entries()?;
         if u64::from(buffer) > room {
@@ -429,8 +429,8 @@ mod tests {
         refused(Config { slice_parts: 0, ..Config::tiny() }, "slice_parts");
         refused(Config { group_slices: 0, ..Config::tiny() }, "group_slices");
         refused(Config { lanes: 65, ..Config::tiny() }, "lanes");
-        let rejecting = Config { policy: Policy::Reject, ..Config::tiny() };
-        refused(Config { front_runs: 4, ..rejecting }, "front_runs");
+        let policy = Policy::Reject;
+        refused(Config { front_runs: 8, policy, ..Config::tiny() }, "front_runs");
     }
 
     #[test]

@@ -193,7 +193,8 @@ mod tests {
                 match step {
                     0 => list.drain(..number % (len + 1)).for_each(drop),
                     1 => {
-                        let gaps: Vec<_> = (0..len).filter(|index| index * 7 % 11 < number % 9).collect();
+                        let is_gap = |index: &usize| index * 7 % 11 < number % 9;
+                        let gaps: Vec<_> = (0..len).filter(is_gap).collect();
                         layout.remove(&mut body, &gaps);
                         let mut index = 0;
                         list.retain(|_| {
@@ -222,8 +223,9 @@ mod tests {
             }
             prop_assert_eq!(layout.find(&body, list.len(), &key(u64::MAX, widths.0)), None);
             let used = list.len();
-            let zeros = body[layout.key_at(used)..layout.value_at(0)].iter().chain(&body[layout.value_at(used)..]);
-            prop_assert!(zeros.copied().all(|byte| byte == 0));
+            let keys = &body[layout.key_at(used)..layout.value_at(0)];
+            let mut rest = keys.iter().chain(&body[layout.value_at(used)..]);
+            prop_assert!(rest.all(|byte| *byte == 0));
         }
     }
 }

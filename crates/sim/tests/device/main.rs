@@ -3,6 +3,7 @@
 
 mod array;
 mod faults;
+mod labelled;
 mod laws;
 mod power;
 mod support;

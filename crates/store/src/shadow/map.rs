@@ -61,7 +61,8 @@ impl Flip {
         if logical >= shape.logical {
             return Err(reader.refuse(format!("one of {} logical blocks", shape.logical), logical));
         }
-        match decode_block(reader, shape, SEQUENCE_MAX)? {
+        // One number is left for the map that it goes into, whose next one is higher.
+        match decode_block(reader, shape, SEQUENCE_MAX - 1)? {
             Some(block) => Ok(Self { logical, block }),
             None => Err(reader.refuse("a block in place of the old one", "none")),
         }

@@ -208,18 +208,26 @@ impl Model {
     }
 }
 
+/// Mutants fail too, and are not to leave their cases behind.
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn acts(length_max: usize) -> impl Strategy<Value = Vec<Act>> {
+    prop::collection::vec(act(), 1..length_max)
+}
+
 proptest! {
-    // Mutants fail too, and are not to leave their cases behind.
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
-    fn no_block_that_a_power_cut_may_bring_back_is_given_out(acts in prop::collection::vec(act(), 1..120)) {
+    fn no_block_that_a_power_cut_may_bring_back_is_given_out(acts in acts(120)) {
         let mut model = Model::new();
         acts.into_iter().for_each(|act| model.act(act));
     }
 
     #[test]
-    fn a_map_reads_back_as_it_was(acts in prop::collection::vec(act(), 1..60)) {
+    fn a_map_reads_back_as_it_was(acts in acts(60)) {
         let mut model = Model::new();
         acts.into_iter().for_each(|act| model.act(act));
         let bytes = model.shadow.capture(Lsn(0)).bytes;

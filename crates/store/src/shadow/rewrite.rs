@@ -125,12 +125,14 @@ impl Rewriter {
     fn run(&mut self, run: &mut Run<'_>, change: &mut Change<'_>) -> Result<()> {
         let count = u64::from(run.shadow.shape().block_pages.div_ceil(self.strokes.stroke_pages));
         loop {
+            // What has ended in the meantime makes room for reads.
+            self.take_back(run, 0)?;
             self.read_ahead(run, count)?;
             if let Some(mut buf) = run.read.remove(&run.next_change) {
                 self.change(run, &mut buf, change)?;
                 self.write(run, buf)?;
             } else if self.queue.in_flight() > 0 {
-                self.take_back(run)?;
+                self.take_back(run, 1)?;
             } else {
                 return Ok(());
             }
@@ -179,9 +181,9 @@ impl Rewriter {
         self.poison.guard(self.queue.push(op))
     }
 
-    fn take_back(&mut self, run: &mut Run<'_>) -> Result<()> {
+    fn take_back(&mut self, run: &mut Run<'_>, count_min: usize) -> Result<()> {
         let mut done = Vec::new();
-        self.poison.guard(self.queue.wait(1, &mut done))?;
+        self.poison.guard(self.queue.wait(count_min, &mut done))?;
         let mut result = Ok(());
         for Completion { token, kind, buf, result: ended, .. } in done {
             match kind {

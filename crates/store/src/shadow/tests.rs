@@ -209,7 +209,7 @@ fn flips_that_cannot_be_are_refused() {
         Flip { block: Block { physical: 6, ..good.block }, ..good },
         Flip { block: Block { physical: flip.block.physical, ..good.block }, ..good },
         Flip { block: Block { generation: 1 << 48, ..good.block }, ..good },
-        Flip { block: Block { generation: generation::SEQUENCE_MAX + 1, ..good.block }, ..good },
+        Flip { block: Block { generation: generation::SEQUENCE_MAX, ..good.block }, ..good },
         Flip { block: Block { physical: 0, generation: 0, entries: 0 }, ..good },
     ] {
         let refused = replay(&mut recovery(&map).unwrap(), &bad.encode());

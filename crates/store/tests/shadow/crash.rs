@@ -104,11 +104,11 @@ fn live(device: &SimDevice, log: Option<&MemoryDevice>, past: &mut Past) -> Resu
     let mut dice = Dice(1);
     let room = Room::create(Arc::clone(&device), log.clone())?;
     past.created = true;
-    session(room, 40, past, &mut dice)?;
+    session(room, 50, past, &mut dice)?;
     for _ in 0..2 {
         let room = Room::open(Arc::clone(&device), log.clone())?;
         *past = found(&room, past, "killed");
-        session(room, 30, past, &mut dice)?;
+        session(room, 50, past, &mut dice)?;
     }
     Ok(())
 }
@@ -159,16 +159,14 @@ fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, st
     found(&Room::open(device, log).unwrap(), &past, &story);
 }
 
-/// Cuts a run in the midst of each operation, or of a spread of them.
-fn sweep(new_log: fn() -> Option<MemoryDevice>, cuts: u64) {
+/// Cuts a run in the midst of each operation.
+fn sweep(new_log: fn() -> Option<MemoryDevice>) {
     let whole = SimDevice::instant();
     live(&whole, new_log().as_ref(), &mut Past::default()).unwrap();
     let operations = whole.operations();
-    let full = std::env::var_os("NANDEX_SWEEP").is_some_and(|sweep| sweep == "full");
-    let stride = if full { 1 } else { (operations / cuts).max(1) };
+    assert!(operations > 300, "{operations} are too few to be a run");
     let mut dice = Dice(operations);
-    let mut cut = dice.below(stride);
-    while cut < operations {
+    for cut in 0..operations {
         let (device, log, mut past) = (SimDevice::instant(), new_log(), Past::default());
         device.cut_after(cut);
         live(&device, log.as_ref(), &mut past).unwrap_err();
@@ -177,19 +175,18 @@ fn sweep(new_log: fn() -> Option<MemoryDevice>, cuts: u64) {
             let again = dice.below(40);
             recover(device.survivors(seed), log.as_ref(), &past, again, &story);
         }
-        cut += stride;
     }
 }
 
 #[test]
 fn every_cut_leaves_each_block_whole_old_or_new() {
-    sweep(|| None, 200);
+    sweep(|| None);
 }
 
 /// There a flip outlives the power the moment it is written, though its block may not.
 #[test]
 fn every_cut_leaves_each_block_whole_where_the_log_has_a_device_that_forgets_nothing() {
-    sweep(|| Some(MemoryDevice::new()), 200);
+    sweep(|| Some(MemoryDevice::new()));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nandex_device::{Counted, Counts, Device, MemoryDevice, PAGE_BYTES};
-use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex_sim::preset::Preset;
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Fill, SimDevice};
 use nandex_store::page::PageKind;
 use nandex_store::shadow::{Published, RewriteCosts, Rewriter, Strokes};
 use nandex_store::{Error, Lsn};
@@ -114,10 +115,12 @@ fn a_failed_read_flips_nothing_and_can_be_tried_again() {
     assert_eq!(room.version(1), 2);
 }
 
-/// A rewrite that ends badly once left its writes in flight: they landed in the block's next draft.
+/// Else its writes in flight would land in the next draft of that block.
 #[test]
 fn nothing_of_a_rewrite_that_failed_lands_in_a_later_one() {
-    let device = SimDevice::instant();
+    // A drive whose writes take their time.
+    let preset = Preset::named("crucial-m4-paper").unwrap();
+    let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
     let room = Room::create(Arc::new(device.clone()), None).unwrap();
     let volume = room.volume();
     let strokes = Strokes { stroke_pages: 1, strokes: 4 };

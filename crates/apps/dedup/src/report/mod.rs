@@ -4,6 +4,8 @@ mod parts;
 
 use std::fmt::{self, Write};
 
+use nandex_html::Frame;
+
 use crate::{Summary, units};
 use parts::{Bar, Escaped, Path};
 
@@ -22,16 +24,13 @@ pub fn html(summary: &Summary) -> String {
 }
 
 fn write_page(out: &mut String, summary: &Summary) -> fmt::Result {
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>Duplicate chunks: {} of {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+    let title = format!(
+        "Duplicate chunks: {} of {}",
         units::percent(summary.duplicate_fraction),
-        units::bytes(summary.total_bytes),
-    )?;
+        units::bytes(summary.total_bytes)
+    );
+    let frame = Frame { title: &title, styles: &[STYLE] };
+    frame.open(out)?;
     write_header(out, summary)?;
     write_whole(out, summary)?;
     write_three_numbers(out, summary)?;
@@ -39,9 +38,10 @@ fn write_page(out: &mut String, summary: &Summary) -> fmt::Result {
     parts::write_list(out, "Files", &summary.largest_duplicate_files)?;
     parts::write_list(out, "Directories", &summary.largest_duplicate_directories)?;
     write_skipped(out, summary)?;
-    out.write_str(
-        "<footer>Written by nandex. A chunk is duplicate if it was there before: earlier in the \
-         run, or in the index from earlier runs.</footer>\n</main>\n</body>\n</html>\n",
+    frame.close(
+        out,
+        "Written by nandex. A chunk is duplicate if it was there before: earlier in the run, or in the \
+         index from earlier runs.",
     )
 }
 

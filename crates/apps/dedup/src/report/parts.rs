@@ -5,22 +5,12 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::summary::Largest;
 use crate::units;
 
-/// Words in which nothing is markup.
+/// Words in which nothing is markup, and of which control characters are shown as escapes.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for c in units::printable(self.0).chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                _ => f.write_char(c)?,
-            }
-        }
-        Ok(())
+        nandex_html::Escaped(&units::printable(self.0)).fmt(f)
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use super::mark::{Rect, close, legend, line, open, round_times, word};
 use crate::report::number::{exact_time, grouped};
 use crate::report::perfetto::{activity_name, resource_name};
 use crate::report::summary::Report;
 use crate::ssd::{Activity, Resource, Span};
+use nandex_html::draw::{Rect, close, legend, line, open, round_times, word};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;

@@ -2,17 +2,17 @@
 
 mod gantt;
 mod latency;
-mod mark;
 mod wear;
 
 use std::fmt::{self, Write};
+
+use nandex_html::{BASE_STYLE, Escaped, Frame};
 
 use super::explain::Explanation;
 use super::figures::{Figure, bandwidth, figures, rate};
 use super::number::{exact_time, grouped, mean_micros, micros};
 use super::sheet::sheet;
 use super::summary::{KindReport, Report};
-use mark::Escaped;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -30,16 +30,9 @@ pub fn html(report: &Report) -> String {
 }
 
 fn write_page(out: &mut String, report: &Report) -> fmt::Result {
-    let device = Escaped(&report.device);
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{device}: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        Escaped(&report.load),
-    )?;
+    let title = format!("{}: {}", report.device, report.load);
+    let frame = Frame { title: &title, styles: &[BASE_STYLE, STYLE] };
+    frame.open(out)?;
     write_header(out, report)?;
     write_cards(out, report)?;
     write_latencies(out, report)?;
@@ -51,10 +44,10 @@ fn write_page(out: &mut String, report: &Report) -> fmt::Result {
     wear::write_wear(out, report)?;
     write_slowest(out, report)?;
     write_sheet(out, report)?;
-    out.write_str(
-        "<footer>Written by nandex. Times are of the model and exact; point at a number to see how \
-         it is computed. A percentile is a latency that occurred, at most 1/1024 longer than the \
-         exact one.</footer>\n</main>\n</body>\n</html>\n",
+    frame.close(
+        out,
+        "Written by nandex. Times are of the model and exact; point at a number to see how it is \
+         computed. A percentile is a latency that occurred, at most 1/1024 longer than the exact one.",
     )
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::mark::{Rect, close, legend, line, open, word};
 use crate::report::number::{Thousandths, exact_time, grouped};
 use crate::report::ssd::{SsdReport, Usage, Wear};
 use crate::report::summary::Report;
+use nandex_html::draw::{Rect, close, legend, line, open, word};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 56.0;

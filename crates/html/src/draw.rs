@@ -1,34 +1,23 @@
-//! Pieces of the page: escaped words, axes, colours by name.
+//! Pieces of drawings: shapes and words in SVG, with colours by the name of a class.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Words in which nothing is markup. Control characters are left out, but for line ends.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                c if c.is_control() && c != '\n' => {}
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
-}
+use crate::Escaped;
 
 /// A rectangle of a drawing with a colour's class and a tooltip.
-pub(super) struct Rect<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Rect<'a> {
+    /// The class that has its colour.
     pub class: &'a str,
+    /// Its left edge, in units of the drawing as all that follow.
     pub x: f64,
+    /// Its upper edge.
     pub y: f64,
+    /// How wide it is.
     pub width: f64,
+    /// How high it is.
     pub height: f64,
+    /// What pointing at it shows; escaped here.
     pub title: &'a str,
 }
 
@@ -45,7 +34,10 @@ impl Display for Rect<'_> {
 }
 
 /// A word of a drawing, anchored at `start`, `middle` or `end`.
-pub(super) fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> fmt::Result {
+///
+/// # Errors
+/// What the writer refuses; a string refuses nothing.
+pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> fmt::Result {
     writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
@@ -54,7 +46,10 @@ pub(super) fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &st
 }
 
 /// A line of a drawing.
-pub(super) fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> fmt::Result {
+///
+/// # Errors
+/// What the writer refuses; a string refuses nothing.
+pub fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> fmt::Result {
     let ((x1, y1), (x2, y2)) = (from, to);
     writeln!(
         out,
@@ -63,7 +58,10 @@ pub(super) fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f6
 }
 
 /// Opens a drawing of that size, which shrinks with the page.
-pub(super) fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Result {
+///
+/// # Errors
+/// What the writer refuses; a string refuses nothing.
+pub fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Result {
     writeln!(
         out,
         "<div class=\"wide\"><svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
@@ -73,21 +71,27 @@ pub(super) fn open(out: &mut String, width: f64, height: f64, label: &str) -> fm
 }
 
 /// Closes a drawing.
-pub(super) fn close(out: &mut String) -> fmt::Result {
+///
+/// # Errors
+/// What the writer refuses; a string refuses nothing.
+pub fn close(out: &mut String) -> fmt::Result {
     out.write_str("</svg></div>\n")
 }
 
 /// A legend of classes and their names.
-pub(super) fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
+///
+/// # Errors
+/// What the writer refuses; a string refuses nothing.
+pub fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
     out.write_str("<p class=\"legend\">")?;
     for (class, name) in entries {
-        write!(out, "<span><i class=\"{class}\"></i>{name}</span>")?;
+        write!(out, "<span><i class=\"{class}\"></i>{}</span>", Escaped(name))?;
     }
     out.write_str("</p>\n")
 }
 
 /// Round times from `from` to `to`, about so many: 1, 2 or 5 times a power of ten nanoseconds apart.
-pub(super) fn round_times(from_ns: u64, to_ns: u64, about: u64) -> impl Iterator<Item = u64> {
+pub fn round_times(from_ns: u64, to_ns: u64, about: u64) -> impl Iterator<Item = u64> {
     let wanted = (to_ns.saturating_sub(from_ns) / about.max(1)).max(1);
     let power = 10_u64.pow(wanted.ilog10());
     let factor = [1, 2, 5, 10].into_iter().find(|factor| factor * power >= wanted).unwrap_or(10);
@@ -99,14 +103,6 @@ pub(super) fn round_times(from_ns: u64, to_ns: u64, about: u64) -> impl Iterator
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_in_words_is_markup() {
-        assert_eq!(
-            Escaped("<a b='\"&\u{1b}'>\n").to_string(),
-            "&lt;a b=&#39;&quot;&amp;&#39;&gt;\n"
-        );
-    }
 
     #[test]
     fn ticks_are_round_and_within() {

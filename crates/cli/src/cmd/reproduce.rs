@@ -1,0 +1,86 @@
+//! `nandex reproduce`: the experiments of a paper, run again on simulated drives.
+
+use std::fs::{self, OpenOptions};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use nandex_reproduce::{Experiment, Paper, Ran, Report, Scale, experiments, html, text};
+
+use crate::size;
+use crate::talk::{ProgressMode, Talk};
+
+/// Which experiments, how large, and where the report goes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The structure whose paper it is
+    paper: Structure,
+    /// Run only the experiment of this name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// How many times smaller than the paper's: a power of two from 64 to 8192
+    #[arg(long, value_name = "TIMES", default_value_t = Scale::DEFAULT)]
+    scale: u32,
+    /// Decides all that is random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Write all tables and curves to this HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+/// Structures whose papers can be run again.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Structure {
+    /// NSDI 2010
+    Bufferhash,
+}
+
+impl Structure {
+    const fn paper(self) -> Paper {
+        match self {
+            Self::Bufferhash => Paper::BufferHash,
+        }
+    }
+}
+
+/// Runs the experiments and prints what came out beside what the paper printed.
+///
+/// # Errors
+/// An experiment that the paper does not have, a scale that cannot be, a file that cannot be written.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let paper = args.paper.paper();
+    let scale = Scale::new(args.scale, args.seed)?;
+    let chosen = chosen(experiments(paper), &args.only)?;
+    if let Some(path) = &args.report {
+        // Opened before the run so that none is in vain; an earlier report stays until there is a new one.
+        let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
+        file.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut report = Report::new(paper, scale);
+    for (number, experiment) in chosen.iter().enumerate() {
+        if talk.progress != ProgressMode::None {
+            let (name, title) = (experiment.name(), experiment.title());
+            talk.note(&format!("{} of {}: {name}, {title}", number + 1, chosen.len()));
+        }
+        let ran = Ran::run(&**experiment, scale);
+        report.experiments.push(ran.with_context(|| format!("cannot run {}", experiment.name()))?);
+    }
+    if let Some(path) = &args.report {
+        let page = html(&report);
+        let written = fs::write(path, &page);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        let bytes = size::show_bytes(page.len() as u64);
+        talk.note(&format!("report: {}, {bytes}", path.display()));
+    }
+    talk.print(&report, text)
+}
+
+/// Those of the names, or all where none was given.
+fn chosen(all: Vec<Box<dyn Experiment>>, only: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
+    let names: Vec<_> = all.iter().map(|experiment| experiment.name()).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("there is no experiment {unknown}; there are {}", names.join(", "));
+    }
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
+    Ok(all.into_iter().filter(|experiment| wanted(experiment.name())).collect())
+}

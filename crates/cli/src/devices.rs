@@ -1,0 +1,243 @@
+//! The devices that a volume lies on: one or several, perhaps one more for its log, and how they are
+//! read and written.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use nandex::device::{Access, ArrayOptions, Create, Device, EngineChoice, FileDevice, FileOptions};
+use nandex::device::{LabelledArray, Member, PAGE_BYTES, Striping};
+
+/// A volume by its paths.
+#[derive(Clone, Debug, clap::Args)]
+pub struct VolumeArgs {
+    /// The volume; any one of its devices where it lies on several
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub devices: DeviceArgs,
+}
+
+/// What a volume lies on beside the device that was named first.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DeviceArgs {
+    /// A further device of a volume on several; once for each, in any order
+    #[arg(long = "member", value_name = "PATH")]
+    pub members: Vec<PathBuf>,
+    /// The device of the log, for a volume that keeps it apart
+    #[arg(long, value_name = "PATH")]
+    pub log_device: Option<PathBuf>,
+    /// How devices are read and written
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineArg,
+}
+
+/// An engine by its word on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum EngineArg {
+    /// The best that runs here
+    #[default]
+    Auto,
+    /// io_uring and direct I/O
+    Uring,
+    /// Threads and direct I/O
+    Threads,
+    /// Threads and the page cache
+    Buffered,
+}
+
+impl From<EngineArg> for EngineChoice {
+    fn from(word: EngineArg) -> Self {
+        match word {
+            EngineArg::Auto => Self::Auto,
+            EngineArg::Uring => Self::Uring,
+            EngineArg::Threads => Self::Threads,
+            EngineArg::Buffered => Self::Buffered,
+        }
+    }
+}
+
+/// A striping by its words on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StripeArg(pub Striping);
+
+impl FromStr for StripeArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let (is_partition, size) =
+            word.strip_prefix("partition:").map_or((false, word), |size| (true, size));
+        let bytes = crate::size::parse(size)?;
+        let page_bytes = PAGE_BYTES as u64;
+        if bytes == 0 || !bytes.is_multiple_of(page_bytes) {
+            return Err(format!("{bytes} bytes are no positive multiple of {page_bytes}"));
+        }
+        let pages = bytes / page_bytes;
+        Ok(Self(if is_partition {
+            Striping::Partition { pages }
+        } else {
+            Striping::Extent { pages }
+        }))
+    }
+}
+
+/// Devices that are open.
+#[derive(Clone, Debug)]
+pub struct Devices {
+    /// What the volume lies on.
+    pub volume: Arc<dyn Device>,
+    /// What its log lies on, where that is a device of its own.
+    pub log: Option<Arc<dyn Device>>,
+    /// The paths of the members in the array's order; none where the volume lies on one device.
+    pub members: Vec<String>,
+    /// Files that this call has made.
+    made: Vec<PathBuf>,
+}
+
+impl Devices {
+    /// Removes the files that were made, where what was to be in them has failed.
+    pub fn remove_made(&self) {
+        for path in &self.made {
+            // Best effort: the first error is the news.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl VolumeArgs {
+    /// A volume on a single file.
+    #[must_use]
+    pub fn single(file: PathBuf) -> Self {
+        let devices =
+            DeviceArgs { members: Vec::new(), log_device: None, engine: EngineArg::default() };
+        Self { file, devices }
+    }
+
+    /// Opens what is there. The member of an array is known by its label.
+    ///
+    /// # Errors
+    /// A device that is not there or in use, is named twice, or does not belong.
+    pub fn open(&self, access: Access) -> Result<Devices> {
+        self.refuse_twice()?;
+        let engine = self.devices.engine.into();
+        let options = FileOptions { access, engine, ..FileOptions::default() };
+        let mut members = Vec::new();
+        for path in self.paths() {
+            members.push(member(path, &options)?);
+        }
+        let log = match &self.devices.log_device {
+            Some(path) => Some(member(path, &options)?.device),
+            None => None,
+        };
+        if let ([one], false) = (&members[..], self.is_labelled(&members)?) {
+            let volume = Arc::clone(&one.device);
+            return Ok(Devices { volume, log, members: Vec::new(), made: Vec::new() });
+        }
+        let array = LabelledArray::open(members, access).with_context(|| self.cannot("open"))?;
+        let members = array.names().to_vec();
+        Ok(Devices { volume: Arc::new(array), log, members, made: Vec::new() })
+    }
+
+    fn is_labelled(&self, members: &[Member]) -> Result<bool> {
+        let first = members.first().map(|first| Member::is_labelled(&*first.device));
+        first.unwrap_or(Ok(false)).with_context(|| self.cannot("open"))
+    }
+
+    /// Makes files, and takes block devices as they are; several become an array.
+    ///
+    /// # Errors
+    /// A file that is there already, a device that is named twice or holds something.
+    pub fn create(&self, striping: Striping) -> Result<Devices> {
+        self.refuse_twice()?;
+        let mut made = Vec::new();
+        self.create_noting(striping, &mut made).inspect_err(|_| {
+            // Best effort: the first error is the news.
+            made.iter().for_each(|path| drop(fs::remove_file(path)));
+        })
+    }
+
+    fn create_noting(&self, striping: Striping, made: &mut Vec<PathBuf>) -> Result<Devices> {
+        let mut members = Vec::new();
+        for path in self.paths() {
+            members.push(self.make(path, made)?);
+        }
+        let log = match &self.devices.log_device {
+            Some(path) => Some(self.make(path, made)?.device),
+            None => None,
+        };
+        if let ([one], true) = (&members[..], self.devices.members.is_empty()) {
+            let volume = Arc::clone(&one.device);
+            return Ok(Devices { volume, log, members: Vec::new(), made: made.clone() });
+        }
+        let array = LabelledArray::create(members, &ArrayOptions::new(striping))
+            .with_context(|| self.cannot("create"))?;
+        let members = array.names().to_vec();
+        Ok(Devices { volume: Arc::new(array), log, members, made: made.clone() })
+    }
+
+    fn make(&self, path: &Path, made: &mut Vec<PathBuf>) -> Result<Member> {
+        let create = if is_block_device(path) { Create::Open } else { Create::New };
+        let engine = self.devices.engine.into();
+        let options = FileOptions { create, engine, ..FileOptions::default() };
+        let device = FileDevice::open(path, &options)
+            .with_context(|| format!("cannot create {}", path.display()))?;
+        if create == Create::New {
+            made.push(path.to_owned());
+        }
+        Ok(Member::new(path.display().to_string(), Arc::new(device)))
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
+    }
+
+    /// Two handles of one file would only find each other's lock.
+    fn refuse_twice(&self) -> Result<()> {
+        let mut seen = HashSet::new();
+        for path in self.paths().chain(self.devices.log_device.as_deref()) {
+            let real = fs::canonicalize(path).or_else(|_| std::path::absolute(path))?;
+            if !seen.insert(real) {
+                bail!("{} is named twice; name each device once", path.display());
+            }
+        }
+        Ok(())
+    }
+
+    /// What an error of the whole volume begins with.
+    #[must_use]
+    pub fn cannot(&self, verb: &str) -> String {
+        let file = self.file.display();
+        match self.devices.members.len() {
+            0 => format!("cannot {verb} {file}"),
+            more => format!("cannot {verb} {file} and {more} more"),
+        }
+    }
+}
+
+fn member(path: &Path, options: &FileOptions) -> Result<Member> {
+    let device = FileDevice::open(path, options)
+        .with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Member::new(path.display().to_string(), Arc::new(device)))
+}
+
+fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_striping_is_a_size_with_or_without_the_word_for_partitions() {
+        assert_eq!("1MiB".parse(), Ok(StripeArg(Striping::Extent { pages: 256 })));
+        assert_eq!("partition:8KiB".parse(), Ok(StripeArg(Striping::Partition { pages: 2 })));
+        for word in ["0", "4097", "partition:", "partition:1", "row:4096"] {
+            assert!(word.parse::<StripeArg>().is_err(), "{word}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Volumes on several devices and with a log apart, from the shell: every verb, and every wrong member.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::fs;
+
+use common::{Folder, Outcome};
+use serde_json::Value;
+
+const MEMBERS: &str = "a.nandex --member b.nandex --member c.nandex";
+
+/// A folder with an array of three files, in which key 7 has the value 42.
+fn with_array() -> Folder {
+    let folder = Folder::new();
+    ok(&folder.run(&format!("create {MEMBERS} --entries 1e5 --ram 4MiB --stripe 16KiB")));
+    fs::write(folder.path("in.csv"), "7,42\n8,43\n").expect("the folder is writable");
+    ok(&folder.run(&format!("load {MEMBERS} in.csv --format csv --key-format u64")));
+    folder
+}
+
+#[track_caller]
+fn ok(outcome: &Outcome) {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+}
+
+#[track_caller]
+fn refused(folder: &Folder, command: &str, reasons: &[&str]) {
+    let outcome = folder.run(command);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""), "{command}: {outcome:?}");
+    for reason in reasons {
+        assert!(outcome.stderr.contains(reason), "{command}, no {reason}: {outcome:?}");
+    }
+}
+
+#[test]
+fn all_verbs_open_an_array_from_its_members_in_any_order() {
+    let folder = with_array();
+    for order in [
+        MEMBERS,
+        "c.nandex --member b.nandex --member a.nandex",
+        "b.nandex --member c.nandex --member a.nandex --engine buffered",
+    ] {
+        let got = folder.run(&format!("get {order} 8 7 --key-format u64"));
+        assert_eq!((got.code, got.stdout.as_str()), (0, "8\t43\n7\t42\n"), "{got:?}");
+    }
+    let dumped = folder.run(&format!("dump {MEMBERS} --format csv --key-format u64"));
+    assert_eq!(dumped.stdout.lines().count(), 3);
+    let checked = folder.run(&format!("check {MEMBERS}"));
+    ok(&checked);
+    assert!(checked.stdout.contains("no damage"), "{checked:?}");
+    let info = folder.run("info --json c.nandex --member b.nandex --member a.nandex");
+    let info: Value = serde_json::from_str(&info.stdout).expect("an object");
+    assert_eq!(info["members"], serde_json::json!(["a.nandex", "b.nandex", "c.nandex"]));
+    assert_eq!(info["stripe_bytes"], 16 << 10);
+    let shown = folder.run(&format!("info {MEMBERS}"));
+    assert!(shown.stdout.contains("members"), "{shown:?}");
+    for name in ["a.nandex", "b.nandex", "c.nandex"] {
+        let bytes = fs::metadata(folder.path(name)).expect("it is there").len();
+        assert!(bytes > 2 << 20, "{name} has only {bytes} bytes");
+    }
+}
+
+#[test]
+fn a_missing_member_is_named() {
+    let folder = with_array();
+    let missing = ["c.nandex: member 2 of 3 is missing"];
+    refused(&folder, "info a.nandex --member b.nandex", &missing);
+    refused(&folder, "check b.nandex --member a.nandex", &missing);
+    refused(&folder, "info a.nandex", &["b.nandex: member 1 of 3 is missing", "name it as well"]);
+    fs::remove_file(folder.path("b.nandex")).expect("it is there");
+    refused(&folder, &format!("info {MEMBERS}"), &["cannot open b.nandex"]);
+}
+
+#[test]
+fn a_swapped_file_is_named_and_so_is_the_array_it_belongs_to() {
+    let folder = with_array();
+    ok(&folder.run("create d.nandex --member e.nandex --entries 1e5 --ram 4MiB"));
+    let swapped = "get a.nandex --member e.nandex --member c.nandex 7 --key-format u64";
+    refused(
+        &folder,
+        swapped,
+        &["e.nandex: it is member 1 of 2 of array", "while a.nandex belongs"],
+    );
+    ok(&folder.run("create plain.nandex --entries 1e5 --ram 4MiB"));
+    let plain = "info a.nandex --member b.nandex --member plain.nandex";
+    refused(&folder, plain, &["plain.nandex: it is no member of an array"]);
+    let plain = "info plain.nandex --member a.nandex";
+    refused(&folder, plain, &["plain.nandex: it is no member of an array"]);
+}
+
+#[test]
+fn a_member_that_is_named_twice_is_refused_under_whatever_path() {
+    let folder = with_array();
+    std::os::unix::fs::symlink("b.nandex", folder.path("link")).expect("the folder is writable");
+    for second in ["b.nandex", "./b.nandex", "link"] {
+        let command = format!("info a.nandex --member b.nandex --member {second}");
+        refused(&folder, &command, &[&format!("{second} is named twice")]);
+        let command = format!("check a.nandex --member b.nandex --member {second}");
+        refused(&folder, &command, &["is named twice"]);
+    }
+    fs::copy(folder.path("b.nandex"), folder.path("copy")).expect("the folder is writable");
+    let command = "info a.nandex --member b.nandex --member copy";
+    refused(&folder, command, &["copy: it is member 1 of the array, and so is b.nandex"]);
+    let twice = "create x.nandex --member x.nandex --entries 1e5";
+    refused(&folder, twice, &["x.nandex is named twice"]);
+    assert!(!folder.path("x.nandex").exists());
+}
+
+#[test]
+fn an_older_copy_of_a_member_is_named() {
+    let folder = with_array();
+    fs::copy(folder.path("b.nandex"), folder.path("old")).expect("the folder is writable");
+    ok(&folder.run(&format!("info {MEMBERS}")));
+    let command = "get a.nandex --member old --member c.nandex 7 --key-format u64";
+    refused(&folder, command, &["old: it is an older copy of member 1", "put the current one"]);
+    ok(&folder.run(&format!("get {MEMBERS} 7 --key-format u64")));
+}
+
+#[test]
+fn a_member_that_was_cut_short_or_damaged_is_named() {
+    let folder = with_array();
+    let file = fs::OpenOptions::new().write(true).open(folder.path("c.nandex"));
+    file.and_then(|file| file.set_len(1 << 20)).expect("it can be cut");
+    refused(&folder, &format!("info {MEMBERS}"), &["c.nandex: it is too small: it has 256 pages"]);
+    let mut bytes = fs::read(folder.path("b.nandex")).expect("it can be read");
+    bytes[100] ^= 1;
+    bytes[4196] ^= 1;
+    fs::write(folder.path("b.nandex"), bytes).expect("it can be written");
+    let outcome = folder.run(&format!("info {MEMBERS}"));
+    assert_eq!(outcome.code, 3, "{outcome:?}");
+    assert!(outcome.stderr.contains("b.nandex: its label is damaged"), "{outcome:?}");
+}
+
+#[test]
+fn partitions_too_small_for_the_volume_leave_nothing_behind() {
+    let folder = Folder::new();
+    let command = format!("create {MEMBERS} --entries 1e5 --ram 4MiB --stripe partition:1MiB");
+    refused(&folder, &command, &["no room for", "its partitions have 768 pages in all"]);
+    for name in ["a.nandex", "b.nandex", "c.nandex"] {
+        assert!(!folder.path(name).exists(), "{name}");
+    }
+    ok(&folder.run("create p.nandex --member q.nandex --entries 1e5 --stripe partition:1GiB"));
+    ok(&folder.run("info q.nandex --member p.nandex"));
+}
+
+#[test]
+fn what_cannot_be_made_is_refused_and_what_was_there_stays() {
+    let folder = with_array();
+    refused(
+        &folder,
+        "create n.nandex --member b.nandex --entries 1e5",
+        &["cannot create b.nandex"],
+    );
+    assert!(!folder.path("n.nandex").exists() && folder.path("b.nandex").exists());
+    for command in [
+        "create n.nandex --entries 1e5 --stripe 1MiB",
+        "create n.nandex --member m.nandex --entries 1e5 --stripe 1000",
+        "create n.nandex --entries 1e5 --engine steam",
+    ] {
+        assert_eq!(folder.run(command).code, 2, "{command}");
+    }
+    assert!(!folder.path("n.nandex").exists());
+}
+
+#[test]
+fn a_log_on_a_device_of_its_own_is_wanted_again_by_every_verb() {
+    let folder = Folder::new();
+    ok(&folder.run("create v.nandex --log-device v.log --entries 1e5 --ram 4MiB"));
+    fs::write(folder.path("in.csv"), "7,42\n").expect("the folder is writable");
+    let load = "load v.nandex in.csv --log-device v.log --format csv --key-format u64";
+    ok(&folder.run(load));
+    let got = folder.run("get v.nandex 7 --log-device v.log --key-format u64");
+    assert_eq!((got.code, got.stdout.as_str()), (0, "7\t42\n"));
+    ok(&folder.run("check v.nandex --log-device v.log"));
+    assert!(fs::metadata(folder.path("v.log")).expect("it is there").len() > 1 << 20);
+    for verb in ["info", "check", "dump"] {
+        refused(&folder, &format!("{verb} v.nandex"), &["log_device"]);
+        refused(&folder, &format!("{verb} v.nandex --log-device v.nandex"), &["is named twice"]);
+    }
+}
+
+#[test]
+fn an_index_of_duplicates_may_lie_on_an_array() {
+    let folder = Folder::new();
+    fs::write(folder.path("x"), [7; 100_000]).expect("the folder is writable");
+    let command = "dedup x --ram 8MiB --index i.nandex --member j.nandex --progress none --json";
+    ok(&folder.run(command));
+    let again = folder.run(command);
+    let again: Value = serde_json::from_str(&again.stdout).expect("an object");
+    assert_eq!(again["unique_chunks"], 0, "{again}");
+    let stray = folder.run("dedup x --ram 8MiB --member j.nandex");
+    assert_eq!(stray.code, 1, "{stray:?}");
+    assert!(stray.stderr.contains("name it with --index"), "{stray:?}");
+}
+
+#[test]
+fn the_forced_engine_is_the_one_that_runs() {
+    let folder = with_array();
+    let info = folder.run(&format!("info {MEMBERS} --engine buffered --json"));
+    let info: Value = serde_json::from_str(&info.stdout).expect("an object");
+    assert_eq!(info["engine"], "buffered, buffered, buffered");
+    assert!(info["engine_reason"].as_str().is_some_and(|it| it.contains("member 1 (b.nandex)")));
+}

@@ -1,0 +1,44 @@
+//! Runs `nandex reproduce` as a child process: what it prints, the page it writes, what it refuses.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::fs;
+
+use common::Folder;
+use serde_json::Value;
+
+#[test]
+fn an_experiment_is_printed_beside_the_paper_and_drawn_in_a_page() {
+    let folder = Folder::new();
+    let words = "reproduce bufferhash --only no-buffering --scale 8192";
+    let outcome = folder.run(&format!("{words} --report r.html --progress plain"));
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert!(outcome.stdout.contains("without buffers, inserts without a pause: mean, ms"));
+    assert!(outcome.stderr.starts_with("1 of 1: no-buffering, "), "{outcome:?}");
+    assert!(outcome.stderr.contains("report: r.html"), "{outcome:?}");
+    let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
+    assert!(page.contains("<path class=\"s0\"") && page.ends_with("</html>\n"));
+    let json = folder.run(&format!("{words} --json --progress none"));
+    assert_eq!((json.code, json.stderr.as_str()), (0, ""), "{json:?}");
+    let json: Value = serde_json::from_str(&json.stdout).expect("it is JSON");
+    let row = &json["experiments"][0]["tables"][0]["rows"][0];
+    assert_eq!(row["paper"]["value"], 4.8, "{row}");
+    assert!(row["ours"].as_f64().is_some_and(|ours| ours > 0.5), "{row}");
+}
+
+#[test]
+fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
+    let folder = Folder::new();
+    let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("there is no experiment figure-99; there are figure-5, table-2")
+    );
+    assert!(!folder.path("r.html").exists());
+    let outcome = folder.run("reproduce bufferhash --scale 1000");
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("take a power of two from 64 to 8192"), "{outcome:?}");
+    assert_eq!(folder.run("reproduce cuckoo").code, 2);
+}

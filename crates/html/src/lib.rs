@@ -1,0 +1,12 @@
+//! What the reports share: the frame of a self-contained page, escaped words, pieces of drawings.
+//!
+//! A page made of these loads nothing and runs nothing, so that it can be kept, mailed and opened
+//! anywhere, and a name in it can do no harm.
+#![forbid(unsafe_code)]
+
+pub mod draw;
+mod frame;
+mod words;
+
+pub use frame::{BASE_STYLE, Frame};
+pub use words::Escaped;

@@ -1,0 +1,116 @@
+//! The bytes of a record: all keys of one fingerprint with their values, as drawn in docs/format.md.
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHash;
+
+use crate::Result;
+
+/// Bytes of a fingerprint: of the keys of the table that holds the references.
+pub const FINGERPRINT_BYTES: usize = 16;
+
+/// Bytes of a record before its entries.
+pub const HEADER_BYTES: usize = FINGERPRINT_BYTES + 4;
+
+/// Bytes of an entry before its key.
+pub const ENTRY_HEADER_BYTES: usize = 8;
+
+/// What the volume's hash function gives for a key, as the table's key.
+pub type Fingerprint = [u8; FINGERPRINT_BYTES];
+
+/// The fingerprint of a key that hashes so.
+#[must_use]
+pub fn fingerprint(hash: KeyHash) -> Fingerprint {
+    let mut out = [0; FINGERPRINT_BYTES];
+    out[..8].copy_from_slice(&hash.place.to_le_bytes());
+    out[8..].copy_from_slice(&hash.filter.to_le_bytes());
+    out
+}
+
+/// A key and its value.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// What a record holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record<'a> {
+    /// The fingerprint of all its keys.
+    pub fingerprint: Fingerprint,
+    /// Its keys, which are all different, and their values. Nearly always there is one.
+    pub pairs: Vec<Pair<'a>>,
+}
+
+impl<'a> Record<'a> {
+    /// Bytes of a record of these pairs.
+    #[must_use]
+    pub fn bytes(pairs: &[Pair<'_>]) -> u64 {
+        let pair = |(key, value): &Pair<'_>| (ENTRY_HEADER_BYTES + key.len() + value.len()) as u64;
+        HEADER_BYTES as u64 + pairs.iter().map(pair).sum::<u64>()
+    }
+
+    /// Its headers, to be put together with the keys and values by [`parts`](Self::parts).
+    ///
+    /// # Panics
+    /// If a key or value is longer than 4 GiB, or there are as many pairs.
+    #[must_use]
+    pub fn headers(&self) -> Vec<u8> {
+        let number = |len: usize| u32::try_from(len).expect("keys and values are below 4 GiB");
+        let mut out = self.fingerprint.to_vec();
+        out.extend_from_slice(&number(self.pairs.len()).to_le_bytes());
+        for (key, value) in &self.pairs {
+            out.extend_from_slice(&number(key.len()).to_le_bytes());
+            out.extend_from_slice(&number(value.len()).to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads a record from bytes that may be anything; `page` is for the error.
+    ///
+    /// # Errors
+    /// Bytes that are no record.
+    pub fn decode(bytes: &'a [u8], page: PageId) -> Result<Self> {
+        let mut reader = Reader::new(bytes, "record of a large value", page);
+        let mut fingerprint = [0; FINGERPRINT_BYTES];
+        fingerprint.copy_from_slice(reader.take(FINGERPRINT_BYTES)?);
+        let count = reader.count(ENTRY_HEADER_BYTES)?;
+        let mut lengths = Vec::with_capacity(count);
+        for _ in 0..count {
+            lengths.push((reader.u32()? as usize, reader.u32()? as usize));
+        }
+        let mut pairs = Vec::with_capacity(count);
+        for (key_bytes, value_bytes) in lengths {
+            pairs.push((reader.take(key_bytes)?, reader.take(value_bytes)?));
+        }
+        if reader.left() > 0 || pairs.is_empty() {
+            let found = format!("{} pairs and {} bytes more", pairs.len(), reader.left());
+            return Err(reader.refuse("one pair or more and nothing behind", found).into());
+        }
+        Ok(Self { fingerprint, pairs })
+    }
+
+    /// The value under a key.
+    #[must_use]
+    pub fn value(&self, key: &[u8]) -> Option<&'a [u8]> {
+        self.pairs.iter().find(|(other, _)| *other == key).map(|(_, value)| *value)
+    }
+
+    /// All of its bytes, in parts, behind these headers of it.
+    #[must_use]
+    pub fn parts(&self, headers: &'a [u8]) -> Vec<&'a [u8]> {
+        let pairs = self.pairs.iter().flat_map(|(key, value)| [*key, *value]);
+        std::iter::once(headers).chain(pairs).collect()
+    }
+}
+
+/// Do these first bytes of a record say that `key` is its only key?
+#[must_use]
+pub fn is_only_key(start: &[u8], fingerprint: &Fingerprint, key: &[u8]) -> bool {
+    let key_at = HEADER_BYTES + ENTRY_HEADER_BYTES;
+    let (Some(header), Some(found)) = (start.get(..HEADER_BYTES + 4), start.get(key_at..)) else {
+        return false;
+    };
+    let number = |at: usize| nandex_store::bytes::get_u32(header, at) as usize;
+    header.starts_with(fingerprint)
+        && number(FINGERPRINT_BYTES) == 1
+        && number(HEADER_BYTES) == key.len()
+        && found == key
+}

@@ -1,0 +1,318 @@
+//! Keys and values of any size, on any table of fixed width.
+//!
+//! The table maps a fingerprint of the key to the place of a record in a value log (ANCS'14, section 8). The
+//! record holds the whole key beside the value, and a lookup compares it, so that no other key's value is
+//! ever given. Keys that share a fingerprint share a record.
+//!
+//! ```text
+//!   put(key, value)                                    get(key)
+//!        | 1. the record, to the value log's batch        | 1. fingerprint: updates not published,
+//!        | 2. the update, to those not published          |    else the table: where is the record?
+//!        v                                                v
+//!   acknowledged (Durability::Every, Never)            | 2. the record, one read of its pages
+//!        | 3. commit: the batch is written and synced  | 3. is the whole key in it?
+//!        | 4. publish: the table has the references    v
+//!        v                                            value
+//!   acknowledged (Durability::Always)
+//! ```
+//!
+//! Invariants
+//! 1. A reference is given to the table, and so to its log, only when its record is durable. So after a crash
+//!    a key has its new value or its old one, whole, and never a reference into nothing.
+//! 2. An update is found from its acknowledgement on: in the updates not published until the table has it.
+//! 3. A fingerprint's record is replaced only by who holds its stripe, so no update gets lost between
+//!    reading a record and replacing it.
+//! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies what is
+//!    live, has the table made durable, and only then gives the segment back.
+//! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then those of the updates,
+//!    the value log and the table. A stripe is never held while the publisher's is waited for. A checkpoint
+//!    needs none of them but the value log's own, for a moment.
+//!
+//! | operation | flash reads | flash writes |
+//! |---|---|---|
+//! | get, found | the table's, and one operation of the pages its record touches | 0 |
+//! | get, not found | the table's | 0 |
+//! | put | the table's; one more where the fingerprint is there | the record, once; the table's |
+//! | remove | as put | the table's |
+//! | cleaning a segment | the segment, and the table's for each record | what is live of it |
+
+mod clean;
+pub mod format;
+mod publish;
+mod read;
+mod stats;
+mod write;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use nandex_store::hash::KeyHasher;
+use nandex_store::values::{REF_BYTES, ValueLog};
+use nandex_store::{Durability, Threads, Volume};
+
+pub use nandex_store::values::{ValuesConfig, ValuesStats, WhenFull};
+pub use stats::LargeStats;
+
+use crate::api::Table;
+use crate::{Error, Result};
+use format::{FINGERPRINT_BYTES, Fingerprint};
+use publish::Updates;
+use stats::Counters;
+
+/// The longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+
+/// The longest value, in bytes; where segments are smaller, a segment less the key is the limit.
+pub const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// Width of the keys of the table under it: a fingerprint.
+pub const TABLE_KEY_BYTES: usize = FINGERPRINT_BYTES;
+
+/// Width of the values of the table under it: a reference.
+pub const TABLE_VALUE_BYTES: usize = REF_BYTES;
+
+/// Locks over which fingerprints are spread.
+const STRIPES: usize = 64;
+
+/// A hash table from keys of 0 bytes to 64 KiB to values of 0 bytes to 16 MiB, over a table of fixed width and
+/// a value log of the same volume.
+///
+/// All calls may come from any thread. Dropping it publishes what was put and closes both. What is not
+/// durable waits in RAM: up to a stroke of records, and the one that passes it. See the
+/// [module](self) for how it works and what it costs.
+///
+/// A table that evicts by its policy drops keys here too; so may a value log with
+/// [`WhenFull::Overwrite`], whose oldest records are then no longer found.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::bufferhash::Config;
+/// use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig};
+/// use nandex::{BufferHash, LargeTable, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default())?;
+/// let widths = Config { key_bytes: TABLE_KEY_BYTES, value_bytes: TABLE_VALUE_BYTES, ..Config::tiny() };
+/// let places = BufferHash::create(&volume, "places", widths)?;
+/// let pages = LargeTable::create(&volume, "pages", places, ValuesConfig::tiny())?;
+/// pages.put(b"https://example.org/", b"<html>...")?;
+/// assert_eq!(pages.get(b"https://example.org/")?.as_deref(), Some(&b"<html>..."[..]));
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LargeTable<T: Table> {
+    inner: Arc<Inner<T>>,
+    timer: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    volume: Volume,
+    hasher: KeyHasher,
+    /// Dropped before the value log, so that the table's last checkpoint still holds that.
+    table: T,
+    values: ValueLog,
+    updates: Mutex<Updates>,
+    /// Held by who commits and publishes.
+    publisher: Mutex<()>,
+    stripes: Vec<Mutex<()>>,
+    /// Held by who makes room in the value log.
+    cleaner: Mutex<()>,
+    counters: Counters,
+    /// When a period of [`Durability::Every`] was over last, by the device's clock.
+    period_start_ns: AtomicU64,
+    stop: Mutex<bool>,
+    stopped: Condvar,
+}
+
+impl<T: Table + 'static> LargeTable<T> {
+    /// Creates a value log of that name in the volume, for a new `table` of the same volume with keys of
+    /// [`TABLE_KEY_BYTES`] and values of [`TABLE_VALUE_BYTES`].
+    ///
+    /// # Errors
+    /// A table of other widths, a configuration that cannot work, a name that is taken, no space, a failed
+    /// write.
+    pub fn create(volume: &Volume, name: &str, table: T, config: ValuesConfig) -> Result<Self> {
+        check_widths(&table)?;
+        let values = ValueLog::create(volume, name, config)?;
+        Self::start(volume, table, values)
+    }
+
+    /// Opens a value log, for the `table` it was created with.
+    ///
+    /// # Errors
+    /// A table of other widths, no value log of that name, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str, table: T) -> Result<Self> {
+        check_widths(&table)?;
+        let values = ValueLog::open(volume, name)?;
+        Self::start(volume, table, values)
+    }
+
+    fn start(volume: &Volume, table: T, values: ValueLog) -> Result<Self> {
+        let inner = Arc::new(Inner {
+            volume: volume.clone(),
+            hasher: volume.hasher(),
+            table,
+            values,
+            updates: Mutex::default(),
+            publisher: Mutex::default(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            cleaner: Mutex::default(),
+            counters: Counters::default(),
+            period_start_ns: AtomicU64::new(volume.device().now()),
+            stop: Mutex::default(),
+            stopped: Condvar::new(),
+        });
+        let timer = match (volume.durability(), volume.threads()) {
+            (Durability::Every(period), Threads::Background) => Some(spawn(&inner, period)?),
+            _ => None,
+        };
+        Ok(Self { inner, timer })
+    }
+
+    /// Puts `value` under `key`, in place of what was there.
+    ///
+    /// # Errors
+    /// A key or value that is too long, a full table or value log that keeps everything, a poisoned volume,
+    /// a failed read or write.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.inner.put(key, value)
+    }
+
+    /// Removes `key`; nothing happens when it is not there.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        self.inner.remove(key)
+    }
+
+    /// The value under `key`.
+    ///
+    /// # Errors
+    /// A key that is too long, a failed read, a page that fails its check.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.inner.get(key)
+    }
+
+    /// The values under all of `keys`, in their order; the reads overlap. All of them are in memory at once.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.inner.get_many(keys)
+    }
+
+    /// Puts each pair, in order; where every acknowledgement is durable, they share it.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); pairs before the failing one may or may not be in, later ones are not.
+    pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.inner.put_many(pairs)
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned; a table that is full.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.publish_all()?;
+        self.inner.table.sync()
+    }
+
+    /// Puts every buffered entry of the table on flash, and every record, and makes them durable.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn flush(&self) -> Result<()> {
+        self.inner.publish_all()?;
+        self.inner.table.flush()
+    }
+
+    /// The table under it.
+    #[must_use]
+    pub fn table(&self) -> &T {
+        &self.inner.table
+    }
+
+    /// The longest value beside a key of so many bytes.
+    #[must_use]
+    pub fn value_bytes_max(&self, key_bytes: usize) -> usize {
+        self.inner.value_bytes_max(key_bytes)
+    }
+
+    /// What it tells of itself.
+    #[must_use]
+    pub fn stats(&self) -> LargeStats {
+        self.inner.stats()
+    }
+
+    /// Makes everything durable and ends its thread. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync, a table that is full. What was acknowledged as durable is so nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.shut_down()
+    }
+}
+
+impl<T: Table> LargeTable<T> {
+    fn shut_down(&mut self) -> Result<()> {
+        *lock(&self.inner.stop) = true;
+        self.inner.stopped.notify_all();
+        if let Some(timer) = self.timer.take() {
+            // A panic over there is a bug that its own message has told.
+            let _ = timer.join();
+        }
+        self.inner.publish_all()?;
+        self.inner.table.sync()
+    }
+}
+
+impl<T: Table> Drop for LargeTable<T> {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what was acknowledged as durable is so already.
+        let _ = self.shut_down();
+    }
+}
+
+fn check_widths(table: &impl Table) -> Result<()> {
+    let refuse = |field, expected: usize, found: usize| {
+        if expected == found {
+            return Ok(());
+        }
+        let reason = format!("the table under large values has {found}, it must have {expected}");
+        Err(Error::Config { field, reason })
+    };
+    refuse("key_bytes", TABLE_KEY_BYTES, table.key_bytes())?;
+    refuse("value_bytes", TABLE_VALUE_BYTES, table.value_bytes())
+}
+
+/// Starts the thread that makes durable what was put, once in a period.
+fn spawn<T: Table + 'static>(inner: &Arc<Inner<T>>, period: Duration) -> Result<JoinHandle<()>> {
+    let inner = Arc::clone(inner);
+    let period = period.max(Duration::from_millis(1));
+    let builder = Builder::new().name("nandex-large-sync".into());
+    let thread = builder.spawn(move || inner.run_timer(period));
+    thread.map_err(|error| Error::Config {
+        field: "durability",
+        reason: format!("the thread that publishes large values cannot start: {error}"),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no holder of a lock of large values panics")
+}
+
+impl<T> Inner<T> {
+    fn fingerprint(&self, key: &[u8]) -> Fingerprint {
+        format::fingerprint(self.hasher.hash(key))
+    }
+
+    /// Keeps others from replacing the record of a fingerprint.
+    fn stripe(&self, fingerprint: &Fingerprint) -> MutexGuard<'_, ()> {
+        let index = nandex_store::hash::mix(nandex_store::bytes::get_u64(fingerprint, 0)) as usize;
+        lock(&self.stripes[index % STRIPES])
+    }
+}

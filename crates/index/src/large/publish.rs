@@ -1,0 +1,194 @@
+//! Updates on their way to the table: their records become durable first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::values::ValueRef;
+use nandex_store::{Durability, Threads};
+
+use super::format::Fingerprint;
+use super::{Inner, lock};
+use crate::Result;
+use crate::api::Table;
+
+/// Updates that may wait for the table, whatever their records' size.
+const UPDATES_MAX: usize = 4096;
+
+/// Where a fingerprint's record is to lie from now on; nowhere when it was removed.
+pub(super) type Update = Option<ValueRef>;
+
+/// Updates in an order of their own, so that the same calls give the same bytes.
+type Batch = BTreeMap<Fingerprint, Update>;
+
+/// Updates that the table does not have yet.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    open: Batch,
+    /// Those that are being published, or could not be: they are tried again.
+    closing: Arc<Batch>,
+    /// How many there ever were, how many when `closing` was taken, and how many the table has.
+    noted: u64,
+    closed: u64,
+    published: u64,
+    /// Could those in `closing` not be published?
+    is_stuck: bool,
+}
+
+impl Updates {
+    /// What is to become of a fingerprint, if the table does not have it yet.
+    pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<Update> {
+        self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint)).copied()
+    }
+
+    /// Bytes of RAM, nearly.
+    pub(super) fn ram_bytes(&self) -> usize {
+        let entry = size_of::<Fingerprint>() + size_of::<Update>();
+        // Nodes of the trees are half full at least.
+        2 * entry * (self.open.len() + self.closing.len())
+    }
+}
+
+impl<T: Table> Inner<T> {
+    /// Notes an update of which the record, if any, was appended; the caller holds the stripe.
+    pub(super) fn note(&self, fingerprint: Fingerprint, update: Update, replaced: Update) {
+        update.into_iter().for_each(|reference| self.values.note_live(reference));
+        replaced.into_iter().for_each(|reference| self.values.note_dead(reference));
+        let mut updates = lock(&self.updates);
+        updates.open.insert(fingerprint, update);
+        updates.noted += 1;
+    }
+
+    /// Where a fingerprint's record lies. Costs a lookup of the table.
+    pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
+        let waiting = lock(&self.updates).find(fingerprint);
+        match waiting {
+            Some(update) => Ok(update),
+            None => self.table.get(fingerprint)?.map(|value| self.decode(&value)).transpose(),
+        }
+    }
+
+    pub(super) fn decode(&self, value: &[u8]) -> Result<ValueRef> {
+        ValueRef::decode(value).ok_or(crate::Error::Width {
+            what: "value",
+            expected: super::TABLE_VALUE_BYTES,
+            found: value.len(),
+        })
+    }
+
+    /// Refuses while updates that were acknowledged cannot be published: others must not pile up behind
+    /// them. The caller holds no stripe.
+    pub(super) fn check_flow(&self) -> Result<()> {
+        self.volume.poison().check()?;
+        let is_stuck = lock(&self.updates).is_stuck;
+        if is_stuck { self.publish_all() } else { Ok(()) }
+    }
+
+    /// Does what durability asks for before an acknowledgement. The caller holds no stripe.
+    pub(super) fn acknowledge(&self) -> Result<()> {
+        match self.volume.durability() {
+            Durability::Always => self.publish_all(),
+            Durability::Every(period) if self.volume.threads() == Threads::Inline => {
+                self.sync_if_due(period.max(Duration::from_millis(1)))
+            }
+            Durability::Every(_) | Durability::Never => self.relieve(),
+        }
+    }
+
+    /// Publishes when as much waits as may.
+    pub(super) fn relieve(&self) -> Result<()> {
+        let many = lock(&self.updates).open.len() >= UPDATES_MAX;
+        if many || self.values.unwritten_bytes() >= self.values.config().stroke_bytes() {
+            return self.publish_all();
+        }
+        self.volume.poison().check()?;
+        Ok(())
+    }
+
+    /// Publishes where a record of so many bytes would make the batch longer than a stroke, so that strokes
+    /// are full and seldom followed by a short one.
+    pub(super) fn relieve_for(&self, record_bytes: u64) -> Result<()> {
+        let unwritten = self.values.unwritten_bytes() as u64;
+        let stroke = self.values.config().stroke_bytes() as u64;
+        if unwritten > 0 && unwritten + record_bytes > stroke { self.publish_all() } else { Ok(()) }
+    }
+
+    /// What the timer does, where there is none: by the device's clock.
+    fn sync_if_due(&self, period: Duration) -> Result<()> {
+        let now_ns = self.volume.device().now();
+        let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Relaxed));
+        if u128::from(past_ns) < period.as_nanos() {
+            return self.relieve();
+        }
+        self.period_start_ns.store(now_ns, Relaxed);
+        self.publish_all()?;
+        self.table.sync()
+    }
+
+    /// Makes durable what was put, once in a period, until the table is closed.
+    pub(super) fn run_timer(&self, period: Duration) {
+        loop {
+            let stop = lock(&self.stop);
+            let waited = self.stopped.wait_timeout_while(stop, period, |stop| !*stop);
+            let (stop, _) = waited.expect("no holder of a lock of large values panics");
+            if *stop {
+                return;
+            }
+            drop(stop);
+            // A failure of the device has poisoned the volume, and a full table refuses the next update.
+            let _ = self.publish_all().and_then(|()| self.table.sync());
+        }
+    }
+
+    /// Makes all updates noted before this call known to the table, their records first durable. With
+    /// `Durability::Always` they are durable then. Shared by all that ask at the time.
+    pub(super) fn publish_all(&self) -> Result<()> {
+        let wanted = lock(&self.updates).noted;
+        let _turn = lock(&self.publisher);
+        while let Some((batch, closed)) = self.next_batch(wanted) {
+            let published = self.commit_and_publish(&batch);
+            let mut updates = lock(&self.updates);
+            updates.is_stuck = published.is_err();
+            published?;
+            updates.closing = Arc::default();
+            updates.published = closed;
+        }
+        Ok(())
+    }
+
+    /// The updates that are published next: first those that could not be; the caller has the publisher's
+    /// turn.
+    fn next_batch(&self, wanted: u64) -> Option<(Arc<Batch>, u64)> {
+        let mut updates = lock(&self.updates);
+        if updates.published >= wanted {
+            return None;
+        }
+        if updates.closing.is_empty() {
+            updates.closing = Arc::new(std::mem::take(&mut updates.open));
+            updates.closed = updates.noted;
+        }
+        Some((Arc::clone(&updates.closing), updates.closed))
+    }
+
+    fn commit_and_publish(&self, batch: &Batch) -> Result<()> {
+        if is_on(Barrier::ValuesBeforeReferences) {
+            self.values.commit()?;
+        }
+        self.publish(batch)
+    }
+
+    fn publish(&self, batch: &Batch) -> Result<()> {
+        let encoded: Vec<_> = batch
+            .iter()
+            .filter_map(|(fingerprint, update)| Some((fingerprint, (*update)?.encode())))
+            .collect();
+        let pairs: Vec<_> = encoded.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        if !pairs.is_empty() {
+            self.table.insert_many(&pairs)?;
+        }
+        let removed = batch.iter().filter(|(_, update)| update.is_none());
+        removed.map(|(fingerprint, _)| fingerprint).try_for_each(|key| self.table.remove(key))
+    }
+}

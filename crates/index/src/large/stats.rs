@@ -1,0 +1,59 @@
+//! What a table of large values tells of itself.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_store::values::ValuesStats;
+
+use super::{Inner, lock};
+use crate::api::{Table, TableStats, ratio};
+
+/// The figures of a table of large values, since it was opened unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LargeStats {
+    /// The table of references.
+    pub table: TableStats,
+    /// The value log.
+    pub values: ValuesStats,
+    /// Lookups that found their key.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Those of them whose record was overwritten by newer ones.
+    pub overwritten: u64,
+    /// Bytes of RAM of both, and of the updates on their way to the table.
+    pub ram_bytes: u64,
+}
+
+impl LargeStats {
+    /// Bytes written to the value log's pages per byte of records put, those copied by cleaning not counted
+    /// as put.
+    #[must_use]
+    pub fn written_per_byte(&self) -> f64 {
+        let put = self.values.appended_bytes - self.values.copied_bytes;
+        ratio(self.values.written_bytes, put)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) overwritten: AtomicU64,
+}
+
+impl<T: Table> Inner<T> {
+    pub(super) fn stats(&self) -> LargeStats {
+        let (table, values) = (self.table.stats(), self.values.stats());
+        let waiting = lock(&self.updates).ram_bytes() as u64;
+        LargeStats {
+            ram_bytes: table.ram_bytes + values.ram_bytes + waiting,
+            table,
+            values,
+            hits: self.counters.hits.load(Relaxed),
+            misses: self.counters.misses.load(Relaxed),
+            overwritten: self.counters.overwritten.load(Relaxed),
+        }
+    }
+}

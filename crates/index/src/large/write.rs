@@ -1,0 +1,181 @@
+//! Puts and removes: read what shares the fingerprint, append the record, note the update.
+
+use nandex_store::values::format::RECORD_HEADER_BYTES;
+use nandex_store::values::{Purpose, ValueRef};
+
+use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record, is_only_key};
+use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::api::Table;
+use crate::{Error, Result};
+
+/// What an attempt to change a record came to.
+enum Attempt {
+    /// It is done, or there was nothing to do.
+    Done,
+    /// The value log has no room for a record of so many bytes.
+    NoRoom(u64),
+}
+
+impl<T: Table> Inner<T> {
+    pub(super) fn value_bytes_max(&self, key_bytes: usize) -> usize {
+        let others = (HEADER_BYTES + ENTRY_HEADER_BYTES + key_bytes) as u64;
+        let left = self.values.record_bytes_max().saturating_sub(others);
+        usize::try_from(left).unwrap_or(usize::MAX).min(VALUE_BYTES_MAX)
+    }
+
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
+        if key.len() <= KEY_BYTES_MAX {
+            return Ok(());
+        }
+        let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
+        Err(Error::TooLong { what: "key", limit, found, remedy: "use a hash of it as the key" })
+    }
+
+    fn check_value(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let limit = self.value_bytes_max(key.len());
+        if value.len() <= limit {
+            return Ok(());
+        }
+        let remedy =
+            "store it in pieces, or, below 16 MiB, create the value log with longer segments";
+        let (limit, found) = (limit as u64, value.len() as u64);
+        Err(Error::TooLong { what: "value", limit, found, remedy })
+    }
+
+    pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_unacknowledged(key, value)?;
+        self.acknowledge()
+    }
+
+    pub(super) fn put_many(&self, pairs: &[Pair<'_>]) -> Result<()> {
+        for (key, value) in pairs {
+            self.check_key(key)?;
+            self.check_value(key, value)?;
+        }
+        for (key, value) in pairs {
+            self.put_unacknowledged(key, value)?;
+            self.relieve()?;
+        }
+        self.acknowledge()
+    }
+
+    fn put_unacknowledged(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        self.check_value(key, value)?;
+        self.check_flow()?;
+        self.relieve_for(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))?;
+        let fingerprint = self.fingerprint(key);
+        self.change(|| self.try_put(fingerprint, key, value))
+    }
+
+    pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
+        self.check_key(key)?;
+        self.check_flow()?;
+        let fingerprint = self.fingerprint(key);
+        self.change(|| self.try_remove(fingerprint, key))?;
+        self.acknowledge()
+    }
+
+    /// Tries until there is room in the value log, or none can be made.
+    fn change(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
+        while let Attempt::NoRoom(bytes) = attempt()? {
+            self.make_room(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn try_put(&self, fingerprint: Fingerprint, key: &[u8], value: &[u8]) -> Result<Attempt> {
+        let _stripe = self.stripe(&fingerprint);
+        let old = self.locate(&fingerprint)?;
+        let others = match old {
+            Some(old) => self.record_unless_only(old, &fingerprint, key)?.map(|it| (old, it)),
+            None => None,
+        };
+        let mut pairs = vec![(key, value)];
+        if let Some((old, others)) = &others {
+            let others = self.decode_record((*old, others), &fingerprint)?;
+            pairs.extend(others.pairs.into_iter().filter(|(other, _)| *other != key));
+        }
+        self.replace(fingerprint, old, pairs)
+    }
+
+    fn try_remove(&self, fingerprint: Fingerprint, key: &[u8]) -> Result<Attempt> {
+        let _stripe = self.stripe(&fingerprint);
+        let Some(old) = self.locate(&fingerprint)? else { return Ok(Attempt::Done) };
+        let Some(others) = self.record_unless_only(old, &fingerprint, key)? else {
+            self.note(fingerprint, None, Some(old));
+            return Ok(Attempt::Done);
+        };
+        let others = self.decode_record((old, &others), &fingerprint)?;
+        if others.value(key).is_none() {
+            return Ok(Attempt::Done);
+        }
+        let pairs: Vec<_> = others.pairs.into_iter().filter(|(other, _)| *other != key).collect();
+        self.replace(fingerprint, Some(old), pairs)
+    }
+
+    /// The record that holds other keys than this one; nothing where it does not, or is gone. Reads its
+    /// beginning, and the rest where that does not settle it.
+    fn record_unless_only(
+        &self,
+        reference: ValueRef,
+        fingerprint: &Fingerprint,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let limit = HEADER_BYTES + ENTRY_HEADER_BYTES + key.len();
+        match self.values.read_start(reference, limit)? {
+            Some(start) if !is_only_key(&start, fingerprint, key) => {
+                Ok(self.values.read(reference)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A record, proven to be of this fingerprint.
+    pub(super) fn decode_record<'a>(
+        &self,
+        (reference, bytes): (ValueRef, &'a [u8]),
+        fingerprint: &Fingerprint,
+    ) -> Result<Record<'a>> {
+        let page = self.values.page_of(reference);
+        let record = Record::decode(bytes, page)?;
+        if record.fingerprint == *fingerprint {
+            return Ok(record);
+        }
+        let show =
+            |print: &Fingerprint| format!("fingerprint {:032x}", u128::from_le_bytes(*print));
+        let (expected, found) = (show(fingerprint), show(&record.fingerprint));
+        Err(nandex_store::Error::corrupt("record of a large value", page, expected, found).into())
+    }
+
+    /// Appends the record of these pairs in place of an old one; the caller holds the stripe.
+    fn replace(
+        &self,
+        fingerprint: Fingerprint,
+        old: Option<ValueRef>,
+        pairs: Vec<Pair<'_>>,
+    ) -> Result<Attempt> {
+        let bytes = Record::bytes(&pairs);
+        self.check_shared(bytes, pairs.len())?;
+        let record = Record { fingerprint, pairs };
+        let headers = record.headers();
+        match self.values.append(Purpose::Put, &record.parts(&headers))? {
+            None => Ok(Attempt::NoRoom(bytes)),
+            Some(reference) => {
+                self.note(fingerprint, Some(reference), old);
+                Ok(Attempt::Done)
+            }
+        }
+    }
+
+    /// Refuses values that, with others whose keys have the same fingerprint, do not fit a record.
+    fn check_shared(&self, bytes: u64, pairs: usize) -> Result<()> {
+        let limit = self.values.record_bytes_max();
+        if bytes <= limit {
+            return Ok(());
+        }
+        let remedy = "many keys have one fingerprint; use a hash function that tells them apart";
+        let what = if pairs > 1 { "record of keys with one fingerprint" } else { "value" };
+        Err(Error::TooLong { what, limit, found: bytes, remedy })
+    }
+}

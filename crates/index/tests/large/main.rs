@@ -1,0 +1,14 @@
+//! Large keys and values against a map: alone, in batches, reopened, cleaned, overwritten, cut and fed
+//! nonsense.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agreement;
+mod bad_input;
+mod collisions;
+mod cost;
+mod crash;
+mod faults;
+mod format;
+mod full;
+mod generated;
+mod support;

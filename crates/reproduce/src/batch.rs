@@ -1,0 +1,117 @@
+//! Batches of lookups and inserts on a simulated device, timed in virtual time.
+//!
+//! A batch keeps the drive's queue full and refills it as requests end, so how it runs depends on the
+//! drive: it cannot be taped. The structure lies on a [`SimDevice`] instead and moves its time itself.
+//! The processor's time is no part of that; where it can overlap with the drive's, as with as many threads
+//! as requests in flight, the slower of the two decides.
+
+use nandex::Table;
+use nandex::device::Device;
+use nandex_sim::SimDevice;
+
+use crate::Result;
+
+/// What a run of batches took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Batched {
+    /// Lookups and inserts.
+    pub operations: u64,
+    /// Virtual time of the drive, in nanoseconds.
+    pub device_ns: u64,
+}
+
+/// What an operation costs the processor.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Processor {
+    /// Time of a core for each operation, in nanoseconds.
+    pub operation_ns: u64,
+    /// Cores that share the operations.
+    pub cores: u32,
+}
+
+impl Batched {
+    /// Operations in a second, where processor and drive work at the same time and the slower decides.
+    #[must_use]
+    pub fn operations_per_s(self, processor: Processor) -> f64 {
+        let cpu_ns = self.operations * processor.operation_ns / u64::from(processor.cores.max(1));
+        self.operations as f64 * 1e9 / self.device_ns.max(cpu_ns).max(1) as f64
+    }
+}
+
+/// Looks all keys up, so many in each call. How many reads are in flight is the table's own option.
+///
+/// # Errors
+/// As [`Table::get_many`].
+///
+/// # Panics
+/// If `batch` is zero.
+pub fn lookups(
+    table: &dyn Table,
+    device: &SimDevice,
+    keys: &[u64],
+    batch: usize,
+) -> Result<Batched> {
+    let start_ns = device.now();
+    for keys in keys.chunks(batch) {
+        let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        let keys: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
+        table.get_many(&keys)?;
+    }
+    Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
+}
+
+/// Puts all keys in, each with itself as the value, so many in each call.
+///
+/// # Errors
+/// As [`Table::insert_many`].
+///
+/// # Panics
+/// If `batch` is zero.
+pub fn inserts(
+    table: &dyn Table,
+    device: &SimDevice,
+    keys: &[u64],
+    batch: usize,
+) -> Result<Batched> {
+    let start_ns = device.now();
+    for keys in keys.chunks(batch) {
+        let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        let pairs: Vec<_> = bytes.iter().map(|key| (&key[..], &key[..])).collect();
+        table.insert_many(&pairs)?;
+    }
+    Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
+}
+
+/// Looks so many keys up and then puts them in, batch after batch: the 50/50 mix.
+///
+/// # Errors
+/// As [`lookups`] and [`inserts`].
+///
+/// # Panics
+/// If `batch` is zero.
+pub fn mixed(table: &dyn Table, device: &SimDevice, keys: &[u64], batch: usize) -> Result<Batched> {
+    let mut sum = Batched { operations: 0, device_ns: 0 };
+    for keys in keys.chunks(batch) {
+        for part in [lookups(table, device, keys, batch)?, inserts(table, device, keys, batch)?] {
+            sum.operations += part.operations;
+            sum.device_ns += part.device_ns;
+        }
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_of_processor_and_drive_decides() {
+        let batched = Batched { operations: 1000, device_ns: 10_000_000 };
+        let rate =
+            |operation_ns, cores| batched.operations_per_s(Processor { operation_ns, cores });
+        assert_eq!(rate(0, 1), 100_000.0);
+        assert_eq!(rate(20_000, 1), 50_000.0);
+        assert_eq!(rate(20_000, 2), 100_000.0);
+        assert_eq!(rate(20_000, 8), 100_000.0);
+    }
+}

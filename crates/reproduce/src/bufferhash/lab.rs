@@ -1,0 +1,156 @@
+//! A BufferHash of the paper's measures, on a taped device.
+
+use std::sync::Arc;
+
+use nandex::bufferhash::filter::{FilterShape, ShapeParts};
+use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
+use nandex::device::MemoryDevice;
+use nandex::{BufferHash, Durability, Threads, Volume, VolumeOptions};
+
+use crate::play::Player;
+use crate::tape::{Act, Step, Tape, TapedDevice};
+use crate::{Drive, Filled, Result, Scale, Taped};
+use nandex_sim::{Model, RequestKind};
+
+/// Super tables of the paper: 2 GB of buffers of 128 KB.
+pub const SUPER_TABLES: u64 = 16_384;
+/// The paper's k: incarnations of each super table.
+pub const INCARNATIONS: u64 = 16;
+/// Pages of 4 KiB in a buffer of 128 KiB.
+pub const BUFFER_PAGES: u32 = 32;
+/// Entries of 16 bytes that fill half of it.
+pub const BUFFER_ENTRIES: u32 = 4096;
+/// Entries that a buffer takes beyond those that its filter is made for.
+const STASH_ENTRIES: u32 = 64;
+/// Bits of each entry in a Bloom filter: 2 GB for 2^30 entries.
+pub const FILTER_BITS: f64 = 16.0;
+
+/// A drive is aged by writing this part of its pages: more than any has to spare.
+const AGED_PART: u64 = 5;
+
+/// The filters of an incarnation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filters {
+    /// Bloom filters of [`FILTER_BITS`].
+    Bloom,
+    /// None that tells anything: a Bloom filter of a single bit, which every key sets. All the rest of the
+    /// table works as ever, and a lookup reads each incarnation until it finds its key.
+    Blind,
+}
+
+/// What a table is made for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Setup {
+    /// How much smaller than the paper's.
+    pub scale: Scale,
+    /// Its filters.
+    pub filters: Filters,
+    /// What goes when flash is full.
+    pub policy: Policy,
+}
+
+impl Setup {
+    /// The paper's table: Bloom filters and FIFO eviction.
+    pub const fn paper(scale: Scale) -> Self {
+        Self { scale, filters: Filters::Bloom, policy: Policy::Fifo }
+    }
+
+    /// Entries that the incarnations of a full table hold, old versions included.
+    pub const fn capacity(&self) -> u64 {
+        self.scale.of(SUPER_TABLES) * INCARNATIONS * BUFFER_ENTRIES as u64
+    }
+
+    /// The last inserts that a full FIFO table remembers: its incarnations, and buffers that are half full.
+    pub const fn remembered(&self) -> u64 {
+        self.capacity() + self.capacity() / (2 * INCARNATIONS)
+    }
+
+    /// An empty table on a device that is written down. Without threads, and with fixed ids, so that
+    /// the same keys give the same tape. The paper's table has no log; this one has it on a device
+    /// of its own, and writes nothing to it that nobody asks for.
+    pub fn open(&self) -> Result<Taped<BufferHash>> {
+        let device = TapedDevice::new();
+        let volume = VolumeOptions {
+            hash_key: Some(u128::from(self.scale.seed())),
+            volume_id: Some(1),
+            log_bytes: self.config()?.log_bytes_best(),
+            log_device: Some(Arc::new(MemoryDevice::new())),
+            durability: Durability::Never,
+            threads: Threads::Inline,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(Arc::new(device.clone()), volume)?;
+        let options = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+        let table = BufferHash::create_with(&volume, "paper", self.config()?, options)?;
+        Ok(Taped::new(table, device))
+    }
+
+    fn config(&self) -> Result<Config> {
+        let super_tables = u32::try_from(self.scale.of(SUPER_TABLES)).unwrap_or(u32::MAX);
+        let reserve_segments = u64::from(super_tables / 4).max(2);
+        Ok(Config {
+            key_bytes: 8,
+            value_bytes: 8,
+            super_tables,
+            buffer_pages: BUFFER_PAGES,
+            segments: u64::from(super_tables) * INCARNATIONS + reserve_segments,
+            incarnations_max: 48,
+            filter: self.filter()?,
+            policy: self.policy,
+            cascade_limit: 16,
+            reserve_segments,
+            spare_buffers: 4,
+            stagger: true,
+            placement: Placement::Shared,
+        })
+    }
+
+    fn filter(&self) -> Result<FilterShape> {
+        // The stash counts beside, so that a full buffer has the paper's 4096 entries and its filter 8 KiB.
+        let entries = BUFFER_ENTRIES - STASH_ENTRIES;
+        let bits = FILTER_BITS * f64::from(BUFFER_ENTRIES) / f64::from(entries);
+        let bloom = FilterShape::bloom(entries, bits, 1)?;
+        Ok(match self.filters {
+            Filters::Bloom => bloom,
+            Filters::Blind => {
+                FilterShape::from_parts(ShapeParts { slots: 1, hashes: 1, ..bloom.parts() })?
+            }
+        })
+    }
+}
+
+/// The tape without what the paper's table does not write: superblocks, checkpoints and syncs. What is
+/// left are pages that lookups read, and whole incarnations.
+pub fn incarnations_only(tape: &Tape) -> Tape {
+    tape.only(|_, step| step.kind == RequestKind::Read || is_incarnation(step))
+}
+
+/// A drive on which this tape's table has been for long: written once in order, and then again and again
+/// where the table lies, until no block is fresh and writes wait for erases.
+pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
+    let mut model = drive.model(scale, Filled::Once, tape.page_count())?;
+    let writes = tape.only(|_, step| is_incarnation(step));
+    let pages: u64 =
+        writes.operations().flat_map(|(_, steps)| steps).map(|it| u64::from(it.pages)).sum();
+    let wanted = model.page_count() / AGED_PART;
+    for _ in 0..wanted.div_ceil(pages.max(1)) {
+        let _ = Player::single(0).play(&writes, &mut *model);
+    }
+    Ok(model)
+}
+
+/// Is this the write of an incarnation, with its filter behind it?
+pub fn is_incarnation(step: &Step) -> bool {
+    step.kind == RequestKind::Write && step.pages >= BUFFER_PAGES
+}
+
+/// Is this the read of a whole incarnation, as a partial discard does it?
+pub fn is_discard_read(step: &Step) -> bool {
+    step.kind == RequestKind::Read && step.pages >= BUFFER_PAGES
+}
+
+/// Pages that each lookup of the tape has read, from that operation on.
+pub fn lookup_reads(tape: &Tape, from: usize) -> impl Iterator<Item = usize> {
+    let operations = tape.operations().skip(from);
+    operations.filter(|(act, _)| *act == Act::Lookup).map(|(_, steps)| steps.len())
+}

@@ -1,0 +1,127 @@
+//! The papers' drives, made smaller with the tables on them.
+
+use nandex_sim::preset::{Machine, Preset, PresetError};
+use nandex_sim::{Disk, Fill, Model, Ssd};
+
+use crate::{Error, Result, Scale};
+
+/// Blocks that each plane keeps at least, so that its few percent of spare blocks are whole ones.
+const BLOCKS_MIN: u32 = 64;
+/// Cylinders that a disk keeps at least, so that its seeks keep their lengths.
+const CYLINDERS_MIN: u32 = 64;
+
+/// A drive of a paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drive {
+    /// What the paper calls it.
+    pub name: &'static str,
+    /// The preset that stands for it.
+    pub preset: &'static str,
+    /// Does it clean blocks while nobody asks for anything, also where its preset does not?
+    pub cleans_at_rest: bool,
+}
+
+/// What lies on a drive at the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filled {
+    /// Nothing.
+    Never,
+    /// Every page, once, in order.
+    Once,
+    /// Every page, as after random writes without end.
+    ForEver,
+}
+
+impl Drive {
+    /// The Intel X18-M of NSDI 2010, with the times that the paper printed.
+    pub const INTEL: Self = Self::named("Intel SSD", "intel-x18m-paper");
+    /// The Transcend TS32GSSD25 of NSDI 2010, with the times that the paper printed.
+    pub const TRANSCEND: Self = Self::named("Transcend SSD", "transcend-ts32-paper");
+    /// The disk of NSDI 2010, by its class.
+    pub const DISK: Self = Self::named("Disk", "disk-7200");
+    /// The flash chip of NSDI 2010, Table 2.
+    pub const CHIP: Self = Self::named("Flash chip", "flash-chip-paper");
+    /// The Transcend TS32GSSD25 from its parts and assumed rates.
+    pub const TRANSCEND_SHEET: Self = Self::named("Transcend SSD by its parts", "transcend-ts32");
+    /// The Intel X18-M as its data sheet and reviews have it, with a write buffer and cleaning at rest.
+    pub const INTEL_SHEET: Self = Self::named("Intel SSD by its data sheet", "intel-x18m");
+
+    const fn named(name: &'static str, preset: &'static str) -> Self {
+        Self { name, preset, cleans_at_rest: false }
+    }
+
+    /// The drive with its capacity divided by the scale, by fewer blocks in each plane or fewer cylinders;
+    /// all times stay, those of seeks over the same part of the disk included. It is not made smaller than
+    /// 64 blocks a plane, or 64 cylinders, nor than those pages need.
+    ///
+    /// # Errors
+    /// [`Error::Drive`] where there can be no such drive.
+    pub fn model(self, scale: Scale, filled: Filled, pages_min: u64) -> Result<Box<dyn Model>> {
+        let fill = match filled {
+            Filled::Never => Fill::Empty,
+            Filled::Once => Fill::Sequential,
+            Filled::ForEver => Fill::Steady { seed: scale.seed() },
+        };
+        self.build(scale, fill, pages_min).map_err(|source| Error::Drive {
+            preset: self.preset,
+            times: scale.times(),
+            source: Box::new(source),
+        })
+    }
+
+    fn build(
+        self,
+        scale: Scale,
+        fill: Fill,
+        pages_min: u64,
+    ) -> std::result::Result<Box<dyn Model>, PresetError> {
+        let preset = Preset::named(self.preset)?;
+        let part = |count: u32, least: u32| (count / scale.times()).max(least.min(count));
+        Ok(match preset.machine() {
+            Machine::Ssd(spec) => {
+                let mut spec = spec.clone();
+                let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
+                spec.ftl.background |= self.cleans_at_rest;
+                spec.flash.blocks = part(spec.flash.blocks, BLOCKS_MIN).max(room(pages_min, each));
+                Box::new(Ssd::new(spec, fill)?)
+            }
+            Machine::Disk(spec) => {
+                let mut spec = spec.clone();
+                let each = u64::from(spec.surfaces) * u64::from(spec.pages_per_track);
+                spec.cylinders = part(spec.cylinders, CYLINDERS_MIN).max(room(pages_min, each));
+                Box::new(Disk::new(spec)?)
+            }
+            _ => preset.build(fill)?,
+        })
+    }
+}
+
+/// How many pieces of so many pages hold these, and an eighth more for what a translation layer rounds off.
+fn room(pages: u64, each: u64) -> u32 {
+    u32::try_from((pages + pages / 8).div_ceil(each)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_can_be_made_as_small_as_any_scale_asks_for() {
+        let drives = [
+            Drive::INTEL,
+            Drive::TRANSCEND,
+            Drive::DISK,
+            Drive::CHIP,
+            Drive::INTEL_SHEET,
+            Drive::TRANSCEND_SHEET,
+        ];
+        for drive in drives {
+            for times in [Scale::MOST, Scale::DEFAULT] {
+                let scale = Scale::new(times, 1).unwrap();
+                let table_pages = scale.of(32 << 30) / 4096 + 1000;
+                let model = drive.model(scale, Filled::Once, table_pages).unwrap();
+                assert!(model.page_count() >= table_pages, "{drive:?} at {times}");
+            }
+        }
+    }
+}

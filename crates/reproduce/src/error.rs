@@ -1,0 +1,49 @@
+//! What can stop an experiment.
+
+/// The result of a step of an experiment.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can stop an experiment.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The structure under test failed.
+    #[error(transparent)]
+    Index(#[from] nandex::Error),
+    /// There can be no such drive at this scale.
+    #[error(
+        "the drive {preset} cannot be made {times} times smaller: {source}; take a smaller scale"
+    )]
+    Drive {
+        /// The preset it was to be.
+        preset: &'static str,
+        /// How many times smaller.
+        times: u32,
+        /// What the simulator says.
+        source: Box<nandex_sim::PresetError>,
+    },
+    /// A scale that leaves nothing to measure, or nothing that fits RAM.
+    #[error(
+        "a table {found} times smaller than the paper's: take a power of two from {least} to {most}"
+    )]
+    Scale {
+        /// What was asked for.
+        found: u32,
+        /// The largest table.
+        least: u32,
+        /// The smallest.
+        most: u32,
+    },
+}
+
+impl From<nandex::store::Error> for Error {
+    fn from(source: nandex::store::Error) -> Self {
+        Self::Index(source.into())
+    }
+}
+
+impl From<nandex::device::Error> for Error {
+    fn from(source: nandex::device::Error) -> Self {
+        Self::Index(source.into())
+    }
+}

@@ -1,0 +1,200 @@
+//! What an experiment is, and what comes of one: our numbers beside those that the paper printed.
+
+use serde::Serialize;
+
+use crate::{Result, Scale};
+
+/// A figure, table or paragraph of a paper that can be measured again.
+pub trait Experiment {
+    /// What it is called on the command line and in JSON: lower case, with hyphens.
+    fn name(&self) -> &'static str;
+
+    /// What it is about, in a few words.
+    fn title(&self) -> &'static str;
+
+    /// Where in the paper it stands.
+    fn reference(&self) -> &'static str;
+
+    /// Runs it. The same scale gives the same outcome.
+    ///
+    /// # Errors
+    /// Whatever stops it; a structure on a simulated drive has no reason to.
+    fn run(&self, scale: Scale) -> Result<Outcome>;
+}
+
+/// What came of an experiment.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// What ran on what, in plain sentences.
+    pub setup: Vec<String>,
+    /// Numbers beside the paper's.
+    pub tables: Vec<Table>,
+    /// Curves, with points where the paper printed one.
+    pub charts: Vec<Chart>,
+}
+
+/// Rows that belong together.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// What its rows are about.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A number, the paper's number for it, and why they differ.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// In which unit; empty for counts and ratios.
+    pub unit: &'static str,
+    /// What came out here; none where only the paper has one.
+    pub ours: Option<f64>,
+    /// What the paper printed; none where it says nothing.
+    pub paper: Option<Printed>,
+    /// Ours over the paper's.
+    pub ratio: Option<f64>,
+    /// Where the two differ and why, in a sentence; empty where nothing is to be said.
+    pub why: String,
+}
+
+/// A number as the paper printed it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Printed {
+    /// The number.
+    pub value: f64,
+    /// How it is meant.
+    pub sense: Sense,
+}
+
+/// How a printed number is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sense {
+    /// The measured value.
+    Exactly,
+    /// Ours should not be above it.
+    AtMost,
+    /// Ours should not be below it.
+    AtLeast,
+}
+
+impl Row {
+    /// A number of ours, which the paper does not have.
+    #[must_use]
+    pub fn ours(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self {
+            what: what.into(),
+            unit,
+            ours: Some(ours),
+            paper: None,
+            ratio: None,
+            why: String::new(),
+        }
+    }
+
+    /// A number of the paper, which was not measured here.
+    #[must_use]
+    pub fn theirs(what: impl Into<String>, unit: &'static str, paper: f64) -> Self {
+        Self { ours: None, ..Self::ours(what, unit, 0.0) }.with(paper, Sense::Exactly)
+    }
+
+    /// The paper's number for it.
+    #[must_use]
+    pub fn paper(self, value: f64) -> Self {
+        self.with(value, Sense::Exactly)
+    }
+
+    /// The paper says: no more than this.
+    #[must_use]
+    pub fn paper_at_most(self, value: f64) -> Self {
+        self.with(value, Sense::AtMost)
+    }
+
+    /// The paper says: no less than this.
+    #[must_use]
+    pub fn paper_at_least(self, value: f64) -> Self {
+        self.with(value, Sense::AtLeast)
+    }
+
+    /// Why ours is not the paper's, or what to keep in mind.
+    #[must_use]
+    pub fn why(self, why: impl Into<String>) -> Self {
+        Self { why: why.into(), ..self }
+    }
+
+    fn with(self, value: f64, sense: Sense) -> Self {
+        let ratio = self.ours.filter(|_| value != 0.0).map(|ours| ours / value);
+        Self { paper: Some(Printed { value, sense }), ratio, ..self }
+    }
+}
+
+/// Curves over the same axes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// What goes from left to right, with its unit.
+    pub x: &'static str,
+    /// What goes from bottom to top.
+    pub y: &'static str,
+    /// How x is spaced.
+    pub x_scaling: Scaling,
+    /// How y is spaced.
+    pub y_scaling: Scaling,
+    /// The curves.
+    pub series: Vec<Series>,
+}
+
+/// How an axis is spaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// Evenly.
+    Linear,
+    /// By powers of ten; what is not positive is left out.
+    Logarithmic,
+}
+
+/// A curve, or points of the paper.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Series {
+    /// What it is, for the legend.
+    pub name: String,
+    /// Did the paper print these points? They are drawn as dots, and nothing between them.
+    pub of_paper: bool,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// A curve of ours.
+    #[must_use]
+    pub fn ours(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), of_paper: false, points }
+    }
+
+    /// Points that the paper printed.
+    #[must_use]
+    pub fn paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), of_paper: true, points }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_ours_over_the_papers_where_both_are() {
+        let row = Row::ours("a", "ms", 3.0).paper(2.0);
+        assert_eq!(row.ratio, Some(1.5));
+        assert_eq!(Row::theirs("a", "ms", 2.0).ratio, None);
+        assert_eq!(Row::ours("a", "ms", 3.0).paper(0.0).ratio, None);
+        assert_eq!(
+            Row::ours("a", "ms", 1.0).paper_at_most(2.0).paper.unwrap().sense,
+            Sense::AtMost
+        );
+    }
+}

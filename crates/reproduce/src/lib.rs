@@ -1,0 +1,64 @@
+//! The experiments of the papers, run again on simulated drives in virtual time.
+//!
+//! The papers' drives are gone and ours differ from one machine to the next; a simulated drive is the
+//! same everywhere. A structure runs once, without threads and with fixed seeds, on a device that writes
+//! down what each operation asks for: the [`tape`]. The tape is then [played](play) against a model
+//! of each drive, by as many virtual threads as the experiment has, each of which pays a stated time of the
+//! processor for each operation. So every number comes out the same on every run.
+//!
+//! ```text
+//!   keys, seed -> structure -> tape -> model of a drive -> latencies -> tables and curves
+//!                 (index)     (device)      (sim)                       beside the paper's
+//! ```
+//!
+//! A paper is a module with a function that lists its [`Experiment`]s; [`experiments`] names them all. What a
+//! table on paper printed stands beside what came out here, with the reason where the two differ.
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod bufferhash;
+mod drive;
+mod error;
+mod experiment;
+mod latency;
+pub mod play;
+mod report;
+mod scale;
+pub mod tape;
+mod taped;
+
+pub use drive::{Drive, Filled};
+pub use error::{Error, Result};
+pub use experiment::{Chart, Experiment, Outcome, Printed, Row, Scaling, Sense, Series, Table};
+pub use latency::Latencies;
+pub use report::{Ran, Report, html, text};
+pub use scale::Scale;
+pub use taped::{Counts, Taped};
+
+/// A paper whose experiments can be run again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paper {
+    /// Anand et al., "Cheap and Large CAMs for High Performance Data-Intensive Networked Systems", NSDI 2010.
+    BufferHash,
+}
+
+impl Paper {
+    /// How to cite it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BufferHash => {
+                "Anand et al., Cheap and Large CAMs for High Performance Data-Intensive Networked \
+                 Systems, NSDI 2010"
+            }
+        }
+    }
+}
+
+/// All experiments of a paper, in its order.
+#[must_use]
+pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
+    match paper {
+        Paper::BufferHash => bufferhash::experiments(),
+    }
+}

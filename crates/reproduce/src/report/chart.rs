@@ -1,0 +1,202 @@
+//! Curves as a drawing in the page.
+
+use std::fmt::{self, Write};
+
+use nandex_html::Escaped;
+use nandex_html::draw::{close, line, open, word};
+
+use super::shown;
+use crate::experiment::{Chart, Scaling, Series};
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 44.0;
+/// Colours that the style sheet has.
+const COLOURS: usize = 6;
+/// Words along an axis, about.
+const TICKS: f64 = 6.0;
+
+/// Where numbers lie along an axis, from 0 to 1.
+struct Axis {
+    scaling: Scaling,
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// From the least to the greatest; a logarithmic one from one power of ten to another.
+    fn over(scaling: Scaling, numbers: impl Iterator<Item = f64>) -> Self {
+        let visible =
+            numbers.filter(|it| it.is_finite() && (scaling == Scaling::Linear || *it > 0.0));
+        let (low, high) = visible.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| {
+            (low.min(it), high.max(it))
+        });
+        let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
+        match scaling {
+            Scaling::Linear => {
+                let low = low.min(0.0);
+                Self { scaling, low, high: high.max(low + 1e-9) }
+            }
+            Scaling::Logarithmic => {
+                let (low, high) = (low.max(1e-12).log10().floor(), high.max(1e-12).log10().ceil());
+                Self { scaling, low, high: high.max(low + 1.0) }
+            }
+        }
+    }
+
+    /// None where the number cannot be shown.
+    fn part(&self, number: f64) -> Option<f64> {
+        let at = match self.scaling {
+            Scaling::Linear => number,
+            Scaling::Logarithmic if number > 0.0 => number.log10(),
+            Scaling::Logarithmic => return None,
+        };
+        Some(((at - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
+    }
+
+    /// Round numbers within.
+    fn ticks(&self) -> Vec<f64> {
+        let span = self.high - self.low;
+        match self.scaling {
+            Scaling::Logarithmic => {
+                let step = (span / TICKS).ceil().max(1.0) as i32;
+                let powers =
+                    (self.low as i32..=self.high as i32).step_by(step.unsigned_abs() as usize);
+                powers.map(|power| 10_f64.powi(power)).collect()
+            }
+            Scaling::Linear => {
+                let power = 10_f64.powf((span / TICKS).log10().floor());
+                let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+                let step = step.into_iter().find(|it| span / it <= TICKS).unwrap_or(span);
+                let first = (self.low / step).ceil() as i64;
+                let last = (self.high / step + 1e-9).floor() as i64;
+                (first..=last).map(|number| number as f64 * step).collect()
+            }
+        }
+    }
+}
+
+/// Both axes.
+struct Plane {
+    x: Axis,
+    y: Axis,
+}
+
+impl Plane {
+    fn x(&self, number: f64) -> Option<f64> {
+        Some(LEFT + self.x.part(number)? * (WIDTH - LEFT - RIGHT))
+    }
+
+    fn y(&self, number: f64) -> Option<f64> {
+        Some(TOP + (1.0 - self.y.part(number)?) * HEIGHT)
+    }
+}
+
+/// Writes a drawing of the chart, with its legend.
+pub(super) fn write(out: &mut String, chart: &Chart) -> fmt::Result {
+    let points = || chart.series.iter().flat_map(|series| &series.points);
+    let plane = Plane {
+        x: Axis::over(chart.x_scaling, points().map(|point| point.0)),
+        y: Axis::over(chart.y_scaling, points().map(|point| point.1)),
+    };
+    writeln!(out, "<h3>{}</h3>", Escaped(&chart.title))?;
+    write_legend(out, &chart.series)?;
+    open(out, WIDTH, TOP + HEIGHT + BOTTOM, &chart.title)?;
+    write_axes(out, chart, &plane)?;
+    for (index, series) in chart.series.iter().enumerate() {
+        write_series(out, series, index % COLOURS, &plane)?;
+    }
+    close(out)
+}
+
+fn write_legend(out: &mut String, series: &[Series]) -> fmt::Result {
+    out.write_str("<p class=\"legend\">")?;
+    for (index, series) in series.iter().enumerate() {
+        let dot = if series.of_paper { " paper" } else { "" };
+        let name = Escaped(&series.name);
+        write!(out, "<span><i class=\"s{}{dot}\"></i>{name}</span>", index % COLOURS)?;
+    }
+    out.write_str("</p>\n")
+}
+
+fn write_axes(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
+    let (right, base) = (WIDTH - RIGHT, TOP + HEIGHT);
+    for tick in plane.y.ticks() {
+        let Some(y) = plane.y(tick) else { continue };
+        line(out, "grid", (LEFT, y), (right, y))?;
+        word(out, (LEFT - 8.0, y + 4.0), "end", &label(tick))?;
+    }
+    for tick in plane.x.ticks() {
+        let Some(x) = plane.x(tick) else { continue };
+        line(out, "grid", (x, TOP), (x, base))?;
+        word(out, (x, base + 17.0), "middle", &label(tick))?;
+    }
+    line(out, "axis", (LEFT, base), (right, base))?;
+    line(out, "axis", (LEFT, TOP), (LEFT, base))?;
+    word(out, (right, base + 36.0), "end", chart.x)?;
+    word(out, (LEFT, base + 36.0), "start", &format!("upwards: {}", chart.y))
+}
+
+/// A round number without the zeros that three digits would have.
+fn label(number: f64) -> String {
+    let text = shown(number);
+    if !text.contains('.') || text.contains('e') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn write_series(out: &mut String, series: &Series, colour: usize, plane: &Plane) -> fmt::Result {
+    let name = Escaped(&series.name);
+    let place = |&(x, y): &(f64, f64)| Some((plane.x(x)?, plane.y(y)?));
+    if !series.of_paper {
+        let mut path = String::new();
+        for (x, y) in series.points.iter().filter_map(place) {
+            write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' })?;
+        }
+        writeln!(out, "<path class=\"s{colour}\" d=\"{path}\"><title>{name}</title></path>")?;
+    }
+    // Few points are shown as such; a paper's always are.
+    if series.of_paper || series.points.len() <= 20 {
+        for point in &series.points {
+            let Some((x, y)) = place(point) else { continue };
+            let radius = if series.of_paper { 5.0 } else { 3.0 };
+            let (at_x, at_y) = (shown(point.0), shown(point.1));
+            writeln!(
+                out,
+                "<circle class=\"s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">\
+                 <title>{name}: {at_x}, {at_y}</title></circle>"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_within() {
+        let linear = Axis::over(Scaling::Linear, [0.0, 1.0].into_iter());
+        assert_eq!(
+            linear.ticks().into_iter().map(label).collect::<Vec<_>>(),
+            ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+        );
+        let powers = Axis::over(Scaling::Logarithmic, [0.005, 30.0].into_iter());
+        assert_eq!(
+            powers.ticks().into_iter().map(label).collect::<Vec<_>>(),
+            ["0.001", "0.01", "0.1", "1", "10", "100"]
+        );
+    }
+
+    #[test]
+    fn what_a_logarithm_cannot_show_is_left_out() {
+        let axis = Axis::over(Scaling::Logarithmic, [0.0, -3.0, 1.0, 10.0].into_iter());
+        assert_eq!((axis.part(0.0), axis.part(1.0), axis.part(10.0)), (None, Some(0.0), Some(1.0)));
+        assert!(!Axis::over(Scaling::Linear, std::iter::empty()).ticks().is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! A table on a device that writes down what each of its operations asks for.
+
+use nandex::Table;
+
+use crate::Result;
+use crate::tape::{Act, Tape, TapedDevice};
+
+/// How often keys were found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Lookups.
+    pub lookups: u64,
+    /// Those that found their key.
+    pub found: u64,
+}
+
+impl Counts {
+    /// The lookup success rate, 0 to 1; the papers' LSR.
+    #[must_use]
+    pub fn success_rate(self) -> f64 {
+        self.found as f64 / self.lookups.max(1) as f64
+    }
+
+    /// What was counted since then.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self { lookups: self.lookups - before.lookups, found: self.found - before.found }
+    }
+}
+
+/// A table of keys and values of 8 bytes, and the tape of what was done with it.
+#[derive(Debug)]
+pub struct Taped<T> {
+    /// The table.
+    pub table: T,
+    device: TapedDevice,
+    tape: Tape,
+    counts: Counts,
+}
+
+impl<T: Table> Taped<T> {
+    /// Tapes a table that lies on that device, from now on.
+    #[must_use]
+    pub fn new(table: T, device: TapedDevice) -> Self {
+        device.forget();
+        Self { table, device, tape: Tape::default(), counts: Counts::default() }
+    }
+
+    /// Looks a key up, and tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn lookup(&mut self, key: u64) -> Result<bool> {
+        let found = self.table.get(&key.to_le_bytes())?.is_some();
+        self.device.take(Act::Lookup, &mut self.tape);
+        self.counts.lookups += 1;
+        self.counts.found += u64::from(found);
+        Ok(found)
+    }
+
+    /// Puts a key in.
+    ///
+    /// # Errors
+    /// As [`Table::insert`].
+    pub fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.table.insert(&key.to_le_bytes(), &value.to_le_bytes())?;
+        self.device.take(Act::Insert, &mut self.tape);
+        Ok(())
+    }
+
+    /// What is on the tape.
+    #[must_use]
+    pub fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    /// How often keys were found so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}

@@ -1,0 +1,75 @@
+//! Proves a value log offline: its configuration and state, and every written page of its segments.
+
+use crate::bytes::Reader;
+use crate::check::{Checker, Contents, Subject};
+use crate::checkpoint::CatalogEntry;
+use crate::page::{PageKind, PageLabel};
+use crate::{Result, Structure};
+
+use super::ValuesConfig;
+use super::format::{LiveSegment, SEQUENCE_BITS, State};
+use super::recover::{mark_of, restore};
+use super::visit::Records;
+
+/// Checks one value log and notes in the checker what is wrong with it; counts its records, those included
+/// that nobody refers to. Reads what the last checkpoint knows as written, once.
+pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
+    let subject = Subject { structure: Some(&entry.name), what: "configuration and state" };
+    let place = contents.superblock.checkpoint.start;
+    match decode(entry, contents) {
+        Ok((config, state, structure)) => {
+            let mark = mark_of(&contents.hasher());
+            for segment in &state.live {
+                check_segment(checker, (&structure, &config, mark), *segment);
+            }
+        }
+        Err(error) => checker.note_error(subject, place, &error),
+    }
+}
+
+fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesConfig, State, Structure)> {
+    let place = contents.superblock.checkpoint.start;
+    let mut reader = Reader::new(&entry.config, "configuration of a value log", place);
+    let config = ValuesConfig::decode(&mut reader)?;
+    let extent = *entry.extents.first().ok_or_else(|| reader.refuse("an extent", "none"))?;
+    let structure = Structure {
+        id: entry.id,
+        name: entry.name.clone(),
+        config: entry.config.clone(),
+        state: entry.state.clone(),
+        extent,
+        tail: entry.tail,
+    };
+    Ok((config, restore(&structure, &config)?, structure))
+}
+
+fn check_segment(
+    checker: &mut Checker,
+    (structure, config, mark): (&Structure, &ValuesConfig, u64),
+    segment: LiveSegment,
+) {
+    let subject = Subject { structure: Some(&structure.name), what: "value segment" };
+    let first = u64::from(segment.slot) * u64::from(config.segment_pages);
+    let first = structure.extent.start.plus(first);
+    let label = |index: u64| PageLabel {
+        kind: PageKind::Value,
+        structure: structure.id,
+        generation: mark << SEQUENCE_BITS | segment.sequence,
+        page: first.plus(index),
+    };
+    let mut records = Records::new(segment);
+    let mut count = 0;
+    let pages = u64::from(segment.pages);
+    checker.pages(subject, (first, pages), &label, &mut |checker, index, page| {
+        let number = u32::try_from(index).expect("a segment has at most 2^20 pages");
+        let mut visit = |_, _: &[u8]| {
+            count += 1;
+            Ok(())
+        };
+        let taken = records.page(number, page.bytes(), label(index), &mut visit);
+        if let Err(error) = taken {
+            checker.note_error(subject, first.plus(index), &error);
+        }
+    });
+    checker.count_entries(&structure.name, count);
+}

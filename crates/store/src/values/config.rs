@@ -1,0 +1,127 @@
+//! What a value log is created with, kept with it on flash.
+
+use crate::bytes::Reader;
+use crate::{Error, Result};
+
+use super::format::PAYLOAD_BYTES;
+
+/// The version of the configuration's bytes.
+const VERSION: u8 = 1;
+
+/// Segments that cleaning has for itself, so that a full log can still be cleaned.
+pub(super) const RESERVE_SEGMENTS: usize = 2;
+
+/// What happens when every segment holds something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum WhenFull {
+    /// The oldest segment is overwritten, whatever is in it.
+    #[default]
+    Overwrite = 0,
+    /// Nothing is overwritten: segments come back when their live records were copied out of them.
+    Keep = 1,
+}
+
+/// Sizes of a value log, and what it does when it is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ValuesConfig {
+    /// Pages of 4 KiB in a segment, which is what is overwritten or cleaned at once; up to 2^20. No record
+    /// crosses from one segment into another, so this is also the limit of a record.
+    pub segment_pages: u32,
+    /// Segments, from 5 to 2^20.
+    pub segments: u32,
+    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill so many,
+    /// or somebody wants them durable.
+    pub stroke_pages: u32,
+    /// What happens when every segment holds something.
+    pub when_full: WhenFull,
+}
+
+impl ValuesConfig {
+    /// Bytes of the encoded configuration.
+    pub const BYTES: usize = 14;
+
+    /// One that holds so many bytes of records, with segments of 32 MiB, or smaller ones where 16 of these
+    /// would be too many, and strokes of up to 1 MiB. Counts what cleaning and overwriting keep free.
+    #[must_use]
+    pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
+        let mut segment_pages = 8192u32;
+        while segment_pages > 64 && bytes < 16 * u64::from(segment_pages) * PAYLOAD_BYTES as u64 {
+            segment_pages /= 2;
+        }
+        let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
+        // An eighth more, for what is garbage already and not yet worth cleaning.
+        let segments = u32::try_from(used + used / 8 + 4).unwrap_or(u32::MAX).max(5);
+        Self { segment_pages, segments, stroke_pages: segment_pages.min(256), when_full }
+    }
+
+    /// The smallest limits that work, so that tests reach every one of them.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self { segment_pages: 6, segments: 6, stroke_pages: 2, when_full: WhenFull::Overwrite }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn validate(&self) -> Result<()> {
+        let in_range = |field, found: u32, (least, most): (u32, u32)| {
+            if (least..=most).contains(&found) {
+                return Ok(());
+            }
+            Err(Error::config(field, format!("{found} is not between {least} and {most}")))
+        };
+        in_range("segment_pages", self.segment_pages, (1, 1 << 20))?;
+        in_range("segments", self.segments, (5, 1 << 20))?;
+        in_range("stroke_pages", self.stroke_pages, (1, self.segment_pages.min(4096)))
+    }
+
+    /// Pages of all segments.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.segment_pages)
+    }
+
+    /// Bytes of records, their headers included, that a segment holds.
+    #[must_use]
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.segment_pages) * PAYLOAD_BYTES as u64
+    }
+
+    /// Bytes of records, their headers included, that a stroke holds.
+    #[must_use]
+    pub fn stroke_bytes(&self) -> usize {
+        self.stroke_pages as usize * PAYLOAD_BYTES
+    }
+
+    /// The bytes of docs/format.md.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, self.when_full as u8];
+        for number in [self.segment_pages, self.segments, self.stroke_pages] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads a configuration from bytes that may be anything.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or [`Error::Config`] for sizes that cannot be.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("version {VERSION}"), format!("version {version}")));
+        }
+        let when_full = match reader.u8()? {
+            0 => WhenFull::Overwrite,
+            1 => WhenFull::Keep,
+            other => return Err(reader.refuse("0 or 1 for what happens when it is full", other)),
+        };
+        let (segment_pages, segments) = (reader.u32()?, reader.u32()?);
+        let config = Self { segment_pages, segments, stroke_pages: reader.u32()?, when_full };
+        config.validate()?;
+        Ok(config)
+    }
+}

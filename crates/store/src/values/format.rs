@@ -1,0 +1,248 @@
+//! The bytes of a value log: references, pages, records and state, as drawn in docs/format.md.
+
+use nandex_device::PageId;
+
+use crate::bytes::{Reader, get_u32, put_u16};
+use crate::page::PAGE_BODY_BYTES;
+use crate::{Error, Result};
+
+use super::config::ValuesConfig;
+
+/// Bytes of records in a page: its body without the place of the first record.
+pub const PAYLOAD_BYTES: usize = PAGE_BODY_BYTES - 2;
+
+/// Bytes before a record's own.
+pub const RECORD_HEADER_BYTES: usize = 8;
+
+/// Bytes of an encoded [`ValueRef`].
+pub const REF_BYTES: usize = 16;
+
+/// The first byte of a record; 0 is padding.
+const RECORD: u8 = 1;
+
+/// No record begins in this page.
+const NONE_BEGINS: u16 = u16::MAX;
+
+/// Nothing is in this page: it closes a gap that a crash has left.
+const VOID: u16 = u16::MAX - 1;
+
+/// The version of the state's bytes.
+const STATE_VERSION: u8 = 1;
+
+/// Where a record lies. What it refers to is gone once its segment was overwritten, which the segment's
+/// number tells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ValueRef {
+    /// The segment's place.
+    pub slot: u32,
+    /// The low half of the segment's number.
+    pub sequence: u32,
+    /// Bytes of the segment before the record's header.
+    pub offset: u32,
+    /// Bytes of the record, without its header.
+    pub bytes: u32,
+}
+
+impl ValueRef {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(self) -> [u8; REF_BYTES] {
+        let mut out = [0; REF_BYTES];
+        let numbers = [self.slot, self.sequence, self.offset, self.bytes];
+        for (out, number) in out.chunks_exact_mut(4).zip(numbers) {
+            out.copy_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads a reference; nothing when there are not exactly [`REF_BYTES`].
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != REF_BYTES {
+            return None;
+        }
+        let number = |index: usize| get_u32(bytes, 4 * index);
+        Some(Self { slot: number(0), sequence: number(1), offset: number(2), bytes: number(3) })
+    }
+
+    /// Bytes of the record with its header.
+    #[must_use]
+    pub fn whole_bytes(self) -> u64 {
+        RECORD_HEADER_BYTES as u64 + u64::from(self.bytes)
+    }
+
+    /// The byte of the segment after the record.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        u64::from(self.offset) + self.whole_bytes()
+    }
+}
+
+/// What begins in a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begins {
+    /// A record, so many bytes behind the page's first.
+    At(usize),
+    /// None: the page goes on with a record that began before.
+    Nothing,
+    /// None, and none goes on: the page closes a gap that a crash has left.
+    Void,
+}
+
+impl Begins {
+    /// Writes it to the front of a page's body.
+    ///
+    /// # Panics
+    /// If a record begins past the page.
+    pub fn encode(self, body: &mut [u8]) {
+        let number = match self {
+            Self::At(offset) => {
+                assert!(offset < PAYLOAD_BYTES, "a record begins inside its page");
+                offset as u16
+            }
+            Self::Nothing => NONE_BEGINS,
+            Self::Void => VOID,
+        };
+        put_u16(body, 0, number);
+    }
+}
+
+/// Splits a proven page's body into what begins in it and its bytes.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub fn decode_page(body: &[u8], page: PageId) -> Result<(Begins, &[u8])> {
+    let mut reader = Reader::new(body, "page of a value log", page);
+    let begins = match reader.u16()? {
+        NONE_BEGINS => Begins::Nothing,
+        VOID => Begins::Void,
+        at if usize::from(at) < PAYLOAD_BYTES => Begins::At(at.into()),
+        at => return Err(reader.refuse(format!("a record before byte {PAYLOAD_BYTES}"), at)),
+    };
+    Ok((begins, reader.take(PAYLOAD_BYTES)?))
+}
+
+/// The header of a record of so many bytes.
+#[must_use]
+pub fn record_header(bytes: u32) -> [u8; RECORD_HEADER_BYTES] {
+    let mut header = [RECORD, 0, 0, 0, 0, 0, 0, 0];
+    header[4..].copy_from_slice(&bytes.to_le_bytes());
+    header
+}
+
+/// Bytes of the record behind this header; nothing when it is none.
+#[must_use]
+pub fn record_bytes(header: &[u8]) -> Option<u32> {
+    let header = header.get(..RECORD_HEADER_BYTES)?;
+    (header[..4] == [RECORD, 0, 0, 0]).then(|| get_u32(header, 4))
+}
+
+/// Is there padding from here to the end of the page?
+#[must_use]
+pub fn is_padding(rest: &[u8]) -> bool {
+    rest.first().is_none_or(|first| *first == 0)
+}
+
+/// A segment that holds records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveSegment {
+    /// Its place.
+    pub slot: u32,
+    /// Its number: segments are numbered in the order in which they are begun, from 1 on.
+    pub sequence: u64,
+    /// Pages of it that are written.
+    pub pages: u32,
+    /// Bytes of records in it that somebody refers to, as far as is known.
+    pub live_bytes: u64,
+}
+
+/// A value log as a checkpoint knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct State {
+    /// The number of the newest segment.
+    pub last_sequence: u64,
+    /// Segments that hold records, oldest first; the last is the one that is written.
+    pub live: Vec<LiveSegment>,
+    /// The places of the others, in the order in which they will be used.
+    pub free: Vec<u32>,
+}
+
+/// Numbers of segments have so many bits; those above them mark the volume.
+pub const SEQUENCE_BITS: u32 = 40;
+
+impl State {
+    /// That of a value log that was just created.
+    #[must_use]
+    pub fn fresh(config: &ValuesConfig) -> Self {
+        Self { last_sequence: 0, live: Vec::new(), free: (0..config.segments).collect() }
+    }
+
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let count = |count: usize| u32::try_from(count).expect("there are at most 2^20 segments");
+        out.push(STATE_VERSION);
+        out.extend_from_slice(&self.last_sequence.to_le_bytes());
+        out.extend_from_slice(&count(self.live.len()).to_le_bytes());
+        for segment in &self.live {
+            out.extend_from_slice(&segment.slot.to_le_bytes());
+            out.extend_from_slice(&segment.sequence.to_le_bytes());
+            out.extend_from_slice(&segment.pages.to_le_bytes());
+            out.extend_from_slice(&segment.live_bytes.to_le_bytes());
+        }
+        out.extend_from_slice(&count(self.free.len()).to_le_bytes());
+        for slot in &self.free {
+            out.extend_from_slice(&slot.to_le_bytes());
+        }
+    }
+
+    /// Reads a state from bytes that may be anything.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they describe no value log of this configuration.
+    pub fn decode(reader: &mut Reader<'_>, config: &ValuesConfig) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != STATE_VERSION {
+            let expected = format!("state of version {STATE_VERSION}");
+            return Err(reader.refuse(expected, format!("version {version}")));
+        }
+        let last_sequence = reader.u64()?;
+        let count = reader.count(24)?;
+        let mut live = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (slot, sequence) = (reader.u32()?, reader.u64()?);
+            let (pages, live_bytes) = (reader.u32()?, reader.u64()?);
+            live.push(LiveSegment { slot, sequence, pages, live_bytes });
+        }
+        let count = reader.count(4)?;
+        let free = (0..count).map(|_| reader.u32()).collect::<Result<_>>()?;
+        let state = Self { last_sequence, live, free };
+        state.check(config).map_err(|(expected, found)| reader.refuse(expected, found))?;
+        Ok(state)
+    }
+
+    /// Says what was expected and what was found where it cannot be.
+    fn check(&self, config: &ValuesConfig) -> std::result::Result<(), (String, String)> {
+        let refuse =
+            |expected: String, found: &dyn std::fmt::Display| Err((expected, found.to_string()));
+        let ascending = self.live.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
+        let newest = self.live.last().map_or(self.last_sequence, |segment| segment.sequence);
+        if !ascending || newest != self.last_sequence || newest >> (SEQUENCE_BITS - 1) != 0 {
+            return refuse("numbers of segments that ascend to the newest".into(), &newest);
+        }
+        if let Some(long) = self.live.iter().find(|it| it.pages > config.segment_pages) {
+            return refuse(format!("at most {} pages", config.segment_pages), &long.pages);
+        }
+        let mut slots: Vec<_> = self.live.iter().map(|segment| segment.slot).collect();
+        slots.extend_from_slice(&self.free);
+        slots.sort_unstable();
+        if !slots.iter().copied().eq(0..config.segments) {
+            return refuse(format!("each of {} segments once", config.segments), &slots.len());
+        }
+        Ok(())
+    }
+}
+
+/// The error for a record that is not what its reference says.
+pub(super) fn damaged(page: PageId, expected: &str, found: &str) -> Error {
+    Error::corrupt("record of a value log", page, expected, found)
+}

@@ -1,0 +1,117 @@
+//! All records of a segment in order, for cleaning and for checks.
+
+use nandex_device::PageBuf;
+
+use crate::page::{PageLabel, RawPage};
+use crate::{Error, Result};
+
+use super::ValueLog;
+use super::format::{
+    Begins, LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, ValueRef, damaged, decode_page,
+    is_padding, record_bytes,
+};
+
+/// Is given each record of a segment, with its reference.
+pub type Visit<'a> = dyn FnMut(ValueRef, &[u8]) -> Result<()> + 'a;
+
+impl ValueLog {
+    /// Visits the whole records of a segment, in order, whether anybody refers to them or not. Reads what
+    /// was written of it, stroke by stroke.
+    ///
+    /// # Errors
+    /// A page that does not prove itself, a failed read, or what `visit` returns.
+    pub fn visit(&self, segment: LiveSegment, visit: &mut Visit<'_>) -> Result<()> {
+        let inner = &*self.inner;
+        let mut records = Records::new(segment);
+        let mut at = 0;
+        while at < segment.pages {
+            let count = inner.config.stroke_pages.min(segment.pages - at);
+            let buf = PageBuf::zeroed(count as usize);
+            let buf = inner.volume.device().read(inner.page(segment.slot, at), buf)?;
+            for index in 0..count {
+                let label = inner.label(segment.slot, segment.sequence, at + index);
+                records.page(at + index, buf.page(index as usize), label, visit)?;
+            }
+            at += count;
+        }
+        Ok(())
+    }
+}
+
+/// Puts records together from the pages of a segment. A record whose end is not there was never
+/// committed, and is passed over.
+pub(super) struct Records {
+    segment: LiveSegment,
+    /// The record that goes on in the next page: where it begins, and its bytes with the header.
+    begun: Option<(u32, Vec<u8>)>,
+}
+
+impl Records {
+    pub(super) fn new(segment: LiveSegment) -> Self {
+        Self { segment, begun: None }
+    }
+
+    /// Takes the next page, unproven.
+    pub(super) fn page(
+        &mut self,
+        number: u32,
+        bytes: &[u8],
+        label: PageLabel,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let page = RawPage::new(bytes).check(label)?;
+        let (begins, payload) = decode_page(page.body(), label.page)?;
+        let (mut at, own) = match begins {
+            Begins::Void => {
+                self.begun = None;
+                return Ok(());
+            }
+            Begins::At(at) => (at, at),
+            Begins::Nothing => (PAYLOAD_BYTES, PAYLOAD_BYTES),
+        };
+        self.go_on(&payload[..own], visit)?;
+        let base = number * PAYLOAD_BYTES as u32;
+        while !is_padding(&payload[at..]) {
+            self.begun = Some((base + at as u32, Vec::new()));
+            let taken = self.go_on(&payload[at..], visit)?;
+            if taken == 0 {
+                let found = format!("{:02x?}", &payload[at..PAYLOAD_BYTES.min(at + 8)]);
+                return Err(self.refuse(label, &found));
+            }
+            at += taken;
+        }
+        Ok(())
+    }
+
+    /// Adds bytes to the record that is begun; tells how many it took. Where another record begins before
+    /// this one is whole, `bytes` end, and the next call finds it given up.
+    fn go_on(&mut self, bytes: &[u8], visit: &mut Visit<'_>) -> Result<usize> {
+        let Some((offset, mut record)) = self.begun.take() else { return Ok(0) };
+        let mut taken = 0;
+        let add = |record: &mut Vec<u8>, taken: &mut usize, len: usize| {
+            let missing = len.saturating_sub(record.len()).min(bytes.len() - *taken);
+            record.extend_from_slice(&bytes[*taken..*taken + missing]);
+            *taken += missing;
+            record.len() == len
+        };
+        if record.len() < RECORD_HEADER_BYTES && !add(&mut record, &mut taken, RECORD_HEADER_BYTES)
+        {
+            self.begun = Some((offset, record));
+            return Ok(taken);
+        }
+        let Some(bytes_len) = record_bytes(&record) else { return Ok(0) };
+        let sequence = (self.segment.sequence & u64::from(u32::MAX)) as u32;
+        let slot = self.segment.slot;
+        let reference = ValueRef { slot, sequence, offset, bytes: bytes_len };
+        if add(&mut record, &mut taken, RECORD_HEADER_BYTES + bytes_len as usize) {
+            visit(reference, &record[RECORD_HEADER_BYTES..])?;
+        } else {
+            self.begun = Some((offset, record));
+        }
+        Ok(taken)
+    }
+
+    fn refuse(&self, label: PageLabel, found: &str) -> Error {
+        damaged(label.page, "the header of a record", found)
+    }
+}
