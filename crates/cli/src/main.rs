@@ -10,6 +10,7 @@ mod devices;
 mod exit;
 mod field;
 mod interrupt;
+mod need;
 mod place;
 mod records;
 mod size;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use nandex::bufferhash::model::{Advice, Need};
-use nandex::bufferhash::{Config, Policy};
+use nandex::bufferhash::Policy;
 use nandex::device::{Access, Striping};
-use nandex::{BufferHash, Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 
 use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
+use crate::need::Plan;
 use crate::records::Columns;
 
 /// Which table of a volume.
@@ -110,37 +110,6 @@ impl FromStr for DurabilityArg {
     }
 }
 
-/// A table that is to be made.
-#[derive(Clone, Debug)]
-pub struct TableWish {
-    /// Its name.
-    pub name: String,
-    /// Entries it must hold.
-    pub entries: u64,
-    /// Bytes of a key.
-    pub key_bytes: u32,
-    /// Bytes of a value.
-    pub value_bytes: u32,
-    /// RAM that it may take.
-    pub ram_bytes: Option<u64>,
-    /// What happens when flash is full.
-    pub policy: Policy,
-    /// When an acknowledged update is durable.
-    pub durability: Durability,
-}
-
-impl TableWish {
-    /// What it would cost.
-    ///
-    /// # Errors
-    /// Sizes that cannot work, with the least that would do.
-    pub fn advice(&self) -> Result<Advice> {
-        let mut need = Need::new(self.entries, self.key_bytes, self.value_bytes);
-        need.ram_bytes = self.ram_bytes;
-        Ok(need.advise()?)
-    }
-}
-
 /// An open volume and one of its tables.
 #[derive(Debug)]
 pub struct Opened {
@@ -149,7 +118,7 @@ pub struct Opened {
     /// The table's name.
     pub name: String,
     /// The table.
-    pub table: BufferHash,
+    pub table: AnyTable,
 }
 
 impl Opened {
@@ -167,25 +136,27 @@ impl Opened {
 ///
 /// # Errors
 /// A file that is there already, sizes that cannot work, no space.
-pub fn create(volume: &VolumeArgs, striping: Striping, wish: &TableWish) -> Result<Opened> {
-    let advice = wish.advice()?;
-    let config = Config { policy: wish.policy, ..Config::advised(&advice) };
-    config.validate()?;
+pub fn create(
+    volume: &VolumeArgs,
+    striping: Striping,
+    (name, plan): (&str, &Plan),
+    durability: Durability,
+) -> Result<Opened> {
     let devices = volume.create(striping)?;
     let options = VolumeOptions {
-        log_bytes: config.log_bytes_best(),
+        log_bytes: plan.config.log_bytes_best(),
         log_device: devices.log.clone(),
-        durability: wish.durability,
+        durability,
         ..VolumeOptions::default()
     };
-    fill(&devices, options, &wish.name, config)
+    fill(&devices, options, name, plan)
         .with_context(|| volume.cannot("create"))
         .inspect_err(|_| devices.remove_made())
 }
 
-fn fill(devices: &Devices, options: VolumeOptions, name: &str, config: Config) -> Result<Opened> {
+fn fill(devices: &Devices, options: VolumeOptions, name: &str, plan: &Plan) -> Result<Opened> {
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let table = BufferHash::create(&volume, name, config)?;
+    let table = AnyTable::create_with(&volume, name, plan.config.clone(), plan.options.clone())?;
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
@@ -219,7 +190,7 @@ pub fn open_with(volume: &VolumeArgs, args: &TableArgs, durability: Durability) 
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = BufferHash::open(&volume, &name)?;
+    let table = AnyTable::open(&volume, &name)?;
     Ok(Opened { volume, name, table })
 }
 

@@ -10,10 +10,22 @@ use std::process::Command;
 use common::{Folder, Outcome};
 use serde_json::Value;
 
+/// The words that make each kind of table.
+const STRUCTURES: [(&str, &str); 2] = [
+    ("bufferhash", "--structure bufferhash --ram 4MiB"),
+    ("slicehash", "--structure slicehash --ram 6MiB"),
+];
+
 /// A folder with a volume of one table of numbers in it.
 fn with_table() -> Folder {
+    with_table_of("--ram 4MiB")
+}
+
+/// The same, made with these words.
+fn with_table_of(words: &str) -> Folder {
     let folder = Folder::new();
-    let outcome = folder.run("create t.nandex --entries 1e5 --ram 4MiB --durability never");
+    let words = format!("create t.nandex --entries 1e5 --durability never {words}");
+    let outcome = folder.run(&words);
     assert_eq!(outcome.code, 0, "{outcome:?}");
     folder
 }
@@ -36,16 +48,27 @@ fn assert_keys(object: &Value, keys: &[&str]) {
 
 #[test]
 fn what_is_loaded_is_found_listed_and_whole() {
+    for (kind, words) in STRUCTURES {
+        let folder = with_table_of(words);
+        let loaded = json(&load(&folder, "key,value\n7,42\n8,43\n"));
+        assert_eq!(loaded["records"], 2, "{kind}");
+        assert_eq!(loaded["interrupted"], false, "{kind}");
+        let got = folder.run("get t.nandex 8 7 --key-format u64");
+        assert_eq!((got.code, got.stdout.as_str()), (0, "8\t43\n7\t42\n"), "{kind}");
+        let dumped = folder.run("dump t.nandex --format csv --key-format u64");
+        let mut lines: Vec<&str> = dumped.stdout.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["7,42", "8,43", "key,value"], "{kind}");
+        let info = json(&folder.run("info t.nandex --json"));
+        assert_eq!(info["tables"][0]["kind"], kind);
+        assert_eq!(info["tables"][0]["entries"], 2, "{kind}");
+    }
+}
+
+#[test]
+fn what_is_whole_is_said_to_be_by_a_check() {
     let folder = with_table();
-    let loaded = json(&load(&folder, "key,value\n7,42\n8,43\n"));
-    assert_eq!(loaded["records"], 2);
-    assert_eq!(loaded["interrupted"], false);
-    let got = folder.run("get t.nandex 8 7 --key-format u64");
-    assert_eq!((got.code, got.stdout.as_str()), (0, "8\t43\n7\t42\n"));
-    let dumped = folder.run("dump t.nandex --format csv --key-format u64");
-    let mut lines: Vec<&str> = dumped.stdout.lines().collect();
-    lines.sort_unstable();
-    assert_eq!(lines, ["7,42", "8,43", "key,value"]);
+    assert_eq!(load(&folder, "7,42\n8,43\n").code, 0);
     let checked = folder.run("check t.nandex --json");
     assert_eq!(checked.code, 0, "{checked:?}");
     assert_eq!(json(&checked)["tables"][0]["entries"], 2);
@@ -62,18 +85,80 @@ fn an_absent_key_is_said_on_stderr_and_by_the_exit_code() {
 }
 
 #[test]
-fn a_dump_can_be_loaded_again_in_every_format() {
+fn a_dump_can_be_loaded_again_in_every_format_and_into_another_structure() {
     for format in ["csv", "ndjson", "binary"] {
-        let folder = with_table();
-        let records: String = (0..3000).map(|key| format!("{key},{}\n", key * 2)).collect();
-        assert_eq!(load(&folder, &records).code, 0);
-        let dumped = folder.run_bytes(&format!("dump t.nandex --format {format}"));
-        fs::write(folder.path("copy"), dumped).expect("the folder is writable");
-        folder.run("create c.nandex --entries 1e5 --ram 4MiB --durability never");
-        let loaded = folder.run(&format!("load c.nandex copy --format {format} --json"));
-        assert_eq!(json(&loaded)["records"], 3000, "{format}: {loaded:?}");
-        let got = folder.run("get c.nandex 2999 --key-format u64");
-        assert_eq!(got.stdout, "2999\t5998\n", "{format}");
+        for (source, target) in [(0, 1), (1, 0)] {
+            let folder = with_table_of(STRUCTURES[source].1);
+            // More than the buffers take, so that flash has its part.
+            let records: String = (0..20_000).map(|key| format!("{key},{}\n", key * 2)).collect();
+            assert_eq!(load(&folder, &records).code, 0);
+            let dumped = folder.run_bytes(&format!("dump t.nandex --format {format}"));
+            fs::write(folder.path("copy"), dumped).expect("the folder is writable");
+            let words = STRUCTURES[target].1;
+            folder.run(&format!("create c.nandex --entries 1e5 --durability never {words}"));
+            let loaded = folder.run(&format!("load c.nandex copy --format {format} --json"));
+            assert_eq!(json(&loaded)["records"], 20_000, "{format}: {loaded:?}");
+            let got = folder.run("get c.nandex 19999 --key-format u64");
+            assert_eq!(got.stdout, "19999\t39998\n", "{format}");
+        }
+    }
+}
+
+#[test]
+fn a_table_of_either_structure_holds_what_it_was_made_for_and_then_refuses() {
+    for (kind, words) in STRUCTURES {
+        let folder = with_table_of(words);
+        let records: String = (0..100_000).map(|key| format!("{key},{key}\n")).collect();
+        assert_eq!(json(&load(&folder, &records))["records"], 100_000, "{kind}");
+        let records: String = (100_000..200_000).map(|key| format!("{key},{key}\n")).collect();
+        let refused = load(&folder, &records);
+        assert_eq!(refused.code, 1, "{kind}: {refused:?}");
+        assert!(refused.stderr.contains("full"), "{kind}: {refused:?}");
+        assert_eq!(folder.run("get t.nandex 0 99999 --key-format u64").code, 0, "{kind}");
+    }
+}
+
+#[test]
+fn a_table_is_made_as_the_advice_for_the_same_need_says() {
+    let needs = [
+        "--entries 1e5 --ram 4MiB",
+        "--entries 4e6 --lookups 1e4 --misses 0",
+        "--entries 4e6 --inserts 1e5",
+    ];
+    let mut kinds = Vec::new();
+    for need in needs {
+        let folder = Folder::new();
+        let advice = json(&folder.run(&format!("advise {need} --json")));
+        let made = json(&folder.run(&format!("create a.nandex {need} --json")));
+        assert_eq!(made["structure"], advice["structure"], "{need}");
+        assert_eq!(made["reasons"], advice["reasons"], "{need}");
+        assert_eq!(made["pages_per_buffer"], advice["pages_per_buffer"], "{need}");
+        let info = json(&folder.run("info a.nandex --json"));
+        assert_eq!(info["tables"][0]["kind"], advice["structure"], "{need}");
+        for figure in ["reads_per_hit", "reads_per_miss", "write_amplification_with_log"] {
+            let (advised, shown) = (&advice[figure], &info["tables"][0][figure]);
+            let (advised, shown) = (advised.as_f64().unwrap(), shown.as_f64().unwrap());
+            assert!((shown - advised).abs() < advised * 0.02, "{need}: {figure} {advised} {shown}");
+        }
+        kinds.push(advice["structure"].as_str().expect("a word").to_owned());
+    }
+    assert_eq!(kinds, ["bufferhash", "slicehash", "bufferhash"]);
+}
+
+#[test]
+fn people_are_told_which_structure_was_taken_and_why() {
+    let folder = Folder::new();
+    let made = folder.run("create a.nandex --entries 1e5 --ram 4MiB");
+    assert!(made.stdout.contains("structure  bufferhash\n"), "{made:?}");
+    assert!(made.stdout.contains("because  SliceHash cannot do it: RAM"), "{made:?}");
+    let made = folder.run("create b.nandex --entries 1e5 --policy lru");
+    assert!(made.stdout.contains("because  only a BufferHash evicts by lru"), "{made:?}");
+    let made = folder.run("create c.nandex --entries 1e5 --policy fifo --front-runs 4");
+    assert!(made.stdout.contains("because  only a SliceHash has a front table"), "{made:?}");
+    let info = folder.run("info c.nandex");
+    for line in ["kind       slicehash", "when full  fifo", "shape      partitions: ", "written  "]
+    {
+        assert!(info.stdout.contains(line), "no {line} in {info:?}");
     }
 }
 
@@ -92,8 +177,14 @@ fn json_has_the_promised_keys() {
     let folder = with_table();
     let info = json(&folder.run("info t.nandex --json"));
     assert_keys(&info, &["path", "bytes", "free_bytes", "engine", "engine_reason", "log_bytes"]);
-    let table = ["name", "entries", "ram_bytes", "ram_bytes_per_entry", "flash_bytes"];
-    assert_keys(&info["tables"][0], &table);
+    let table = ["name", "kind", "entries", "ram_bytes", "ram_bytes_per_entry", "flash_bytes"];
+    let costs = ["policy", "reads_per_hit", "reads_per_miss", "write_amplification_with_log"];
+    let buffered = ["incarnations", "pages_per_buffer", "super_tables"];
+    [&table[..], &costs, &buffered].iter().for_each(|keys| assert_keys(&info["tables"][0], keys));
+    let sliced = with_table_of(STRUCTURES[1].1);
+    let info = json(&sliced.run("info t.nandex --json"));
+    let shape = ["partitions", "incarnations", "pages_per_buffer", "slices", "slice_parts"];
+    [&table[..], &costs, &shape].iter().for_each(|keys| assert_keys(&info["tables"][0], keys));
     let advice = json(&folder.run("advise --entries 1e9 --ram 3GiB --json"));
     let numbers = ["ram_bytes_per_entry", "reads_per_hit", "reads_per_miss", "write_amplification"];
     assert_keys(&advice, &numbers);
@@ -105,26 +196,31 @@ fn json_has_the_promised_keys() {
     assert_eq!(tight["slicehash"]["reads_per_miss"], 1.0);
     let made = folder.run("create j.nandex --entries 1e5 --ram 4MiB --policy fifo --json");
     assert_keys(&json(&made), &["path", "table", "entries_capacity", "ram_bytes", "flash_bytes"]);
+    assert_keys(&json(&made), &["structure", "reasons", "filter_bytes", "reads_per_miss"]);
     assert_eq!(json(&made)["policy"], "fifo");
 }
 
 #[test]
 fn duplicates_are_found_reported_and_remembered() {
-    let folder = Folder::new();
-    let half: Vec<u8> =
-        (0..200_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    fs::create_dir(folder.path("tree")).expect("the folder is writable");
-    fs::write(folder.path("tree/a"), &half).expect("the folder is writable");
-    fs::write(folder.path("tree/b"), &half).expect("the folder is writable");
-    let first = folder.run("dedup tree --ram 8MiB --index i.nandex --report r.html --json");
-    assert_eq!(first.code, 0, "{first:?}");
-    let summary = json(&first);
-    assert_eq!(summary["total_bytes"], 2 * 800_000);
-    assert_eq!(summary["duplicate_bytes"], 800_000);
-    let report = fs::read_to_string(folder.path("r.html")).expect("the report is there");
-    assert!(report.contains("</html>"));
-    let second = json(&folder.run("dedup tree --ram 8MiB --index i.nandex --json"));
-    assert_eq!(second["unique_chunks"], 0);
+    for structure in ["bufferhash", "slicehash", "auto"] {
+        let folder = Folder::new();
+        let half: Vec<u8> =
+            (0..200_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        fs::create_dir(folder.path("tree")).expect("the folder is writable");
+        fs::write(folder.path("tree/a"), &half).expect("the folder is writable");
+        fs::write(folder.path("tree/b"), &half).expect("the folder is writable");
+        let words =
+            format!("dedup tree --ram 8MiB --structure {structure} --index i.nandex --json");
+        let first = folder.run(&format!("{words} --report r.html"));
+        assert_eq!(first.code, 0, "{first:?}");
+        let summary = json(&first);
+        assert_eq!(summary["total_bytes"], 2 * 800_000);
+        assert_eq!(summary["duplicate_bytes"], 800_000);
+        let report = fs::read_to_string(folder.path("r.html")).expect("the report is there");
+        assert!(report.contains("</html>"));
+        let second = json(&folder.run(&words));
+        assert_eq!(second["unique_chunks"], 0, "{structure}");
+    }
 }
 
 #[test]
@@ -253,6 +349,25 @@ fn wrong_input_is_refused_with_what_would_do() {
         ("create n.nandex --entries 10 --durability maybe", 2, "choose always, every:MS"),
         ("create n.nandex --entries 1e9 --ram 1MiB", 1, "this table needs"),
         ("create n.nandex --entries 10 --key-bytes 64", 1, "key_bytes: 64 is not in 8..=32"),
+        ("create n.nandex --entries 10 --structure cuckoo", 2, "auto, bufferhash, slicehash"),
+        (
+            "create n.nandex --entries 1e5 --structure slicehash --policy lru",
+            1,
+            "choose --policy fifo or reject, or --structure bufferhash",
+        ),
+        (
+            "create n.nandex --entries 1e5 --structure bufferhash --front-runs 4",
+            1,
+            "leave --front-runs out, or take --structure slicehash",
+        ),
+        (
+            "create n.nandex --entries 1e5 --structure slicehash --front-runs 4",
+            1,
+            "front_runs: a table that refuses rather than evicts has no front",
+        ),
+        ("create n.nandex --entries 1e5 --structure slicehash --ram 1MiB", 1, "this table needs"),
+        ("create n.nandex --entries 1e5 --misses 2", 1, "share of misses: 2; expected 0 to 1"),
+        ("dedup foreign --structure slicehash --ram 1MiB", 1, "this table needs"),
         ("get t.nandex 0x01", 1, "a key of 1 bytes: this table has keys of 8 bytes"),
         ("get t.nandex word --key-format text", 1, "a key of 4 bytes"),
         ("get t.nandex 1 --table other", 1, "no structure named \"other\"; it holds \"main\""),

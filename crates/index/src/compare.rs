@@ -10,7 +10,7 @@ use std::fmt;
 use crate::model::text::{bytes, count, time, years};
 use crate::model::{CostPreset, Load, OperationCosts};
 use crate::slicehash::model::INCARNATIONS_BEST;
-use crate::{Error, Result, bufferhash, slicehash};
+use crate::{AnyConfig, AnyOptions, Error, Result, bufferhash, slicehash};
 
 /// Reads per miss that BufferHash's filters are made for, unless a wish says otherwise or RAM is short.
 const MISS_READS: f64 = 0.01;
@@ -24,7 +24,7 @@ const EQUAL: f64 = 1.05;
 pub enum Structure {
     /// [`crate::BufferHash`].
     BufferHash,
-    /// [`crate::slicehash`].
+    /// [`crate::SliceHash`].
     SliceHash,
 }
 
@@ -112,7 +112,11 @@ impl Wish {
         if is_first { Structure::BufferHash } else { Structure::SliceHash }
     }
 
-    fn bufferhash(&self) -> Result<bufferhash::model::Advice> {
+    /// What a BufferHash would be and cost.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where it cannot do it, with the least that would do.
+    pub fn bufferhash(&self) -> Result<bufferhash::model::Advice> {
         let need = bufferhash::model::Need {
             ram_bytes: self.ram_bytes,
             flash_bytes: self.flash_bytes,
@@ -138,10 +142,15 @@ impl Wish {
         Ok(advice)
     }
 
+    /// What a SliceHash would be and cost.
+    ///
     /// Without filters, or with those that keep the device less busy and leave enough RAM for buffers that
     /// k stays at 32: filters in place of buffers wear flash out. Only a load that cannot be kept up with
     /// otherwise gets them in any case.
-    fn slicehash(&self) -> Result<slicehash::model::Advice> {
+    ///
+    /// # Errors
+    /// As [`bufferhash`](Self::bufferhash).
+    pub fn slicehash(&self) -> Result<slicehash::model::Advice> {
         let with = |miss_reads_max: f64| {
             let need = slicehash::model::Need {
                 ram_bytes: self.ram_bytes,
@@ -208,6 +217,33 @@ struct Figures {
 }
 
 impl Comparison {
+    /// The chosen one as a configuration, evicting in FIFO order.
+    ///
+    /// # Panics
+    /// If `chosen` was set to one that cannot do it.
+    #[must_use]
+    pub fn config(&self) -> AnyConfig {
+        const ABLE: &str = "what is chosen can do it";
+        match self.chosen {
+            Structure::BufferHash => {
+                let advice = self.bufferhash.as_ref().expect(ABLE);
+                AnyConfig::BufferHash(bufferhash::Config::advised(advice))
+            }
+            Structure::SliceHash => {
+                let advice = self.slicehash.as_ref().expect(ABLE);
+                AnyConfig::SliceHash(slicehash::Config::advised(advice))
+            }
+        }
+    }
+
+    /// What to open it with: of a SliceHash, the RAM for filters.
+    #[must_use]
+    pub fn options(&self) -> AnyOptions {
+        let advised = slicehash::RuntimeOptions::advised;
+        let slicehash = self.slicehash.as_ref().map_or_else(|_| Default::default(), advised);
+        AnyOptions { slicehash, ..AnyOptions::default() }
+    }
+
     /// Why the chosen one: a sentence each.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {

@@ -1,10 +1,18 @@
 //! Hash indexes that are bigger than RAM, on flash.
 //!
-//! A [`Volume`] is a file or device that holds named structures and survives crashes. The structure of
-//! this release is [`BufferHash`], a hash table that writes only large sequential segments and reads
-//! about one page per lookup, at about two bytes of RAM per entry. All tables are used through the
-//! [`Table`] trait, singly or in batches; batches keep the device's whole queue busy from one thread.
-//! A [`LargeTable`] keeps keys and values of any size over one of them.
+//! A [`Volume`] is a file or device that holds named structures and survives crashes. There are two kinds
+//! of hash tables:
+//!
+//! - [`BufferHash`] writes each entry once, in large sequential segments, and reads about one page for a
+//!   key that is there and hardly ever one for a key that is not, at about two bytes of RAM per entry.
+//! - [`SliceHash`] reads one page for any key, at a fraction of that RAM, and pays for it with writes: each
+//!   entry is written anew with every flush of its partition.
+//!
+//! [`compare`] says which one a need asks for, and what both would cost. All tables are used through the
+//! [`Table`] trait: singly, in batches, or as a [`LookupStream`]; batches and streams keep the device's
+//! whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
+//! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
+//! size over one.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,7 +44,7 @@ pub mod model;
 pub mod oracle;
 pub mod slicehash;
 
-pub use any::{AnyPair, AnyTable};
+pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
 pub use api::{LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};

@@ -3,7 +3,8 @@
 //! A key's hash names its page, its page's two buckets hold it. Pages fill unevenly, so a few keys
 //! find their page full; they go to a small stash, which stays behind in RAM when the buffer is
 //! flushed. With a stash of 64 a buffer of 64 pages is about 94 % full when it is flushed, where
-//! NSDI'10 stops at 50 %.
+//! NSDI'10 stops at 50 %. Cuckoo hashing is Pagh and Rodler's (Journal of Algorithms, 2004), buckets of
+//! several slots Dietzfelbinger and Weidling's (2007).
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 

@@ -3,15 +3,12 @@
 use anyhow::{Result, bail};
 use nandex::bufferhash;
 use nandex::compare::{Comparison, Structure, Wish};
-use nandex::model::{CostPreset, Load};
 use nandex::slicehash;
 use serde::Serialize;
 
+use crate::need::NeedArgs;
 use crate::size;
 use crate::talk::Talk;
-
-/// Nanoseconds of a millisecond.
-const NS_PER_MS: f64 = 1e6;
 
 /// What is wanted.
 #[derive(Debug, clap::Args)]
@@ -25,34 +22,8 @@ pub struct Args {
     /// Bytes of a key, as part of those
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     key_bytes: u64,
-    /// RAM that it may take; without it, what it needs
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    ram: Option<u64>,
-    /// Flash that it may take; without it, what it needs
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    flash: Option<u64>,
-    /// Inserts that come each second
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
-    inserts: Option<u64>,
-    /// Lookups that come each second
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
-    lookups: Option<u64>,
-    /// The share of lookups whose key is not there, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
-    misses: f64,
-    /// Page reads that a lookup of an absent key may take, on average; without it, what pays best
-    #[arg(long, value_name = "PAGES")]
-    miss_reads: Option<f64>,
-    /// Device time that an insert may wait for a flush, in milliseconds
-    #[arg(long, value_name = "MS")]
-    worst_insert: Option<f64>,
-    /// The device whose times are shown
-    #[arg(long, value_name = "PRESET", value_parser = preset_names())]
-    device: Option<String>,
-}
-
-fn preset_names() -> Vec<&'static str> {
-    CostPreset::all().iter().map(|preset| preset.name).collect()
+    #[command(flatten)]
+    need: NeedArgs,
 }
 
 /// The choice, the figures of the chosen one, and both.
@@ -193,18 +164,5 @@ fn wish(args: &Args) -> Result<Wish> {
     let Some(value_bytes) = args.entry_bytes.checked_sub(args.key_bytes) else {
         bail!("entries of {} bytes cannot hold keys of {}", args.entry_bytes, args.key_bytes);
     };
-    let mut wish = Wish::new(args.entries, args.key_bytes.try_into()?, value_bytes.try_into()?);
-    wish.ram_bytes = args.ram;
-    wish.flash_bytes = args.flash;
-    wish.load = Load {
-        inserts_per_s: args.inserts.unwrap_or(0) as f64,
-        lookups_per_s: args.lookups.unwrap_or(0) as f64,
-        miss_share: args.misses,
-    };
-    wish.miss_reads_max = args.miss_reads;
-    wish.insert_worst_ns_max = args.worst_insert.map(|ms| ms * NS_PER_MS);
-    if let Some(name) = &args.device {
-        wish.device = CostPreset::by_name(name)?;
-    }
-    Ok(wish)
+    args.need.wish(args.entries, args.key_bytes, value_bytes)
 }

@@ -7,7 +7,8 @@ use nandex::Table;
 use serde::Serialize;
 
 use crate::devices::{StripeArg, VolumeArgs};
-use crate::place::{DurabilityArg, PolicyArg, TableWish, create};
+use crate::need::{Costs, NeedArgs, StructureArg, TableWish};
+use crate::place::{DurabilityArg, PolicyArg, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::talk::{Talk, aligned};
 
@@ -32,9 +33,14 @@ pub struct Args {
     /// Bytes of a value: 0 to 64
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     value_bytes: u64,
-    /// RAM that the table may take; without it, what it needs
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    ram: Option<u64>,
+    /// Which structure it is
+    #[arg(long, value_name = "STRUCTURE", default_value = "auto")]
+    structure: StructureArg,
+    #[command(flatten)]
+    need: NeedArgs,
+    /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    front_runs: u32,
     /// What happens when flash is full
     #[arg(long, default_value = "reject")]
     policy: PolicyArg,
@@ -48,12 +54,16 @@ pub struct Args {
 struct Created {
     path: PathBuf,
     table: String,
+    structure: String,
+    reasons: Vec<String>,
     entries_capacity: u64,
     key_bytes: usize,
     value_bytes: usize,
-    policy: String,
     ram_bytes: u64,
     flash_bytes: u64,
+    filter_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 /// Makes the volume and the table.
@@ -62,38 +72,51 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let wish = TableWish {
-        name: args.table.clone(),
-        entries: args.entries,
-        key_bytes: args.key_bytes.try_into()?,
-        value_bytes: args.value_bytes.try_into()?,
-        ram_bytes: args.ram,
+        structure: args.structure,
+        need: args.need.wish(args.entries, args.key_bytes, args.value_bytes)?,
         policy: args.policy.0,
-        durability: args.durability.0,
+        front_runs: args.front_runs,
     };
-    let made = create(&args.volume, args.stripe.0, &wish)?;
+    let plan = wish.plan()?;
+    let made = create(&args.volume, args.stripe.0, (&args.table, &plan), args.durability.0)?;
     let stats = made.table.stats();
     let created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
-        entries_capacity: wish.advice()?.entries_capacity,
+        structure: made.table.kind().to_owned(),
+        reasons: plan.reasons,
+        entries_capacity: plan.entries_capacity,
         key_bytes: made.table.key_bytes(),
         value_bytes: made.table.value_bytes(),
-        policy: args.policy.to_string(),
         ram_bytes: stats.ram_bytes,
         flash_bytes: stats.flash_bytes,
+        filter_bytes: plan.options.slicehash.filter_bytes,
+        costs: Costs::of(&plan.config)?,
     };
     made.close()?;
     talk.print(&created, text)
 }
 
 fn text(created: &Created) -> String {
-    aligned(&[
+    let mut rows = vec![
         ("volume", created.path.display().to_string()),
         ("table", created.table.clone()),
+        ("structure", created.structure.clone()),
+    ];
+    let names = ["  because"].into_iter().chain(std::iter::repeat(""));
+    rows.extend(names.zip(created.reasons.iter().cloned()));
+    rows.extend([
         ("room for", format!("{} entries", show_count(created.entries_capacity))),
         ("entries", format!("{} + {} bytes", created.key_bytes, created.value_bytes)),
-        ("when full", created.policy.clone()),
+    ]);
+    rows.extend(created.costs.rows());
+    if created.filter_bytes > 0 {
+        let bytes = show_bytes(created.filter_bytes);
+        rows.push(("filters", format!("{bytes} more RAM, where a program opens it with so much")));
+    }
+    rows.extend([
         ("RAM", show_bytes(created.ram_bytes)),
         ("flash", show_bytes(created.flash_bytes)),
-    ])
+    ]);
+    aligned(&rows)
 }

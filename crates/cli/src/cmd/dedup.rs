@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nandex::Durability;
 use nandex::bufferhash::Policy;
+use nandex::compare::Wish;
 use nandex::device::Striping;
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
@@ -14,7 +15,8 @@ use tempfile::TempDir;
 use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::place::{Opened, TableArgs, TableWish, create, open};
+use crate::need::{Plan, StructureArg, TableWish};
+use crate::place::{Opened, TableArgs, create, open};
 use crate::size::{self, show_bytes, show_count};
 use crate::talk::Talk;
 
@@ -39,6 +41,15 @@ pub struct Args {
     /// RAM that the index may take
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
+    /// Which structure a new index is: bufferhash is the faster one; slicehash takes more fingerprints into
+    /// the same RAM, reads a page for each chunk, and writes more; auto is what suits the size
+    #[arg(
+        long,
+        value_name = "STRUCTURE",
+        default_value = "bufferhash",
+        hide_possible_values = true
+    )]
+    structure: StructureArg,
     /// How files are cut into chunks: fastcdc, rabin or fixed
     #[arg(long, default_value = "fastcdc")]
     chunker: Chunker,
@@ -119,13 +130,13 @@ impl Index {
         }
         let durability =
             if args.index.is_some() { Durability::default() } else { Durability::Never };
-        let wish = wish(args, survey, durability, talk)?;
+        let plan = plan(args, survey, talk)?;
+        let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability);
         if let Some(volume) = &volume {
-            return Ok(Self { opened: create(volume, STRIPING, &wish)?, _folder: None });
+            return Ok(Self { opened: made(volume)?, _folder: None });
         }
         let folder = scratch_folder()?;
-        let volume = VolumeArgs::single(folder.path().join("index.nandex"));
-        let opened = create(&volume, STRIPING, &wish)?;
+        let opened = made(&VolumeArgs::single(folder.path().join("index.nandex")))?;
         Ok(Self { opened, _folder: Some(folder) })
     }
 }
@@ -145,46 +156,44 @@ fn scratch_folder() -> Result<TempDir> {
 
 /// A table for the chunks that the survey leads to expect, and half as many more; or for as many as the
 /// RAM allows, with a word about it.
-fn wish(args: &Args, survey: &Survey, durability: Durability, talk: &Talk) -> Result<TableWish> {
+fn plan(args: &Args, survey: &Survey, talk: &Talk) -> Result<Plan> {
     let chunks = survey.bytes / args.avg.max(1) + survey.files;
     let wanted = (chunks + chunks / 2).max(ENTRIES_MIN);
-    let mut wish = TableWish {
-        name: TABLE.into(),
-        entries: wanted,
-        key_bytes: u32::try_from(args.hash.key_bytes())?,
-        value_bytes: u32::try_from(VALUE_BYTES)?,
-        ram_bytes: Some(args.ram),
-        policy: Policy::Fifo,
-        durability,
-    };
-    wish.entries = most_that_fit(&wish)?;
-    if wish.entries < wanted {
+    let key_bytes = u32::try_from(args.hash.key_bytes())?;
+    let mut need = Wish::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
+    need.ram_bytes = Some(args.ram);
+    let wish = TableWish { structure: args.structure, need, policy: Policy::Fifo, front_runs: 0 };
+    let (entries, plan) = most_that_fit(&wish)?;
+    if entries < wanted {
         talk.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
              some duplicates are missed (more --ram or a larger --avg avoids it)",
             show_bytes(args.ram),
-            show_count(wish.entries),
+            show_count(entries),
             show_count(wanted),
         ));
     }
-    Ok(wish)
+    Ok(plan)
 }
 
 /// The most entries, up to the wish, for which there is RAM.
-fn most_that_fit(wish: &TableWish) -> Result<u64> {
-    let fits = |entries| TableWish { entries, ..wish.clone() }.advice();
-    if fits(wish.entries).is_ok() {
-        return Ok(wish.entries);
+fn most_that_fit(wish: &TableWish) -> Result<(u64, Plan)> {
+    let fits = |entries| {
+        let need = Wish { entries, ..wish.need.clone() };
+        TableWish { need, ..wish.clone() }.plan()
+    };
+    if let Ok(plan) = fits(wish.need.entries) {
+        return Ok((wish.need.entries, plan));
     }
-    let (mut low, mut high) = (1, wish.entries);
-    fits(low).context("the index")?;
+    let (mut low, mut high) = (1, wish.need.entries);
+    let mut best = fits(low).context("the index")?;
     // Close enough: within one part in 64.
     while high - low > high / 64 + 1 {
         let middle = low + (high - low) / 2;
         match fits(middle) {
-            Ok(_) => low = middle,
+            Ok(plan) => (low, best) = (middle, plan),
             Err(_) => high = middle,
         }
     }
-    Ok(low)
+    Ok((low, best))
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::device::Device;
-use nandex::{BufferHash, Durability, Table, TableStats, Volume};
+use nandex::{AnyTable, Durability, Table, Volume, bufferhash, slicehash};
 use serde::Serialize;
 
 use crate::devices::VolumeArgs;
+use crate::need::Costs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::talk::{Talk, aligned};
@@ -35,17 +36,27 @@ struct Info {
     tables: Vec<TableInfo>,
 }
 
-/// A table, for people and programs.
+/// A structure, for people and programs.
 #[derive(Debug, Serialize)]
 struct TableInfo {
     name: String,
     kind: String,
+    /// Nothing for a structure that is no table.
+    #[serde(flatten)]
+    figures: Option<Figures>,
+}
+
+/// The figures of a table.
+#[derive(Debug, Serialize)]
+struct Figures {
     key_bytes: usize,
     value_bytes: usize,
     entries: u64,
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
+    #[serde(flatten)]
+    costs: Costs,
 }
 
 /// Prints what the volume holds.
@@ -74,22 +85,24 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
 }
 
 fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
-    let table = BufferHash::open(volume, &name)?;
-    let (key_bytes, value_bytes) = (table.key_bytes(), table.value_bytes());
+    let is_table = [bufferhash::KIND, slicehash::KIND].contains(&kind.as_str());
+    let figures = if is_table { Some(figures(AnyTable::open(volume, &name)?)?) } else { None };
+    Ok(TableInfo { name, kind, figures })
+}
+
+fn figures(table: AnyTable) -> Result<Figures> {
     let stats = table.stats();
-    let ram_bytes_per_entry = stats.ram_bytes_per_entry();
-    let TableStats { entries, ram_bytes, flash_bytes, .. } = stats;
+    let figures = Figures {
+        key_bytes: table.key_bytes(),
+        value_bytes: table.value_bytes(),
+        entries: stats.entries,
+        ram_bytes: stats.ram_bytes,
+        ram_bytes_per_entry: stats.ram_bytes_per_entry(),
+        flash_bytes: stats.flash_bytes,
+        costs: Costs::of(&table.config())?,
+    };
     table.close()?;
-    Ok(TableInfo {
-        name,
-        kind,
-        key_bytes,
-        value_bytes,
-        entries,
-        ram_bytes,
-        ram_bytes_per_entry,
-        flash_bytes,
-    })
+    Ok(figures)
 }
 
 fn text(info: &Info) -> String {
@@ -111,14 +124,23 @@ fn text(info: &Info) -> String {
 }
 
 fn table_text(table: &TableInfo) -> String {
-    let ram = show_bytes(table.ram_bytes);
-    let per_entry = format!("{ram}, {:.2} bytes per entry", table.ram_bytes_per_entry);
-    let rows = aligned(&[
-        ("  kind", table.kind.clone()),
-        ("  entries", show_count(table.entries)),
-        ("  widths", format!("{} + {} bytes", table.key_bytes, table.value_bytes)),
-        ("  RAM", per_entry),
-        ("  flash", show_bytes(table.flash_bytes)),
+    let mut rows = vec![("kind", table.kind.clone())];
+    rows.extend(table.figures.iter().flat_map(figure_rows));
+    let lines = aligned(&rows);
+    let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
+    format!("table {}\n{lines}", table.name)
+}
+
+fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
+    let ram = show_bytes(it.ram_bytes);
+    let mut rows = vec![
+        ("entries", show_count(it.entries)),
+        ("widths", format!("{} + {} bytes", it.key_bytes, it.value_bytes)),
+    ];
+    rows.extend(it.costs.rows());
+    rows.extend([
+        ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),
+        ("flash", show_bytes(it.flash_bytes)),
     ]);
-    format!("table {}\n{rows}", table.name)
+    rows
 }

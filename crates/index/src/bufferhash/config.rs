@@ -75,7 +75,17 @@ pub enum Placement {
     Shared,
     /// On a raw flash chip that is the table's own, from its first page on, and is given at each opening
     /// ([`RuntimeOptions::chip`]). Each super table goes round in its own part of it, and a segment is
-    /// erased by a discard just before it is written. Segments are whole erase blocks.
+    /// erased by a discard just before it is written, long after a durable checkpoint has let go of what it
+    /// held, and synced behind it. Segments are whole erase blocks, so that an eviction never copies: take
+    /// buffers of a block less the filter's pages, and a flush costs the paper's C1 + C2, at its least
+    /// (section 6.4).
+    ///
+    /// Superblocks, checkpoints, images of buffers and the log are overwritten in place, which a chip cannot
+    /// do. They stay on the volume's own device: in a product that has raw flash, a managed part such as
+    /// eMMC or SD, or a file system made for flash. Keys spread unevenly, so a part is full before the chip
+    /// is; the shared ring has no such loss. Bad blocks are not handled, and wear is levelled by the ring
+    /// alone, which wears every block of a part alike. [`check`](crate::check()) refuses such a volume, since
+    /// it cannot see the chip.
     Chip {
         /// Pages of 4 KiB in an erase block of the chip.
         block_pages: u32,

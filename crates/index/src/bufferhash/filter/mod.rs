@@ -14,7 +14,14 @@
 //!
 //! Two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry
 //! for a rate of 2^-`r` where a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
-//! ("bumped"); their entries go back into the buffer.
+//! ("bumped"); their entries go back into the buffer. That is 1 to 3 % of a full filter. With small filters
+//! the bits grow, up to 1.33 `r` for 200 keys. At 12 bits a slot and 15,000 keys it is 12.7 bits a key for a
+//! rate of 1 in 4096, where a Bloom filter takes 17.3.
+//!
+//! Sources: Graf and Lemire, *Binary Fuse Filters*, Journal of Experimental Algorithmics 2022; bumping
+//! instead of starting over after Dillinger, Hübschle-Schneider, Sanders and Walzer, *Fast Succinct
+//! Retrieval and Approximate Membership Using Ribbon*, SEA 2022; Kirsch and Mitzenmacher, *Less Hashing,
+//! Same Performance*, 2008, for the Bloom filters' positions.
 //!
 //! Invariants
 //!  1. A key that was built into a live column and not bumped is always among its candidates.

@@ -6,6 +6,7 @@
 
 mod advice;
 mod advise;
+mod full;
 pub mod paper;
 mod report;
 

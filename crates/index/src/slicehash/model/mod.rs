@@ -9,6 +9,7 @@
 mod advice;
 mod advise;
 pub mod chance;
+mod full;
 pub mod paper;
 mod report;
 

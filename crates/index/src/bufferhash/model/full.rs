@@ -1,0 +1,45 @@
+//! What a configuration costs once its table is full; configurations need not come from advice.
+
+use super::advise::{FILL, FILL_MEAN, LOG_RECORD_EXTRA_BYTES};
+use crate::Result;
+use crate::bufferhash::Config;
+use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
+use crate::model::{OperationCosts, PAGE_BYTES};
+
+impl Config {
+    /// What its operations ask of the device when the ring is full and nothing that was evicted is kept.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) for widths out of range.
+    pub fn operation_costs(&self) -> Result<OperationCosts> {
+        let entries = self.entries_per_flush()?;
+        let rate = self.filter.rate(entries as u64);
+        let incarnations = self.incarnations() as f64;
+        let record = (self.key_bytes + self.value_bytes) as f64 + LOG_RECORD_EXTRA_BYTES as f64;
+        let segment = (u64::from(self.segment_pages()) * PAGE_BYTES) as f64;
+        Ok(OperationCosts {
+            reads_per_hit: 1.0 + (incarnations - 1.0) / 2.0 * rate,
+            reads_per_miss: incarnations * rate,
+            insert_read_bytes: 0.0,
+            insert_write_bytes: segment / entries + record,
+        })
+    }
+
+    /// The paper's k of a full ring: incarnations of a super table, on average.
+    #[must_use]
+    pub fn incarnations(&self) -> u64 {
+        let aside = self.reserve_segments + u64::from(self.spare_buffers);
+        let live = self.segments.saturating_sub(aside) / u64::from(self.super_tables);
+        live.clamp(1, u64::from(self.incarnations_max))
+    }
+
+    /// New entries that one flush brings to flash, on average.
+    fn entries_per_flush(&self) -> Result<f64> {
+        let slots = self.layout()?.slots() as f64 * f64::from(self.buffer_pages);
+        let bumped = match self.filter.kind() {
+            FilterKind::Bloom => 0.0,
+            FilterKind::Fuse => fuse_bumped_share(self.filter.entries_max(), FILL / FILL_MEAN),
+        };
+        Ok((slots * FILL * (1.0 - bumped)).max(1.0))
+    }
+}

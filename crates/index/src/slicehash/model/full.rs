@@ -1,0 +1,24 @@
+//! What a configuration costs once its table is full; configurations need not come from advice.
+
+use super::advise::LOG_RECORD_EXTRA_BYTES;
+use crate::Result;
+use crate::model::{OperationCosts, PAGE_BYTES};
+use crate::slicehash::Config;
+
+impl Config {
+    /// What its operations ask of the device, without filters and with the front table empty.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) for widths out of range.
+    pub fn operation_costs(&self) -> Result<OperationCosts> {
+        let slicetable = (u64::from(self.block_pages()) * PAGE_BYTES) as f64;
+        let rewritten = slicetable / f64::from(self.buffer_entries()?);
+        let record = (self.key_bytes + self.value_bytes) as f64 + LOG_RECORD_EXTRA_BYTES as f64;
+        Ok(OperationCosts {
+            reads_per_hit: f64::from(self.slice_parts),
+            reads_per_miss: f64::from(self.slice_parts),
+            insert_read_bytes: rewritten,
+            insert_write_bytes: rewritten + record,
+        })
+    }
+}
