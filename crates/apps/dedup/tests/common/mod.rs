@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nandex::oracle::MapTable;
-use nandex::{Result, Table, TableStats, Value};
+use nandex::{LookupStream, Result, Table, TableStats, Value};
 use nandex_dedup::{Hash, Options, Summary, VALUE_BYTES, dedup};
 
 /// Reproducible noise: xorshift64*.
@@ -98,6 +98,10 @@ impl Table for Watched {
         self.lookups.fetch_add(keys.len() as u64, Ordering::Relaxed);
         self.largest_batch.fetch_max(keys.len() as u64, Ordering::Relaxed);
         self.table.get_many(keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        self.table.stream()
     }
 
     fn sync(&self) -> Result<()> {
