@@ -21,6 +21,7 @@ pub mod quantity;
 pub mod report;
 pub mod room;
 pub mod session;
+pub mod slicehash;
 pub mod sorted;
 pub mod subject;
 pub mod workload;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bufferhash::BufferHashRoom;
 use crate::room;
+use crate::slicehash::SliceHashRoom;
 use crate::sorted::{Batches, Order};
 use crate::workload::{KEY_BYTES, VALUE_BYTES};
 
@@ -199,6 +200,8 @@ pub enum Index {
     Oracle,
     /// NSDI'10's buffered hash table, in a file of the directory.
     Bufferhash,
+    /// ANCS'14's sliced hash table, in a file of the directory.
+    Slicehash,
 }
 
 impl Maker for Index {
@@ -206,13 +209,14 @@ impl Maker for Index {
         match self {
             Self::Oracle => "oracle",
             Self::Bufferhash => "bufferhash",
+            Self::Slicehash => "slicehash",
         }
     }
 
     fn lasting(&self) -> bool {
         match self {
             Self::Oracle => false,
-            Self::Bufferhash => true,
+            Self::Bufferhash | Self::Slicehash => true,
         }
     }
 
@@ -220,6 +224,7 @@ impl Maker for Index {
         match self {
             Self::Oracle => Ok(Box::new(TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES)))),
             Self::Bufferhash => room::create::<BufferHashRoom>(spec),
+            Self::Slicehash => room::create::<SliceHashRoom>(spec),
         }
     }
 
@@ -227,6 +232,7 @@ impl Maker for Index {
         match self {
             Self::Oracle => bail!("the oracle keeps nothing; load it anew"),
             Self::Bufferhash => room::open::<BufferHashRoom>(spec),
+            Self::Slicehash => room::open::<SliceHashRoom>(spec),
         }
     }
 }
@@ -288,6 +294,26 @@ impl<T: Table> Lane for TableLane<'_, T> {
         }
         Ok(())
     }
+
+    /// The table keeps as many reads in flight as it was opened for, whatever the batch.
+    fn stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        _batch: usize,
+        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut stream = self.table.stream()?;
+        for key in keys {
+            stream.push(&key.to_le_bytes(), key)?;
+            while let Some((key, value)) = stream.poll()? {
+                answer(key, value.as_deref().map(number).transpose()?)?;
+            }
+        }
+        while let Some((key, value)) = stream.pull()? {
+            answer(key, value.as_deref().map(number).transpose()?)?;
+        }
+        Ok(())
+    }
 }
 
 /// The value an engine gave back, as the number that was put in.
@@ -314,6 +340,13 @@ mod tests {
         lane.get_many(&[1, 2, 4], &mut found).unwrap();
         assert_eq!(found, [Some(10), Some(20), None]);
         assert_eq!(lane.get(3).unwrap(), Some(30));
+        let mut answers = Vec::new();
+        let mut answer = |key, value| {
+            answers.push((key, value));
+            Ok(())
+        };
+        lane.stream(&mut [3, 9].into_iter(), 1, &mut answer).unwrap();
+        assert_eq!(answers, [(3, Some(30)), (9, None)]);
     }
 
     #[test]

@@ -205,7 +205,10 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
             flights: Vec::new(),
             free_flights: Vec::new(),
             waiting_max,
-            batch: std::env::var("BATCH").ok().and_then(|b| b.parse().ok()).unwrap_or((depth / 8).max(1)),
+            batch: std::env::var("BATCH")
+                .ok()
+                .and_then(|b| b.parse().ok())
+                .unwrap_or((depth / 8).max(1)),
             counts: Lookups::default(),
         }
     }
