@@ -21,6 +21,10 @@ const GROUP: usize = 16;
 /// Reads that may wait for their channel, for each that may be in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
+/// The share of the reads in flight that is waited for together. So as many go out together when they are
+/// followed by others: one system call, and in a virtual machine one knock at the host's door, for all.
+const BATCH_SHARE: usize = 8;
+
 /// A lookup whose pages are on their way.
 struct Pending<R: Room, K> {
     key: K,
@@ -205,10 +209,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
             flights: Vec::new(),
             free_flights: Vec::new(),
             waiting_max,
-            batch: std::env::var("BATCH")
-                .ok()
-                .and_then(|b| b.parse().ok())
-                .unwrap_or((depth / 8).max(1)),
+            batch: (depth / BATCH_SHARE).max(1),
             counts: Lookups::default(),
         }
     }

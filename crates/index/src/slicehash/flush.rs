@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::PageBuf;
-use nandex_store::entries::Entry;
+use nandex_device::{PAGE_BYTES, PageBuf};
+use nandex_store::entries::{Entry, EntryLayout};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter, Strokes};
@@ -22,6 +22,47 @@ const STROKES: u32 = 4;
 /// What a flush needs again and again.
 pub(crate) struct Scratch {
     rewriter: Rewriter,
+    /// What is to be merged: slice and place of each entry, sorted.
+    order: Vec<(u32, u32)>,
+}
+
+/// What is merged: pages of runs, the oldest first, then those of a buffer.
+struct Sources<'e> {
+    runs: &'e [PageBuf],
+    buffer: Option<&'e [u8]>,
+    layout: EntryLayout,
+}
+
+impl<'e> Sources<'e> {
+    /// All pages, oldest first.
+    fn pages(&self) -> impl Iterator<Item = &'e [u8]> + use<'e> {
+        let of_runs = self.runs.iter().flat_map(|run| run.chunks_exact(PAGE_BYTES));
+        of_runs.chain(self.buffer.into_iter().flat_map(|buffer| buffer.chunks_exact(PAGE_BYTES)))
+    }
+
+    /// All entries with their places, which rise with age.
+    fn entries(&self) -> impl Iterator<Item = (u32, Entry<'e>)> + use<'e> {
+        let (layout, numbers) = (self.layout, self.layout.slot_numbers().end);
+        self.pages().enumerate().flat_map(move |(page, bytes)| {
+            let place = move |slot| u32::try_from(page * numbers + slot).expect("fewer than 2^32");
+            layout.entries(bytes).map(move |(slot, entry)| (place(slot), entry))
+        })
+    }
+
+    /// The entry of a place.
+    fn entry(&self, place: u32) -> Entry<'e> {
+        let numbers = self.layout.slot_numbers().end;
+        let (page, slot) = (place as usize / numbers, place as usize % numbers);
+        let of_runs = self.runs.len() * self.runs.first().map_or(0, PageBuf::pages);
+        let bytes = match page.checked_sub(of_runs) {
+            None => self.runs[page / self.runs[0].pages()].page(page % self.runs[0].pages()),
+            Some(page) => {
+                let buffer = self.buffer.expect("a place of a buffer has its buffer");
+                &buffer[page * PAGE_BYTES..(page + 1) * PAGE_BYTES]
+            }
+        };
+        self.layout.entry(bytes, slot).expect("a place of an entry has its entry")
+    }
 }
 
 /// A merge that was written and not published.
@@ -38,14 +79,17 @@ type FrozenBuffer = Frozen<super::Slicetables>;
 
 impl Inner {
     pub(super) fn new_scratch(&self) -> Result<Scratch> {
-        let stroke_pages = self.room.options.stroke_pages.min(self.room.config.block_pages());
+        // As many strokes as that takes, all of about the same length.
+        let block_pages = self.room.config.block_pages();
+        let stroke_pages =
+            block_pages.div_ceil(block_pages.div_ceil(self.room.options.stroke_pages));
         let strokes = Strokes { stroke_pages, strokes: STROKES };
         let poison = std::sync::Arc::clone(self.volume.poison());
         let rewriter = Rewriter::new(&**self.volume.device(), poison, strokes)?;
-        let buffers = u64::from(stroke_pages * STROKES) * nandex_device::PAGE_BYTES as u64;
-        let incoming = u64::from(self.shape.entries_max) * size_of::<Incoming<'_>>() as u64;
-        self.count_scratch(buffers + incoming);
-        Ok(Scratch { rewriter })
+        let buffers = u64::from(stroke_pages * STROKES) * PAGE_BYTES as u64;
+        let order = Vec::with_capacity(self.shape.entries_max as usize);
+        self.count_scratch(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
+        Ok(Scratch { rewriter, order })
     }
 
     pub(super) fn run(&self, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
@@ -118,10 +162,10 @@ impl Inner {
             return Ok(());
         }
         let pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
-        let incoming = self.incoming(&pages, frozen.as_ref());
-        let merged = self.write_merged(index, &incoming, scratch)?;
+        let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
+        let sources = Sources { runs: &pages, buffer, layout: self.layout };
+        let merged = self.write_merged(index, &sources, scratch)?;
         self.settle(index, &runs, frozen.as_ref(), merged)?;
-        drop(incoming);
         if let Some(frozen) = frozen {
             let entries = frozen.buffer.len() - frozen.buffer.stash_len();
             self.count_flush(entries as u64, frozen.buffer.slots());
@@ -130,34 +174,24 @@ impl Inner {
         Ok(())
     }
 
-    /// All entries to be merged, by slice; of each slice the oldest first.
-    fn incoming<'e>(
-        &self,
-        runs: &'e [PageBuf],
-        frozen: Option<&'e FrozenBuffer>,
-    ) -> Vec<Incoming<'e>> {
-        let of_runs = runs.iter().flat_map(|pages| self.run_entries(pages));
-        let of_buffer = frozen.iter().flat_map(|frozen| frozen.buffer.page_entries());
-        let entries = of_runs.chain(of_buffer.map(|(_, _, entry)| entry));
-        let slice = |entry: &Entry<'_>| self.room.slicing.slice_of_key(self.hasher.hash(entry.key));
-        let mut incoming: Vec<_> =
-            entries.map(|entry| Incoming { slice: slice(&entry), entry }).collect();
-        // Stable: what came later stays behind.
-        incoming.sort_by_key(|incoming| incoming.slice);
-        incoming
-    }
-
     /// Writes the new version of a slicetable and makes it durable.
     fn write_merged<'e>(
         &self,
         index: usize,
-        incoming: &'e [Incoming<'e>],
-        scratch: &mut Scratch,
+        sources: &Sources<'e>,
+        Scratch { rewriter, order }: &mut Scratch,
     ) -> Result<Merged<'e>> {
         let (room, logical) = (&self.room, index as u32);
+        let slice = |entry: Entry<'_>| room.slicing.slice_of_key(self.hasher.hash(entry.key));
+        order.clear();
+        order.extend(sources.entries().map(|(place, entry)| (slice(entry), place)));
+        // Of each slice the oldest comes first.
+        order.sort_unstable();
         let draft = self.begin(logical)?;
         let old = room.shadow.block(logical);
         let evicts = room.config.policy == Policy::Fifo;
+        let incoming =
+            order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
         let mut merge = Merge::new(room.slices, room.slicing, evicts, incoming);
         let mut filter = self.wanted_filter(index);
         let mut change = |page: u64, body: &mut [u8]| {
@@ -165,9 +199,8 @@ impl Inner {
             filter.iter_mut().for_each(|filter| self.add_page(filter, page, body));
             Ok(())
         };
-        let costs =
-            scratch.rewriter.rewrite(&room.shadow, old, &draft, PageKind::Slice, &mut change)?;
-        self.count_written(costs.pages_written * nandex_device::PAGE_BYTES as u64);
+        let costs = rewriter.rewrite(&room.shadow, old, &draft, PageKind::Slice, &mut change)?;
+        self.count_written(costs.pages_written * PAGE_BYTES as u64);
         let (outcome, refused) = merge.finish();
         let image = self.partitions[index].lock().needed_image();
         let draft = room.shadow.make_durable(&self.journal(&[]), draft)?;

@@ -6,6 +6,8 @@
 //! evicted; or, where nothing may be evicted, what is new goes to the first part with room, and where none
 //! has any it stays behind in RAM.
 
+use std::iter::Peekable;
+
 use nandex_device::PageId;
 use nandex_store::entries::{Entry, SlotState};
 
@@ -33,15 +35,14 @@ pub(super) struct Outcome {
 struct Carry(Vec<(Vec<u8>, Vec<u8>)>);
 
 /// A merge on its way through a slicetable.
-pub(super) struct Merge<'e> {
+pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     layout: SliceLayout,
     slicing: Slicing,
     /// May slices that are full give up entries?
     evicts: bool,
-    /// Sorted by slice; of two with the same key the later one is newer.
-    incoming: &'e [Incoming<'e>],
-    /// What comes after the slices that were merged.
-    rest: &'e [Incoming<'e>],
+    /// What comes after the slices that were merged, by slice; of two with the same key the later one is
+    /// newer.
+    incoming: Peekable<I>,
     /// The slices whose pages lie between each other's.
     group: Vec<Member<'e>>,
     outcome: Outcome,
@@ -52,26 +53,20 @@ pub(super) struct Merge<'e> {
 /// One slice of the present group.
 #[derive(Debug, Default)]
 struct Member<'e> {
-    incoming: &'e [Incoming<'e>],
+    incoming: Vec<Entry<'e>>,
     /// New entries that no part has taken yet, newest last.
     new: Vec<Entry<'e>>,
     /// Entries that made way in the part before.
     carry: Carry,
 }
 
-impl<'e> Merge<'e> {
-    pub(super) fn new(
-        layout: SliceLayout,
-        slicing: Slicing,
-        evicts: bool,
-        incoming: &'e [Incoming<'e>],
-    ) -> Self {
+impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
+    pub(super) fn new(layout: SliceLayout, slicing: Slicing, evicts: bool, incoming: I) -> Self {
         Self {
             layout,
             slicing,
             evicts,
-            incoming,
-            rest: incoming,
+            incoming: incoming.peekable(),
             group: Vec::new(),
             outcome: Outcome::default(),
             refused: Vec::new(),
@@ -118,35 +113,35 @@ impl<'e> Merge<'e> {
     ///
     /// # Panics
     /// If pages of slices with new entries were left out.
-    pub(super) fn finish(self) -> (Outcome, Vec<Entry<'e>>) {
-        let left = self.rest.len();
-        assert!(left == 0, "{left} of {} entries found no page", self.incoming.len());
+    pub(super) fn finish(mut self) -> (Outcome, Vec<Entry<'e>>) {
+        let left = self.incoming.next().map(|incoming| incoming.slice);
+        assert!(left.is_none(), "entries of slice {left:?} found no page");
         (self.outcome, self.refused)
     }
 
     /// Takes the new entries of a slice, the newest of each key.
     fn begin(&mut self, slice: u32, at: usize) {
-        let count = self.rest.iter().take_while(|incoming| incoming.slice == slice).count();
-        let (incoming, rest) = self.rest.split_at(count);
-        self.rest = rest;
         if at == self.group.len() {
             self.group.push(Member::default());
         }
-        let member = &mut self.group[at];
-        member.incoming = incoming;
-        let newest = |(nth, new): (usize, &Incoming<'e>)| {
-            let is_newest =
-                !incoming[nth + 1..].iter().any(|later| later.entry.key == new.entry.key);
-            (is_newest && new.entry.state == SlotState::Live).then_some(new.entry)
-        };
-        member.new.extend(incoming.iter().enumerate().filter_map(newest));
+        let Member { incoming, new, .. } = &mut self.group[at];
+        incoming.clear();
+        while let Some(next) = self.incoming.next_if(|next| next.slice == slice) {
+            incoming.push(next.entry);
+        }
+        for (nth, entry) in incoming.iter().enumerate() {
+            let is_newest = !incoming[nth + 1..].iter().any(|later| later.key == entry.key);
+            if is_newest && entry.state == SlotState::Live {
+                new.push(*entry);
+            }
+        }
     }
 
     /// Takes out of a page what the slice has a newer version of, or a removal.
     fn remove_old(&mut self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
         self.gaps.clear();
-        let keys = member.incoming.iter().map(|incoming| incoming.entry.key);
+        let keys = member.incoming.iter().map(|entry| entry.key);
         self.gaps.extend(keys.filter_map(|key| self.layout.find(body, count, key)));
         if !self.evicts {
             // Updates first, so that each finds the room that its older version leaves.
@@ -226,7 +221,8 @@ mod tests {
                 })
                 .collect();
             incoming.sort_by_key(|incoming| incoming.slice);
-            let mut merge = Merge::new(self.config.slice_layout(), slicing, evicts, &incoming);
+            let layout = self.config.slice_layout();
+            let mut merge = Merge::new(layout, slicing, evicts, incoming.iter().copied());
             for (index, body) in (0..).zip(&mut self.pages) {
                 merge.page((index, PageId(index)), body).unwrap();
             }
@@ -336,8 +332,8 @@ mod tests {
     fn a_page_that_says_more_than_it_holds_is_damage() {
         let mut table = Table::new(configs()[0]);
         table.pages[2][0] = 255;
-        let mut merge =
-            Merge::new(table.config.slice_layout(), Slicing::new(&table.config), true, &[]);
+        let (layout, slicing) = (table.config.slice_layout(), Slicing::new(&table.config));
+        let mut merge = Merge::new(layout, slicing, true, std::iter::empty());
         let error = merge.page((2, PageId(77)), &mut table.pages[2]).unwrap_err();
         assert!(error.to_string().contains("page 77"), "{error}");
     }

@@ -213,13 +213,14 @@ impl Rewriter {
         self.idle.extend(done.into_iter().map(|completion| completion.buf));
     }
 
-    /// A buffer of that length, when `held` others are in use.
+    /// A buffer of that length, when `held` others are in use. The last stroke of a block may be shorter than
+    /// the others, so there is one buffer more than strokes: else each rewrite would give back a long one
+    /// and ask for it anew.
     fn buffer(&mut self, pages: usize, held: usize) -> PageBuf {
         if let Some(index) = self.idle.iter().position(|buf| buf.pages() == pages) {
             return self.idle.swap_remove(index);
         }
-        // One of another length, the last stroke's, makes way.
-        self.idle.truncate((self.strokes.strokes as usize).saturating_sub(held + 1));
+        self.idle.truncate((self.strokes.strokes as usize).saturating_sub(held));
         PageBuf::zeroed(pages)
     }
 
