@@ -4,7 +4,8 @@
 //! `cargo run --release -p nandex --example lookups`
 //!
 //! Makes a SliceHash of a million entries in a temporary file here, looks up keys that are there and keys
-//! that are not, and shows what each way has read.
+//! that are not, and shows what each way has read: a page each, and none for the few keys that are still in
+//! a buffer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +25,7 @@ const CALLERS: u64 = 32;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn create(folder: &tempfile::TempDir) -> Outcome<SliceHash> {
-    let advice = Need { ram_bytes: Some(12 << 20), ..Need::new(ENTRIES, 8, 8) }.advise()?;
+    let advice = Need::new(ENTRIES, 8, 8).advise()?;
     let config = Config::advised(&advice);
     println!("{advice}");
     let new = FileOptions { create: Create::New, ..FileOptions::default() };
