@@ -45,6 +45,7 @@
 //! | the same, with a filter | found 1, not found about 0.01 | 0 | 10 bits per entry more |
 //! | merge of a buffer | one slicetable | one slicetable | four strokes |
 
+mod check;
 pub mod config;
 mod filter;
 mod flush;
@@ -70,6 +71,7 @@ use nandex_store::{Lsn, Volume};
 use crate::Result;
 use crate::intake::{self, Asked, Frozen, Handle, Intake, Next, PartitionState, Place, Room, Seen};
 
+pub(crate) use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
 pub use iter::Iter;
 
