@@ -49,6 +49,7 @@ mod check;
 pub mod config;
 mod filter;
 mod flush;
+pub mod format;
 mod front;
 mod iter;
 mod layout;
