@@ -9,9 +9,12 @@ use nandex::bufferhash::filter::FilterShape;
 use nandex::device::{
     Access, Counted, Device, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId,
 };
-use nandex::store::page::{PageKind, PageLabel, RawPage, StructureId, seal};
+use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
-use nandex::{BufferHash, Error, OpenOptions, Report, Table, Volume, VolumeOptions};
+use nandex::{
+    AnyTable, BufferHash, Error, OpenOptions, Report, SliceHash, Table, Volume, VolumeOptions,
+    slicehash,
+};
 
 const KEYS: u64 = 4000;
 
@@ -30,6 +33,26 @@ fn image(config: Config) -> Vec<u8> {
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
     let table = BufferHash::create(&volume, "seen", config).unwrap();
+    fill(table.into());
+    device.image()
+}
+
+/// The same with slicetables, and with runs where there is a front.
+fn slice_image(config: slicehash::Config) -> Vec<u8> {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let table = SliceHash::create(&volume, "seen", config).unwrap();
+    fill(table.into());
+    device.image()
+}
+
+fn slice_configs() -> [slicehash::Config; 3] {
+    let tiny = slicehash::Config::tiny();
+    let parts = slicehash::Config { slices: 5, slice_parts: 3, group_slices: 2, ..tiny };
+    [tiny, parts, slicehash::Config { front_runs: 8, spare_buffers: 6, ..tiny }]
+}
+
+fn fill(table: AnyTable) {
     for key in 0..KEYS {
         table.insert_u64(key, key * 3).unwrap();
         if key == KEYS - 100 {
@@ -41,7 +64,8 @@ fn image(config: Config) -> Vec<u8> {
         }
     }
     table.sync().unwrap();
-    device.image()
+    // As a power cut leaves it: nothing more is written.
+    std::mem::forget(table);
 }
 
 fn flipped(image: &[u8], page: usize, byte: usize) -> Vec<u8> {
@@ -52,7 +76,7 @@ fn flipped(image: &[u8], page: usize, byte: usize) -> Vec<u8> {
 
 fn everything(image: Vec<u8>) -> Result<BTreeMap<u64, u64>, Error> {
     let volume = Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default())?;
-    let table = BufferHash::open(&volume, "seen")?;
+    let table = AnyTable::open(&volume, "seen")?;
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     table.iter().map(|pair| pair.map(|(key, value)| (number(&key), number(&value)))).collect()
 }
@@ -212,4 +236,84 @@ fn a_check_writes_nothing_and_serves_on_a_file_opened_for_reading() {
     let device = FileDevice::open(&path, &options).unwrap();
     assert!(nandex::check(Arc::new(device), None, &mut |_| {}).unwrap().ok());
     assert_eq!(std::fs::read(&path).unwrap(), image);
+}
+
+#[test]
+fn whole_slicetables_have_no_findings_after_a_crash_and_after_a_close() {
+    for config in slice_configs() {
+        let crashed = slice_image(config);
+        let report = check(&crashed);
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
+        let device = MemoryDevice::from_image(crashed);
+        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+        let table = SliceHash::open(&volume, "seen").unwrap();
+        (0..KEYS).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key * 3)));
+        table.close().unwrap();
+        drop(volume);
+        let report = check(&device.image());
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= KEYS, "{report:?}");
+    }
+}
+
+#[test]
+fn a_damaged_page_of_a_slicehash_is_found_and_named_and_the_others_are_not_needed() {
+    let image = slice_image(slice_configs()[1]);
+    let all = everything(image.clone()).unwrap();
+    let log = superblock(&image).log;
+    let mut kinds = BTreeMap::new();
+    for page in 0..image.len() / PAGE_BYTES {
+        let number = PageId(page as u64);
+        let damaged = flipped(&image, page, 1000);
+        let findings = check(&damaged).findings;
+        assert!(findings.len() <= 1, "page {page}: {findings:#?}");
+        let Some(finding) = findings.first() else {
+            if number < log.start || number >= log.end() {
+                assert_eq!(everything(damaged).unwrap(), all, "page {page}");
+            }
+            continue;
+        };
+        assert!(finding.what == "log" || finding.page == number, "{finding}");
+        let kind = finding.what.split(" of ").next().unwrap().to_owned();
+        *kinds.entry(kind).or_insert(0) += 1;
+    }
+    let names: Vec<_> = kinds.keys().map(String::as_str).collect();
+    assert_eq!(names, ["checkpoint", "image page", "log", "slice page", "superblock"], "{kinds:?}");
+}
+
+#[test]
+fn a_slice_with_foreign_double_or_missing_entries_is_found() {
+    let image = slice_image(slice_configs()[0]);
+    let mut current = Vec::new();
+    for page in 0..image.len() / PAGE_BYTES {
+        let number = PageId(page as u64);
+        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let found = RawPage::new(bytes).check_sum(number);
+        let is_slice = found.is_ok_and(|page| page.kind_number() == PageKind::Slice as u16);
+        if is_slice && !check(&flipped(&image, page, 1000)).ok() {
+            current.push(page);
+        }
+    }
+    let reseal = |page: usize, change: &dyn Fn(&mut [u8])| {
+        let mut image = image.clone();
+        let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
+        change(&mut bytes[PAGE_HEADER_BYTES..]);
+        let (kind, structure, place) = (PageKind::Slice, StructureId(1), PageId(page as u64));
+        seal(bytes, PageLabel { kind, structure, generation, page: place });
+        let findings = check(&image).findings;
+        assert_eq!(findings[0].page, place, "{}", findings[0]);
+        (findings.len(), findings[0].message.clone())
+    };
+    let (page, next) = (current[3], current[4]);
+    let foreign = image[next * PAGE_BYTES + PAGE_HEADER_BYTES + 8..][..8].to_vec();
+    let (count, text) = reseal(page, &|body| body[8..16].copy_from_slice(&foreign));
+    assert!(count == 1 && text.starts_with("entry 0: its key belongs to slice 4, not 3"), "{text}");
+    let (count, text) = reseal(page, &|body| body.copy_within(8..16, 16));
+    assert!(count == 1 && text == "entry 1: its key is there twice", "{text}");
+    let (_, text) = reseal(page, &|body| body[1] = 255);
+    assert!(text.contains("more than 253 entries"), "{text}");
+    let (_, text) = reseal(current[0], &|body| body[0] -= 1);
+    assert!(text.contains("entries, found"), "{text}");
 }

@@ -18,7 +18,10 @@ use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
-use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{
+    AnyTable, BufferHash, Durability, OpenOptions, SliceHash, Table, Threads, Volume,
+    VolumeOptions, slicehash,
+};
 
 /// A fixture, unpacked.
 fn fixture(name: &str) -> Vec<u8> {
@@ -108,6 +111,87 @@ fn tables_of_every_policy_that_version_1_wrote_open_with_it() {
         assert_eq!(*table.config(), config, "{name}");
         assert_filled(&table, 700);
     }
+}
+
+/// A SliceHash of each sort: evicting, refusing, in parts, with a front.
+fn slice_configs() -> Vec<(&'static str, slicehash::Config)> {
+    let tiny = slicehash::Config { partitions: 2, buffer_pages: 1, slices: 5, ..slicehash_tiny() };
+    let parts = slicehash::Config { slices: 3, slice_parts: 2, group_slices: 2, ..tiny };
+    let reject = slicehash::Policy::Reject;
+    vec![
+        ("fifo", tiny),
+        ("reject", slicehash::Config { policy: reject, bucket_slots: 3, ..tiny }),
+        ("parts", slicehash::Config { align_pages: 4, stagger: true, bucket_slots: 2, ..parts }),
+        ("front", slicehash::Config { front_runs: 4, ..tiny }),
+    ]
+}
+
+fn slicehash_tiny() -> slicehash::Config {
+    slicehash::Config { entries_max: 1000, ..slicehash::Config::tiny() }
+}
+
+fn put(table: &AnyTable, keys: std::ops::Range<u64>) {
+    for key in keys {
+        table.insert_u64(key, key * 3).unwrap();
+        if key % 7 == 6 {
+            table.remove(&key.to_le_bytes()).unwrap();
+        }
+    }
+}
+
+fn assert_slices_filled(volume: &Volume, keys: u64) {
+    for (name, config) in slice_configs() {
+        let table = SliceHash::open(volume, name).unwrap();
+        assert_eq!(*table.config(), config, "{name}");
+        for key in 0..keys {
+            assert_eq!(table.get_u64(key).unwrap(), expected(key), "{name}, key {key}");
+        }
+        let live = (0..keys).filter_map(expected).count();
+        assert_eq!(table.iter().map(|pair| pair.unwrap()).count(), live, "{name}");
+    }
+}
+
+#[test]
+fn slicehashes_that_version_1_closed_open_and_hold_everything() {
+    assert_slices_filled(&open("v1-slicehash-closed"), 1200);
+}
+
+/// Among them slicetables that only moves in the log name.
+#[test]
+fn slicehashes_that_version_1_left_in_a_crash_open_and_hold_everything() {
+    assert_slices_filled(&open("v1-slicehash-crash"), 1200);
+}
+
+fn write_slicehashes(name: &str, is_closed: bool) {
+    let device = MemoryDevice::new();
+    let options = VolumeOptions {
+        hash: if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 },
+        log_bytes: 1 << 17,
+        durability: Durability::Every(std::time::Duration::from_secs(3600)),
+        threads: Threads::Inline,
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let runtime = || slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let create = |(name, config)| SliceHash::create_with(&volume, name, config, runtime()).unwrap();
+    let tables: Vec<AnyTable> = slice_configs().into_iter().map(|it| create(it).into()).collect();
+    tables.iter().for_each(|table| put(table, 0..500));
+    tables.iter().for_each(|table| table.flush().unwrap());
+    tables.iter().for_each(|table| put(table, 500..1200));
+    if is_closed {
+        tables.into_iter().for_each(|table| table.close().unwrap());
+        drop(volume);
+    } else {
+        volume.log().sync().unwrap();
+    }
+    pack(name, &device);
+}
+
+#[test]
+#[ignore = "writes the fixtures of SliceHash's version anew; only for a new version"]
+fn fixtures_of_slicehash_are_written_anew() {
+    write_slicehashes("v1-slicehash-closed", true);
+    write_slicehashes("v1-slicehash-crash", false);
 }
 
 #[test]

@@ -34,6 +34,7 @@
 //! | open | images, and the log's tail | 0 |
 
 mod background;
+pub(crate) mod check;
 pub(crate) mod format;
 mod handle;
 pub(crate) mod image;

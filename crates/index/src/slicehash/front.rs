@@ -61,7 +61,12 @@ impl Front {
 
     /// What a key's page of a run must prove to be.
     pub fn label(&self, id: SegmentId, hash: KeyHash) -> PageLabel {
-        self.ring().label(id, page_of(hash, self.pages) as u64, PageKind::Data)
+        self.label_at(id, page_of(hash, self.pages) as u64)
+    }
+
+    /// What a page of a run must prove to be.
+    pub fn label_at(&self, id: SegmentId, index: u64) -> PageLabel {
+        self.ring().label(id, index, PageKind::Data)
     }
 
     /// Notes that runs were merged; the oldest of the ring are given up where all before them were.

@@ -45,9 +45,11 @@
 //! | the same, with a filter | found 1, not found about 0.01 | 0 | 10 bits per entry more |
 //! | merge of a buffer | one slicetable | one slicetable | four strokes |
 
+mod check;
 pub mod config;
 mod filter;
 mod flush;
+pub mod format;
 mod front;
 mod iter;
 mod layout;
@@ -72,6 +74,7 @@ use crate::Result;
 use crate::intake::{self, Asked, Frozen, Handle, Intake, Next, PartitionState, Place, Room, Seen};
 use crate::model::Budget;
 
+pub(crate) use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
 pub use iter::Iter;
 

@@ -14,6 +14,7 @@ mod inline;
 mod kill;
 mod life;
 mod recorder;
+mod rewrite;
 mod runner;
 mod sites;
 mod support;

@@ -1,15 +1,17 @@
 //! Pinned bytes: what is written now is what version 1 has always written.
 
 use nandex::device::{PAGE_BYTES, PageId};
+use nandex::slicehash::format::{ImageRef, Moved, decode_config};
+use nandex::slicehash::slice::SliceLayout;
 use nandex::store::Lsn;
 use nandex::store::entries::{Entry, EntryLayout, SlotState};
 use nandex::store::hash::HashKind;
 use nandex::store::log::format::{BlockHeader, put_group, seal as seal_block};
-use nandex::store::page::{PageKind, PageLabel, StructureId, seal};
+use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::store::space::Extent;
 use nandex::store::superblock::Superblock;
 
-use super::fixture;
+use super::{fixture, slice_configs};
 
 /// Bytes up to the last that is not zero, in hexadecimal, 32 a line.
 fn hex(bytes: &[u8]) -> String {
@@ -77,14 +79,51 @@ fn the_configurations_of_the_fixtures_are_these_bytes() {
     // Two tables of the volume with all policies: a threshold's number, and a Bloom filter's shape.
     let image = fixture("v1-policies");
     for config in include_str!("configs.hex").split("\n\n") {
-        let bytes: Vec<u8> = config
-            .split_whitespace()
-            .collect::<String>()
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect();
+        let bytes = bytes_of(config);
         assert_eq!(bytes.len(), 83);
         assert!(image.windows(83).any(|window| window == bytes), "{config}");
+    }
+}
+
+/// Bytes of hexadecimal digits.
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: String = hex.split_whitespace().collect();
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+#[test]
+fn a_slice_page_is_these_bytes() {
+    let layout = SliceLayout::new(32, 64);
+    let mut page = vec![0; PAGE_BYTES];
+    for number in 1..5 {
+        layout.push(&mut page[PAGE_HEADER_BYTES..], &[number; 32], &[0x10 * number; 64]);
+    }
+    layout.remove(&mut page[PAGE_HEADER_BYTES..], &[1]);
+    layout.remove_oldest(&mut page[PAGE_HEADER_BYTES..], 1);
+    let (kind, structure) = (PageKind::Slice, StructureId(2));
+    seal(&mut page, PageLabel { kind, structure, generation: 3 << 48 | 9, page: PageId(77) });
+    assert_eq!(hex(&page), include_str!("slice.hex").trim());
+}
+
+#[test]
+fn a_move_is_these_bytes() {
+    let image = Some(ImageRef { slot: 1, generation: 0x0102_0304 });
+    let moved = Moved { partition: 7, tail: Lsn(0x0020_3000), image };
+    let hex: String = moved.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "03070000000030200000000000020403020100000000");
+    assert_eq!(Moved::decode(&moved.encode()), Some((moved, &[][..])));
+    assert_eq!(Moved { image: None, ..moved }.encode().len(), 22);
+}
+
+#[test]
+fn the_configurations_of_the_slicehashes_are_these_bytes() {
+    let image = fixture("v1-slicehash-closed");
+    for (config, (name, expected)) in
+        include_str!("slice_configs.hex").split("\n\n").zip(slice_configs())
+    {
+        let bytes = bytes_of(config);
+        assert_eq!(decode_config(&bytes).unwrap(), expected, "{name}");
+        assert!(image.windows(59).any(|window| window == bytes), "{name}");
     }
 }
