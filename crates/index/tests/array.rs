@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use nandex::bufferhash::Config;
 use nandex::device::{Access, ArrayOptions, Create, Device, Error, FileDevice, FileOptions};
-use nandex::device::{LabelFault, LabelledArray, Member, Striping};
+use nandex::device::{Counted, LabelFault, LabelledArray, Member, MemoryDevice, Striping};
 use nandex::oracle::MapTable;
-use nandex::{BufferHash, OpenOptions, Table, Threads, Volume, VolumeOptions};
+use nandex::{
+    BufferHash, OpenOptions, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash,
+};
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
 
@@ -167,4 +169,34 @@ fn files_that_were_exchanged_or_left_behind_are_refused_by_their_paths() {
     let (name, fault) = swap(&old);
     assert!(name == second && matches!(fault, LabelFault::Stale { .. }), "{name}: {fault}");
     drop(LabelledArray::open(files(folder.path(), Create::Open), Access::ReadWrite).unwrap());
+}
+
+/// The two designs of ANCS'14 section 5.3: where each lookup reads is counted on each member.
+#[test]
+fn slicetables_take_turns_on_the_devices_or_each_slice_is_read_from_all_at_once() {
+    let one = slicehash::Config { slices: 24, entries_max: 24 * 150, ..slicehash::Config::tiny() };
+    for (config, reads_each) in [(one.throughput_oriented(3), 1), (one.memory_oriented(3), 3)] {
+        let members: Vec<_> = (0..3).map(|_| Arc::new(Counted::new(MemoryDevice::new()))).collect();
+        let named = members.iter().zip(["a", "b", "c"]);
+        let named =
+            named.map(|(device, name)| Member::new(name, Arc::clone(device) as _)).collect();
+        let pages = config.stripe_pages().into();
+        let options = ArrayOptions { striping: Striping::Extent { pages }, ..STRIPED };
+        let array = Arc::new(LabelledArray::create(named, &options).unwrap());
+        let volume = Volume::create(array, VolumeOptions::tiny()).unwrap();
+        let table = SliceHash::create(&volume, "t", config).unwrap();
+        (0..8000u64).for_each(|number| table.insert_u64(number, number * 3).unwrap());
+        table.flush().unwrap();
+        let before: Vec<u64> = members.iter().map(|device| device.snapshot().pages_read).collect();
+        let absent: Vec<_> = (0..3000u64).map(|number| (number | 1 << 40).to_le_bytes()).collect();
+        let absent: Vec<&[u8]> = absent.iter().map(|key| &key[..]).collect();
+        assert!(table.get_many(&absent).unwrap().iter().all(Option::is_none));
+        let reads = members.iter().zip(before);
+        let reads: Vec<u64> = reads.map(|(device, b)| device.snapshot().pages_read - b).collect();
+        assert_eq!(reads.iter().sum::<u64>(), 3000 * reads_each, "{reads:?}");
+        // Four partitions on three devices: each has one at least. Shared slices are read everywhere.
+        let least = if reads_each == 3 { 3000 } else { 500 };
+        assert!(reads.iter().all(|count| *count >= least), "{reads:?}");
+        assert!((0..8000).all(|number| table.get_u64(number).unwrap() == Some(number * 3)));
+    }
 }

@@ -179,6 +179,40 @@ impl Config {
         Self { align_pages: align_pages.max(1), ..self }
     }
 
+    /// The same over so many devices, each with slicetables of its own (paper, section 5.3,
+    /// "throughput-oriented"): lookups and merges of different partitions go to different devices. The array
+    /// has a stripe of [`stripe_pages`](Self::stripe_pages).
+    #[must_use]
+    pub fn throughput_oriented(self, devices: u32) -> Self {
+        let block_pages = Self { align_pages: 1, ..self }.block_pages();
+        let spare_blocks = self.spare_blocks.next_multiple_of(devices.max(1));
+        Self { lanes: devices, align_pages: block_pages, spare_blocks, ..self }
+    }
+
+    /// The same with slices of one page on each of so many devices, which a lookup reads at once (paper,
+    /// section 5.3, "memory-oriented"): a slicetable holds that many times the incarnations, for the same
+    /// RAM. The array has a stripe of [`stripe_pages`](Self::stripe_pages).
+    #[must_use]
+    pub fn memory_oriented(self, devices: u32) -> Self {
+        /// Slices whose parts lie side by side: half a MiB on each device in turn.
+        const GROUP_SLICES: u32 = 128;
+        let group_slices = GROUP_SLICES.min(self.slices);
+        Self {
+            slice_parts: devices,
+            group_slices,
+            align_pages: group_slices.saturating_mul(devices),
+            entries_max: self.entries_max.saturating_mul(devices),
+            ..self
+        }
+    }
+
+    /// The stripe of an array that this configuration is for, in pages: a slicetable where devices take turns
+    /// with them, a group of slices where slices have a part on each device.
+    #[must_use]
+    pub fn stripe_pages(&self) -> u32 {
+        if self.slice_parts > 1 { self.group_slices } else { self.block_pages() }
+    }
+
     pub(super) fn shape(&self) -> Result<Shape> {
         let layout = self.layout()?;
         let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
@@ -431,6 +465,18 @@ mod tests {
         refused(Config { lanes: 65, ..Config::tiny() }, "lanes");
         let policy = Policy::Reject;
         refused(Config { front_runs: 8, policy, ..Config::tiny() }, "front_runs");
+    }
+
+    #[test]
+    fn several_devices_take_turns_with_slicetables_or_share_each() {
+        let turns = Config::tiny().throughput_oriented(3);
+        assert_eq!((turns.lanes, turns.stripe_pages(), turns.spare_blocks), (3, 12, 3));
+        assert_eq!(turns.align_pages, turns.block_pages());
+        turns.validate().unwrap();
+        let share = Config::tiny().memory_oriented(3);
+        assert_eq!((share.slice_parts, share.stripe_pages(), share.block_pages()), (3, 12, 36));
+        assert_eq!(share.slice_entries(), 3 * Config::tiny().slice_entries());
+        share.validate().unwrap();
     }
 
     #[test]
