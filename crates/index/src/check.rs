@@ -28,7 +28,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// slicetable, run and image of its tables. `log_device` is needed where the volume was created with one.
 ///
 /// Of each entry it proves that its key belongs to that super table, page and bucket, or to that partition
-/// and slice, is there once, and passes the incarnation's filter. Reads all that is in use once, in strokes of 1 MiB, and the log twice;
+/// and slice, is there once, and passes the incarnation's filter. Reads all that is in use once, in strokes
+/// of 1 MiB, and the log twice;
 /// holds a checkpoint, a stroke, and the filter of one incarnation in memory. Never writes, so a device
 /// opened for reading alone will do; nobody else may write to the volume meanwhile.
 ///
