@@ -56,7 +56,7 @@ impl Filter {
         // The slice was chosen by the upper half of these bits; mixed, all of them count.
         let mut state = mix(hash.filter ^ hash.place.rotate_left(17));
         (0..PROBES).map(move |_| {
-            let bit = (state >> 32) * bits >> 32;
+            let bit = ((state >> 32) * bits) >> 32;
             state = mix(state);
             (first + (bit / 64) as usize, 1 << (bit % 64))
         })

@@ -34,7 +34,7 @@ impl Slicing {
     /// The slice of a key. Taken from bits that neither the partition nor the buffer uses.
     #[inline]
     pub(super) fn slice_of_key(&self, hash: KeyHash) -> u32 {
-        ((hash.filter >> 32) * u64::from(self.slices) >> 32) as u32
+        (((hash.filter >> 32) * u64::from(self.slices)) >> 32) as u32
     }
 
     /// The page of a part of a slice, counted from the slicetable's first.
@@ -51,7 +51,7 @@ impl Slicing {
         let (round, rest) = (page / (group * parts), page % (group * parts));
         let slice = round * group + rest % group;
         let part = u32::try_from(rest / group).expect("fewer than the parts");
-        (slice < u64::from(self.slices)).then(|| (slice as u32, part))
+        (slice < u64::from(self.slices)).then_some((slice as u32, part))
     }
 
     /// Which of its group a slice is.

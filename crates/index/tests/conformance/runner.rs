@@ -241,7 +241,7 @@ impl<M: Maker> Runner<M> {
         let bytes: Vec<_> = keys.iter().map(|&key| self.maker.key(key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
         // Batches and streams have to give the same.
-        let found = if keys.len() % 2 == 0 {
+        let found = if keys.len().is_multiple_of(2) {
             self.table().get_many(&borrowed).unwrap()
         } else {
             streamed(self.table(), &borrowed)
