@@ -1,12 +1,16 @@
 //! What operations cost, counted at the device: reads per lookup, writes per flush, bytes written per
 //! byte put.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{BufferHash, Config, Policy};
-use nandex::device::{Counted, Counts, Device, MemoryDevice, PAGE_BYTES};
-use nandex::{Durability, Table, Volume, VolumeOptions};
+use nandex::device::{
+    Completion, Counted, Counts, Device, EngineReport, Geometry, MemoryDevice, Op, OpKind,
+    PAGE_BYTES, PageId, Queue,
+};
+use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash};
 
 type Device1 = Arc<Counted<MemoryDevice>>;
 
@@ -202,4 +206,208 @@ fn a_log_adds_one_more_writing() {
     let period = std::time::Duration::from_secs(3600);
     let amplification = amplification(Policy::Fifo, Durability::Every(period));
     assert!((2.4..4.0).contains(&amplification), "{amplification}");
+}
+
+/// A SliceHash that never evicts, everything on the calling thread.
+fn slices(config: slicehash::Config) -> (SliceHash, Volume, Device1) {
+    let device = Arc::new(Counted::new(MemoryDevice::new()));
+    let period = std::time::Duration::from_secs(3600);
+    let options = VolumeOptions {
+        log_bytes: 8 << 20,
+        durability: Durability::Every(period),
+        threads: Threads::Inline,
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
+    let runtime =
+        slicehash::RuntimeOptions { flush_threads: 0, stroke_pages: 5, ..Default::default() };
+    let table = SliceHash::create_with(&volume, "t", config, runtime).unwrap();
+    (table, volume, device)
+}
+
+#[test]
+fn a_lookup_that_ram_cannot_answer_reads_its_slice_and_no_more_found_or_not() {
+    for (parts, count) in [(1, 12), (3, 5)] {
+        let tiny = slicehash::Config::tiny();
+        let config =
+            slicehash::Config { slices: count, slice_parts: parts, group_slices: 2, ..tiny };
+        let (table, _volume, device) = slices(config);
+        fill(&table, 9000);
+        let reads = |key: u64, is_there: bool| {
+            let counts = counts(&device, || {
+                assert_eq!(table.get_u64(key).unwrap(), is_there.then_some(key));
+            });
+            assert_eq!((counts.reads, counts.writes, counts.syncs), (counts.pages_read, 0, 0));
+            counts.pages_read
+        };
+        let found: Vec<_> = (0..9000).map(|key| reads(key, true)).collect();
+        let parts = u64::from(parts);
+        assert!(found.iter().all(|read| *read == 0 || *read == parts), "{parts}");
+        let on_flash = found.iter().filter(|read| **read == parts).count();
+        assert!(on_flash > 6000, "{on_flash} on flash");
+        assert!((9000..10_000).all(|key| reads(key, false) == parts));
+        // Batches and streams read the same pages.
+        let keys: Vec<_> = (0..10_000u64).map(u64::to_le_bytes).collect();
+        let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+        let expected = found.iter().sum::<u64>() + 1000 * parts;
+        let batch = counts(&device, || drop(table.get_many(&keys).unwrap()));
+        assert_eq!((batch.pages_read, batch.writes), (expected, 0));
+        let stream = counts(&device, || {
+            let mut stream = table.stream().unwrap();
+            (0..).zip(&keys).for_each(|(token, key)| stream.push(key, token).unwrap());
+            while stream.pull().unwrap().is_some() {}
+        });
+        assert_eq!((stream.pages_read, stream.writes), (expected, 0));
+    }
+}
+
+#[test]
+fn a_merge_reads_and_writes_its_slicetable_once_and_syncs_once() {
+    let (table, _volume, device) = slices(slicehash::Config::tiny());
+    let block_pages = u64::from(table.config().block_pages());
+    let strokes = block_pages.div_ceil(5);
+    let (mut key, mut merges, mut first) = (0, 0, 0);
+    let mut logged = 0;
+    while merges < 24 {
+        let (flushes, log) = (table.stats().flushes, table.stats().log_bytes_written);
+        let counts = counts(&device, || table.insert_u64(key, key).unwrap());
+        key += 1;
+        let stats = table.stats();
+        let log_pages = (stats.log_bytes_written - log) / PAGE_BYTES as u64;
+        logged += log_pages;
+        if stats.flushes == flushes {
+            assert_eq!((counts.pages_read, counts.pages_written), (0, log_pages));
+            continue;
+        }
+        merges += 1;
+        assert_eq!(stats.flushes, flushes + 1);
+        assert_eq!(counts.pages_written, block_pages + log_pages, "merge {merges}: {counts:?}");
+        // A partition's first slicetable is made of nothing.
+        let read = if counts.pages_read == 0 { 0 } else { block_pages };
+        first += u64::from(read == 0);
+        assert_eq!((counts.pages_read, counts.reads), (read, read.div_ceil(5)));
+        // Its own, and the log's where no slicetable was free before the last move is durable.
+        assert!((1..=2).contains(&counts.syncs), "{counts:?}");
+        assert!(counts.writes <= strokes + 2, "{counts:?}");
+    }
+    assert_eq!(first, 4);
+    // 17 bytes an entry, and a block of two pages that each merge may close early.
+    assert!(logged <= (key * 17).div_ceil(PAGE_BYTES as u64) + 2 * merges + 4, "{logged} pages");
+}
+
+/// Passes everything on, but holds writes back while it is told to.
+#[derive(Debug)]
+struct Held {
+    memory: MemoryDevice,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+    waiting: AtomicU64,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let closed = self.is_closed.lock().unwrap();
+        self.waiting.fetch_add(u64::from(*closed), Ordering::SeqCst);
+        drop(self.opened.wait_while(closed, |closed| *closed).unwrap());
+    }
+
+    fn set(&self, closed: bool) {
+        *self.is_closed.lock().unwrap() = closed;
+        self.opened.notify_all();
+    }
+}
+
+impl Device for Held {
+    fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+
+    fn page_count(&self) -> u64 {
+        self.memory.page_count()
+    }
+
+    fn grow(&self, page_count: u64) -> nandex::device::Result<()> {
+        self.memory.grow(page_count)
+    }
+
+    fn queue(&self, depth: usize) -> nandex::device::Result<Box<dyn Queue>> {
+        let inner = self.memory.queue(depth)?;
+        Ok(Box::new(HeldQueue { inner, gate: Arc::clone(&self.gate) }))
+    }
+
+    fn sync(&self) -> nandex::device::Result<()> {
+        self.memory.sync()
+    }
+
+    fn discard(&self, pages: std::ops::Range<PageId>) -> nandex::device::Result<()> {
+        self.memory.discard(pages)
+    }
+
+    fn now(&self) -> u64 {
+        self.memory.now()
+    }
+
+    fn engine(&self) -> EngineReport {
+        self.memory.engine()
+    }
+}
+
+struct HeldQueue {
+    inner: Box<dyn Queue>,
+    gate: Arc<Gate>,
+}
+
+impl Queue for HeldQueue {
+    fn push(&mut self, op: Op) -> nandex::device::Result<()> {
+        if op.kind == OpKind::Write {
+            self.gate.pass();
+        }
+        self.inner.push(op)
+    }
+
+    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> nandex::device::Result<()> {
+        self.inner.wait(count_min, done)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+}
+
+#[test]
+fn no_lookup_waits_for_a_slicetable_that_is_being_written() {
+    let gate = Arc::new(Gate::default());
+    let device = Arc::new(Held { memory: MemoryDevice::new(), gate: Arc::clone(&gate) });
+    let options = VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() };
+    let volume = Volume::create(device as Arc<dyn Device>, options).unwrap();
+    let config = slicehash::Config { spare_buffers: 8, ..slicehash::Config::tiny() };
+    let table = SliceHash::create(&volume, "t", config).unwrap();
+    fill(&table, 6000);
+    gate.set(true);
+    // Each partition's buffer is full once or twice, and there are spare ones for all of them.
+    let key = 8200;
+    (6000..key).for_each(|key| table.insert_u64(key, key).unwrap());
+    while gate.waiting.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    // A merge stands still in its first write. All lookups are answered nevertheless.
+    let flushes = table.stats().flushes;
+    for number in 0..key + 2000 {
+        assert_eq!(table.get_u64(number).unwrap(), (number < key).then_some(number));
+    }
+    let keys: Vec<_> = (0..key).map(u64::to_le_bytes).collect();
+    let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+    assert!(table.get_many(&keys).unwrap().iter().all(Option::is_some));
+    assert_eq!(table.stats().flushes, flushes, "the merge has not ended meanwhile");
+    gate.set(false);
+    table.close().unwrap();
 }

@@ -175,11 +175,13 @@ impl Inner {
             return Ok(());
         }
         let capacity = self.log.capacity_bytes();
-        let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
+        let next = self.log.next_lsn().0;
+        let grown = next - self.maintenance.last.load(Relaxed);
+        let stands_still = self.maintenance.seen.swap(next, Relaxed) == next;
         let used = self.log.used_bytes();
         // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
         // then nothing may be put off.
-        let is_stuck = grown == 0 && self.log.waiting() > 0;
+        let is_stuck = stands_still && self.log.waiting() > 0;
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
         let log_fills = log_fills || is_stuck;
         if !requested && !log_fills {
@@ -276,6 +278,8 @@ pub(super) struct Maintenance {
     woken: Condvar,
     /// Where the log was when the last checkpoint was taken for its sake.
     last: AtomicU64,
+    /// Where it was when it was last looked at.
+    seen: AtomicU64,
 }
 
 #[derive(Debug, Default)]
