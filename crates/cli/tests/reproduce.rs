@@ -29,6 +29,20 @@ fn an_experiment_is_printed_beside_the_paper_and_drawn_in_a_page() {
 }
 
 #[test]
+fn the_second_paper_can_be_run_too() {
+    let folder = Folder::new();
+    let words = "reproduce slicehash --only analysis --scale 8192 --report r.html --json";
+    let outcome = folder.run(&format!("{words} --progress none"));
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let json: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    assert!(json["paper"].as_str().is_some_and(|paper| paper.ends_with("ANCS 2014")), "{json}");
+    let ratio = json["experiments"][0]["tables"][0]["rows"][0]["ratio"].as_f64();
+    assert!(ratio.is_some_and(|ratio| (0.9..1.1).contains(&ratio)), "{json}");
+    let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
+    assert!(page.contains("section 5.4"));
+}
+
+#[test]
 fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
     let folder = Folder::new();
     let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");

@@ -1,5 +1,6 @@
 //! The papers' drives, made smaller with the tables on them.
 
+use nandex::device::Geometry;
 use nandex_sim::preset::{Machine, Preset, PresetError};
 use nandex_sim::{Disk, Fill, Model, Ssd};
 
@@ -45,6 +46,10 @@ impl Drive {
     pub const TRANSCEND_SHEET: Self = Self::named("Transcend SSD by its parts", "transcend-ts32");
     /// The Intel X18-M as its data sheet and reviews have it, with a write buffer and cleaning at rest.
     pub const INTEL_SHEET: Self = Self::named("Intel SSD by its data sheet", "intel-x18m");
+    /// The Crucial M4 of ANCS 2014, with the reads a second that the paper measured.
+    pub const CRUCIAL: Self = Self::named("Crucial M4", "crucial-m4-paper");
+    /// The Crucial M4 by its data sheet, which promises 40 000 reads a second.
+    pub const CRUCIAL_SHEET: Self = Self::named("Crucial M4 by its data sheet", "crucial-m4");
 
     const fn named(name: &'static str, preset: &'static str) -> Self {
         Self { name, preset, cleans_at_rest: false }
@@ -67,6 +72,19 @@ impl Drive {
             times: scale.times(),
             source: Box::new(source),
         })
+    }
+
+    /// What it tells of itself.
+    ///
+    /// # Errors
+    /// [`Error::Drive`] where there is no such drive.
+    pub fn geometry(self) -> Result<Geometry> {
+        match Preset::named(self.preset) {
+            Ok(preset) => Ok(preset.geometry()),
+            Err(source) => {
+                Err(Error::Drive { preset: self.preset, times: 1, source: Box::new(source) })
+            }
+        }
     }
 
     fn build(
@@ -114,6 +132,8 @@ mod tests {
             Drive::CHIP,
             Drive::INTEL_SHEET,
             Drive::TRANSCEND_SHEET,
+            Drive::CRUCIAL,
+            Drive::CRUCIAL_SHEET,
         ];
         for drive in drives {
             for times in [Scale::MOST, Scale::DEFAULT] {

@@ -24,6 +24,7 @@ mod latency;
 pub mod play;
 mod report;
 mod scale;
+pub mod slicehash;
 pub mod tape;
 mod taped;
 
@@ -40,6 +41,8 @@ pub use taped::{Counts, Taped};
 pub enum Paper {
     /// Anand et al., "Cheap and Large CAMs for High Performance Data-Intensive Networked Systems", NSDI 2010.
     BufferHash,
+    /// Anand et al., "Design Patterns for Tunable and Efficient SSD-based Indexes", ANCS 2014.
+    SliceHash,
 }
 
 impl Paper {
@@ -51,6 +54,9 @@ impl Paper {
                 "Anand et al., Cheap and Large CAMs for High Performance Data-Intensive Networked \
                  Systems, NSDI 2010"
             }
+            Self::SliceHash => {
+                "Anand et al., Design Patterns for Tunable and Efficient SSD-based Indexes, ANCS 2014"
+            }
         }
     }
 }
@@ -60,5 +66,6 @@ impl Paper {
 pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
     match paper {
         Paper::BufferHash => bufferhash::experiments(),
+        Paper::SliceHash => slicehash::experiments(),
     }
 }

@@ -35,6 +35,14 @@ pub struct Step {
     pub wave: u32,
 }
 
+impl Step {
+    /// The number of the device that was asked, where several share the tape, and the page there.
+    #[must_use]
+    pub const fn place(&self) -> (usize, u64) {
+        ((self.page / DEVICE_PAGES) as usize, self.page % DEVICE_PAGES)
+    }
+}
+
 /// An operation and its place on the tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Mark {
@@ -78,10 +86,11 @@ impl Tape {
         (0..self.len()).map(|index| self.operation(index))
     }
 
-    /// Pages that a drive must have for all its requests.
+    /// Pages that each drive must have for all its requests.
     #[must_use]
     pub fn page_count(&self) -> u64 {
-        self.steps.iter().map(|step| step.page + u64::from(step.pages)).max().unwrap_or(0)
+        let ends = self.steps.iter().map(|step| step.place().1 + u64::from(step.pages));
+        ends.max().unwrap_or(0)
     }
 
     /// Adds an operation.
@@ -102,11 +111,16 @@ impl Tape {
     }
 }
 
+/// Pages from the first of a device to the first of the next one on the same tape.
+const DEVICE_PAGES: u64 = 1 << 40;
+
 /// A device in memory that notes what it is asked for. Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct TapedDevice {
     memory: MemoryDevice,
     noted: Arc<Mutex<Noted>>,
+    /// What is added to page numbers on the tape.
+    first_page: u64,
 }
 
 /// Requests since they were last taken.
@@ -143,6 +157,13 @@ impl TapedDevice {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Another device on the same tape: the one of that number, where this one has the number 0.
+    #[must_use]
+    pub fn beside(&self, number: u64) -> Self {
+        let first_page = number * DEVICE_PAGES;
+        Self { memory: MemoryDevice::new(), noted: Arc::clone(&self.noted), first_page }
     }
 
     /// Puts what was noted since the last call on a tape, as one operation.
@@ -193,7 +214,7 @@ impl Device for TapedDevice {
 
     fn discard(&self, pages: Range<PageId>) -> Result<()> {
         let count = pages.end.0 - pages.start.0;
-        self.lock().add_alone(RequestKind::Discard, pages.start.0, count);
+        self.lock().add_alone(RequestKind::Discard, self.first_page + pages.start.0, count);
         self.memory.discard(pages)
     }
 
@@ -221,7 +242,8 @@ impl Queue for TapedQueue {
             OpKind::Read => RequestKind::Read,
             OpKind::Write => RequestKind::Write,
         };
-        self.device.lock().add(kind, op.page.0, op.buf.pages() as u64);
+        let page = self.device.first_page + op.page.0;
+        self.device.lock().add(kind, page, op.buf.pages() as u64);
         self.inner.push(op)
     }
 

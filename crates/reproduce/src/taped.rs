@@ -68,10 +68,21 @@ impl<T: Table> Taped<T> {
         Ok(())
     }
 
+    /// Leaves what was done with the table itself since the last operation off the tape.
+    pub fn forget(&self) {
+        self.device.forget();
+    }
+
     /// What is on the tape.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape
+    }
+
+    /// The tape so far; a new one begins.
+    #[must_use]
+    pub fn take_tape(&mut self) -> Tape {
+        std::mem::take(&mut self.tape)
     }
 
     /// How often keys were found so far.

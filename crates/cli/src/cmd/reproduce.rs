@@ -33,12 +33,15 @@ pub struct Args {
 enum Structure {
     /// NSDI 2010
     Bufferhash,
+    /// ANCS 2014
+    Slicehash,
 }
 
 impl Structure {
     const fn paper(self) -> Paper {
         match self {
             Self::Bufferhash => Paper::BufferHash,
+            Self::Slicehash => Paper::SliceHash,
         }
     }
 }

@@ -8,7 +8,7 @@ mod buffering;
 mod direct;
 mod eviction;
 mod fractions;
-mod lab;
+pub(crate) mod lab;
 mod latencies;
 mod lookup_reads;
 mod no_filters;

@@ -38,13 +38,13 @@ fn write_header(out: &mut String, report: &Report) -> fmt::Result {
     let times = report.scale.times();
     write!(
         out,
-        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours beside the paper's</h1>\n\
-         <p class=\"lead\">{}</p>\n<p class=\"notice\">At 1/{times} of the paper's size, seed {}: {times} times fewer super \
-         tables, entries and bytes of the drives (which keep at least 64 blocks in each \
-         plane). Sizes of pages, \
-         buffers and entries, incarnations of each super table, bits of filters for each \
-         entry and all times of the drives \
-         are the paper's, so a lookup meets as many filters and a flush writes as many bytes as there.</p>\n<nav>",
+        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours beside the \
+         paper's</h1>\n<p class=\"lead\">{}</p>\n<p class=\"notice\">At 1/{times} of the paper's \
+         size, seed {}: {times} times fewer partitions (super tables), entries and bytes of the \
+         drives (which keep at least 64 blocks in each plane). Sizes of pages, buffers and \
+         entries, incarnations of each partition, bits of filters for each entry and all times \
+         of the drives are the paper's, so a lookup reads and a flush writes as much as \
+         there.</p>\n<nav>",
         Escaped(report.paper),
         report.scale.seed(),
     )?;

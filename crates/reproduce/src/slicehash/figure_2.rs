@@ -1,0 +1,189 @@
+//! Figure 2: what parallel reads and writes and large reads are worth on this drive.
+
+use nandex::store::schedule::Channels;
+use nandex_sim::RequestKind;
+use nandex_sim::workload::SplitMix64;
+
+use super::crew::{Crew, THREADS};
+use super::orders::Order;
+use crate::tape::{Act, Step, Tape};
+use crate::{
+    Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table,
+};
+
+/// See the [module](self).
+pub struct Figure2;
+
+/// Threads that issue requests.
+const ALL_THREADS: [usize; 6] = [1, 2, 4, 8, 16, THREADS];
+/// Reads that are measured for each point.
+const READS: usize = 4_000;
+/// Pages that the reads are spread over, where the paper has the drive's 128 GB.
+const PAGES: u64 = 1 << 18;
+/// Pages of a write: a block of 128 KiB.
+const BLOCK_PAGES: u32 = 32;
+/// Blocks written for each point: 128 MiB, much more than the drive's buffer takes.
+const BLOCKS: u64 = 1_000;
+/// Pages of a read in the third part.
+const SIZES: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// The paper's reads a second with 32 threads (7.2), and how much worse the others are (4.2).
+const PAPER_BEST: f64 = 69_000.0;
+const PAPER_OVER_WORST: f64 = 5.2;
+const PAPER_OVER_RANDOM: f64 = 1.5;
+
+impl Experiment for Figure2 {
+    fn name(&self) -> &'static str {
+        "figure-2"
+    }
+
+    fn title(&self) -> &'static str {
+        "Concurrent reads and writes"
+    }
+
+    fn reference(&self) -> &'static str {
+        "section 4.2, Figure 2"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let curve = |drive, order| reads_by_threads(drive, order, scale);
+        let best = curve(Drive::CRUCIAL, Order::Ordered(1))?;
+        let random = curve(Drive::CRUCIAL, Order::Random)?;
+        let worst = curve(Drive::CRUCIAL, Order::Same)?;
+        let sheet = curve(Drive::CRUCIAL_SHEET, Order::Ordered(1))?;
+        let at_most = |points: &[(f64, f64)]| points.last().map_or(0.0, |point| point.1);
+        let rows = vec![
+            Row::ours("reads a second, best", "", at_most(&best)).paper(PAPER_BEST),
+            Row::ours("reads a second, random", "", at_most(&random)),
+            Row::ours("reads a second, worst", "", at_most(&worst)),
+            Row::ours("best over worst", "", at_most(&best) / at_most(&worst))
+                .paper(PAPER_OVER_WORST),
+            Row::ours("best over random", "", at_most(&best) / at_most(&random))
+                .paper_at_most(PAPER_OVER_RANDOM)
+                .why(
+                    "Threads that take the next read as soon as theirs ends keep 32 in the \
+                     drive, and its eight buses find work among them. Figure 6 has batches, \
+                     where all wait for the slowest.",
+                ),
+            Row::ours("reads a second, best, drive by its data sheet", "", at_most(&sheet))
+                .why("This drive's controller takes 25 us for each request, as 40 000 IOPS say."),
+        ];
+        let writes = bandwidth_by_threads(scale)?;
+        let sizes = bandwidth_by_size(scale)?;
+        Ok(Outcome {
+            setup: vec![
+                "32 channels, chunks of 8 KiB, written once in order. Each thread takes the next \
+                 read when its last one has ended; the processor takes no time."
+                    .into(),
+                "Best: each read goes to the next channel. Worst: all go to one. Random: to any."
+                    .into(),
+            ],
+            tables: vec![
+                Table { title: "Reads of 4 KiB with 32 threads".into(), rows },
+                Table { title: "Bandwidth".into(), rows: bandwidths(&writes, &sizes) },
+            ],
+            charts: charts([best, random, worst], writes, sizes),
+        })
+    }
+}
+
+fn bandwidths(writes: &[(f64, f64)], sizes: &[(f64, f64)]) -> Vec<Row> {
+    let first_and_last = |what: &str, of: &str, points: &[(f64, f64)]| {
+        let ends = [points.first(), points.last()].into_iter().flatten();
+        let rows = ends.map(|(x, rate)| Row::ours(format!("{what} {x}{of}"), "MB/s", *rate));
+        rows.collect::<Vec<_>>()
+    };
+    let mut rows = first_and_last("writes of 128 KiB, threads:", "", writes);
+    rows.extend(first_and_last("one thread's random reads of", " KiB", sizes));
+    rows
+}
+
+fn charts(
+    reads: [Vec<(f64, f64)>; 3],
+    writes: Vec<(f64, f64)>,
+    sizes: Vec<(f64, f64)>,
+) -> Vec<Chart> {
+    let [best, random, worst] = reads;
+    let chart = |title: &str, x, y, series| Chart {
+        title: title.into(),
+        x,
+        y,
+        x_scaling: Scaling::Logarithmic,
+        y_scaling: Scaling::Linear,
+        series,
+    };
+    let paper = vec![(THREADS as f64, PAPER_BEST)];
+    vec![
+        chart(
+            "Figure 2a: reads of 4 KiB",
+            "threads",
+            "reads a second",
+            vec![
+                Series::ours("best", best),
+                Series::ours("random", random),
+                Series::ours("worst", worst),
+                Series::paper("paper, best", paper),
+            ],
+        ),
+        chart(
+            "Figure 2b: writes of 128 KiB",
+            "threads",
+            "MB/s",
+            vec![Series::ours("writes", writes)],
+        ),
+        chart("Figure 2c: reads of one thread", "KiB", "MB/s", vec![Series::ours("reads", sizes)]),
+    ]
+}
+
+/// Threads that do nothing but wait for the drive.
+fn threads(count: usize) -> Crew {
+    Crew {
+        window: count,
+        depth: count,
+        merges: count,
+        lookup_cpu_ns: 0,
+        insert_cpu_ns: 0,
+        spare_buffers: None,
+        ..Crew::in_order_of_arrival()
+    }
+}
+
+fn work(tape: &Tape, count: usize, drive: Drive, scale: Scale) -> Result<f64> {
+    let mut drives = [drive.model(scale, Filled::Once, PAGES)?];
+    Ok(threads(count).work(tape, &mut drives).operations_per_s)
+}
+
+fn reads_by_threads(drive: Drive, order: Order, scale: Scale) -> Result<Vec<(f64, f64)>> {
+    let channels = Channels::of(&drive.geometry()?);
+    let pages: Vec<u64> = (0..PAGES).collect();
+    let tape = order.tape(&pages, channels, READS, scale.seed());
+    let point = |count| Ok((count as f64, work(&tape, count, drive, scale)?));
+    ALL_THREADS.into_iter().map(point).collect()
+}
+
+/// Megabytes a second of requests of that many pages, anywhere.
+fn megabytes_per_s(step: Step, act: Act, count: (u64, usize), scale: Scale) -> Result<f64> {
+    let (requests, threads) = count;
+    let mut dice = SplitMix64::stream(scale.seed(), 5);
+    let mut tape = Tape::default();
+    for _ in 0..requests {
+        let page = dice.below(PAGES / u64::from(step.pages)) * u64::from(step.pages);
+        tape.push(act, &[Step { page, ..step }]);
+    }
+    let rate = work(&tape, threads, Drive::CRUCIAL, scale)?;
+    Ok(rate * f64::from(step.pages) * 4096.0 / 1e6)
+}
+
+fn bandwidth_by_threads(scale: Scale) -> Result<Vec<(f64, f64)>> {
+    let step = Step { kind: RequestKind::Write, page: 0, pages: BLOCK_PAGES, wave: 0 };
+    let point =
+        |count| Ok((count as f64, megabytes_per_s(step, Act::Insert, (BLOCKS, count), scale)?));
+    ALL_THREADS.into_iter().map(point).collect()
+}
+
+fn bandwidth_by_size(scale: Scale) -> Result<Vec<(f64, f64)>> {
+    let point = |pages: u32| {
+        let step = Step { kind: RequestKind::Read, page: 0, pages, wave: 0 };
+        Ok((f64::from(4 * pages), megabytes_per_s(step, Act::Lookup, (1_000, 1), scale)?))
+    };
+    SIZES.into_iter().map(point).collect()
+}

@@ -1,0 +1,157 @@
+//! Figure 6: what lookups lose when they are started in the order in which they were asked for.
+
+use nandex::store::schedule::Channels;
+
+use super::crew::{Crew, Pace, THREADS};
+use super::lab::{Mix, Setup};
+use super::orders::{Order, pages_read};
+use super::throughput::Part;
+use crate::{
+    Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table,
+};
+
+/// See the [module](self).
+pub struct Figure6;
+
+/// Lookups that are measured for each order.
+const LOOKUPS: usize = 8_000;
+/// Lookups that a schedule may choose from where it has as many as the paper's batches may have: all
+/// channels of the worst order.
+const WIDE: usize = 32 * THREADS;
+/// Orders, and the paper's share without the schedule.
+const ORDERS: [(&str, Order, Option<f64>); 9] = [
+    ("random", Order::Random, Some(0.85)),
+    ("skewed, S = 5", Order::Skewed(5), Some(0.83)),
+    ("skewed, S = 10", Order::Skewed(10), Some(0.70)),
+    ("ordered, K = 1", Order::Ordered(1), None),
+    ("ordered, K = 2", Order::Ordered(2), None),
+    ("ordered, K = 4", Order::Ordered(4), None),
+    ("ordered, K = 8", Order::Ordered(8), None),
+    ("ordered, K = 16", Order::Ordered(16), Some(0.42)),
+    ("ordered, K = 32", Order::Ordered(32), None),
+];
+
+/// Why some orders beat the one that the paper calls the best.
+const PIPELINED: &str = "In this model two reads of one plane that follow each other overlap: \
+     the plane reads on while its register crosses the bus, 75 us each and not 116. The paper's \
+     schedule spreads them, as it did where this was best.";
+
+/// One order's rates.
+struct Rates {
+    with: f64,
+    /// With no more to choose from than a stream of the structure holds.
+    with_few: f64,
+    without: f64,
+}
+
+impl Experiment for Figure6 {
+    fn name(&self) -> &'static str {
+        "figure-6"
+    }
+
+    fn title(&self) -> &'static str {
+        "Lookups without knowledge of channels"
+    }
+
+    fn reference(&self) -> &'static str {
+        "section 7.3, Figure 6"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let pages = pages_read(&Part::of(Setup::paper(scale), [Mix::Lookups])?[0].tape);
+        let mut tables = Vec::new();
+        let mut charts = Vec::new();
+        for (pace, how) in [(Pace::Batches, "in batches of 32"), (Pace::Stream, "as a stream")] {
+            let mut rows = Vec::new();
+            let (mut by_run, mut printed) = (Vec::new(), Vec::new());
+            for (name, order, paper) in ORDERS {
+                let rates = rates(order, pace, &pages, scale)?;
+                let ratio = rates.without / rates.with;
+                if let Order::Ordered(run) = order {
+                    by_run.push((run as f64, ratio));
+                    printed.extend(paper.map(|paper| (run as f64, paper)));
+                }
+                rows.extend(compare(name, paper, pace, &rates));
+            }
+            tables.push(Table { title: format!("Without over with, {how}"), rows });
+            charts.push(chart(how, by_run, printed));
+        }
+        Ok(Outcome { setup: setup(), tables, charts })
+    }
+}
+
+fn setup() -> Vec<String> {
+    vec![
+        "Each lookup reads one slice, whose channel is told by its place in the slicetable; keys \
+         come in the order of those channels. 32 reads are in flight, and the processor takes no \
+         time."
+            .into(),
+        format!(
+            "In batches all 32 end before the next 32 begin; in a stream each that ends makes \
+             room for another. With knowledge of channels the next 32 are chosen from {WIDE} \
+             that wait. A stream of the structure holds eight times its depth, 256, and its \
+             rates are given beside."
+        ),
+        "The paper does not say how its threads waited; its shares lie between the two.".into(),
+    ]
+}
+
+fn rates(order: Order, pace: Pace, pages: &[u64], scale: Scale) -> Result<Rates> {
+    let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
+    let tape = order.tape(pages, channels, LOOKUPS, scale.seed());
+    let rate = |crew: Crew| {
+        let crew = Crew { pace, lookup_cpu_ns: 0, ..crew };
+        let mut drives = [Drive::CRUCIAL.model(scale, Filled::Once, tape.page_count())?];
+        Ok::<_, crate::Error>(crew.work(&tape, &mut drives).operations_per_s)
+    };
+    let aware = Crew::channel_aware(channels, 1);
+    Ok(Rates {
+        with: rate(Crew { window: WIDE + THREADS, ..aware })?,
+        with_few: rate(aware)?,
+        without: rate(Crew::in_order_of_arrival())?,
+    })
+}
+
+fn compare(name: &str, paper: Option<f64>, pace: Pace, rates: &Rates) -> [Row; 4] {
+    let mut share = Row::ours(name, "", rates.without / rates.with);
+    if let Some(paper) = paper {
+        share = share.paper(paper);
+    }
+    if let Some(why) = why(name, pace) {
+        share = share.why(why);
+    }
+    let row = |what: &str, rate| Row::ours(format!("{name}: {what}"), "lookups/s", rate);
+    [
+        share,
+        row("with", rates.with),
+        row("with 256 to choose from", rates.with_few),
+        row("without", rates.without),
+    ]
+}
+
+fn why(name: &str, pace: Pace) -> Option<&'static str> {
+    match (name, pace) {
+        ("ordered, K = 2" | "ordered, K = 4" | "ordered, K = 8", _) => Some(PIPELINED),
+        ("ordered, K = 1", _) => None,
+        (_, Pace::Stream) => Some(
+            "The 32 in flight are no batch: a channel that is late holds up its own reads only, \
+             and the drive works on the others.",
+        ),
+        ("random" | "skewed, S = 5" | "skewed, S = 10", Pace::Batches) => Some(
+            "All 32 wait for the channel, or the bus, that got most of them; the paper's threads \
+             waited for each other less.",
+        ),
+        _ => None,
+    }
+}
+
+fn chart(how: &str, ours: Vec<(f64, f64)>, paper: Vec<(f64, f64)>) -> Chart {
+    Chart {
+        title: format!("Ordered lookups without knowledge of channels, over those with, {how}"),
+        x: "K: lookups of a channel, one after another",
+        y: "share",
+        x_scaling: Scaling::Logarithmic,
+        y_scaling: Scaling::Linear,
+        series: vec![Series::ours("ours", ours), Series::paper("paper", paper)],
+    }
+}

@@ -1,0 +1,266 @@
+//! A SliceHash of the paper's measures (section 7.1) on taped devices: one, or an array of several.
+
+use std::sync::Arc;
+
+use nandex::device::{ArrayDevice, Device, MemoryDevice, Striping};
+use nandex::slicehash::{Config, Policy, RuntimeOptions};
+use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions};
+use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Model, RequestKind};
+
+use super::crew::Crew;
+use crate::tape::{Act, Step, Tape, TapedDevice};
+use crate::{Drive, Filled, Result, Scale, Taped};
+
+/// Partitions of the paper: 4 GB of buffers of 128 KB.
+pub const PARTITIONS: u64 = 32_768;
+/// The paper's k: incarnations in a slicetable.
+pub const INCARNATIONS: u32 = 32;
+/// Pages of 4 KiB in a buffer of 128 KiB.
+pub const BUFFER_PAGES: u32 = 32;
+/// Entries in a bucket.
+const BUCKET_SLOTS: u32 = 3;
+/// Channels times the pages of a chunk: where slicetables begin.
+const ROUND_PAGES: u32 = 64;
+/// Pages of a stroke in which slicetables are read and written.
+const STROKE_PAGES: u32 = 128;
+/// Merges that are measured, at least.
+const MERGES_MIN: u64 = 24;
+/// The clock's tick while drives are aged, when nobody looks.
+const AGING_TICK_NS: u64 = 50_000;
+/// A drive is aged by writing this part of its pages: more than it has to spare.
+const AGED_PART: u64 = 5;
+
+/// How several drives are used (section 5.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Design {
+    /// Each slicetable on one drive: more partitions.
+    Throughput,
+    /// Each slice on all drives, a page on each: more incarnations.
+    Memory,
+}
+
+/// What a table is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// Partitions.
+    pub partitions: u32,
+    /// Buffers of 128 KiB in a slicetable, on each drive.
+    pub incarnations: u32,
+    /// Drives.
+    pub drives: u32,
+    /// How they are used, where there are several.
+    pub design: Design,
+    /// Where keys begin, and which table of many this is.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The paper's table on one drive, at that scale.
+    pub fn paper(scale: Scale) -> Self {
+        Self {
+            partitions: u32::try_from(scale.of(PARTITIONS)).unwrap_or(1 << 16),
+            incarnations: INCARNATIONS,
+            drives: 1,
+            design: Design::Throughput,
+            seed: scale.seed(),
+        }
+    }
+
+    /// Entries that its slicetables take.
+    pub fn capacity(&self) -> u64 {
+        let config = self.config();
+        u64::from(config.partitions) * u64::from(config.slices) * u64::from(config.slice_entries())
+    }
+
+    /// An empty table on devices that are written down. Without threads, and with fixed ids, so that the
+    /// same keys give the same tape. The paper's table has no log; this one has it on a device of its own.
+    pub fn open(&self) -> Result<Taped<SliceHash>> {
+        let taped = TapedDevice::new();
+        Ok(Taped::new(self.create(self.device(&taped)?)?, taped))
+    }
+
+    /// An empty table on that device.
+    pub fn create(&self, device: Arc<dyn Device>) -> Result<SliceHash> {
+        let config = self.config();
+        let volume = VolumeOptions {
+            hash_key: Some(u128::from(self.seed)),
+            volume_id: Some(1),
+            log_bytes: config.log_bytes_best(),
+            log_device: Some(Arc::new(MemoryDevice::new())),
+            durability: Durability::Never,
+            threads: Threads::Inline,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(device, volume)?;
+        let options = RuntimeOptions {
+            flush_threads: 0,
+            stroke_pages: STROKE_PAGES,
+            ..RuntimeOptions::default()
+        };
+        Ok(SliceHash::create_with(&volume, "paper", config, options)?)
+    }
+
+    /// A table with the keys from 1 on: so many buffers' for each partition. The keys of all buffers but
+    /// the last one are on flash. What a lookup reads and a merge rewrites is the same for any number
+    /// above one.
+    pub fn filled(&self, buffers: u64) -> Result<Taped<SliceHash>> {
+        let taped = self.open()?;
+        for key in 1..=self.keys(buffers) {
+            taped.table.insert(&key.to_le_bytes(), &key.to_le_bytes())?;
+        }
+        taped.forget();
+        Ok(taped)
+    }
+
+    /// Keys of a full buffer: the paper's 7 K, about.
+    pub fn buffer_keys(&self) -> u64 {
+        let config = self.config();
+        let incarnations = config.incarnations().expect("the paper's table is a table");
+        (f64::from(config.entries_max) / incarnations).round() as u64
+    }
+
+    /// The last key of so many buffers.
+    pub fn keys(&self, buffers: u64) -> u64 {
+        buffers * u64::from(self.partitions) * self.buffer_keys()
+    }
+
+    /// How often every buffer is filled while inserts are measured: merges enough that a few that are left
+    /// over do not count.
+    pub fn rounds(&self) -> u64 {
+        (MERGES_MIN / u64::from(self.partitions)).max(2)
+    }
+
+    fn device(&self, taped: &TapedDevice) -> Result<Arc<dyn Device>> {
+        if self.drives == 1 {
+            return Ok(Arc::new(taped.clone()));
+        }
+        let member = |number: u32| Arc::new(taped.beside(number.into())) as Arc<dyn Device>;
+        let pages = match self.design {
+            Design::Throughput => u64::from(self.config().block_pages()),
+            Design::Memory => u64::from(STROKE_PAGES),
+        };
+        let members = (0..self.drives).map(member).collect();
+        Ok(Arc::new(ArrayDevice::new(members, Striping::Extent { pages })?))
+    }
+
+    fn config(&self) -> Config {
+        let slices = self.incarnations * BUFFER_PAGES;
+        let one = Config {
+            key_bytes: 8,
+            value_bytes: 8,
+            partitions: self.partitions,
+            buffer_pages: BUFFER_PAGES,
+            bucket_slots: BUCKET_SLOTS,
+            slices,
+            slice_parts: 1,
+            group_slices: 1,
+            lanes: 1,
+            align_pages: ROUND_PAGES,
+            spare_blocks: 6 * self.drives,
+            spare_buffers: 4,
+            policy: Policy::Fifo,
+            entries_max: slices * 200,
+            stagger: true,
+            front_runs: 0,
+        };
+        match self.design {
+            Design::Throughput if self.drives > 1 => {
+                Config { lanes: self.drives, align_pages: slices, ..one }
+            }
+            Design::Memory if self.drives > 1 => Config {
+                slice_parts: self.drives,
+                group_slices: STROKE_PAGES,
+                align_pages: self.drives * STROKE_PAGES,
+                ..one
+            },
+            _ => one,
+        }
+    }
+}
+
+/// What is done with a filled table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mix {
+    /// Keys that are there are looked up.
+    Lookups,
+    /// New keys are put in.
+    Inserts,
+    /// Both in turn.
+    Both,
+}
+
+/// Does so many operations: lookups of keys from 1 to `last`, and inserts of keys from `new` on.
+pub fn tape_of<T: Table>(
+    taped: &mut Taped<T>,
+    mix: Mix,
+    operations: u64,
+    (last, new): (u64, u64),
+    seed: u64,
+) -> Result<Tape> {
+    let mut dice = SplitMix64::stream(seed, 3);
+    for number in 0..operations {
+        if mix == Mix::Inserts || (mix == Mix::Both && number % 2 == 1) {
+            taped.insert(new + number, number)?;
+        } else {
+            taped.lookup(1 + dice.below(last))?;
+        }
+    }
+    Ok(taped.take_tape())
+}
+
+/// The tape without what the paper's prototype does not ask for: superblocks, checkpoints and syncs. What
+/// is left are reads of lookups, and whole strokes.
+pub fn strokes_only(tape: &Tape) -> Tape {
+    let is_stroke = |step: &Step| step.pages >= BUFFER_PAGES;
+    tape.only(|act, step| match step.kind {
+        RequestKind::Read => act == Act::Lookup || is_stroke(step),
+        RequestKind::Write => is_stroke(step),
+        _ => false,
+    })
+}
+
+/// Drives on which the tape's table has been for long: written once in order, and then again where the
+/// table lies, until no block is fresh and writes wait for erases.
+pub fn aged(drive: Drive, scale: Scale, tape: &Tape, count: u32) -> Result<Vec<Box<dyn Model>>> {
+    let new = || drive.model(scale, Filled::Once, tape.page_count());
+    let mut drives: Vec<Box<dyn Model>> = (0..count).map(|_| new()).collect::<Result<_>>()?;
+    let wanted = u64::from(count) * drives[0].page_count() / AGED_PART;
+    write(tape, wanted, &mut drives);
+    Ok(drives)
+}
+
+fn written_pages(tape: &Tape) -> u64 {
+    let steps = tape.operations().filter(|(act, _)| *act == Act::Insert).flat_map(|it| it.1);
+    steps.filter(|step| step.kind == RequestKind::Write).map(|step| u64::from(step.pages)).sum()
+}
+
+/// Merges again and again what a tape merges, until so many pages are written.
+fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
+    let mut merges = Tape::default();
+    for (act, steps) in tape.operations() {
+        if act == Act::Insert && !steps.is_empty() {
+            merges.push(act, steps);
+        }
+    }
+    let crew = Crew { tick_ns: AGING_TICK_NS, ..Crew::buffer_hash() };
+    if !merges.is_empty() {
+        for _ in 0..pages.div_ceil(written_pages(&merges)) {
+            let _ = crew.work(&merges, drives);
+        }
+    }
+}
+
+/// RAM of each entry of a full table, in bytes: what a partition takes, over what its slicetable holds. A table
+/// in FIFO order that is full stays full, to the last slice; what all partitions share counts for nothing
+/// among 32,768 of them.
+pub fn ram_bytes_per_entry(setup: Setup) -> Result<f64> {
+    let ram_bytes = |partitions| {
+        let table = Setup { partitions, ..setup }.open()?.table;
+        Ok::<_, crate::Error>(table.stats().ram_bytes as f64)
+    };
+    let few = 4;
+    let each = (ram_bytes(2 * few)? - ram_bytes(few)?) / f64::from(few);
+    let entries = Setup { partitions: 1, ..setup }.capacity() + setup.buffer_keys() / 2;
+    Ok(each / entries as f64)
+}

@@ -1,0 +1,187 @@
+//! Tables 1 and 3: reads of a lookup and RAM of an entry, beside those of other tables as printed.
+
+use nandex::Table as _;
+
+use super::lab::{Mix, Setup, ram_bytes_per_entry};
+use super::throughput::Part;
+use crate::bufferhash::lab::{
+    BUFFER_ENTRIES, Filters, INCARNATIONS, SUPER_TABLES, Setup as BufferSetup,
+};
+use crate::{Experiment, Outcome, Result, Row, Scale, Table};
+
+/// Table 1.
+pub struct Table1;
+/// Table 3.
+pub struct Table3;
+
+/// Workloads, their percentage of inserts, and the RAM of SILT's entries, at least and at most, in bytes.
+const PRINTED: [(Mix, u32, [f64; 2]); 3] = [
+    (Mix::Lookups, 0, [0.21, 0.21]),
+    (Mix::Both, 50, [0.21, 0.57]),
+    (Mix::Inserts, 100, [0.21, 1.46]),
+];
+/// What the other tables take, as printed in Table 1: their names, pages of a lookup on average and at worst, and
+/// bytes of RAM for an entry.
+const OTHERS: [(&str, [f64; 3]); 3] = [
+    ("FlashStore", [1.0, 1.0, 6.0]),
+    ("SkimpyStash", [5.0, 10.0, 1.0]),
+    ("SILT", [1.0, 33.0, 0.7]),
+];
+
+/// RAM of each entry of BufferHash, in bytes.
+#[derive(Clone, Copy)]
+struct BufferRam {
+    /// With those columns of its filters that hold an incarnation.
+    in_use: f64,
+    /// With all columns of a word.
+    all: f64,
+}
+
+/// Columns of filters that lie in one word.
+const COLUMNS: f64 = 64.0;
+
+/// Worked out as that of SliceHash.
+fn buffer_hash_ram() -> Result<BufferRam> {
+    let measure = |times| {
+        let scale = Scale::new(times, 1)?;
+        let table = BufferSetup::paper(scale).open()?.table;
+        let filter_bytes = table.config().filter.ram_bytes() as f64;
+        Ok::<_, crate::Error>((
+            table.stats().ram_bytes as f64,
+            scale.of(SUPER_TABLES) as f64,
+            filter_bytes,
+        ))
+    };
+    let (few_bytes, few, filter_bytes) = measure(Scale::MOST)?;
+    let (more_bytes, more, _) = measure(Scale::MOST / 4)?;
+    let each = (more_bytes - few_bytes) / (more - few);
+    let idle = filter_bytes * (1.0 - INCARNATIONS as f64 / COLUMNS);
+    let entries = (INCARNATIONS as f64 + 0.5) * f64::from(BUFFER_ENTRIES);
+    Ok(BufferRam { in_use: (each - idle) / entries, all: each / entries })
+}
+
+fn buffer_hash_rows(what: &str, ram: BufferRam) -> [Row; 2] {
+    [
+        Row::ours(what, "B/entry", ram.in_use).paper(4.0),
+        Row::ours(format!("{what}, with idle columns of filters"), "B/entry", ram.all).why(
+            "Our filters lie in words of 64 columns, one for each incarnation; this table \
+                 has 16, and 48 are idle.",
+        ),
+    ]
+}
+
+impl Experiment for Table1 {
+    fn name(&self) -> &'static str {
+        "table-1"
+    }
+
+    fn title(&self) -> &'static str {
+        "Hash tables on flash"
+    }
+
+    fn reference(&self) -> &'static str {
+        "section 2.1, Table 1"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let [slice] = Part::of(Setup::paper(scale), [Mix::Lookups])?;
+        let [buffer] = Part::of_buffer_hash(Filters::Bloom, [Mix::Lookups], scale)?;
+        let [blind] = Part::of_buffer_hash(Filters::Blind, [Mix::Lookups], scale)?;
+        let slice_ram = ram_bytes_per_entry(Setup::paper(scale))?;
+        let [ram, ram_with_idle] = buffer_hash_rows("RAM", buffer_hash_ram()?);
+        let mut tables: Vec<Table> = vec![
+            Table {
+                title: "SliceHash (CPU overhead: low)".into(),
+                rows: vec![
+                    Row::ours("pages of a lookup, on average", "", slice.reads).paper(1.0),
+                    worst("pages of a lookup, at worst", &slice).paper(2.0).why(
+                        "Both cuckoo choices of a key lie in one page here; the paper reads two \
+                         pages at worst (5.4).",
+                    ),
+                    Row::ours("RAM", "B/entry", slice_ram).paper(0.6),
+                ],
+            },
+            Table {
+                title: "BufferHash (CPU overhead: low)".into(),
+                rows: vec![
+                    Row::ours("pages of a lookup, on average", "", buffer.reads).paper(1.0),
+                    worst("pages of a lookup, at worst of those measured", &buffer),
+                    worst("pages of a lookup, at worst, if all filters err", &blind).paper(16.0),
+                    ram,
+                    ram_with_idle,
+                ],
+            },
+        ];
+        tables.extend(OTHERS.map(|(name, printed)| others(name, printed)));
+        Ok(Outcome {
+            setup: vec![
+                "Pages are counted for 20,000 lookups of keys that are there. The paper calls \
+                 the CPU overhead of SILT high, and of all others low."
+                    .into(),
+                "RAM is what a partition takes, over the entries of a full one.".into(),
+            ],
+            tables,
+            charts: Vec::new(),
+        })
+    }
+}
+
+fn worst(what: &str, part: &Part) -> Row {
+    Row::ours(what, "", part.reads_max as f64)
+}
+
+fn others(name: &str, [mean, worst, ram_bytes]: [f64; 3]) -> Table {
+    let overhead = if name == "SILT" { "high" } else { "low" };
+    Table {
+        title: format!("{name}, as printed (CPU overhead: {overhead})"),
+        rows: vec![
+            Row::theirs("pages of a lookup, on average", "", mean),
+            Row::theirs("pages of a lookup, at worst", "", worst),
+            Row::theirs("RAM", "B/entry", ram_bytes),
+        ],
+    }
+}
+
+impl Experiment for Table3 {
+    fn name(&self) -> &'static str {
+        "table-3"
+    }
+
+    fn title(&self) -> &'static str {
+        "RAM under inserts"
+    }
+
+    fn reference(&self) -> &'static str {
+        "section 7.2, Table 3"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let setup = Setup::paper(scale);
+        let (slice_ram, buffer_ram) = (ram_bytes_per_entry(setup)?, buffer_hash_ram()?);
+        let mixes = PRINTED.map(|(mix, _, _)| mix);
+        let slices = Part::of(setup, mixes)?;
+        let buffers = Part::of_buffer_hash(Filters::Bloom, mixes, scale)?;
+        let buffer_entries = BufferSetup::paper(scale).capacity() as f64;
+        let mut rows = Vec::new();
+        for ((slice, buffer), (_, percent, silt)) in slices.iter().zip(&buffers).zip(PRINTED) {
+            let name = |what: &str| format!("{percent} % inserts: {what}");
+            let growth = slice.ram_growth_bytes / setup.capacity() as f64;
+            rows.push(Row::ours(name("SliceHash"), "B/entry", slice_ram + growth).paper(0.6));
+            let growth = buffer.ram_growth_bytes / buffer_entries;
+            let ram =
+                BufferRam { in_use: buffer_ram.in_use + growth, all: buffer_ram.all + growth };
+            rows.extend(buffer_hash_rows(&name("BufferHash"), ram));
+            rows.push(Row::theirs(name("SILT, least"), "B/entry", silt[0]));
+            rows.push(Row::theirs(name("SILT, most"), "B/entry", silt[1]));
+        }
+        Ok(Outcome {
+            setup: vec![
+                "RAM of a full partition, and by how much the whole table's grew while lookups, \
+                 inserts or both went on."
+                    .into(),
+            ],
+            tables: vec![Table { title: "RAM".into(), rows }],
+            charts: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! The strokes of a merge, in the order in which the structure's rewriter lets them go: a stroke is
+//! written once it was read and all before it are on their way, and four are in memory.
+
+use nandex_sim::RequestKind;
+
+use crate::tape::Step;
+
+/// Strokes in memory, as in the structure.
+const STROKES: usize = 4;
+
+/// A slicetable, or a buffer, on its way to flash.
+#[derive(Debug)]
+pub(super) struct Merge {
+    reads: Vec<Step>,
+    writes: Vec<Step>,
+    is_read: Vec<bool>,
+    next_read: usize,
+    next_write: usize,
+    written: usize,
+    waited_for: bool,
+}
+
+/// A stroke that goes on or has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    Read(usize),
+    Write,
+}
+
+impl Merge {
+    /// What these steps read and write.
+    pub fn new(steps: &[Step], waited_for: bool) -> Self {
+        let of = |kind| steps.iter().filter(move |step| step.kind == kind).copied();
+        let (reads, writes): (Vec<_>, Vec<_>) =
+            (of(RequestKind::Read).collect(), of(RequestKind::Write).collect());
+        // A buffer that goes to flash as it is, or into the first slicetable, reads nothing.
+        let fits = reads.is_empty() || reads.len() == writes.len();
+        assert!(fits, "{} strokes read, {} written", reads.len(), writes.len());
+        let is_read = vec![reads.is_empty(); writes.len()];
+        Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for }
+    }
+
+    /// The next stroke that may go, if any.
+    pub fn next(&mut self) -> Option<(Step, Progress)> {
+        let next = self.next_write;
+        if self.is_read.get(next).is_some_and(|is_read| *is_read) && next - self.written < STROKES {
+            self.next_write += 1;
+            return Some((self.writes[next], Progress::Write));
+        }
+        let stroke = self.next_read;
+        if stroke >= self.reads.len() || stroke - self.written >= STROKES {
+            return None;
+        }
+        self.next_read += 1;
+        Some((self.reads[stroke], Progress::Read(stroke)))
+    }
+
+    /// Notes that a stroke has ended.
+    pub fn done(&mut self, progress: Progress) {
+        match progress {
+            Progress::Read(stroke) => self.is_read[stroke] = true,
+            Progress::Write => self.written += 1,
+        }
+    }
+
+    /// Is all on flash?
+    pub fn is_over(&self) -> bool {
+        self.written == self.writes.len()
+    }
+
+    /// Does an insert wait for it?
+    pub fn is_waited_for(&self) -> bool {
+        self.waited_for
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kind: RequestKind, page: u64) -> Step {
+        Step { kind, page, pages: 128, wave: 0 }
+    }
+
+    #[test]
+    fn four_strokes_are_in_memory_and_each_is_written_once_it_was_read() {
+        let strokes = |kind| (0..6).map(move |stroke| step(kind, stroke * 128));
+        let steps: Vec<Step> =
+            strokes(RequestKind::Read).chain(strokes(RequestKind::Write)).collect();
+        let mut merge = Merge::new(&steps, false);
+        for stroke in 0..4 {
+            assert_eq!(merge.next().unwrap().1, Progress::Read(stroke));
+        }
+        assert_eq!(merge.next(), None);
+        merge.done(Progress::Read(1));
+        assert_eq!(merge.next(), None, "stroke 0 comes first");
+        merge.done(Progress::Read(0));
+        assert_eq!(merge.next(), Some((step(RequestKind::Write, 0), Progress::Write)));
+        assert_eq!(merge.next(), Some((step(RequestKind::Write, 128), Progress::Write)));
+        assert_eq!(merge.next(), None);
+        merge.done(Progress::Write);
+        assert_eq!(merge.next(), Some((step(RequestKind::Read, 512), Progress::Read(4))));
+        assert!(!merge.is_over());
+    }
+
+    #[test]
+    fn a_buffer_that_is_written_as_it_is_waits_for_no_read() {
+        let mut merge = Merge::new(&[step(RequestKind::Write, 7)], true);
+        assert_eq!(merge.next(), Some((step(RequestKind::Write, 7), Progress::Write)));
+        merge.done(Progress::Write);
+        assert!(merge.is_over() && merge.is_waited_for());
+    }
+}

@@ -1,0 +1,42 @@
+//! The experiments of ANCS 2014, sections 4, 5.4 and 7: what SliceHash reaches on a Crucial M4, and what of
+//! it comes from slices and what from knowing the drive's channels.
+//!
+//! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
+//! incarnations in a slicetable of 4 MiB. It is taped once, and a [crew] works through the tape: lookups in the
+//! order of the structure's own schedule, merges beside them. SILT is not run: its numbers are the paper's.
+
+mod analysis;
+pub mod crew;
+mod figure_2;
+mod figure_5;
+mod figure_6;
+mod flights;
+mod incarnations;
+mod lab;
+mod memory;
+mod merge;
+mod no_slices;
+mod orders;
+mod several;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod throughput;
+
+use crate::Experiment;
+
+/// All experiments, in the paper's order.
+#[must_use]
+pub fn experiments() -> Vec<Box<dyn Experiment>> {
+    vec![
+        Box::new(memory::Table1),
+        Box::new(figure_2::Figure2),
+        Box::new(analysis::Analysis),
+        Box::new(figure_5::Figure5),
+        Box::new(memory::Table3),
+        Box::new(figure_6::Figure6),
+        Box::new(no_slices::NoSlices),
+        Box::new(incarnations::Table5),
+        Box::new(several::Table6),
+    ]
+}

@@ -1,0 +1,67 @@
+//! Reads on channels in the orders of section 7.3: at random, skewed, and one channel after another.
+
+use nandex::device::PageId;
+use nandex::store::schedule::{Channels, Stroke};
+use nandex_sim::RequestKind;
+use nandex_sim::workload::SplitMix64;
+
+use crate::tape::{Act, Step, Tape};
+
+/// Requests of a batch.
+const BATCH: usize = 32;
+
+/// Which channel the reads go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Any.
+    Random,
+    /// Of 32, so many go to one channel, which is another each time; the others are spread evenly.
+    Skewed(usize),
+    /// So many go to the first channel, as many to the next one, and so on.
+    Ordered(usize),
+    /// All to the first channel.
+    Same,
+}
+
+impl Order {
+    /// The channel of the n-th read.
+    fn channel(self, n: usize, count: u64, dice: &mut SplitMix64) -> u64 {
+        match self {
+            Self::Random => dice.below(count),
+            Self::Skewed(skew) => {
+                let (batch, within) = (n / BATCH, n % BATCH);
+                let hot = SplitMix64::new(batch as u64).below(count);
+                if within < skew { hot } else { (hot + within as u64) % count }
+            }
+            Self::Ordered(run) => (n / run) as u64 % count,
+            Self::Same => 0,
+        }
+    }
+
+    /// So many lookups in that order, each of which reads one of these pages, whose channels are
+    /// those of slicetables.
+    ///
+    /// # Panics
+    /// If there is a channel without a page.
+    pub fn tape(self, pages: &[u64], channels: Channels, lookups: usize, seed: u64) -> Tape {
+        let mut by_channel = vec![Vec::new(); channels.count() as usize];
+        for page in pages {
+            let channel = channels.channel(PageId(*page), Stroke::at(PageId(0)));
+            by_channel[channel as usize].push(*page);
+        }
+        let mut dice = SplitMix64::stream(seed, 4);
+        let mut tape = Tape::default();
+        for n in 0..lookups {
+            let pages = &by_channel[self.channel(n, by_channel.len() as u64, &mut dice) as usize];
+            let page = pages[dice.below(pages.len() as u64) as usize];
+            tape.push(Act::Lookup, &[Step { kind: RequestKind::Read, page, pages: 1, wave: 0 }]);
+        }
+        tape
+    }
+}
+
+/// Pages that the lookups of a tape read first.
+pub fn pages_read(tape: &Tape) -> Vec<u64> {
+    let steps = tape.operations().filter(|(act, _)| *act == Act::Lookup);
+    steps.filter_map(|(_, steps)| steps.first()).map(|step| step.page).collect()
+}

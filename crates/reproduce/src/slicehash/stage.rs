@@ -1,0 +1,291 @@
+//! A crew at work: what is under way, and what happens next.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use nandex::device::PageId;
+use nandex::store::schedule::{Schedule, Stroke};
+use nandex_sim::{Done, Model};
+
+use super::crew::{Crew, Pace};
+use super::flights::Flights;
+use super::merge::{Merge, Progress};
+use crate::tape::{Act, Step, Tape};
+
+/// One read of a lookup.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    operation: usize,
+    channel: u32,
+    step: Step,
+}
+
+/// What a request in flight is for.
+#[derive(Clone, Copy, Debug)]
+enum Flight {
+    Read(Read),
+    /// A stroke of a merge.
+    Merge {
+        slot: usize,
+        progress: Progress,
+    },
+}
+
+/// A lookup that waits for reads: of the operation's steps, how many were asked for and are not there yet.
+#[derive(Clone, Copy, Default)]
+struct Lookup {
+    steps_done: usize,
+    left: usize,
+}
+
+/// A crew, its tape and its drives.
+pub(super) struct Stage<'a> {
+    crew: Crew,
+    tape: &'a Tape,
+    drives: &'a mut [Box<dyn Model>],
+    now_ns: u64,
+    next: usize,
+    under_way: usize,
+    finished: usize,
+    /// When each core is idle again.
+    cores: BinaryHeap<Reverse<u64>>,
+    /// Operations whose processor's work ends then.
+    thinking: BinaryHeap<Reverse<(u64, usize)>>,
+    lookups: Vec<Lookup>,
+    desks: Vec<Schedule<Read>>,
+    /// Merges that go on, by slot.
+    merges: Vec<Option<Merge>>,
+    /// Those that wait for a slot.
+    full: VecDeque<Merge>,
+    flights: Flights<Flight>,
+    /// Reads in flight, summed over time.
+    read_ns: u64,
+    /// Kept to be filled again.
+    done: Vec<Done>,
+}
+
+/// Where a stage stood.
+pub(super) struct Mark {
+    pub now_ns: u64,
+    pub finished: usize,
+    /// Reads of lookups in flight, summed over time.
+    pub read_ns: u64,
+}
+
+impl<'a> Stage<'a> {
+    /// A crew at the beginning of a tape.
+    pub fn new(crew: Crew, tape: &'a Tape, drives: &'a mut [Box<dyn Model>]) -> Self {
+        let now_ns = drives.iter().map(|drive| drive.now_ns()).max().unwrap_or(0);
+        let desk = || crew.channels.schedule(crew.depth);
+        Self {
+            crew,
+            tape,
+            now_ns,
+            next: 0,
+            under_way: 0,
+            finished: 0,
+            cores: (0..crew.cores.max(1)).map(|_| Reverse(now_ns)).collect(),
+            thinking: BinaryHeap::new(),
+            lookups: vec![Lookup::default(); tape.len()],
+            desks: drives.iter().map(|_| desk()).collect(),
+            merges: (0..crew.merges.max(1)).map(|_| None).collect(),
+            full: VecDeque::new(),
+            flights: Flights::default(),
+            read_ns: 0,
+            done: Vec::new(),
+            drives,
+        }
+    }
+
+    pub fn drive_count(&self) -> usize {
+        self.drives.len()
+    }
+
+    /// Goes on until so many operations have finished.
+    pub fn until(&mut self, finished: usize) -> Mark {
+        loop {
+            self.take_up();
+            self.ask_drives();
+            if self.finished >= finished {
+                break;
+            }
+            self.tick();
+        }
+        self.mark()
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { now_ns: self.now_ns, finished: self.finished, read_ns: self.read_ns }
+    }
+
+    /// Lets all end that was begun, so that the drives know nothing of this crew any more.
+    pub fn come_to_rest(&mut self) -> Mark {
+        let _ = self.until(self.tape.len());
+        while !self.flights.is_empty() {
+            self.tick();
+            self.ask_drives();
+        }
+        self.mark()
+    }
+
+    /// Lets time pass until something happens.
+    fn tick(&mut self) {
+        let in_flight: usize = self.desks.iter().map(Schedule::in_flight).sum();
+        let start_ns = self.now_ns;
+        let mut happened = false;
+        while !happened {
+            self.now_ns += self.crew.tick_ns;
+            happened = self.thinking.peek().is_some_and(|it| it.0.0 <= self.now_ns);
+            for drive in 0..self.drives.len() {
+                happened |= self.land(drive);
+            }
+        }
+        self.read_ns += in_flight as u64 * (self.now_ns - start_ns);
+    }
+
+    /// Takes what a drive has done up to now, if anything.
+    fn land(&mut self, drive: usize) -> bool {
+        let mut all = std::mem::take(&mut self.done);
+        self.drives[drive].advance(self.now_ns, &mut all);
+        let happened = !all.is_empty();
+        for done in all.drain(..) {
+            match self.flights.land(done.request.token) {
+                Flight::Read(read) => self.read_done(drive, read),
+                Flight::Merge { slot, progress } => self.merge_goes_on(slot, progress),
+            }
+        }
+        self.done = all;
+        happened
+    }
+
+    /// Takes operations while there is room, each with a core's time, and goes on with those whose time
+    /// has passed.
+    fn take_up(&mut self) {
+        loop {
+            while self.has_room() && self.next < self.tape.len() {
+                self.think();
+            }
+            let Some(Reverse((_, operation))) =
+                self.thinking.peek().filter(|it| it.0.0 <= self.now_ns).copied()
+            else {
+                return;
+            };
+            self.thinking.pop();
+            self.ready(operation);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let spare = self.crew.spare_buffers;
+        let is_held_up = spare.is_some_and(|spare| self.buffers_in_use() > spare);
+        self.under_way < self.crew.window && !is_held_up
+    }
+
+    /// Gives the next operation to the core that is idle first.
+    fn think(&mut self) {
+        let cpu_ns = match self.tape.operation(self.next).0 {
+            Act::Lookup => self.crew.lookup_cpu_ns,
+            Act::Insert => self.crew.insert_cpu_ns,
+        };
+        let Reverse(idle_ns) = self.cores.pop().expect("there is a core");
+        let end_ns = idle_ns.max(self.now_ns) + cpu_ns;
+        self.cores.push(Reverse(end_ns));
+        self.thinking.push(Reverse((end_ns, self.next)));
+        self.next += 1;
+        self.under_way += 1;
+    }
+
+    /// The processor is done with an operation.
+    fn ready(&mut self, operation: usize) {
+        match self.tape.operation(operation) {
+            (_, []) => self.finish(),
+            (Act::Lookup, _) => self.read_wave(operation),
+            (Act::Insert, steps) => {
+                let is_waited_for = self.crew.spare_buffers.is_none();
+                if !is_waited_for {
+                    self.finish();
+                }
+                self.full.push_back(Merge::new(steps, is_waited_for));
+            }
+        }
+    }
+
+    fn buffers_in_use(&self) -> usize {
+        self.full.len() + self.merges.iter().flatten().count()
+    }
+
+    fn finish(&mut self) {
+        self.finished += 1;
+        self.under_way -= 1;
+    }
+
+    /// Puts the next wave of a lookup's reads into the lines of their channels.
+    fn read_wave(&mut self, operation: usize) {
+        let (_, steps) = self.tape.operation(operation);
+        let state = &mut self.lookups[operation];
+        let steps = &steps[state.steps_done..];
+        let wave = steps.iter().take_while(|step| step.wave == steps[0].wave);
+        for step in wave {
+            let (drive, page) = step.place();
+            let channel = self.crew.channels.channel(PageId(page), Stroke::at(PageId(0)));
+            self.desks[drive].push(channel, Read { operation, channel, step: *step });
+            state.steps_done += 1;
+            state.left += 1;
+        }
+    }
+
+    fn read_done(&mut self, drive: usize, read: Read) {
+        self.desks[drive].done(read.channel);
+        let state = &mut self.lookups[read.operation];
+        state.left -= 1;
+        if state.left > 0 {
+            return;
+        }
+        if state.steps_done == self.tape.operation(read.operation).1.len() {
+            self.finish();
+        } else {
+            self.read_wave(read.operation);
+        }
+    }
+
+    /// Starts what may be started.
+    fn ask_drives(&mut self) {
+        for drive in 0..self.drives.len() {
+            let rests = self.crew.pace == Pace::Batches && self.desks[drive].in_flight() > 0;
+            while let Some(read) = (!rests).then(|| self.desks[drive].next()).flatten() {
+                self.submit(read.step, Flight::Read(read));
+            }
+        }
+        for slot in 0..self.merges.len() {
+            if self.merges[slot].is_none() {
+                self.merges[slot] = self.full.pop_front();
+            }
+            self.submit_strokes(slot);
+        }
+    }
+
+    fn submit_strokes(&mut self, slot: usize) {
+        while let Some((step, progress)) = self.merges[slot].as_mut().and_then(Merge::next) {
+            self.submit(step, Flight::Merge { slot, progress });
+        }
+    }
+
+    fn merge_goes_on(&mut self, slot: usize, progress: Progress) {
+        let merge = self.merges[slot].as_mut().expect("a stroke belongs to a merge");
+        merge.done(progress);
+        if !merge.is_over() {
+            return;
+        }
+        let waited_for = merge.is_waited_for();
+        self.merges[slot] = None;
+        if waited_for {
+            self.finish();
+        }
+    }
+
+    fn submit(&mut self, step: Step, flight: Flight) {
+        let (drive, page) = step.place();
+        let request = self.flights.start(step, page, flight);
+        self.drives[drive].submit_at(self.now_ns, request);
+    }
+}

@@ -1,0 +1,125 @@
+//! Tapes of SliceHash and BufferHash under the paper's workloads, and what a drive makes of them.
+
+use nandex::store::schedule::Channels;
+use nandex::{BufferHash, Table};
+
+use super::crew::{Crew, Span, Worked};
+use super::lab::{Mix, Setup, aged, strokes_only, tape_of};
+use crate::bufferhash::lab::{Filters, Setup as BufferSetup};
+use crate::tape::{Act, Tape};
+use crate::{Drive, Result, Scale, Taped};
+
+/// A table's tape and what was counted on it.
+pub struct Part {
+    /// Reads of lookups, and strokes.
+    pub tape: Tape,
+    /// Pages read for each lookup.
+    pub reads: f64,
+    /// The most pages that one lookup has read.
+    pub reads_max: usize,
+    /// Inserts for each buffer that went to flash.
+    pub inserts_per_flush: f64,
+    /// By how many bytes the table's RAM has grown.
+    pub ram_growth_bytes: f64,
+    /// The part of all reads that the drive has which is asked for most.
+    pub share_most: f64,
+    drives: u32,
+}
+
+/// Lookups that are measured.
+pub const LOOKUPS: u64 = 20_000;
+/// Buffers' keys in a table before anything is measured: one on flash, one in RAM.
+const BUFFERS: u64 = 2;
+
+/// Keys from here on are far from all that a table is filled with.
+const NEW_KEYS: u64 = 1 << 40;
+
+impl Part {
+    fn new(tape: &Tape, ram_growth_bytes: f64, drives: u32) -> Self {
+        let reads = || {
+            let lookups = tape.operations().filter(|(act, _)| *act == Act::Lookup);
+            lookups.map(|(_, steps)| steps.len())
+        };
+        let (sum, count) = (reads().sum::<usize>(), reads().count());
+        let strokes = strokes_only(tape);
+        let inserts = || strokes.operations().filter(|(act, _)| *act == Act::Insert);
+        let flushes = inserts().filter(|(_, steps)| !steps.is_empty()).count();
+        let mut by_drive = vec![0u32; drives as usize];
+        let lookups = strokes.operations().filter(|(act, _)| *act == Act::Lookup);
+        lookups.flat_map(|(_, steps)| steps).for_each(|step| by_drive[step.place().0] += 1);
+        let most = by_drive.iter().copied().max().unwrap_or(0);
+        Self {
+            share_most: f64::from(most) / sum.max(1) as f64,
+            inserts_per_flush: inserts().count() as f64 / flushes.max(1) as f64,
+            tape: strokes,
+            reads: sum as f64 / count.max(1) as f64,
+            reads_max: reads().max().unwrap_or(0),
+            ram_growth_bytes,
+            drives,
+        }
+    }
+
+    /// SliceHash with the paper's measures, or others, under one workload after another.
+    pub fn of<const N: usize>(setup: Setup, mixes: [Mix; N]) -> Result<[Self; N]> {
+        let taped = setup.filled(BUFFERS)?;
+        let operations = |mix| match mix {
+            Mix::Lookups => LOOKUPS * u64::from(setup.drives),
+            Mix::Inserts => setup.keys(setup.rounds()),
+            Mix::Both => 2 * setup.keys(setup.rounds()),
+        };
+        let mixes = mixes.map(|mix| (mix, operations(mix)));
+        // Keys of the first half of the first buffer are on flash, wherever buffers were flushed early.
+        Self::measure(taped, mixes, setup.keys(1) / 2, setup.seed, setup.drives)
+    }
+
+    /// BufferHash with the paper's measures, full, under one workload after another.
+    pub fn of_buffer_hash<const N: usize>(
+        filters: Filters,
+        mixes: [Mix; N],
+        scale: Scale,
+    ) -> Result<[Self; N]> {
+        let setup = BufferSetup { filters, ..BufferSetup::paper(scale) };
+        let taped = setup.open()?;
+        for key in 1..=setup.capacity() {
+            taped.table.insert(&key.to_le_bytes(), &key.to_le_bytes())?;
+        }
+        taped.forget();
+        let operations = |mix| if mix == Mix::Lookups { LOOKUPS } else { setup.capacity() / 4 };
+        let mixes = mixes.map(|mix| (mix, operations(mix)));
+        Self::measure::<BufferHash, N>(taped, mixes, setup.capacity(), scale.seed(), 1)
+    }
+
+    fn measure<T: Table, const N: usize>(
+        mut taped: Taped<T>,
+        mixes: [(Mix, u64); N],
+        last: u64,
+        seed: u64,
+        drives: u32,
+    ) -> Result<[Self; N]> {
+        let mut new = NEW_KEYS;
+        let mut parts = Vec::new();
+        for (mix, operations) in mixes {
+            let before = taped.table.stats().ram_bytes as f64;
+            let tape = tape_of(&mut taped, mix, operations, (last, new), seed)?;
+            let growth_bytes = taped.table.stats().ram_bytes as f64 - before;
+            parts.push(Self::new(&tape, growth_bytes, drives));
+            new += operations;
+        }
+        Ok(parts.try_into().unwrap_or_else(|_| unreachable!("as many parts as mixes")))
+    }
+
+    /// A crew's work on drives that the table has aged.
+    pub fn work(&self, crew: Crew, drive: Drive, scale: Scale) -> Result<Worked> {
+        // Buffers that are written as they are take no time to speak of, whenever they come.
+        let merges = self.inserts_per_flush > 0.0 && crew.spare_buffers.is_some();
+        let span = if merges { Span::Whole } else { Span::Middle };
+        Ok(Crew { span, ..crew }
+            .work(&self.tape, &mut aged(drive, scale, &self.tape, self.drives)?))
+    }
+
+    /// The same on the Crucial M4, with knowledge of its channels.
+    pub fn work_aware(&self, scale: Scale) -> Result<Worked> {
+        let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
+        self.work(Crew::channel_aware(channels, self.drives), Drive::CRUCIAL, scale)
+    }
+}
