@@ -2,10 +2,10 @@
 //!
 //! A seed is a [`Plan`]: which structure in which configuration, on which device, and what goes wrong.
 //! [`run`] carries it out on one thread, so that a seed gives the same operations, bytes and answers every
-//! time; what fails once fails again. A structure joins by implementing [`Subject`].
+//! time; what fails once fails again. Tables with a front alone have threads, and may need a few tries.
+//! A structure joins by implementing [`Subject`].
 #![forbid(unsafe_code)]
 
-pub mod bufferhash;
 mod ground;
 mod life;
 mod oracle;
@@ -13,6 +13,7 @@ mod plan;
 mod report;
 mod subject;
 mod sweep;
+pub mod table;
 mod traced;
 
 use std::any::Any;
@@ -20,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use ground::{Ground, small};
 pub use oracle::{Found, Past};
-pub use plan::{Adversity, Plan, STRUCTURES};
+pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Structure};
 pub use report::{Failure, Tally};
 pub use subject::{Stop, Subject, Trust};
 pub use traced::{Trace, Traced};

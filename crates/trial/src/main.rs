@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{available_parallelism, scope, sleep};
 use std::time::{Duration, Instant};
 
-use nandex_trial::{Failure, Tally, run};
+use nandex_trial::{BLOCK, Failure, Structure, Tally, run};
 
 /// A trial that takes longer than this hangs; none takes a tenth of it.
 const HANG: Duration = Duration::from_secs(300);
@@ -17,7 +17,7 @@ const USAGE: &str =
 [--minutes M] [--threads N]]
 --seed N     runs that one
 --start N    begins with that seed (default 0)
---seeds N    ends after so many seeds (default 384, unless another limit is given)
+--seeds N    ends after so many seeds (default 768, unless another limit is given)
 --cuts N     ends after so many cut points
 --hours H, --minutes M   ends after so long
 --threads N  runs so many at once (default: as many as there are cores)";
@@ -78,7 +78,7 @@ fn parse(arguments: &[String]) -> Result<Limits, String> {
         }
     }
     if !is_limited {
-        limits.seeds = 384;
+        limits.seeds = Structure::ALL.len() as u64 * BLOCK;
     }
     Ok(limits)
 }

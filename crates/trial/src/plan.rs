@@ -2,9 +2,9 @@
 
 use nandex_sim::workload::SplitMix64;
 
-use crate::bufferhash::{Setup, Subjected};
 use crate::ground::Ground;
 use crate::subject::{Subject, pick};
+use crate::table::{Setup, Subjected};
 
 /// What goes wrong in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,8 +33,38 @@ const ADVERSITIES: [Adversity; 8] = [
     Adversity::Cuts,
 ];
 
-/// Configurations that come in turn: policies by durabilities by kinds of filter.
+/// Configurations of a structure that come in turn: policies by durabilities by kinds of filter or of slices.
 pub const STRUCTURES: u64 = 48;
+
+/// Seeds in a row that have one structure: all its configurations under each adversity.
+pub const BLOCK: u64 = 8 * STRUCTURES;
+
+/// What is tried. Structures take turns block by block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Structure {
+    /// Seeds 0 to 383, 768 to 1,151, and so on.
+    BufferHash,
+    /// Seeds 384 to 767, 1,152 to 1,535, and so on.
+    SliceHash,
+}
+
+impl Structure {
+    /// All of them, in turn.
+    pub const ALL: [Self; 2] = [Self::BufferHash, Self::SliceHash];
+
+    /// What a seed tries.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self::ALL[(seed / BLOCK % Self::ALL.len() as u64) as usize]
+    }
+
+    fn setup(self, seed: u64) -> Setup {
+        match self {
+            Self::BufferHash => Setup::bufferhash(seed),
+            Self::SliceHash => Setup::slicehash(seed),
+        }
+    }
+}
 
 /// A trial before it runs.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +80,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a seed. 48 consecutive seeds have all policies, durabilities and kinds of filter; 8 times
-    /// as many have all of them under all adversities.
+    /// The plan of a seed. Of a block of 384 seeds, which are of one structure, 48 in a row have all policies,
+    /// durabilities and kinds of filter or of slices, and the block has all of them under all adversities.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut dice = SplitMix64::stream(seed, 0);
@@ -62,7 +92,10 @@ impl Plan {
             Adversity::EveryCut => Ground::Instant,
             _ => pick(&mut dice, &[Ground::Instant, Ground::Ssd]),
         };
-        Self { seed, setup: Setup::numbered(seed), ground, adversity }
+        let setup = Structure::of(seed).setup(seed);
+        // Thousands of openings would start thousands of threads.
+        let setup = if adversity == Adversity::EveryCut { setup.inline() } else { setup };
+        Self { seed, setup, ground, adversity }
     }
 
     /// The structure, not yet made.
@@ -78,14 +111,18 @@ mod tests {
 
     use super::*;
 
+    fn pairs(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
+        let pair = |seed| {
+            let Plan { setup, adversity, .. } = Plan::of(seed);
+            format!("{} {:?} {adversity:?}", setup.policy(), setup.durability)
+        };
+        seeds.map(pair).collect()
+    }
+
     #[test]
-    fn eight_rounds_have_every_structure_under_every_adversity() {
-        let pairs: BTreeSet<_> = (0..8 * STRUCTURES)
-            .map(|seed| {
-                let Plan { setup, adversity, .. } = Plan::of(seed);
-                format!("{:?} {:?} {adversity:?}", setup.policy, setup.durability)
-            })
-            .collect();
-        assert_eq!(pairs.len(), 6 * 4 * 5);
+    fn each_block_has_every_sort_of_its_structure_under_every_adversity() {
+        assert_eq!(pairs(0..BLOCK).len(), 6 * 4 * 5);
+        assert_eq!(pairs(BLOCK..2 * BLOCK).len(), 2 * 4 * 5);
+        assert_eq!(pairs(0..4 * BLOCK).len(), 8 * 4 * 5);
     }
 }

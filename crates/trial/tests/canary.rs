@@ -6,17 +6,28 @@
 use std::process::{Command, Output};
 
 use nandex::store::mutants::Barrier;
+use nandex_trial::BLOCK;
 
-/// Trials end after a minute at most.
-fn trials(off: &str) -> Output {
+/// Trials end after a minute at most. Those of SliceHash begin with seed [`BLOCK`].
+fn trials(off: &str, start: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-trial"));
-    command.args(["--seeds", "144", "--minutes", "1"]).env("NANDEX_MUTANT", off);
-    command.env("RUST_BACKTRACE", "0").output().unwrap()
+    command.args(["--seeds", "144", "--minutes", "1", "--start", &start.to_string()]);
+    command.env("NANDEX_MUTANT", off).env("RUST_BACKTRACE", "0").output().unwrap()
+}
+
+fn are_noticed(barriers: &[Barrier], start: u64) {
+    for barrier in barriers {
+        let output = trials(barrier.name(), start);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "without {}: {text}", barrier.name());
+        let line = text.lines().find(|line| line.starts_with("make trial SEED="));
+        assert!(line.is_some(), "{text}");
+    }
 }
 
 #[test]
 fn planted_bugs_are_noticed_within_a_minute_and_said_in_a_line_that_replays() {
-    for barrier in [
+    let barriers = [
         Barrier::CommitWaitsForSync,
         Barrier::LogSyncsDevice,
         Barrier::CheckpointSynced,
@@ -26,17 +37,19 @@ fn planted_bugs_are_noticed_within_a_minute_and_said_in_a_line_that_replays() {
         Barrier::FailurePoisons,
         Barrier::ImagesAlternate,
         Barrier::BufferNotesItsPlace,
-    ] {
-        let output = trials(barrier.name());
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "without {}: {text}", barrier.name());
-        let line = text.lines().find(|line| line.starts_with("make trial SEED="));
-        assert!(line.is_some(), "{text}");
-    }
+    ];
+    are_noticed(&barriers, 0);
+}
+
+#[test]
+fn planted_bugs_of_slicetables_are_noticed_by_trials_of_slicehash() {
+    are_noticed(&[Barrier::ShadowSyncsBlocks, Barrier::ShadowSparesOld], BLOCK);
 }
 
 #[test]
 fn nothing_is_noticed_where_nothing_is_planted() {
-    let output = trials("none");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for start in [0, BLOCK] {
+        let output = trials("none", start);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

@@ -7,45 +7,78 @@ use std::sync::{Arc, Mutex};
 use nandex::device::Device;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
-use nandex_trial::{Adversity, Plan, STRUCTURES, Tally, run, small};
+use nandex_trial::{Adversity, BLOCK, Plan, STRUCTURES, Structure, Tally, run, small};
 
 fn tally_of(seed: u64) -> Tally {
     run(seed).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The first seeds of an adversity.
-fn seeds_of(adversity: Adversity, count: usize) -> Vec<u64> {
-    (0..).filter(|seed| Plan::of(*seed).adversity == adversity).take(count).collect()
+/// The first seeds of a structure under an adversity.
+fn seeds_of(structure: Structure, adversity: Adversity, count: usize) -> Vec<u64> {
+    let fits =
+        |seed: &u64| Structure::of(*seed) == structure && Plan::of(*seed).adversity == adversity;
+    (0..).filter(fits).take(count).collect()
 }
 
-#[test]
-fn ten_thousand_cuts_of_every_structure_lose_nothing() {
+/// Cuts one setup of each policy and durability everywhere, so that this stays short.
+fn cut_everywhere(structure: Structure, count: usize) {
     let mut total = Tally::default();
     let mut structures = BTreeSet::new();
-    for seed in seeds_of(Adversity::EveryCut, 2 * STRUCTURES as usize) {
+    for seed in seeds_of(structure, Adversity::EveryCut, 2 * STRUCTURES as usize) {
         let setup = Plan::of(seed).setup;
-        // One of each policy and durability, so that this stays short.
-        if structures.insert(format!("{:?} {:?}", setup.policy, setup.durability)) {
+        if structures.insert(format!("{} {:?}", setup.policy(), setup.durability)) {
             total += &tally_of(seed);
         }
     }
-    assert_eq!(structures.len(), 24);
-    assert!(total.cut_points >= 10_000, "{total}");
-    assert!(total.cut_recoveries >= 1_000, "{total}");
+    assert_eq!(structures.len(), count);
+    assert!(total.cut_points >= 400 * count as u64, "{total}");
+    assert!(total.cut_recoveries >= 40 * count as u64, "{total}");
 }
 
 #[test]
-fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_any_structure() {
+fn ten_thousand_cuts_of_every_bufferhash_lose_nothing() {
+    cut_everywhere(Structure::BufferHash, 24);
+}
+
+#[test]
+fn thousands_of_cuts_of_every_slicehash_lose_nothing() {
+    cut_everywhere(Structure::SliceHash, 8);
+}
+
+fn live_through(structure: Structure, lives: usize) {
     let mut total = Tally::default();
     let adversities =
         [Adversity::Cuts, Adversity::Errors, Adversity::LyingReads, Adversity::LyingWrites];
     for adversity in adversities {
-        seeds_of(adversity, 48).into_iter().for_each(|seed| total += &tally_of(seed));
+        let seeds = seeds_of(structure, adversity, lives);
+        seeds.into_iter().for_each(|seed| total += &tally_of(seed));
     }
-    assert!(total.reopenings > 500 && total.acts > 5_000, "{total}");
+    let lives = lives as u64;
+    assert!(total.reopenings > 10 * lives && total.acts > 100 * lives, "{total}");
     for kind in ["Flip on Read", "Misdirected on Write", "Lost on Sync", "Dropped on Sync"] {
-        assert!(total.faults.get(kind).is_some_and(|count| *count > 3), "{kind}: {total}");
+        assert!(
+            total.faults.get(kind).is_some_and(|count| *count >= lives / 12),
+            "{kind}: {total}"
+        );
     }
+}
+
+#[test]
+fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_bufferhash() {
+    live_through(Structure::BufferHash, 48);
+}
+
+#[test]
+fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_slicehash() {
+    live_through(Structure::SliceHash, 24);
+}
+
+#[test]
+fn a_table_that_refuses_opens_although_the_log_lies_otherwise_than_before() {
+    // A SliceHash that was full when its process was killed: its replay filled buffers at other places than
+    // the inserts had, was told in the midst of it that the table is full, and refused to open for ever.
+    let total = tally_of(557);
+    assert!(total.reopenings > 3, "{total}");
 }
 
 #[test]
@@ -57,7 +90,9 @@ fn a_seed_run_twice_gives_the_same_operations_bytes_and_answers() {
         Adversity::LyingReads,
         Adversity::LyingWrites,
     ] {
-        for seed in seeds_of(adversity, 4) {
+        let pairs = Structure::ALL.map(|structure| seeds_of(structure, adversity, 3));
+        let repeats = |seed: &u64| Plan::of(*seed).setup.repeats();
+        for seed in pairs.into_iter().flatten().filter(repeats) {
             let (one, other) = (tally_of(seed), tally_of(seed));
             assert_eq!(one, other, "seed {seed}");
             assert!(one.trace != 0 && one.trace != tally_of(seed + STRUCTURES).trace);
@@ -90,7 +125,7 @@ fn event_hash(seed: u64) -> (u64, u64) {
 
 #[test]
 fn a_structure_on_a_modelled_ssd_gives_the_same_events_every_time() {
-    let hashes: Vec<_> = [1, 2, 3].map(event_hash).to_vec();
-    assert_eq!(hashes, [1, 2, 3].map(event_hash).to_vec());
+    let hashes: Vec<_> = [1, 2, BLOCK].map(event_hash).to_vec();
+    assert_eq!(hashes, [1, 2, BLOCK].map(event_hash).to_vec());
     assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), 3);
 }

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::buffer::Buffer;
 use nandex_store::bytes::Reader;
-use nandex_store::entries::Entry;
+use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 
@@ -249,7 +249,17 @@ impl<R: Room> Intake<R> {
         let index = self.partition_of(hash);
         let mut state = self.partitions[index].lock();
         while state.active.put(&self.hasher, hash, entry).is_err() {
-            state = self.rotate(index, state)?;
+            state = match self.rotate(index, state) {
+                // It was acknowledged, when the same entries lay otherwise; who refused it now would refuse
+                // the whole table.
+                Err(Error::Full { .. }) if R::FORCES_REMOVALS => {
+                    let mut state = self.partitions[index].lock();
+                    state.active.force(&self.hasher, hash, entry);
+                    state.forced += u64::from(entry.state == SlotState::Tombstone);
+                    state
+                }
+                rotated => rotated?,
+            };
         }
         state.puts += 1;
         state.user_puts += 1;

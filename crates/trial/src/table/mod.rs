@@ -1,14 +1,18 @@
-//! BufferHash under trial.
+//! Tables of every kind under trial: their calls, and what they must answer.
 
+mod bufferhash;
 mod setup;
+mod slicehash;
 
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{BufferHash, Durability, Error, Table, Volume};
+use nandex::{AnyTable, Durability, Error, Table, Volume};
 use nandex_sim::workload::SplitMix64;
 
-pub use setup::{DURABILITIES, POLICIES, Setup};
+pub use bufferhash::Rings;
+pub use setup::{DURABILITIES, Kind, Setup, Widths};
+pub use slicehash::Slices;
 
 use crate::oracle::{Found, Past};
 use crate::subject::{Stop, Subject, Trust, fold};
@@ -28,7 +32,7 @@ enum Pending {
 pub struct Subjected {
     setup: Setup,
     past: Past,
-    open: Option<(Volume, BufferHash)>,
+    open: Option<(Volume, AnyTable)>,
     pending: Pending,
     is_made: bool,
     trust: Trust,
@@ -53,7 +57,7 @@ impl Subjected {
         }
     }
 
-    fn table(&self) -> &BufferHash {
+    fn table(&self) -> &AnyTable {
         let (_, table) = self.open.as_ref().expect("only what is open is asked");
         table
     }
@@ -127,7 +131,7 @@ impl Subjected {
             Found::Some | Found::Foreign => 1,
         };
         self.answers = fold(self.answers, number);
-        if self.setup.policy == nandex::bufferhash::Policy::Lru {
+        if self.setup.lookups_age() {
             self.past.aged();
         }
         self.past.judge(key, found, self.trust).map_err(Stop::Wrong)
@@ -191,7 +195,7 @@ impl Subjected {
 
 impl Subject for Subjected {
     fn describe(&self) -> String {
-        format!("BufferHash {:?}", self.setup)
+        format!("{:?}", self.setup)
     }
 
     fn make(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {

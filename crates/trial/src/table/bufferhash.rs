@@ -1,0 +1,122 @@
+//! What is peculiar to a BufferHash under trial.
+
+use nandex::bufferhash::filter::FilterShape;
+use nandex::bufferhash::{Config, Policy, RuntimeOptions};
+use nandex::store::entries::EntryLayout;
+use nandex_sim::workload::SplitMix64;
+
+use super::setup::Widths;
+use crate::subject::pick;
+
+/// All policies.
+pub const POLICIES: [Policy; 6] = [
+    Policy::Fifo,
+    Policy::Lru,
+    Policy::Update,
+    Policy::Threshold(0),
+    Policy::Top(500),
+    Policy::Reject,
+];
+
+/// A BufferHash.
+#[derive(Clone, Copy, Debug)]
+pub struct Rings {
+    /// Which entries go.
+    pub policy: Policy,
+    fuse: bool,
+    filter_words: u32,
+    super_tables: u32,
+    buffer_pages: u32,
+    stagger: bool,
+}
+
+impl Rings {
+    /// Of 48 consecutive numbers 24 have the same kind of filter, and each six all policies.
+    pub(super) fn numbered(number: u64, dice: &mut SplitMix64) -> Self {
+        Self {
+            policy: POLICIES[(number % 6) as usize],
+            fuse: (number / 24).is_multiple_of(2),
+            filter_words: pick(dice, &[1, 1, 2]),
+            super_tables: pick(dice, &[1, 1, 1, 2]),
+            buffer_pages: pick(dice, &[1, 1, 2]),
+            stagger: dice.below(2) == 0,
+        }
+    }
+
+    /// Does a full table refuse?
+    pub(super) fn refuses(&self) -> bool {
+        self.policy == Policy::Reject
+    }
+
+    /// Does a lookup make its entry young?
+    pub(super) fn lookups_age(&self) -> bool {
+        self.policy == Policy::Lru
+    }
+
+    fn buffer_entries(&self, Widths { key_bytes, value_bytes }: Widths) -> u64 {
+        let layout = EntryLayout::new(key_bytes, value_bytes).expect("these widths are in range");
+        (layout.slots() * self.buffer_pages as usize * 95 / 100) as u64
+    }
+
+    /// Entries that all buffers hold when they are full.
+    pub(super) fn buffered_entries(&self, widths: Widths) -> u64 {
+        u64::from(self.super_tables) * self.buffer_entries(widths)
+    }
+
+    fn reserve_segments(&self) -> u64 {
+        u64::from(self.super_tables).max(2)
+    }
+
+    fn columns(&self) -> u32 {
+        64 * self.filter_words - 8
+    }
+
+    /// What the table is created with.
+    pub(super) fn config(&self, widths: Widths, is_roomy: bool) -> Config {
+        let entries = u32::try_from(self.buffer_entries(widths)).expect("buffers are small");
+        let filter = if self.fuse {
+            FilterShape::fuse(entries, 12, self.filter_words)
+        } else {
+            FilterShape::bloom(entries, 12.0, self.filter_words)
+        };
+        let tables = u64::from(self.super_tables);
+        let per_table = if is_roomy { u64::from(self.columns()) } else { 6 };
+        Config {
+            key_bytes: widths.key_bytes,
+            value_bytes: widths.value_bytes,
+            super_tables: self.super_tables,
+            buffer_pages: self.buffer_pages,
+            segments: tables * per_table + self.reserve_segments(),
+            incarnations_max: if is_roomy { self.columns() } else { 14 },
+            filter: filter.expect("these numbers are in range"),
+            policy: self.policy,
+            reserve_segments: self.reserve_segments(),
+            stagger: self.stagger,
+            ..Config::tiny()
+        }
+    }
+
+    /// What it is opened with.
+    pub(super) fn options(&self) -> RuntimeOptions {
+        RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() }
+    }
+
+    /// How many keys there are: where partial discards keep all live entries so few that there is room for
+    /// them.
+    pub(super) fn keys(&self, widths: Widths) -> u64 {
+        let buffered = self.buffered_entries(widths);
+        let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
+        if keeps { buffered * 5 / 4 } else { buffered * 2 }
+    }
+
+    /// How many updates an entry survives at least, where the ring is short; none where nothing is evicted.
+    pub(super) fn window(&self, widths: Widths) -> Option<u64> {
+        if matches!(self.policy, Policy::Reject | Policy::Update | Policy::Threshold(_)) {
+            return None;
+        }
+        // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they
+        // are quite full, and of what a partial discard leaves much may have been put back.
+        let buffers = if self.policy.is_partial() { 1 } else { 2 };
+        Some(buffers * self.buffer_entries(widths))
+    }
+}

@@ -1,0 +1,234 @@
+//! One configuration of a table, as small as it can be: volumes of a few dozen pages. What all rooms draw is
+//! here; what a room has of its own is in its module.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex::device::{Device, PAGE_BYTES};
+use nandex::{
+    AnyConfig, AnyOptions, AnyTable, Durability, OpenOptions, Threads, Volume, VolumeOptions,
+};
+use nandex_sim::workload::SplitMix64;
+
+use super::bufferhash::Rings;
+use super::slicehash::Slices;
+use crate::subject::pick;
+
+/// All durabilities; of the two periods one is always over and one never.
+pub const DURABILITIES: [Durability; 4] = [
+    Durability::Always,
+    Durability::Never,
+    Durability::Every(Duration::from_millis(1)),
+    Durability::Every(Duration::from_secs(3600)),
+];
+
+/// Key and value widths in bytes; wide entries fill buffers with few puts.
+const WIDTHS: [(usize, usize); 8] =
+    [(16, 64), (32, 64), (8, 64), (20, 40), (16, 64), (32, 64), (8, 8), (32, 0)];
+
+/// Widths of keys and values, and of what they make.
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Bytes in a key.
+    pub key_bytes: usize,
+    /// Bytes in a value.
+    pub value_bytes: usize,
+}
+
+/// Which structure, and what is peculiar to it.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A BufferHash.
+    Rings(Rings),
+    /// A SliceHash.
+    Slices(Slices),
+}
+
+/// A configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// When updates are durable.
+    pub durability: Durability,
+    /// The structure.
+    pub kind: Kind,
+    widths: Widths,
+    log_block_pages: u64,
+    /// The log's size in what all buffers hold.
+    log_buffers: u64,
+    /// Is there so much room that nothing is ever evicted?
+    pub is_roomy: bool,
+}
+
+impl Setup {
+    /// A BufferHash: of 48 consecutive numbers each policy comes with each durability and each kind of filter;
+    /// the rest is by chance.
+    #[must_use]
+    pub fn bufferhash(number: u64) -> Self {
+        let durability = DURABILITIES[(number / 6 % 4) as usize];
+        Self::drawn(number, durability, |dice, _| Kind::Rings(Rings::numbered(number, dice)))
+    }
+
+    /// A SliceHash: of 48 consecutive numbers each policy comes with each durability and each sort of slices;
+    /// the rest is by chance.
+    #[must_use]
+    pub fn slicehash(number: u64) -> Self {
+        let durability = DURABILITIES[(number / 2 % 4) as usize];
+        Self::drawn(number, durability, |dice, widths| {
+            Kind::Slices(Slices::numbered(number, widths, dice))
+        })
+    }
+
+    fn drawn(
+        number: u64,
+        durability: Durability,
+        kind: impl FnOnce(&mut SplitMix64, Widths) -> Kind,
+    ) -> Self {
+        let mut dice = SplitMix64::stream(number, 1);
+        let (key_bytes, value_bytes) = pick(&mut dice, &WIDTHS);
+        let widths = Widths { key_bytes, value_bytes };
+        let kind = kind(&mut dice, widths);
+        let log_block_pages = 1 + dice.below(2);
+        let log_buffers = pick(&mut dice, &[4, 6, 12]);
+        let must_be_roomy = matches!(kind, Kind::Rings(rings) if rings.refuses());
+        let is_roomy = must_be_roomy || dice.below(4) == 0;
+        Self { durability, kind, widths, log_block_pages, log_buffers, is_roomy }
+    }
+
+    /// Structure and policy, for lists.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        match self.kind {
+            Kind::Rings(rings) => format!("BufferHash {:?}", rings.policy),
+            Kind::Slices(slices) => format!("SliceHash {:?}", slices.policy),
+        }
+    }
+
+    /// Entries that all buffers hold when they are full.
+    fn buffered_entries(&self) -> u64 {
+        match self.kind {
+            Kind::Rings(rings) => rings.buffered_entries(self.widths),
+            Kind::Slices(slices) => slices.buffered_entries(),
+        }
+    }
+
+    fn config(&self) -> AnyConfig {
+        match self.kind {
+            Kind::Rings(rings) => AnyConfig::BufferHash(rings.config(self.widths, self.is_roomy)),
+            Kind::Slices(slices) => AnyConfig::SliceHash(slices.config(self.is_roomy)),
+        }
+    }
+
+    fn options(&self) -> AnyOptions {
+        match self.kind {
+            Kind::Rings(rings) => {
+                AnyOptions { bufferhash: rings.options(), ..AnyOptions::default() }
+            }
+            Kind::Slices(slices) => {
+                AnyOptions { slicehash: slices.options(), ..AnyOptions::default() }
+            }
+        }
+    }
+
+    /// How many keys there are: so many that buffers fill, and where nothing may go so few that there is room
+    /// for them.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        match self.kind {
+            Kind::Rings(rings) => rings.keys(self.widths),
+            Kind::Slices(slices) => slices.keys(self.is_roomy),
+        }
+    }
+
+    /// How many updates an entry survives at least; none where nothing is evicted.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        match self.kind {
+            _ if self.is_roomy => None,
+            Kind::Rings(rings) => rings.window(self.widths),
+            Kind::Slices(slices) => slices.window(),
+        }
+    }
+
+    /// Does a lookup make its entry young?
+    #[must_use]
+    pub fn lookups_age(&self) -> bool {
+        matches!(self.kind, Kind::Rings(rings) if rings.lookups_age())
+    }
+
+    /// Does the same seed give the same operations every time? Not where threads take turns as they like.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        !matches!(self.kind, Kind::Slices(slices) if slices.has_threads())
+    }
+
+    /// The same without threads.
+    #[must_use]
+    pub fn inline(self) -> Self {
+        match self.kind {
+            Kind::Rings(_) => self,
+            Kind::Slices(slices) => Self { kind: Kind::Slices(slices.inline()), ..self },
+        }
+    }
+
+    fn threads(&self) -> Threads {
+        if self.repeats() { Threads::Inline } else { Threads::Background }
+    }
+
+    /// Makes a volume on an empty device, and a table in it.
+    ///
+    /// # Errors
+    /// As [`Volume::create`] and [`AnyTable::create_with`].
+    pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, AnyTable)> {
+        let Widths { key_bytes, value_bytes } = self.widths;
+        let entry_bytes = (1 + key_bytes + value_bytes) as u64;
+        let buffers_bytes = self.buffered_entries() * entry_bytes;
+        let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
+        let log_bytes = (self.log_buffers * buffers_bytes).max(8 * block_bytes);
+        let options = VolumeOptions {
+            log_bytes: log_bytes.next_multiple_of(block_bytes),
+            log_block_bytes: usize::try_from(block_bytes).expect("one or two pages"),
+            durability: self.durability,
+            threads: self.threads(),
+            volume_id: Some(7),
+            ..VolumeOptions::tiny()
+        };
+        let volume = Volume::create(device, options)?;
+        let table = AnyTable::create_with(&volume, "t", self.config(), self.options())?;
+        Ok((volume, table))
+    }
+
+    /// Opens the table of a volume.
+    ///
+    /// # Errors
+    /// As [`Volume::open`] and [`AnyTable::open_with`].
+    pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, AnyTable)> {
+        let (durability, threads) = (self.durability, self.threads());
+        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
+        let volume = Volume::open(device, options)?;
+        let table = AnyTable::open_with(&volume, "t", self.options())?;
+        Ok((volume, table))
+    }
+
+    /// The key of that number.
+    #[must_use]
+    pub fn key(&self, number: u64) -> Vec<u8> {
+        stretch(number, self.widths.key_bytes)
+    }
+
+    /// The value that the put of that number gives the key.
+    #[must_use]
+    pub fn value(&self, key: u64, put: u64) -> Vec<u8> {
+        stretch(put << 16 | key, self.widths.value_bytes)
+    }
+}
+
+/// Bytes that begin with the number and go on with others that depend on it.
+fn stretch(number: u64, bytes: usize) -> Vec<u8> {
+    let mut dice = SplitMix64::new(number);
+    let mut out = number.to_le_bytes().to_vec();
+    while out.len() < bytes {
+        out.extend_from_slice(&dice.roll().to_le_bytes());
+    }
+    out.truncate(bytes);
+    out
+}

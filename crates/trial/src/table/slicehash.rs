@@ -1,0 +1,181 @@
+//! What is peculiar to a SliceHash under trial.
+
+use nandex::slicehash::{Config, Policy, RuntimeOptions};
+use nandex_sim::workload::SplitMix64;
+
+use super::setup::Widths;
+use crate::subject::pick;
+
+/// All policies.
+pub const POLICIES: [Policy; 2] = [Policy::Fifo, Policy::Reject];
+
+/// Parts of a slice, slots in a bucket, runs of the front, and RAM for filters in bytes. Of these, each
+/// policy comes with each.
+const SORTS: [(u32, u32, u32, u64); 6] = [
+    (1, 4, 0, 0),
+    (3, 3, 0, 16 << 10),
+    (1, 2, 6, 16 << 10),
+    (3, 4, 5, 0),
+    (1, 3, 3, 0),
+    (3, 2, 0, 0),
+];
+
+/// A SliceHash.
+#[derive(Clone, Copy, Debug)]
+pub struct Slices {
+    /// What happens where a slice is full.
+    pub policy: Policy,
+    widths: Widths,
+    slice_parts: u32,
+    bucket_slots: u32,
+    front_runs: u32,
+    is_inline: bool,
+    filter_bytes: u64,
+    partitions: u32,
+    buffer_pages: u32,
+    /// Where there is little room, what a slicetable holds at least, in thirds of a full buffer.
+    room_thirds: u32,
+    group_slices: u32,
+    align_pages: u32,
+    spare_blocks: u32,
+    spare_buffers: u32,
+    stroke_pages: u32,
+    stagger: bool,
+}
+
+impl Slices {
+    /// Of 48 consecutive numbers each policy and sort comes four times, eight numbers in a row the same sort.
+    pub(super) fn numbered(number: u64, widths: Widths, dice: &mut SplitMix64) -> Self {
+        let policy = POLICIES[(number % 2) as usize];
+        let (slice_parts, bucket_slots, runs, filter_bytes) = SORTS[(number / 8 % 6) as usize];
+        // A table that refuses has no front, and one without a second partition never uses it.
+        let front_runs = if policy == Policy::Reject { 0 } else { runs };
+        let partitions = if front_runs > 0 { &[2, 2, 4] } else { &[1, 1, 2] };
+        Self {
+            policy,
+            widths,
+            slice_parts,
+            bucket_slots,
+            front_runs,
+            is_inline: false,
+            filter_bytes,
+            partitions: pick(dice, partitions),
+            buffer_pages: pick(dice, &[1, 1, 2]),
+            room_thirds: pick(dice, &[6, 9, 12, 18]),
+            group_slices: pick(dice, &[1, 2]),
+            align_pages: pick(dice, &[1, 1, 4]),
+            spare_blocks: pick(dice, &[1, 1, 2]),
+            spare_buffers: pick(dice, &[1, 2, 3]),
+            stroke_pages: pick(dice, &[1, 5]),
+            stagger: dice.below(2) == 0,
+        }
+    }
+
+    fn plain(&self) -> Config {
+        Config {
+            key_bytes: self.widths.key_bytes,
+            value_bytes: self.widths.value_bytes,
+            partitions: self.partitions,
+            buffer_pages: self.buffer_pages,
+            bucket_slots: self.bucket_slots,
+            slice_parts: self.slice_parts,
+            group_slices: self.group_slices,
+            align_pages: self.align_pages,
+            spare_blocks: self.spare_blocks,
+            spare_buffers: self.spare_buffers,
+            policy: self.policy,
+            stagger: self.stagger,
+            front_runs: self.front_runs,
+            ..Config::tiny()
+        }
+    }
+
+    /// Slots of a buffer, all of which may be taken.
+    fn buffer_entries(&self) -> u32 {
+        let layout = self.plain().layout().expect("these widths are in range");
+        self.buffer_pages * u32::try_from(layout.slots()).expect("at most 508")
+    }
+
+    /// Entries that all buffers hold when they are full.
+    pub(super) fn buffered_entries(&self) -> u64 {
+        u64::from(self.partitions) * u64::from(self.buffer_entries())
+    }
+
+    /// Do so many entries, whose keys come by chance, find room in as many slices of each partition? A slice
+    /// takes its share of them with eight deviations.
+    fn fits(&self, entries: u64, slices: u32) -> bool {
+        let all = f64::from(slices * self.partitions);
+        let mean = entries as f64 / all;
+        let spread = if all > 1.0 { 8.0 * mean.sqrt() } else { 0.0 };
+        mean + spread <= f64::from(self.plain().slice_entries())
+    }
+
+    fn slices(&self, is_roomy: bool) -> u32 {
+        if is_roomy {
+            let all = 2 * self.buffered_entries();
+            return (1..).find(|slices| self.fits(all, *slices)).expect("slices can be many");
+        }
+        (self.room_thirds * self.buffer_entries()).div_ceil(3 * self.plain().slice_entries())
+    }
+
+    /// What the table is created with.
+    pub(super) fn config(&self, is_roomy: bool) -> Config {
+        let plain = self.plain();
+        let slices = self.slices(is_roomy);
+        Config { slices, entries_max: slices * plain.slice_entries(), ..plain }
+    }
+
+    /// The same without threads.
+    pub(super) fn inline(self) -> Self {
+        Self { is_inline: true, ..self }
+    }
+
+    /// Does it merge in the background? A front is for buffers that fill while a merge goes on elsewhere, so
+    /// without threads none would ever be used.
+    pub(super) fn has_threads(&self) -> bool {
+        self.front_runs > 0 && !self.is_inline
+    }
+
+    /// What it is opened with.
+    pub(super) fn options(&self) -> RuntimeOptions {
+        RuntimeOptions {
+            flush_threads: usize::from(self.has_threads()),
+            filter_bytes: self.filter_bytes,
+            stroke_pages: self.stroke_pages,
+            ..RuntimeOptions::default()
+        }
+    }
+
+    /// How many keys there are: what two buffers hold, and where there is little room more than there is.
+    pub(super) fn keys(&self, is_roomy: bool) -> u64 {
+        let room = u64::from(self.partitions) * u64::from(self.config(is_roomy).entries_max);
+        let two = 2 * self.buffered_entries();
+        if is_roomy { two } else { two.max(room * 5 / 4) }
+    }
+
+    /// How many updates an entry survives at least, where there is little room; none where nothing is evicted.
+    pub(super) fn window(&self) -> Option<u64> {
+        if self.policy == Policy::Reject {
+            return None;
+        }
+        // What was in its buffer beside it may seem newer than it is.
+        let mates = self.buffered_entries();
+        let slices = self.slices(false);
+        let lost = (0..).find(|puts| !self.fits(mates + puts, slices));
+        Some(lost.expect("slices have an end").saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::BLOCK;
+    use crate::table::Setup;
+
+    #[test]
+    fn most_tables_that_evict_are_held_to_their_newest_entries() {
+        let windows: Vec<_> =
+            (BLOCK..2 * BLOCK).filter_map(|number| Setup::slicehash(number).window()).collect();
+        let held = windows.iter().filter(|window| **window >= 10).count();
+        assert!(windows.len() > 100 && 3 * held >= 2 * windows.len(), "{held}: {windows:?}");
+    }
+}
