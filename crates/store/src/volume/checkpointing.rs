@@ -179,7 +179,7 @@ impl Inner {
         let used = self.log.used_bytes();
         // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
         // then nothing may be put off.
-        let is_stuck = grown == 0 && self.log.waiting() > 0;
+        let is_stuck = self.log.waiting() > 0 && self.maintenance.stands_still(self.log.next_lsn());
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
         let log_fills = log_fills || is_stuck;
         if !requested && !log_fills {
@@ -276,6 +276,8 @@ pub(super) struct Maintenance {
     woken: Condvar,
     /// Where the log was when the last checkpoint was taken for its sake.
     last: AtomicU64,
+    /// Where it was when somebody was last seen waiting for its room.
+    seen: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -288,6 +290,12 @@ impl Maintenance {
     fn request(&self) {
         self.wish.lock().expect("no holder of the wish panics").checkpoint = true;
         self.woken.notify_all();
+    }
+
+    /// Is the log where it was when somebody was last seen waiting? Not compared with its last checkpoint:
+    /// that closes a block itself, and rooms log what they move, after which nothing may come any more.
+    fn stands_still(&self, now: Lsn) -> bool {
+        self.seen.swap(now.0, Relaxed) == now.0
     }
 
     /// Has somebody asked for a checkpoint since the last time?
