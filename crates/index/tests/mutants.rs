@@ -20,10 +20,15 @@ struct Check {
 }
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 10 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 10 },
     Check { program: "unittests src/lib.rs (nandex_store)", filter: "", hang_seconds: 25 },
+    Check {
+        program: "unittests src/lib.rs (nandex)",
+        filter: "slicehash::tests::moves::",
+        hang_seconds: 30,
+    },
     Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 120 },
     Check { program: "tests/closed.rs", filter: "", hang_seconds: 10 },
     Check { program: "tests/large/main.rs", filter: "crash::", hang_seconds: 120 },

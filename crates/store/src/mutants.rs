@@ -139,6 +139,18 @@ barriers! {
     BufferNotesItsPlace,
     /// In the index: what a full buffer leaves over stays in its image where it is not logged again.
     LeftOverKeepsImage,
+    /// In the index: a move that the checkpoint holds already does not bring back what was needed then.
+    MovesMustBeNews,
+    /// In the index: what a move took to flash is neither loaded nor replayed again.
+    MoveForgetsWhatItTook,
+    /// In the index: what a merge leaves behind is put back before its move says what is still needed.
+    LeftOverBeforeMove,
+    /// In the index: an image that was written during a merge is durable before the move names it.
+    MoveSyncsItsImage,
+    /// In the index: runs that a move has merged are gone.
+    MoveTakesItsRuns,
+    /// In the index: no merge takes place between the captures of buffers, runs and slicetables.
+    CaptureHoldsMaps,
     /// A value log syncs the strokes it has written.
     ValuesSynced,
     /// A value log's segment is written again only once a durable checkpoint has it as free.

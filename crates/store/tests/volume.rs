@@ -1,6 +1,8 @@
 //! What a volume promises its structures across crashes, closings and removals.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -160,5 +162,57 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
         volume.poison().check().unwrap();
         let error = volume.wait_for_room(40_000).unwrap_err().to_string();
         assert!(error.contains("updates of \"kept\" are still in it"), "{error}");
+    }
+}
+
+/// A room that needs its part of the log until it is asked to let go of it.
+struct Pinning {
+    volume: Volume,
+    tail: AtomicU64,
+}
+
+impl Checkpointed for Pinning {
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn capture(&self) -> Captured {
+        Captured { state: vec![1], tail: Lsn(self.tail.load(Relaxed)) }
+    }
+
+    fn committed(&self) {}
+
+    fn relieve(&self, _before: Lsn) -> Result<()> {
+        self.tail.store(self.volume.log().next_lsn().0, Relaxed);
+        Ok(())
+    }
+
+    fn catch_up(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
+    // The log was not full enough for anybody to be asked to let go of its tail, and did not grow any
+    // more, since the only one who appended was waiting: for ever.
+    for threads in [Threads::Background, Threads::Inline] {
+        let options = VolumeOptions { threads, ..options() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let structure = volume.create_structure("pinning", "kind", Vec::new(), 1).unwrap();
+        let tail = AtomicU64::new(volume.log().next_lsn().0);
+        let room = Arc::new(Pinning { volume: volume.clone(), tail });
+        volume.register(structure.id, Arc::downgrade(&(Arc::clone(&room) as _)));
+        let capacity = volume.log().capacity_bytes();
+        while volume.log().used_bytes() * 5 < capacity * 2 {
+            volume.log().append(structure.id, &[&[7; 1000]]).unwrap();
+        }
+        let (tell, told) = channel();
+        std::thread::spawn({
+            let volume = volume.clone();
+            move || tell.send(volume.reserve_room(capacity / 8 * 3).map(drop))
+        });
+        let got = told.recv_timeout(Duration::from_secs(60));
+        got.expect("the log's room comes, since its tail can be let go of").unwrap();
     }
 }

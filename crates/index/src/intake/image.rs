@@ -98,6 +98,16 @@ impl Images {
         self.lock().next_generation
     }
 
+    /// Takes the wishes, one for a partition: who wishes what has changed saved has all the older saved too.
+    fn take_wishes(&self) -> Vec<(usize, Wish)> {
+        let mut state = self.lock();
+        let mut wishes = vec![state.before.take().map(Wish::Before); state.durable.len()];
+        for index in std::mem::take(&mut state.unsaved) {
+            wishes[index] = Some(Wish::Changed);
+        }
+        wishes.into_iter().enumerate().filter_map(|(index, wish)| Some((index, wish?))).collect()
+    }
+
     /// Notes what the checkpoint that is being taken refers to.
     pub(crate) fn capture(&self, images: &[Option<ImageRef>]) {
         self.lock().captured = images.iter().map(|image| image.map(|image| image.slot)).collect();
@@ -136,19 +146,13 @@ impl<R: Room> Intake<R> {
     }
 
     /// Saves the buffers that were asked for. Called while a checkpoint prepares, and only then.
+    ///
+    /// Each at most once: a second image would go to the place of the first, which a move that was logged
+    /// in between may name.
     pub(crate) fn save_wished_images(&self) -> Result<()> {
-        let (before, unsaved) = {
-            let mut state = self.images.lock();
-            (state.before.take(), std::mem::take(&mut state.unsaved))
-        };
-        if let Some(before) = before {
-            for index in 0..self.partitions.len() {
-                self.save_image(index, Wish::Before(before))?;
-            }
-        }
         let mut left = Vec::new();
-        for index in unsaved {
-            if !self.save_image(index, Wish::Changed)? {
+        for (index, wish) in self.images.take_wishes() {
+            if !self.save_image(index, wish)? && wish == Wish::Changed {
                 left.push(index);
             }
         }

@@ -10,6 +10,7 @@ use nandex_store::buffer::Buffer;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 
 use super::format::{Moved, State, decode_log_entry};
@@ -110,7 +111,9 @@ fn apply_moves<R: Room>(
         else {
             return Err(not_an_entry(lsn, bytes).into());
         };
-        if recovery.moved(moved.partition, own)? {
+        let is_news = recovery.moved(moved.partition, own)?;
+        let counts = is_news || !is_on(Barrier::MovesMustBeNews);
+        if counts && is_on(Barrier::MoveForgetsWhatItTook) {
             *tail = (*tail).max(moved.tail);
             *image = moved.image;
         }

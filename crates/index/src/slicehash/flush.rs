@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 use nandex_store::entries::{Entry, EntryLayout};
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter, Strokes};
@@ -243,16 +244,13 @@ impl Inner {
         let Merged { draft, outcome, refused, filter, image } = merged;
         let _maps = self.room.hold_maps();
         let mut state = self.partitions[index].lock();
-        if state.needed_image() != image {
+        if state.needed_image() != image && is_on(Barrier::MoveSyncsItsImage) {
             // The move will name an image that came after the sync, while runs were merged.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
-        if let Some(frozen) = frozen {
+        if frozen.is_some() {
             drop(state.frozen.pop_front());
-            let stash = frozen.buffer.stash_entries();
-            let left_over = refused.iter().copied().chain(stash);
-            self.put_left_over(&mut state, frozen, left_over)?;
         }
         state.level.runs.drain(..runs.len());
         let before = std::mem::replace(&mut state.level.entries, outcome.entries);
@@ -261,9 +259,28 @@ impl Inner {
         state.level.refused = refused.len() as u64;
         let filter = filter.filter(|_| self.room.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
+        let left_over_first = is_on(Barrier::LeftOverBeforeMove);
+        if left_over_first {
+            self.leave_behind(&mut state, frozen, &refused)?;
+        }
         self.publish(index, &state, runs, draft, outcome)?;
+        if !left_over_first {
+            self.leave_behind(&mut state, frozen, &refused)?;
+        }
         self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
         Ok(())
+    }
+
+    /// Puts back what a merge of this buffer did not take.
+    fn leave_behind(
+        &self,
+        state: &mut State,
+        frozen: Option<&FrozenBuffer>,
+        refused: &[Entry<'_>],
+    ) -> Result<()> {
+        let Some(frozen) = frozen else { return Ok(()) };
+        let left_over = refused.iter().copied().chain(frozen.buffer.stash_entries());
+        self.put_left_over(state, frozen, left_over)
     }
 
     fn publish(

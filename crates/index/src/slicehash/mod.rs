@@ -66,6 +66,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::{Device, PAGE_BYTES, PageBuf};
 use nandex_store::hash::KeyHash;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::Shadow;
 use nandex_store::{Lsn, Volume};
@@ -331,7 +332,7 @@ impl Room for Slicetables {
     }
 
     fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
-        Some(self.hold_maps())
+        is_on(Barrier::CaptureHoldsMaps).then(|| self.hold_maps())
     }
 
     fn capture(inner: &Inner, log_now: Lsn) -> Vec<u8> {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::{FLIP_BYTES, Shadow, ShadowRecovery};
@@ -213,7 +214,9 @@ fn levels(
             return Err(error.into());
         };
         match merged.get(&owner) {
-            Some(&newest) if !id.is_after(newest) => gone.push_back(id),
+            Some(&newest) if !id.is_after(newest) && is_on(Barrier::MoveTakesItsRuns) => {
+                gone.push_back(id);
+            }
             _ => level.runs.push_back(Run { id, entries, filter: None }),
         }
     }

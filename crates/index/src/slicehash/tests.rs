@@ -1,5 +1,7 @@
 //! What is peculiar to SliceHash; the contract itself is tested by the conformance suite.
 
+mod moves;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -175,13 +175,11 @@ impl Inner {
             return Ok(());
         }
         let capacity = self.log.capacity_bytes();
-        let next = self.log.next_lsn().0;
-        let grown = next - self.maintenance.last.load(Relaxed);
-        let stands_still = self.maintenance.seen.swap(next, Relaxed) == next;
+        let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
         let used = self.log.used_bytes();
         // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
         // then nothing may be put off.
-        let is_stuck = stands_still && self.log.waiting() > 0;
+        let is_stuck = self.log.waiting() > 0 && self.maintenance.stands_still(self.log.next_lsn());
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
         let log_fills = log_fills || is_stuck;
         if !requested && !log_fills {
@@ -278,7 +276,7 @@ pub(super) struct Maintenance {
     woken: Condvar,
     /// Where the log was when the last checkpoint was taken for its sake.
     last: AtomicU64,
-    /// Where it was when it was last looked at.
+    /// Where it was when somebody was last seen waiting for its room.
     seen: AtomicU64,
 }
 
@@ -292,6 +290,12 @@ impl Maintenance {
     fn request(&self) {
         self.wish.lock().expect("no holder of the wish panics").checkpoint = true;
         self.woken.notify_all();
+    }
+
+    /// Is the log where it was when somebody was last seen waiting? Not compared with its last checkpoint:
+    /// that closes a block itself, and rooms log what they move, after which nothing may come any more.
+    fn stands_still(&self, now: Lsn) -> bool {
+        self.seen.swap(now.0, Relaxed) == now.0
     }
 
     /// Has somebody asked for a checkpoint since the last time?

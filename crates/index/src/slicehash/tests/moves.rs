@@ -1,0 +1,330 @@
+//! What a crash finds of moves: each test goes to the one moment in which a step of them matters.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nandex_device::{Device, EngineReport, Geometry, PageBuf, PageId, Queue};
+use nandex_sim::{Image, SimDevice};
+
+use super::super::*;
+use super::inline;
+use crate::api::Table;
+use crate::{Durability, OpenOptions, Threads, VolumeOptions};
+
+/// Nothing is durable before it is synced, so that a test says what a crash finds.
+const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
+
+fn create(device: Arc<dyn Device>, config: Config) -> SliceHash {
+    let options = VolumeOptions {
+        log_bytes: 1 << 20,
+        durability: DURABILITY,
+        threads: Threads::Inline,
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(device, options).unwrap();
+    SliceHash::create_with(&volume, "t", config, inline()).unwrap()
+}
+
+fn open(image: Image) -> (SimDevice, SliceHash) {
+    let device = SimDevice::instant().with_image(image);
+    let options =
+        OpenOptions { durability: DURABILITY, threads: Threads::Inline, ..OpenOptions::default() };
+    let volume = Volume::open(Arc::new(device.clone()), options).unwrap();
+    let table = SliceHash::open_with(&volume, "t", inline()).unwrap();
+    (device, table)
+}
+
+/// The first keys of a partition.
+fn keys_of(table: &SliceHash, partition: usize, count: usize) -> Vec<u64> {
+    let inner = &table.handle.inner;
+    let is_of = |key: &u64| inner.partition_of(inner.hasher.hash(&key.to_le_bytes())) == partition;
+    (0..).filter(is_of).take(count).collect()
+}
+
+fn put(table: &SliceHash, keys: &[u64], value: u64) {
+    keys.iter().for_each(|key| table.insert_u64(*key, value).unwrap());
+}
+
+fn assert_holds(table: &SliceHash, keys: &[u64], value: u64, story: &str) {
+    for key in keys {
+        assert_eq!(table.get_u64(*key).unwrap(), Some(value), "{story}: key {key}");
+    }
+}
+
+/// Freezes a partition's buffer, which is then waiting to be flushed.
+fn freeze(table: &SliceHash, partition: usize) {
+    let inner = &table.handle.inner;
+    let mut state = inner.partitions[partition].lock();
+    assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
+}
+
+/// Flushes a partition's oldest frozen buffer by hand.
+fn flush(table: &SliceHash, partition: usize) {
+    let inner = &table.handle.inner;
+    let frozen = inner.partitions[partition].lock().frozen.front().cloned().unwrap();
+    inner.flush_one(partition, frozen, &mut inner.new_scratch().unwrap()).unwrap();
+}
+
+/// Forgets the jobs that wait, because the test does them by hand or never.
+fn forget_jobs(table: &SliceHash) {
+    while table.handle.inner.work.next_now().is_some() {
+        table.handle.inner.work.done();
+    }
+}
+
+fn runs(table: &SliceHash, partition: usize) -> usize {
+    table.handle.inner.partitions[partition].lock().level.runs.len()
+}
+
+#[test]
+fn what_has_moved_is_not_replayed() {
+    let device = SimDevice::instant();
+    let table = create(Arc::new(device.clone()), Config::tiny());
+    let keys: Vec<u64> = (0..5000).collect();
+    put(&table, &keys, 3);
+    table.sync().unwrap();
+    assert!(table.stats().flushes >= 8);
+    let (_, found) = open(device.survivors(0));
+    assert_eq!(found.stats().flushes, 0, "the log's tail fits the buffers");
+    assert_holds(&found, &keys, 3, "after a crash");
+}
+
+#[test]
+fn a_move_that_the_checkpoint_holds_leaves_the_image_that_came_after_it() {
+    let device = SimDevice::instant();
+    let table = create(Arc::new(device.clone()), Config::tiny());
+    // These wait in partition 1 all the time, so the log keeps what comes after them.
+    let waiting = keys_of(&table, 1, 50);
+    put(&table, &waiting, 1);
+    table.sync().unwrap();
+    freeze(&table, 1);
+    let keys = keys_of(&table, 0, 400);
+    put(&table, &keys[..300], 1);
+    freeze(&table, 0);
+    flush(&table, 0);
+    table.sync().unwrap();
+    put(&table, &keys[300..], 1);
+    table.sync().unwrap();
+    let inner = &table.handle.inner;
+    inner.wish_all_images();
+    inner.volume.checkpoint().unwrap();
+    assert!(inner.partitions[0].lock().image.is_some(), "saved");
+    assert!(inner.partitions[1].lock().image.is_none(), "waits");
+    let (_, found) = open(device.survivors(0));
+    assert_holds(&found, &waiting, 1, "in the log");
+    assert_holds(&found, &keys, 1, "moved, and in the image");
+}
+
+#[test]
+fn what_a_merge_during_recovery_leaves_behind_outlives_the_next_crash() {
+    let device = SimDevice::instant();
+    let table = create(Arc::new(device.clone()), Config::tiny());
+    let keys = keys_of(&table, 0, 800);
+    put(&table, &keys[..400], 1);
+    freeze(&table, 0);
+    put(&table, &keys[400..], 1);
+    table.sync().unwrap();
+    // The log has more than a buffer takes.
+    let (again, found) = open(device.survivors(0));
+    assert_eq!(found.stats().flushes, 1);
+    let left = found.handle.inner.partitions[0].lock().since.is_some();
+    assert!(left, "what was left behind keeps its place in the log");
+    found.sync().unwrap();
+    let (_, found) = open(again.survivors(0));
+    assert_holds(&found, &keys, 1, "after two crashes");
+}
+
+#[test]
+fn runs_that_were_merged_after_the_checkpoint_do_not_come_back() {
+    let device = SimDevice::instant();
+    let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
+    let table = create(Arc::new(device.clone()), config);
+    let keys = keys_of(&table, 0, 200);
+    put(&table, &keys, 1);
+    freeze(&table, 0);
+    // While flushes wait, they go to the front.
+    flush(&table, 0);
+    assert_eq!(runs(&table, 0), 1);
+    table.handle.inner.volume.checkpoint().unwrap();
+    forget_jobs(&table);
+    put(&table, &keys, 2);
+    freeze(&table, 0);
+    forget_jobs(&table);
+    flush(&table, 0);
+    assert_eq!(runs(&table, 0), 0);
+    table.sync().unwrap();
+    let (_, found) = open(device.survivors(0));
+    assert_eq!(runs(&found, 0), 0);
+    assert_holds(&found, &keys, 2, "merged");
+}
+
+/// What is told of an operation before it is done.
+type Tell = dyn Fn(Asked) + Send + Sync;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Write(PageId),
+    Sync,
+}
+
+/// A simulated device that tells of writes and syncs, so that a test may act in the midst of them.
+#[derive(Clone)]
+struct Telling {
+    inner: SimDevice,
+    tell: Arc<Mutex<Option<Arc<Tell>>>>,
+}
+
+impl Telling {
+    fn new() -> Self {
+        Self { inner: SimDevice::instant(), tell: Arc::default() }
+    }
+
+    /// From now on tells this one, or nobody.
+    fn set(&self, tell: Option<Arc<Tell>>) {
+        *self.tell.lock().unwrap() = tell;
+    }
+
+    fn tell(&self, asked: Asked) {
+        // Let go, since who is told may use the device.
+        let tell = self.tell.lock().unwrap().clone();
+        tell.inspect(|tell| tell(asked));
+    }
+}
+
+impl fmt::Debug for Telling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Device for Telling {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn page_count(&self) -> u64 {
+        self.inner.page_count()
+    }
+
+    fn grow(&self, page_count: u64) -> nandex_device::Result<()> {
+        self.inner.grow(page_count)
+    }
+
+    fn queue(&self, depth: usize) -> nandex_device::Result<Box<dyn Queue>> {
+        self.inner.queue(depth)
+    }
+
+    fn sync(&self) -> nandex_device::Result<()> {
+        self.inner.sync()?;
+        self.tell(Asked::Sync);
+        Ok(())
+    }
+
+    fn discard(&self, pages: Range<PageId>) -> nandex_device::Result<()> {
+        self.inner.discard(pages)
+    }
+
+    fn now(&self) -> u64 {
+        self.inner.now()
+    }
+
+    fn engine(&self) -> EngineReport {
+        self.inner.engine()
+    }
+
+    fn write(&self, page: PageId, buf: PageBuf) -> nandex_device::Result<PageBuf> {
+        self.tell(Asked::Write(page));
+        self.inner.write(page, buf)
+    }
+}
+
+#[test]
+fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhile() {
+    // The log's wish and that of a flush once made two images of one partition in one place: a move that
+    // was logged between them named the first, which the second had destroyed.
+    let device = Telling::new();
+    let table = Arc::new(create(Arc::new(device.clone()), Config::tiny()));
+    let partitions = table.handle.inner.partitions.len();
+    put(&table, &(0..400).collect::<Vec<_>>(), 1);
+    table.sync().unwrap();
+    let inner = &table.handle.inner;
+    inner.wish_all_images();
+    inner.wish_images_before(inner.volume.log().next_lsn());
+    let written = Arc::new(Mutex::new(Vec::new()));
+    let tell = {
+        let (table, written) = (Arc::clone(&table), Arc::clone(&written));
+        move |asked| {
+            let Asked::Write(page) = asked else { return };
+            written.lock().unwrap().push(page);
+            (0..partitions).for_each(|index| put(&table, &keys_of(&table, index, 1), 2));
+        }
+    };
+    device.set(Some(Arc::new(tell)));
+    inner.save_wished_images().unwrap();
+    device.set(None);
+    let mut pages = written.lock().unwrap().clone();
+    assert_eq!(pages.len(), partitions, "images in {pages:?}");
+    pages.sort_unstable();
+    pages.dedup();
+    assert_eq!(pages.len(), partitions, "images in {pages:?}");
+}
+
+#[test]
+fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
+    let device = Telling::new();
+    let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
+    let table = Arc::new(create(Arc::new(device.clone()), config));
+    let keys = keys_of(&table, 0, 350);
+    put(&table, &keys[..200], 1);
+    freeze(&table, 0);
+    flush(&table, 0);
+    put(&table, &keys[200..], 1);
+    table.sync().unwrap();
+    assert_eq!(runs(&table, 0), 1);
+    let inner = &table.handle.inner;
+    let tell = {
+        let (table, device) = (Arc::clone(&table), device.clone());
+        move |asked| {
+            if asked == Asked::Sync {
+                // The new slicetable is durable; now a checkpoint prepares.
+                device.set(None);
+                table.handle.inner.wish_all_images();
+                table.handle.inner.save_wished_images().unwrap();
+            }
+        }
+    };
+    device.set(Some(Arc::new(tell)));
+    inner.run(Job::Drain(0), &mut None).unwrap();
+    assert!(inner.partitions[0].lock().image.is_some(), "saved meanwhile");
+    assert_eq!(runs(&table, 0), 0);
+    // The log's block with the move is written, and the power goes in the midst of its sync.
+    device.inner.cut_after(device.inner.operations() + 1);
+    table.sync().unwrap_err();
+    for seed in 0..64 {
+        let (_, found) = open(device.inner.survivors(seed));
+        assert_holds(&found, &keys, 1, &format!("survivors {seed}"));
+    }
+}
+
+#[test]
+fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
+    // A merge between the captures of slicetables and runs would be in neither, where the log was too full
+    // for its move: its runs would be gone, and the slicetable the old one.
+    let table = create(Arc::new(SimDevice::instant()), Config::tiny());
+    let inner = &table.handle.inner;
+    let last = inner.partitions.last().unwrap().lock();
+    std::thread::scope(|scope| {
+        // It comes as far as the last partition.
+        let capture = scope.spawn(|| nandex_store::Checkpointed::capture(&**inner));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while inner.room.maps.try_lock().is_ok() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        let is_held = inner.room.maps.try_lock().is_err();
+        drop(last);
+        capture.join().unwrap();
+        assert!(is_held, "a merge could have changed them");
+    });
+}
