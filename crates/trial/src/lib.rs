@@ -2,7 +2,7 @@
 //!
 //! A seed is a [`Plan`]: which structure in which configuration, on which device, and what goes wrong.
 //! [`run`] carries it out on one thread, so that a seed gives the same operations, bytes and answers every
-//! time; what fails once fails again. Tables with a front alone have threads, and may need a few tries.
+//! time; what fails once fails again.
 //! A structure joins by implementing [`Subject`].
 #![forbid(unsafe_code)]
 

@@ -92,9 +92,7 @@ impl Plan {
             Adversity::EveryCut => Ground::Instant,
             _ => pick(&mut dice, &[Ground::Instant, Ground::Ssd]),
         };
-        let setup = Structure::of(seed).setup(seed);
-        // Thousands of openings would start thousands of threads.
-        let setup = if adversity == Adversity::EveryCut { setup.inline() } else { setup };
+        let setup = Structure::of(seed).setup(seed).inline();
         Self { seed, setup, ground, adversity }
     }
 
