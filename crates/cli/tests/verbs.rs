@@ -67,11 +67,15 @@ fn what_is_loaded_is_found_listed_and_whole() {
 
 #[test]
 fn what_is_whole_is_said_to_be_by_a_check() {
-    let folder = with_table();
-    assert_eq!(load(&folder, "7,42\n8,43\n").code, 0);
-    let checked = folder.run("check t.nandex --json");
-    assert_eq!(checked.code, 0, "{checked:?}");
-    assert_eq!(json(&checked)["tables"][0]["entries"], 2);
+    for (kind, words) in STRUCTURES {
+        let folder = with_table_of(words);
+        // More than the buffers take, so that flash has its part.
+        let records: String = (0..20_000).map(|key| format!("{key},{key}\n")).collect();
+        assert_eq!(load(&folder, &records).code, 0);
+        let checked = folder.run("check t.nandex --json");
+        assert_eq!(checked.code, 0, "{kind}: {checked:?}");
+        assert_eq!(json(&checked)["tables"][0]["entries"], 20_000, "{kind}");
+    }
 }
 
 #[test]
