@@ -8,26 +8,10 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 pub struct Analysis;
 
 const GIB: f64 = 1_073_741_824.0;
-const KIB: f64 = 1024.0;
 const MS: f64 = 1e6;
 const US: f64 = 1e3;
 
-/// The symbols of Table 2 as section 5.4 chooses them: 1 GB of RAM and 32 GB of flash.
-const DESIGN: Design = Design {
-    partitions: 8192.0,
-    entry_bytes: 16.0,
-    utilization: 0.8,
-    flash_bytes: 32.0 * GIB,
-    memory_bytes: GIB,
-    ssds: 1.0,
-    page_bytes: 4.0 * KIB,
-    block_bytes: 128.0 * KIB,
-    page_read_ns: 0.15 * MS,
-    block_read_ns: 0.31 * MS,
-    block_write_ns: 0.83 * MS,
-    inserts_per_s: 10_000.0,
-    erase_cycles: 10_000.0,
-};
+const DESIGN: Design = Design::EXAMPLE;
 
 impl Experiment for Analysis {
     fn name(&self) -> &'static str {

@@ -38,6 +38,23 @@ pub struct Design {
 }
 
 impl Design {
+    /// The symbols as section 5.4 chooses them: 1 GB of RAM and 32 GB of flash, 8192 tables of 128 KiB.
+    pub const EXAMPLE: Self = Self {
+        partitions: 8192.0,
+        entry_bytes: 16.0,
+        utilization: 0.8,
+        flash_bytes: (32_u64 << 30) as f64,
+        memory_bytes: (1_u64 << 30) as f64,
+        ssds: 1.0,
+        page_bytes: 4096.0,
+        block_bytes: 131_072.0,
+        page_read_ns: 150_000.0,
+        block_read_ns: 310_000.0,
+        block_write_ns: 830_000.0,
+        inserts_per_s: 10_000.0,
+        erase_cycles: 10_000.0,
+    };
+
     /// s_eff = s / u: bytes that an entry takes of a hash table.
     #[must_use]
     pub fn entry_bytes_effective(&self) -> f64 {
@@ -174,22 +191,7 @@ mod tests {
     const MS: f64 = 1e6;
     const US: f64 = 1e3;
 
-    /// Section 5.4: 1 GB of RAM and 32 GB of flash; 8192 tables of 128 KiB.
-    const EXAMPLE: Design = Design {
-        partitions: 8192.0,
-        entry_bytes: 16.0,
-        utilization: 0.8,
-        flash_bytes: 32.0 * GIB,
-        memory_bytes: GIB,
-        ssds: 1.0,
-        page_bytes: 4.0 * KIB,
-        block_bytes: 128.0 * KIB,
-        page_read_ns: 0.15 * MS,
-        block_read_ns: 0.31 * MS,
-        block_write_ns: 0.83 * MS,
-        inserts_per_s: 10_000.0,
-        erase_cycles: 10_000.0,
-    };
+    const EXAMPLE: Design = Design::EXAMPLE;
 
     /// The MLC drive of the same section: 256 GB for 4 GB of RAM.
     const MLC: Design = Design {
