@@ -128,6 +128,193 @@ pub trait LookupStream {
     fn pending(&self) -> usize;
 }
 
+/// An approximate multiset of keys: it may say "there" of a key that is not, at a known rate, and never "not
+/// there" of one that is. Keys are any bytes.
+///
+/// Laws: a `contains` that begins after an `insert` of the same key has returned says yes, as long as the
+/// key was deleted fewer times than it was inserted. Every key counts: two inserts take two deletes. Only a
+/// key that is there may be deleted; deleting another one may take away what a third has left, and that one
+/// then counts as not there. Every method may be called from any number of threads at once.
+pub trait Filter: Send + Sync {
+    /// Notes a key once more.
+    ///
+    /// # Errors
+    /// A full filter that may not grow, a poisoned volume.
+    fn insert(&self, key: &[u8]) -> Result<()>;
+
+    /// Takes back one insert of a key that is there.
+    ///
+    /// # Errors
+    /// As `insert`.
+    fn delete(&self, key: &[u8]) -> Result<()>;
+
+    /// Is `key` there? Wrong at most at the rate of [`FilterStats::rate`], and only in saying yes.
+    ///
+    /// # Errors
+    /// A failed read, a page that fails its check.
+    fn contains(&self, key: &[u8]) -> Result<bool>;
+
+    /// Notes each key, in order.
+    ///
+    /// # Errors
+    /// As `insert`; keys before the failing one are in, later ones may or may not be.
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()>;
+
+    /// Takes back one insert of each key.
+    ///
+    /// # Errors
+    /// As `insert_many`.
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()>;
+
+    /// Which of `keys` are there, in their order; the reads overlap.
+    ///
+    /// # Errors
+    /// As `contains`.
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>>;
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode. Does nothing where
+    /// there is no flash.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned.
+    fn sync(&self) -> Result<()>;
+
+    /// Puts everything buffered on flash and makes it durable. Does nothing where there is no flash.
+    ///
+    /// # Errors
+    /// As `sync`.
+    fn flush(&self) -> Result<()>;
+
+    /// The three numbers, the rate of false positives, and what they come from.
+    fn stats(&self) -> FilterStats;
+}
+
+/// Counts of keys: never less than what was added, and more only where another key has the same
+/// fingerprint, at the rate of [`FilterStats::rate`]. Keys are any bytes.
+///
+/// Laws: a `count` that begins after an `add` has returned includes it. What is taken away, by adding less
+/// than 0, must have been added. Every method may be called from any number of threads at once.
+pub trait Counter: Send + Sync {
+    /// Adds `amount` to the count of a key.
+    ///
+    /// # Errors
+    /// A full filter that may not grow, a count past 2^63, a poisoned volume.
+    fn add(&self, key: &[u8], amount: i64) -> Result<()>;
+
+    /// The count of a key; 0 for one that was never added.
+    ///
+    /// # Errors
+    /// A failed read, a page that fails its check.
+    fn count(&self, key: &[u8]) -> Result<u64>;
+
+    /// Adds to the count of each key, in order.
+    ///
+    /// # Errors
+    /// As `add`; keys before the failing one are in, later ones may or may not be.
+    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()>;
+
+    /// The counts of all of `keys`, in their order; the reads overlap.
+    ///
+    /// # Errors
+    /// As `count`.
+    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>>;
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned.
+    fn sync(&self) -> Result<()>;
+
+    /// Puts everything buffered on flash and makes it durable.
+    ///
+    /// # Errors
+    /// As `sync`.
+    fn flush(&self) -> Result<()>;
+
+    /// The figures of the filter that counts.
+    fn stats(&self) -> FilterStats;
+}
+
+/// The figures every filter shows, since it was opened unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FilterStats {
+    /// Fingerprints held, in RAM and on flash, counting one once per part that has it.
+    pub entries: u64,
+    /// Of these, in RAM.
+    pub buffered: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+    /// An upper bound of the rate of false positives now: entries over the universe's size.
+    pub rate: f64,
+    /// The rate it was made for.
+    pub rate_made_for: f64,
+    /// Keys it was made for: with more the rate is higher.
+    pub keys_made_for: u64,
+    /// Bytes of RAM the structure holds: buffers, merges, its share of the log's buffers.
+    pub ram_bytes: u64,
+    /// Bytes of flash the structure occupies.
+    pub flash_bytes: u64,
+    /// The levels on flash, the smallest first.
+    pub levels: Vec<LevelStats>,
+    /// Inserts taken, a count's additions among them.
+    pub inserts: u64,
+    /// Deletes taken, a count's subtractions among them.
+    pub deletes: u64,
+    /// Lookups answered with yes, or with a count above 0.
+    pub positives: u64,
+    /// Lookups answered with no.
+    pub negatives: u64,
+    /// Lookups by the number of pages they read: 0, 1, 2, ...; the last bucket is "this many or more".
+    pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
+    /// Pages read by lookups.
+    pub lookup_reads: u64,
+    /// Merges of the buffer into a level.
+    pub merges: u64,
+    /// Bytes read by merges.
+    pub merge_bytes_read: u64,
+    /// Bytes written by merges and by images of the buffer.
+    pub data_bytes_written: u64,
+    /// Bytes written to the write-ahead log on its behalf.
+    pub log_bytes_written: u64,
+    /// Deletes that met no insert when they were merged into the last level, and were dropped.
+    pub unmatched_deletes: u64,
+}
+
+/// A level of a filter on flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Fingerprints in it.
+    pub entries: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+    /// Pages of it.
+    pub pages: u64,
+}
+
+impl FilterStats {
+    /// RAM per entry held, in bytes.
+    #[must_use]
+    pub fn ram_bytes_per_entry(&self) -> f64 {
+        ratio(self.ram_bytes, self.entries)
+    }
+
+    /// Bits of flash per fingerprint on flash.
+    #[must_use]
+    pub fn bits_per_entry_on_flash(&self) -> f64 {
+        let pages: u64 = self.levels.iter().map(|level| level.pages).sum();
+        let entries: u64 = self.levels.iter().map(|level| level.entries).sum();
+        ratio(pages * nandex_device::PAGE_BYTES as u64 * 8, entries)
+    }
+
+    /// Pages read per lookup.
+    #[must_use]
+    pub fn reads_per_lookup(&self) -> f64 {
+        ratio(self.lookup_reads, self.positives + self.negatives)
+    }
+}
+
 /// A value, held inline: at most [`VALUE_BYTES_MAX`] bytes, no allocation.
 #[derive(Clone, Copy)]
 pub struct Value {

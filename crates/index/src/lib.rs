@@ -45,7 +45,7 @@ pub mod oracle;
 pub mod slicehash;
 
 pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
-pub use api::{LookupStream, Table, TableStats, Value};
+pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use check::{CheckProgress, OnProgress, check};
 pub use engine::LookupEngine;

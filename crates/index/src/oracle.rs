@@ -1,4 +1,4 @@
-//! The simplest table that cannot be wrong: a `HashMap` behind a lock.
+//! The simplest table and filter that cannot be wrong: a `HashMap` behind a lock.
 //!
 //! Every room is compared with it by the conformance suite, and applications test their own logic
 //! on it without a volume. It keeps nothing on flash.
@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use crate::api::{LookupStream, Table, TableStats, Value};
+use crate::api::{Counter, Filter, FilterStats, LookupStream, Table, TableStats, Value};
 use crate::{Error, Result};
 
 /// A table in plain memory.
@@ -105,5 +105,117 @@ impl LookupStream for MapStream<'_> {
 
     fn pending(&self) -> usize {
         self.ready.len()
+    }
+}
+
+/// An exact multiset of keys in plain memory: what filters and counters are compared with.
+#[derive(Debug, Default)]
+pub struct Multiset {
+    counts: Mutex<HashMap<Vec<u8>, i64>>,
+}
+
+impl Multiset {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many different keys are there.
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.counts().len()
+    }
+
+    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u8>, i64>> {
+        self.counts.lock().expect("no holder of this lock panics")
+    }
+
+    fn put(&self, key: &[u8], amount: i64) {
+        let mut counts = self.counts();
+        let count = counts.entry(key.to_vec()).or_default();
+        *count += amount;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+
+    fn held(&self, key: &[u8]) -> u64 {
+        let count = self.counts().get(key).copied().unwrap_or_default();
+        u64::try_from(count).unwrap_or_default()
+    }
+}
+
+impl Filter for Multiset {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.put(key, 1);
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.put(key, -1);
+        Ok(())
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.held(key) > 0)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        keys.iter().for_each(|key| self.put(key, 1));
+        Ok(())
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        keys.iter().for_each(|key| self.put(key, -1));
+        Ok(())
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        Ok(keys.iter().map(|key| self.held(key) > 0).collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> FilterStats {
+        FilterStats { entries: self.distinct() as u64, ..FilterStats::default() }
+    }
+}
+
+impl Counter for Multiset {
+    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
+        self.put(key, amount);
+        Ok(())
+    }
+
+    fn count(&self, key: &[u8]) -> Result<u64> {
+        Ok(self.held(key))
+    }
+
+    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
+        amounts.iter().for_each(|(key, amount)| self.put(key, *amount));
+        Ok(())
+    }
+
+    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        Ok(keys.iter().map(|key| self.held(key)).collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
     }
 }

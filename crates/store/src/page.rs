@@ -39,6 +39,8 @@ pub enum PageKind {
     Slice = 6,
     /// Part of a value log's segment.
     Value = 7,
+    /// Part of a run: sorted fingerprints.
+    Run = 8,
 }
 
 /// Names a structure inside a volume; given out once, never used again.

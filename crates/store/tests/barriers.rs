@@ -129,7 +129,7 @@ impl Checkpointed for Needs {
     }
 
     fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: *self.tail.lock().unwrap() }
+        Captured { state: vec![1], tail: *self.tail.lock().unwrap(), extents: None }
     }
 
     fn committed(&self) {}

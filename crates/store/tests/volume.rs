@@ -33,7 +33,7 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
     volume.create_structure("big", "kind", vec![1; 9000], 1).unwrap();
     let mut pages = PageBuf::zeroed(4);
     pages.fill(0xa7);
-    device.write(structure.extent.start, pages).unwrap();
+    device.write(structure.extent().unwrap().start, pages).unwrap();
     drop(volume);
     let mut brought_back = 0;
     for cut in 0..12 {
@@ -47,7 +47,7 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
             let volume = open(Arc::new(survivors.clone()));
             let Ok(found) = volume.open_structure("old", "kind") else { continue };
             assert!(!removed, "it was removed durably");
-            let pages = survivors.read(found.extent.start, PageBuf::zeroed(4)).unwrap();
+            let pages = survivors.read(found.extent().unwrap().start, PageBuf::zeroed(4)).unwrap();
             assert!(pages.iter().all(|&byte| byte == 0xa7), "cut {cut}, seed {seed}");
             brought_back += 1;
         }
@@ -71,7 +71,7 @@ impl Checkpointed for Slow {
     }
 
     fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: self.volume.log().next_lsn() }
+        Captured { state: vec![1], tail: self.volume.log().next_lsn(), extents: None }
     }
 
     fn committed(&self) {}
@@ -177,7 +177,7 @@ impl Checkpointed for Pinning {
     }
 
     fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: Lsn(self.tail.load(Relaxed)) }
+        Captured { state: vec![1], tail: Lsn(self.tail.load(Relaxed)), extents: None }
     }
 
     fn committed(&self) {}
@@ -215,4 +215,57 @@ fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
         let got = told.recv_timeout(Duration::from_secs(60));
         got.expect("the log's room comes, since its tail can be let go of").unwrap();
     }
+}
+
+/// A structure that holds the extents it is told to.
+struct Roamer {
+    volume: Volume,
+    extents: std::sync::Mutex<Vec<nandex_store::space::Extent>>,
+}
+
+impl Checkpointed for Roamer {
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn capture(&self) -> Captured {
+        let extents = Some(self.extents.lock().unwrap().clone());
+        Captured { state: vec![1], tail: self.volume.log().next_lsn(), extents }
+    }
+
+    fn committed(&self) {}
+
+    fn relieve(&self, _before: Lsn) -> Result<()> {
+        Ok(())
+    }
+
+    fn catch_up(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_extent_is_used_again_once_a_durable_checkpoint_leaves_it_out() {
+    let device = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(device.clone(), VolumeOptions::tiny()).unwrap();
+    let structure = volume.create_structure("roams", "roamer", Vec::new(), 0).unwrap();
+    assert!(structure.extents.is_empty() && structure.extent().is_err());
+    let roamer = Arc::new(Roamer { volume: volume.clone(), extents: Vec::new().into() });
+    let weak: std::sync::Weak<dyn Checkpointed> = Arc::downgrade(&(roamer.clone() as Arc<_>));
+    volume.register(structure.id, weak);
+    let [first, second] = [7, 9].map(|pages| volume.allocate(pages).unwrap());
+    *roamer.extents.lock().unwrap() = vec![first, second];
+    volume.checkpoint().unwrap();
+    *roamer.extents.lock().unwrap() = vec![second];
+    let between = volume.allocate(7).unwrap();
+    assert_ne!(between.start, first.start, "the durable checkpoint still has it");
+    volume.give_back(between);
+    volume.checkpoint().unwrap();
+    assert_eq!(volume.allocate(7).unwrap(), first);
+    drop((roamer, volume));
+    // What no capture has named is free again.
+    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let found = volume.open_structure("roams", "roamer").unwrap();
+    assert_eq!(found.extents, [second]);
+    assert_eq!(volume.allocate(7).unwrap(), first);
 }

@@ -27,7 +27,7 @@ pub(super) fn open(
     structure: &Structure,
     runtime: RuntimeOptions,
 ) -> Result<BufferHash> {
-    let place = structure.extent.start;
+    let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "bufferhash configuration", place);
     let config = Config::decode(&mut reader)?;
     let mut reader = Reader::new(&structure.state, "bufferhash state", place);

@@ -98,7 +98,7 @@ impl Rings {
             return Err(Error::Config { field: "chip", reason });
         }
         let (start, count) =
-            if is_chip { (PageId(0), config.super_tables) } else { (structure.extent.start, 1) };
+            if is_chip { (PageId(0), config.super_tables) } else { (structure.extent()?.start, 1) };
         let segments = config.segments / u64::from(count);
         let shape = RingShape { segment_pages: config.segment_pages(), segments };
         let pages = config.ring_pages() / u64::from(count);

@@ -339,7 +339,7 @@ impl<R: Room> Checkpointed for Intake<R> {
         self.images.capture(&images);
         let mut bytes = R::capture(self, now);
         State { next_image: self.images.next_generation(), images, tails }.encode(&mut bytes);
-        Captured { state: bytes, tail }
+        Captured { state: bytes, tail, extents: None }
     }
 
     fn committed(&self) {

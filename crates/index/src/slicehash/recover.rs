@@ -27,7 +27,7 @@ pub(super) fn open(
     structure: &Structure,
     runtime: RuntimeOptions,
 ) -> Result<SliceHash> {
-    let place = structure.extent.start;
+    let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "slicehash configuration", place);
     let config = Config::decode(&mut reader)?;
     check_options(&runtime)?;

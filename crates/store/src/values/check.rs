@@ -4,6 +4,7 @@ use crate::bytes::Reader;
 use crate::check::{Checker, Contents, Subject};
 use crate::checkpoint::CatalogEntry;
 use crate::page::{PageKind, PageLabel};
+use crate::space::Extent;
 use crate::{Result, Structure};
 
 use super::ValuesConfig;
@@ -17,43 +18,42 @@ pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let subject = Subject { structure: Some(&entry.name), what: "configuration and state" };
     let place = contents.superblock.checkpoint.start;
     match decode(entry, contents) {
-        Ok((config, state, structure)) => {
+        Ok((config, state, extent)) => {
             let mark = mark_of(&contents.hasher());
             for segment in &state.live {
-                check_segment(checker, (&structure, &config, mark), *segment);
+                check_segment(checker, (entry, &config, extent, mark), *segment);
             }
         }
         Err(error) => checker.note_error(subject, place, &error),
     }
 }
 
-fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesConfig, State, Structure)> {
+fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesConfig, State, Extent)> {
     let place = contents.superblock.checkpoint.start;
     let mut reader = Reader::new(&entry.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;
-    let extent = *entry.extents.first().ok_or_else(|| reader.refuse("an extent", "none"))?;
     let structure = Structure {
         id: entry.id,
         name: entry.name.clone(),
         config: entry.config.clone(),
         state: entry.state.clone(),
-        extent,
+        extents: entry.extents.clone(),
         tail: entry.tail,
     };
-    Ok((config, restore(&structure, &config)?, structure))
+    Ok((config, restore(&structure, &config)?, structure.extent()?))
 }
 
 fn check_segment(
     checker: &mut Checker,
-    (structure, config, mark): (&Structure, &ValuesConfig, u64),
+    (entry, config, extent, mark): (&CatalogEntry, &ValuesConfig, Extent, u64),
     segment: LiveSegment,
 ) {
-    let subject = Subject { structure: Some(&structure.name), what: "value segment" };
+    let subject = Subject { structure: Some(&entry.name), what: "value segment" };
     let first = u64::from(segment.slot) * u64::from(config.segment_pages);
-    let first = structure.extent.start.plus(first);
+    let first = extent.start.plus(first);
     let label = |index: u64| PageLabel {
         kind: PageKind::Value,
-        structure: structure.id,
+        structure: entry.id,
         generation: mark << SEQUENCE_BITS | segment.sequence,
         page: first.plus(index),
     };
@@ -71,5 +71,5 @@ fn check_segment(
             checker.note_error(subject, first.plus(index), &error);
         }
     });
-    checker.count_entries(&structure.name, count);
+    checker.count_entries(&entry.name, count);
 }

@@ -489,7 +489,7 @@ impl Checkpointed for Inner {
     fn capture(&self) -> Captured {
         let mut state = Vec::new();
         self.state().segments.capture().encode(&mut state);
-        Captured { state, tail: self.volume.log().next_lsn() }
+        Captured { state, tail: self.volume.log().next_lsn(), extents: None }
     }
 
     fn committed(&self) {

@@ -23,11 +23,11 @@ use super::{Counters, Inner, Lanes, ValueLog, ValuesConfig, weak};
 
 /// Opens a value log: a list of steps.
 pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
-    let place = structure.extent.start;
+    let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;
     let state = restore(&structure, &config)?;
-    let inner = Arc::new(assemble(volume, &structure, config, &state));
+    let inner = Arc::new(assemble(volume, &structure, config, &state)?);
     if is_on(Barrier::ValuesRolledForward) {
         inner.find_written()?;
     }
@@ -37,10 +37,10 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
 
 /// The state that a checkpoint holds; that of an empty log where none does.
 pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<State> {
-    let place = structure.extent.start;
-    let mut reader = Reader::new(&structure.state, "state of a value log", place);
-    if structure.extent.pages < config.pages() {
-        return Err(reader.refuse(format!("{} pages", config.pages()), structure.extent.pages));
+    let extent = structure.extent()?;
+    let mut reader = Reader::new(&structure.state, "state of a value log", extent.start);
+    if extent.pages < config.pages() {
+        return Err(reader.refuse(format!("{} pages", config.pages()), extent.pages));
     }
     if structure.state.is_empty() {
         return Ok(State::fresh(config));
@@ -48,19 +48,24 @@ pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<St
     State::decode(&mut reader, config)
 }
 
-fn assemble(volume: &Volume, structure: &Structure, config: ValuesConfig, state: &State) -> Inner {
+fn assemble(
+    volume: &Volume,
+    structure: &Structure,
+    config: ValuesConfig,
+    state: &State,
+) -> Result<Inner> {
     let segments = Segments::new(&config, state);
-    Inner {
+    Ok(Inner {
         volume: volume.clone(),
         id: structure.id,
         config,
-        extent: structure.extent,
+        extent: structure.extent()?,
         mark: mark_of(&volume.hasher()),
         state: super::State { segments, open: None, closing: None, appended: 0, durable: 0 }.into(),
         writer: None.into(),
         lanes: Lanes::default(),
         counters: Counters::default(),
-    }
+    })
 }
 
 /// What marks a volume in the generations of its value logs' pages.

@@ -227,6 +227,11 @@ impl Root {
             if let Some(entry) = self.catalog.entries.iter_mut().find(|entry| entry.id == id) {
                 entry.state = captured.state;
                 entry.tail = captured.tail;
+                if let Some(extents) = captured.extents {
+                    let before = std::mem::replace(&mut entry.extents, extents);
+                    let given_up = before.into_iter().filter(|it| !entry.extents.contains(it));
+                    self.removed.extend(given_up);
+                }
             }
         }
     }

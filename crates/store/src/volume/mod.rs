@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
-use nandex_device::Device;
+use nandex_device::{Device, PageId};
 
 use crate::checkpoint::Catalog;
 use crate::hash::KeyHasher;
@@ -78,8 +78,8 @@ struct Root {
     catalog: Catalog,
     space: Space,
     spare: Option<Extent>,
-    /// Extents of structures that were removed since the last durable checkpoint, which still refers to
-    /// them.
+    /// Extents of structures that were removed, or that structures gave up, since the last durable
+    /// checkpoint, which still refers to them.
     removed: Vec<Extent>,
     checkpoints: u64,
     /// Structures that are not open and of whose updates the log holds none that is still needed.
@@ -133,6 +133,9 @@ pub struct Captured {
     pub state: Vec<u8>,
     /// The oldest place of the log that is still needed.
     pub tail: Lsn,
+    /// Where its pages lie, for a structure that takes and gives back extents as it goes
+    /// ([`Volume::allocate`]); nothing where they lie where they were.
+    pub extents: Option<Vec<Extent>>,
 }
 
 /// A structure of a volume, as its room opens it.
@@ -147,9 +150,22 @@ pub struct Structure {
     /// Its small maps in the room's own bytes; empty when it was just created.
     pub state: Vec<u8>,
     /// Where its pages lie.
-    pub extent: Extent,
+    pub extents: Vec<Extent>,
     /// Where its part of the log begins.
     pub tail: Lsn,
+}
+
+impl Structure {
+    /// Where the pages of a structure lie that has one extent for good.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the catalog names none.
+    pub fn extent(&self) -> Result<Extent> {
+        self.extents.first().copied().ok_or_else(|| {
+            let expected = format!("an extent of {:?}", self.name);
+            Error::corrupt("checkpoint", PageId(0), expected, "none")
+        })
+    }
 }
 
 impl Volume {
@@ -195,7 +211,8 @@ impl Volume {
         self.inner.root().superblock.epoch
     }
 
-    /// Makes room for a new structure and notes it in the catalog, durably.
+    /// Makes room for a new structure and notes it in the catalog, durably. One that takes extents as it
+    /// goes is given none here, with 0 pages.
     ///
     /// # Errors
     /// [`Error::Exists`], no space on the device, or a failed write.
@@ -249,6 +266,22 @@ impl Volume {
         let structure = self.open_structure(name, &kind)?;
         self.inner.root().remove(structure.id);
         self.checkpoint()
+    }
+
+    /// Takes an extent for a structure that grows as it goes. It is the structure's once a capture names
+    /// it; until a checkpoint with that capture is durable, a crash gives it back.
+    ///
+    /// # Errors
+    /// No space on the device.
+    pub fn allocate(&self, pages: u64) -> Result<Extent> {
+        self.inner.poison.check()?;
+        self.inner.root().allocate(&*self.inner.device, pages)
+    }
+
+    /// Gives back an extent that was [`allocate`](Self::allocate)d and that no capture has named. One that
+    /// was captured is given back by the first checkpoint whose capture leaves it out.
+    pub fn give_back(&self, extent: Extent) {
+        self.inner.root().space.release(extent);
     }
 
     /// Makes a structure's room part of every checkpoint from now on.
@@ -310,15 +343,13 @@ impl Root {
         let Some(next_id) = self.catalog.next_id.checked_add(1) else {
             return Err(Error::config("name", "a volume names at most 65,534 structures, ever"));
         };
-        let before = self.space.clone();
-        let extent = self.space.allocate(pages);
-        if let Err(error) = device.grow(self.space.page_count()) {
-            self.space = before;
-            return Err(error.into());
-        }
+        let extents = match pages {
+            0 => Vec::new(),
+            _ => vec![self.allocate(device, pages)?],
+        };
         let id = StructureId(self.catalog.next_id);
         let structure =
-            Structure { id, name: name.into(), config, state: Vec::new(), extent, tail };
+            Structure { id, name: name.into(), config, state: Vec::new(), extents, tail };
         self.catalog.next_id = next_id;
         self.catalog.entries.push(crate::checkpoint::CatalogEntry {
             id,
@@ -327,9 +358,19 @@ impl Root {
             config: structure.config.clone(),
             state: Vec::new(),
             tail,
-            extents: vec![extent],
+            extents: structure.extents.clone(),
         });
         Ok(structure)
+    }
+
+    fn allocate(&mut self, device: &dyn Device, pages: u64) -> Result<Extent> {
+        let before = self.space.clone();
+        let extent = self.space.allocate(pages);
+        if let Err(error) = device.grow(self.space.page_count()) {
+            self.space = before;
+            return Err(error.into());
+        }
+        Ok(extent)
     }
 
     fn remove(&mut self, id: StructureId) {
@@ -354,14 +395,12 @@ impl Root {
             return Err(Error::Kind { name: name.into(), expected: kind.into(), found });
         }
         let entry = self.catalog.find(name).expect("kind_of found it");
-        let place = self.superblock.checkpoint.start;
-        let none = || Error::corrupt("checkpoint", place, "an extent for each structure", "none");
         Ok(Structure {
             id: entry.id,
             name: entry.name.clone(),
             config: entry.config.clone(),
             state: entry.state.clone(),
-            extent: *entry.extents.first().ok_or_else(none)?,
+            extents: entry.extents.clone(),
             tail: entry.tail,
         })
     }

@@ -45,7 +45,7 @@ impl Checkpointed for Maps {
     fn capture(&self) -> Captured {
         let capture = self.shadow.capture(self.volume.log().next_lsn());
         self.mark.store(capture.mark, Ordering::Relaxed);
-        Captured { state: capture.bytes, tail: capture.tail }
+        Captured { state: capture.bytes, tail: capture.tail, extents: None }
     }
 
     fn committed(&self) {
@@ -192,7 +192,7 @@ impl Room {
 }
 
 fn recover(volume: &Volume, structure: &Structure) -> Result<ShadowRecovery> {
-    let (id, extent, epoch) = (structure.id, structure.extent, volume.epoch());
+    let (id, extent, epoch) = (structure.id, structure.extent().unwrap(), volume.epoch());
     let mut recovery = if structure.state.is_empty() {
         ShadowRecovery::blank(id, extent, SHAPE, epoch)
     } else {
