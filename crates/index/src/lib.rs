@@ -42,6 +42,7 @@ mod intake;
 pub mod large;
 pub mod model;
 pub mod oracle;
+pub mod quotient;
 pub mod slicehash;
 
 pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
