@@ -131,6 +131,10 @@ barriers! {
     RewriteProvesPages,
     /// What a rewrite that failed has in flight ends before its block is given back.
     RewriteEndsItsWrites,
+    /// A run's pages are proven before they are believed.
+    RunProvesPages,
+    /// A run is finished only once each of its writes has ended well.
+    RunHearsItsWrites,
     /// In the index: an image is not written over the one that the valid checkpoint refers to.
     ImagesAlternate,
     /// In the index: what an eviction keeps is in the log before it leaves flash.
