@@ -1,7 +1,7 @@
 //! What a cascade filter is created with, kept with it on flash, and what can be chosen at each opening.
 
 use nandex_store::bytes::Reader;
-use nandex_store::fingerprint::Universe;
+use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
 use crate::quotient::{Counts, Shape};
@@ -15,6 +15,9 @@ const COUNT_BITS: u32 = 8;
 
 /// The least that a fan-out may be; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
+
+/// The most parts there may be.
+pub const PARTS_MAX: u32 = 4096;
 
 const VERSION: u8 = 1;
 
@@ -35,8 +38,12 @@ pub struct Config {
     pub keys: u64,
     /// Rate of false positives with so many keys in it: 1e-9 to 1e-1 are usual.
     pub rate: f64,
-    /// Fingerprints that one of its two RAM buffers takes.
+    /// Fingerprints that its RAM buffers take, all parts together. Parts are merged one after another, so that
+    /// about half as many are held.
     pub buffer_entries: u64,
+    /// Parts that the universe is cut in, 1 to 4096, each with a buffer and levels of its own. With more of
+    /// them a merge is shorter, and needs less flash and RAM beside what it merges.
+    pub parts: u32,
     /// How many times larger than the level above a level on flash is: 2 in the deck, 8 to 16 on today's
     /// drives. Nothing for a single level, however large: one page read per lookup, and each key is
     /// written once for every buffer that is merged after it.
@@ -49,14 +56,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// The smallest limits that work, so that tests reach every one of them: buffers of 200 fingerprints,
-    /// levels twice as large as the one above.
+    /// The smallest limits that work, so that tests reach every one of them: one part, a buffer of 200
+    /// fingerprints, levels twice as large as the one above.
     #[must_use]
     pub const fn tiny() -> Self {
         Self {
             keys: 10_000,
             rate: 0.01,
             buffer_entries: 200,
+            parts: 1,
             fan_out: Some(2),
             counts: false,
             when_full: WhenFull::Grow,
@@ -75,10 +83,14 @@ impl Config {
             return refuse("fan_out", reason);
         }
         let most = self.universe()?.size() / 4;
-        if self.buffer_entries == 0 || self.buffer_entries > most.max(1) {
+        if !(1..=PARTS_MAX).contains(&self.parts) {
+            return refuse("parts", format!("{}; they must be 1 to {PARTS_MAX}", self.parts));
+        }
+        if !(u64::from(self.parts)..=most).contains(&self.buffer_entries) {
             let reason = format!(
-                "{} fingerprints; a buffer takes at least 1, and at most a quarter of those there are, {most}",
-                self.buffer_entries
+                "{} fingerprints; buffers take at least 1 for each of {} parts, and at most a quarter of those \
+                 there are, {most}",
+                self.buffer_entries, self.parts
             );
             return refuse("buffer_entries", reason);
         }
@@ -93,21 +105,40 @@ impl Config {
         Ok(Universe::for_rate(self.keys, self.rate)?)
     }
 
-    /// Sizes of a RAM buffer.
+    /// How the universe is cut in parts.
+    pub(super) fn split(&self) -> Result<Split> {
+        Ok(Split::new(self.universe()?, u64::from(self.parts)))
+    }
+
+    /// The universe of a part: as many fingerprints as the largest has, counted from its first.
+    pub(super) fn part_universe(&self) -> Result<Universe> {
+        let split = self.split()?;
+        let size = |part: u64| split.first(part + 1) - split.first(part);
+        let size = (0..split.quotients()).map(size).max().expect("there is a part");
+        Ok(Universe::new(size.max(Universe::SIZE_MIN))?)
+    }
+
+    /// Fingerprints that the buffer of a part takes.
+    #[must_use]
+    pub fn part_entries(&self) -> u64 {
+        (self.buffer_entries / u64::from(self.parts.max(1))).max(1)
+    }
+
+    /// Sizes of a part's RAM buffer.
     ///
     /// # Errors
     /// [`Error::Config`] when fingerprints are too long for so few slots.
     pub fn buffer_shape(&self) -> Result<Shape> {
         let counts = if self.counts { Counts::Small(COUNT_BITS) } else { Counts::Signed };
-        Shape::for_entries(self.universe()?, self.buffer_entries, BUFFER_FILL, counts)
+        Shape::for_entries(self.part_universe()?, self.part_entries(), BUFFER_FILL, counts)
     }
 
-    /// The most fingerprints that level `index` may hold, the smallest level being 0.
+    /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.
     #[must_use]
     pub fn level_entries_max(&self, index: usize) -> u64 {
         let Some(fan_out) = self.fan_out else { return u64::MAX };
         let power = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        self.buffer_entries.saturating_mul(u64::from(fan_out).saturating_pow(power))
+        self.part_entries().saturating_mul(u64::from(fan_out).saturating_pow(power))
     }
 
     /// Bytes of an update in the log.
@@ -129,6 +160,7 @@ impl Config {
         out.extend_from_slice(&self.keys.to_le_bytes());
         out.extend_from_slice(&self.rate.to_bits().to_le_bytes());
         out.extend_from_slice(&self.buffer_entries.to_le_bytes());
+        out.extend_from_slice(&self.parts.to_le_bytes());
         out.extend_from_slice(&self.fan_out.unwrap_or(0).to_le_bytes());
         out.push(u8::from(self.counts));
         out.push(u8::from(self.when_full == WhenFull::Refuse));
@@ -141,7 +173,7 @@ impl Config {
             return Err(reader.refuse(format!("version {VERSION}"), version).into());
         }
         let (keys, rate) = (reader.u64()?, f64::from_bits(reader.u64()?));
-        let (buffer_entries, fan_out) = (reader.u64()?, reader.u32()?);
+        let (buffer_entries, parts, fan_out) = (reader.u64()?, reader.u32()?, reader.u32()?);
         let mut flag = || match reader.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -150,7 +182,7 @@ impl Config {
         let counts = flag()?;
         let when_full = if flag()? { WhenFull::Refuse } else { WhenFull::Grow };
         let fan_out = (fan_out > 0).then_some(fan_out);
-        let config = Self { keys, rate, buffer_entries, fan_out, counts, when_full };
+        let config = Self { keys, rate, buffer_entries, parts, fan_out, counts, when_full };
         config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
         Ok(config)
     }
@@ -214,7 +246,7 @@ mod tests {
             for len in 0..bytes.len() {
                 assert!(decode(&bytes[..len]).is_err());
             }
-            for (at, value) in [(0, 9), (1, 0), (29, 2), (30, 7)] {
+            for (at, value) in [(0, 9), (1, 0), (25, 0), (33, 2), (34, 7)] {
                 let mut bad = bytes.clone();
                 bad[at..at + if at == 1 { 8 } else { 1 }].fill(value);
                 assert!(decode(&bad).is_err(), "{at}");
@@ -241,6 +273,8 @@ mod tests {
             (Config { buffer_entries: 1 << 40, ..tiny }, "buffer_entries"),
             (Config { buffer_entries: 1, keys: 1 << 30, rate: 1e-9, ..tiny }, "quotients"),
             (Config { fan_out: Some(1), ..tiny }, "fan_out"),
+            (Config { parts: 0, ..tiny }, "parts"),
+            (Config { parts: 201, ..tiny }, "buffer_entries"),
         ] {
             let error = config.validate().unwrap_err().to_string();
             assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");

@@ -4,24 +4,32 @@
 //! docs/format.md; the pages of its runs belong to the store.
 
 use nandex_store::Lsn;
-use nandex_store::bytes::{Reader, get_u64};
+use nandex_store::bytes::{Reader, get_u32, get_u64};
 use nandex_store::fingerprint::Universe;
+
+use super::config::PARTS_MAX;
 
 /// Bytes of an entry that adds an amount.
 pub(super) const AMOUNT_BYTES: usize = 16;
 /// Bytes of a cut.
 pub(super) const CUT_BYTES: usize = 12;
-/// Last bytes of a cut.
-const CUT_MARK: &[u8; 4] = b"cut.";
 
 /// What a log entry says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LogEntry {
     /// A fingerprint is there once more, or so many times more or less.
     Add { fingerprint: u64, count: i64 },
-    /// What stands before belongs to the buffer that was given this number when it left; what stands
-    /// behind does not.
-    Cut(u64),
+    /// A buffer left here.
+    Cut(Cut),
+}
+
+/// The end of a buffer's updates in the log: what its part has before belongs to it or to an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    /// Its number; a later cut has a greater one.
+    pub number: u64,
+    /// Whose buffer it was.
+    pub part: u32,
 }
 
 /// Appends an update of one to the bytes of a batch: `update_bytes` bytes.
@@ -41,12 +49,13 @@ pub(super) fn put_amount(out: &mut Vec<u8>, fingerprint: u64, amount: i64) {
     out.extend_from_slice(&amount.to_le_bytes());
 }
 
-/// A cut's bytes.
-pub(super) fn cut_bytes(number: u64) -> [u8; CUT_BYTES] {
-    let mut bytes = [0; CUT_BYTES];
-    bytes[..8].copy_from_slice(&number.to_le_bytes());
-    bytes[8..].copy_from_slice(CUT_MARK);
-    bytes
+impl Cut {
+    pub(super) fn encode(self) -> [u8; CUT_BYTES] {
+        let mut bytes = [0; CUT_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.part.to_le_bytes());
+        bytes
+    }
 }
 
 impl LogEntry {
@@ -54,8 +63,8 @@ impl LogEntry {
     pub(super) fn decode(bytes: &[u8], universe: Universe, update_bytes: usize) -> Option<Self> {
         let (fingerprint, count) = match bytes.len() {
             CUT_BYTES => {
-                let number = get_u64(bytes, 0);
-                return (bytes[8..] == *CUT_MARK && number > 0).then_some(Self::Cut(number));
+                let (number, part) = (get_u64(bytes, 0), get_u32(bytes, 8));
+                return (number > 0 && part < PARTS_MAX).then_some(Self::Cut(Cut { number, part }));
             }
             AMOUNT_BYTES => (get_u64(bytes, 0), get_u64(bytes, 8).cast_signed()),
             len if len == update_bytes => {
@@ -70,13 +79,9 @@ impl LogEntry {
     }
 }
 
-/// What the checkpoint keeps of a cascade filter beside its runs.
+/// What the checkpoint keeps of a cascade filter beside its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Head {
-    /// The last cut whose buffer is in the runs; 0 for none.
-    pub cut: u64,
-    /// Where the block of the log begins that holds that cut.
-    pub cut_at: Lsn,
     /// The number that the next run gets.
     pub next_run: u64,
     /// Deletes that met no insert.
@@ -88,7 +93,7 @@ impl Head {
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.push(Self::VERSION);
-        for word in [self.cut, self.cut_at.0, self.next_run, self.unmatched] {
+        for word in [self.next_run, self.unmatched] {
             out.extend_from_slice(&word.to_le_bytes());
         }
     }
@@ -98,8 +103,27 @@ impl Head {
         if version != Self::VERSION {
             return Err(reader.refuse(format!("version {}", Self::VERSION), version));
         }
-        let (cut, cut_at) = (reader.u64()?, Lsn(reader.u64()?));
-        Ok(Self { cut, cut_at, next_run: reader.u64()?, unmatched: reader.u64()? })
+        Ok(Self { next_run: reader.u64()?, unmatched: reader.u64()? })
+    }
+}
+
+/// Up to where the log's updates of a part are in its runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Covered {
+    /// The last cut whose buffer is in the runs; 0 for none.
+    pub cut: u64,
+    /// Where the block of the log begins that holds that cut.
+    pub cut_at: Lsn,
+}
+
+impl Covered {
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.cut.to_le_bytes());
+        out.extend_from_slice(&self.cut_at.0.to_le_bytes());
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> nandex_store::Result<Self> {
+        Ok(Self { cut: reader.u64()?, cut_at: Lsn(reader.u64()?) })
     }
 }
 
@@ -125,15 +149,16 @@ mod tests {
             let mut bytes = Vec::new();
             put_amount(&mut bytes, fingerprint, -77);
             assert_eq!(decode(&bytes), Some(LogEntry::Add { fingerprint, count: -77 }));
-            assert_eq!(decode(&cut_bytes(5)), Some(LogEntry::Cut(5)));
-            let strange = [&cut_bytes(0)[..], &[0; 12], &[0; 16], &[255; 16], &[0; 40], &[]];
+            let cut = Cut { number: 5, part: 7 };
+            assert_eq!(decode(&cut.encode()), Some(LogEntry::Cut(cut)));
+            let strange = [&[255; 12][..], &[0; 12], &[0; 16], &[255; 16], &[0; 40], &[]];
             assert!(strange.iter().all(|bytes| decode(bytes).is_none()));
         }
     }
 
     #[test]
     fn a_head_is_read_back() {
-        let head = Head { cut: 3, cut_at: Lsn(99), next_run: 7, unmatched: 1 };
+        let head = Head { next_run: 7, unmatched: 1 };
         let mut bytes = Vec::new();
         head.encode(&mut bytes);
         let decode = |bytes: &[u8]| Head::decode(&mut Reader::new(bytes, "test", PageId(0)));

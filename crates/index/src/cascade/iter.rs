@@ -1,8 +1,10 @@
 //! All fingerprints in order.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use nandex_store::run::{Merge, MergeOptions, Run, Source};
+use nandex_device::Device;
+use nandex_store::run::{Merge, MergeOptions, Run, RunReader, RunStrokes, Source};
 
 use super::{Entry, Inner};
 use crate::Result;
@@ -10,24 +12,64 @@ use crate::Result;
 /// The fingerprints of a filter with their counts, in ascending order, as [`Cascade::iter`](super::Cascade::iter)
 /// found them.
 pub struct Fingerprints {
-    merge: Merge<'static>,
+    device: Arc<dyn Device>,
+    strokes: RunStrokes,
+    /// The first fingerprint of each part that is not begun, and its runs, whose pages are not used again
+    /// while they are here.
+    parts: VecDeque<(u64, Vec<Arc<Run>>)>,
+    current: Option<Current>,
     batch: std::vec::IntoIter<Entry>,
     failed: bool,
-    /// Their pages are not used again while this is here.
+}
+
+/// The part that is read.
+struct Current {
+    first: u64,
+    merge: Merge<'static>,
     _runs: Vec<Arc<Run>>,
 }
 
 impl Inner {
     pub(super) fn iterate(&self) -> Result<Fingerprints> {
         self.save()?;
-        let levels = Arc::clone(&self.read_state().levels);
-        let runs: Vec<_> = levels.all().cloned().collect();
+        let runs =
+            self.parts.iter().map(|part| (part.first, part.levels().all().cloned().collect()));
+        Ok(Fingerprints {
+            device: Arc::clone(&self.device),
+            strokes: self.strokes(),
+            parts: runs.collect(),
+            current: None,
+            batch: Vec::new().into_iter(),
+            failed: false,
+        })
+    }
+}
+
+impl Fingerprints {
+    /// The next entries, of the part that is read or of the next one.
+    fn next_batch(&mut self) -> Result<Option<Vec<Entry>>> {
+        loop {
+            let Some(current) = &mut self.current else {
+                let Some((first, runs)) = self.parts.pop_front() else { return Ok(None) };
+                self.current = Some(self.begin(first, runs)?);
+                continue;
+            };
+            let mut batch = Vec::new();
+            if current.merge.next_batch(&mut batch)? {
+                batch.iter_mut().for_each(|entry| entry.fingerprint += current.first);
+                return Ok(Some(batch));
+            }
+            self.current = None;
+        }
+    }
+
+    fn begin(&self, first: u64, runs: Vec<Arc<Run>>) -> Result<Current> {
         let mut sources: Vec<Box<dyn Source>> = Vec::with_capacity(runs.len());
         for run in &runs {
-            sources.push(Box::new(self.reader(run)?));
+            sources.push(Box::new(RunReader::new(&*self.device, run, self.strokes)?));
         }
         let merge = Merge::new(sources, MergeOptions { drop_negative: true });
-        Ok(Fingerprints { merge, batch: Vec::new().into_iter(), failed: false, _runs: runs })
+        Ok(Current { first, merge, _runs: runs })
     }
 }
 
@@ -42,13 +84,12 @@ impl Iterator for Fingerprints {
             if self.failed {
                 return None;
             }
-            let mut batch = Vec::new();
-            match self.merge.next_batch(&mut batch) {
-                Ok(true) => self.batch = batch.into_iter(),
-                Ok(false) => return None,
+            match self.next_batch() {
+                Ok(Some(batch)) => self.batch = batch.into_iter(),
+                Ok(None) => return None,
                 Err(error) => {
                     self.failed = true;
-                    return Some(Err(error.into()));
+                    return Some(Err(error));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Which runs there are, and which of them a merge takes.
+//! Which runs a part has, and which of them a merge takes.
 //!
 //! ```text
 //!   buffer      full: merged with every level above the one that has room, into that level
@@ -16,7 +16,7 @@ use nandex_store::space::Extent;
 
 use super::Config;
 
-/// The runs of a cascade filter at one moment.
+/// The runs of a part at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Levels {
     /// A buffer that was saved before it was full.
@@ -34,7 +34,7 @@ pub(super) enum Goal {
     Merge,
     /// It is to be on flash, full or not.
     Save,
-    /// All of the filter is to be one run.
+    /// All of the part is to be one run.
     Compact,
 }
 
@@ -84,7 +84,7 @@ impl Levels {
     pub(super) fn plan(&self, buffered: u64, goal: Goal, config: &Config) -> Plan {
         let image = self.unread_image();
         let above = buffered + image.map_or(0, |image| image.entries());
-        if goal == Goal::Save && above <= config.buffer_entries {
+        if goal == Goal::Save && above <= config.part_entries() {
             let inputs = image.cloned().into_iter().collect();
             let is_last = self.runs.iter().all(Option::is_none);
             return Plan { inputs, output: Output::Image, is_last };
@@ -139,5 +139,19 @@ impl Levels {
             runs.pop();
         }
         Self { image, image_is_loaded: stays, runs }
+    }
+}
+
+impl Plan {
+    /// Would it write one run to the level where it is, or none?
+    pub(super) fn is_in_place(&self, levels: &Levels) -> bool {
+        match (self.output, &self.inputs[..]) {
+            (_, []) => true,
+            (Output::Level(level), [run]) => {
+                let there = levels.runs.get(level).and_then(Option::as_ref);
+                there.is_some_and(|there| Arc::ptr_eq(there, run))
+            }
+            _ => false,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The filter's own act: merging a buffer and runs into one new run, while updates and lookups go on.
+//! The filter's own act: merging a part's buffer and runs into one new run, while updates and lookups go on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,9 +10,31 @@ use nandex_store::run::{
 };
 use nandex_store::space::Extent;
 
-use super::levels::{Goal, Levels, Output, Plan};
-use super::{Frozen, Inner, State};
+use super::Inner;
+use super::levels::{Goal, Levels, Plan};
+use super::part::{Frozen, Part};
 use crate::{Error, Result};
+
+/// Of all parts, those that are merged between two checkpoints: an eighth. So many have old runs beside the
+/// new ones.
+const CHECKPOINT_SHARE: u64 = 8;
+
+/// What is merged on top of a part's own: sources, and about what is in them.
+#[derive(Default)]
+pub(super) struct More {
+    pub sources: Vec<Box<dyn Source>>,
+    pub entries: u64,
+    pub count_bytes: u64,
+    pub pages: u64,
+    /// The runs they read, whose pages are not used again while they are here.
+    pub runs: Vec<Arc<Run>>,
+}
+
+/// Begins to read what is merged on top, as often as it is needed.
+pub(super) type Begin<'b> = &'b dyn Fn() -> Result<More>;
+
+/// Nothing on top.
+pub(super) const NO_MORE: Begin<'static> = &|| Ok(More::default());
 
 /// A run that was written, or nothing where all cancelled out; and the deletes that met no insert.
 struct Merged {
@@ -23,49 +45,59 @@ struct Merged {
 impl Inner {
     /// The merging thread: merges buffers as they come, until the filter is closed.
     pub(super) fn run_merges(&self) {
-        while !*self.stop() {
-            if self.read_state().frozen.is_none() || self.fault().is_some() {
-                self.wait_for_change();
-                continue;
-            }
-            if let Err(error) = self.merge_and_checkpoint() {
-                *self.fault() = Some(error);
-                self.changed();
+        while let Some(part) = self.work.next() {
+            // A failure has poisoned the volume, or is reported by the next update that finds a buffer full.
+            if let Err(error) = self.merge_and_checkpoint(&self.parts[part]) {
+                self.work.fail(part, error);
             }
         }
     }
 
-    /// Merges what is frozen, if anything is, and makes that durable. The caller holds no lock.
-    pub(super) fn merge_and_checkpoint(&self) -> Result<()> {
-        if self.merge_frozen()? { Ok(self.volume.checkpoint()?) } else { Ok(()) }
+    /// Merges, on this thread, what waits for it. The caller holds no lock.
+    pub(super) fn merge_waiting(&self) -> Result<()> {
+        while let Some(part) = self.work.next_now() {
+            let merged = self.merge_and_checkpoint(&self.parts[part]);
+            if merged.is_err() {
+                self.work.push(part);
+            }
+            merged?;
+        }
+        Ok(())
     }
 
-    /// Merges what is frozen; tells whether anything was.
-    pub(super) fn merge_frozen(&self) -> Result<bool> {
+    fn merge_and_checkpoint(&self, part: &Part) -> Result<()> {
+        if !self.merge_frozen(part)? {
+            return Ok(());
+        }
+        let merges = self.counters.merges.load(Relaxed);
+        if merges.is_multiple_of((self.parts.len() as u64 / CHECKPOINT_SHARE).max(1)) {
+            self.volume.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Merges a part's frozen buffer; tells whether there was one.
+    pub(super) fn merge_frozen(&self, part: &Part) -> Result<bool> {
         let _turn = self.merge_turn();
         let (frozen, levels) = {
-            let state = self.read_state();
+            let state = part.read();
             let Some(frozen) = state.frozen.clone() else { return Ok(false) };
             (frozen, Arc::clone(&state.levels))
         };
         self.volume.poison().check()?;
-        let buffered = frozen.buffer.entries();
-        let plan = levels.plan(buffered, frozen.goal, &self.config);
-        let merged = self.merge(Some(&frozen), &plan, &[])?;
-        self.swap(Some(frozen), &plan, merged);
+        let plan = levels.plan(frozen.buffer.entries(), frozen.goal, &self.config);
+        let merged = self.merge(Some(&frozen), &plan, NO_MORE)?;
+        self.swap(part, Some(frozen), &plan, merged);
         Ok(true)
     }
 
-    /// Writes what a plan asks for: the buffer, its runs, and `others`, runs of another filter.
-    fn merge(
-        &self,
-        frozen: Option<&Frozen>,
-        plan: &Plan,
-        others: &[(&Self, Arc<Run>)],
-    ) -> Result<Merged> {
+    /// Writes what a plan asks for: the buffer, its runs, and more. Where fingerprints are not spread as those
+    /// of hashes are, or counts are longer than was reckoned, once more, with more pages.
+    fn merge(&self, frozen: Option<&Frozen>, plan: &Plan, begin: Begin<'_>) -> Result<Merged> {
+        let mut more = begin()?;
         let buffered = frozen.map_or(0, |frozen| frozen.buffer.entries());
-        let runs = || plan.inputs.iter().chain(others.iter().map(|(_, run)| run));
-        let entries = buffered + runs().map(|run| run.entries()).sum::<u64>();
+        let runs = || plan.inputs.iter();
+        let entries = buffered + runs().map(|run| run.entries()).sum::<u64>() + more.entries;
         if entries == 0 {
             return Ok(Merged { run: None, unmatched: 0 });
         }
@@ -73,20 +105,22 @@ impl Inner {
         // find their room in the slack of pages.
         let buffered_bytes = if self.config.counts { 2 * buffered } else { 0 };
         let count_bytes = buffered_bytes + runs().map(|run| run.count_bytes()).sum::<u64>();
-        let mut shape = RunShape::for_entries(self.universe, entries, count_bytes);
+        let mut shape =
+            RunShape::for_entries(self.part_universe, entries, count_bytes + more.count_bytes);
         loop {
-            let sources = self.sources(frozen, plan, others)?;
+            let mut sources = self.sources(frozen, plan)?;
+            sources.extend(std::mem::take(&mut more.sources));
             match self.write(shape, sources, plan.is_last, entries) {
-                // Fingerprints are not spread as those of hashes are, or counts are longer.
                 Err(Error::Store(nandex_store::Error::RunFull { .. })) => shape = shape.widened(),
                 Err(error) => return Err(error),
                 Ok(merged) => {
-                    let pages_read = runs().map(|run| run.used_pages()).sum();
+                    let pages_read = runs().map(|run| run.used_pages()).sum::<u64>() + more.pages;
                     let pages_written = merged.run.as_ref().map_or(0, Run::used_pages);
                     self.counters.merged(pages_read, pages_written);
                     return Ok(merged);
                 }
             }
+            more = begin()?;
         }
     }
 
@@ -94,15 +128,11 @@ impl Inner {
         &'a self,
         frozen: Option<&'a Frozen>,
         plan: &Plan,
-        others: &[(&'a Self, Arc<Run>)],
     ) -> Result<Vec<Box<dyn Source + 'a>>> {
         let mut sources: Vec<Box<dyn Source + 'a>> = Vec::new();
         sources.extend(frozen.map(|frozen| frozen.buffer.source()));
         for run in &plan.inputs {
             sources.push(Box::new(self.reader(run)?));
-        }
-        for (other, run) in others {
-            sources.push(Box::new(other.reader(run)?));
         }
         Ok(sources)
     }
@@ -149,100 +179,92 @@ impl Inner {
         entries: u64,
     ) -> Result<(Run, u64)> {
         let poison = Arc::clone(self.volume.poison());
-        let place = RunPlace { structure: self.id, extent, generation: self.next_generation() };
+        let number = self.next_run.fetch_add(1, Relaxed);
+        let generation = generation::generation(number, generation::low(self.volume.epoch()));
+        let place = RunPlace { structure: self.id, extent, generation };
         let mut writer = RunWriter::new(&*self.device, poison, place, shape, self.strokes())?;
         let (mut batch, mut done) = (Vec::<Entry>::new(), 0);
         while merge.next_batch(&mut batch)? {
             writer.push(&batch)?;
             done += batch.len() as u64;
-            self.note_progress(done, entries);
+            self.pace.progress(done as f64 / entries as f64);
+            self.work.changed();
             batch.clear();
         }
         Ok((writer.finish()?, merge.unmatched()))
     }
 
-    /// A number for a run's pages that no other writing of their place has.
-    fn next_generation(&self) -> u64 {
-        let mut state = self.write_state();
-        let number = state.head.next_run;
-        state.head.next_run += 1;
-        generation::generation(number, generation::low(self.volume.epoch()))
-    }
-
-    /// Lets the active buffer fill as far as the merge has come.
-    fn note_progress(&self, done: u64, entries: u64) {
-        let share = done as f64 / entries.max(1) as f64;
-        self.allowed.store((share * self.config.buffer_entries as f64) as u64, Relaxed);
-        self.changed();
-    }
-
     /// Puts a new run in the place of those it was made of, and takes the buffer back.
-    fn swap(&self, frozen: Option<Frozen>, plan: &Plan, merged: Merged) {
+    fn swap(&self, part: &Part, frozen: Option<Frozen>, plan: &Plan, merged: Merged) {
         {
-            let mut state = self.write_state();
+            let mut state = part.write();
+            let before = state.buffered_entries() + state.levels.entries();
             if let Some(frozen) = &frozen {
-                (state.head.cut, state.head.cut_at) = (frozen.cut, frozen.cut_at);
+                state.covered = frozen.covered;
                 state.frozen = None;
             }
-            state.head.unmatched += merged.unmatched;
-            let after = state.levels.after(plan, frozen.is_some(), merged.run);
-            let before = std::mem::replace(&mut state.levels, Arc::new(after));
-            self.retire(&before, &state.levels);
+            let after = Arc::new(state.levels.after(plan, frozen.is_some(), merged.run));
+            let old = std::mem::replace(&mut state.levels, after);
+            self.retire(&old, &state.levels);
+            let now = state.buffered_entries() + state.levels.entries();
+            self.counters.changed(before, now);
         }
+        self.unmatched.fetch_add(merged.unmatched, Relaxed);
         self.counters.merges.fetch_add(1, Relaxed);
-        self.allowed.store(u64::MAX, Relaxed);
         if let Some(mut buffer) = frozen.and_then(|frozen| Arc::into_inner(frozen.buffer)) {
             buffer.clear();
-            self.write_state().spare = Some(buffer);
+            self.spares().push(buffer);
         }
-        self.changed();
+        if self.work.is_empty() {
+            self.pace.idle();
+        }
+        self.work.changed();
     }
 
-    /// Keeps the pages of runs that are out of the list until nobody reads them. The caller holds the state,
+    /// Keeps the pages of runs that are out of the list until nobody reads them. The caller holds the part,
     /// so that no checkpoint comes between.
     fn retire(&self, before: &Levels, after: &Levels) {
         let is_out = |old: &&Arc<Run>| !after.all().any(|run| Arc::ptr_eq(run, old));
         self.retired().extend(before.all().filter(is_out).cloned());
     }
 
-    /// Extents of the runs there are, and of those that are out of the list and still read.
-    pub(super) fn extents(&self, state: &State) -> Vec<Extent> {
-        let mut extents = state.levels.extents();
-        let mut retired = self.retired();
-        if is_on(Barrier::RetiredRunsKeepPages) {
-            retired.retain(|run| Arc::strong_count(run) > 1);
-        } else {
-            retired.clear();
-        }
-        extents.extend(retired.iter().map(|run| run.place().extent));
-        extents
-    }
-
-    /// Puts all that is buffered on flash: as an image where it is less than a buffer.
+    /// Puts all that is buffered on flash: as images where it is less than a buffer.
     pub(super) fn save(&self) -> Result<()> {
         self.volume.poison().check()?;
-        self.report_fault()?;
-        self.freeze_for(Goal::Save)?;
+        self.work.report_fault()?;
+        self.parts.iter().try_for_each(|part| self.empty_buffer(part, Goal::Save))?;
         Ok(self.volume.checkpoint()?)
     }
 
-    /// Waits for merges on their way, freezes the active buffer if there is anything to save in it, and
-    /// merges it on this thread. Takes no checkpoint.
-    pub(super) fn freeze_for(&self, goal: Goal) -> Result<()> {
+    /// Merges, on this thread, what a part has frozen, then what it has in its active buffer, if there is
+    /// anything to save. Takes no checkpoint.
+    pub(super) fn empty_buffer(&self, part: &Part, goal: Goal) -> Result<()> {
         loop {
-            self.merge_frozen()?;
-            let mut state = self.write_state();
-            let is_image = goal == Goal::Compact && state.levels.image_is_loaded;
-            if state.frozen.is_none() && state.active.updates == 0 && !is_image {
+            self.merge_frozen(part)?;
+            let mut state = part.write();
+            let is_loaded = goal == Goal::Compact && state.levels.image_is_loaded;
+            if state.frozen.is_none() && state.active.updates == 0 && !is_loaded {
                 return Ok(());
             }
-            let is_frozen = state.frozen.is_none() && self.freeze(&mut state, goal)?;
+            if state.frozen.is_none() && self.freeze(part, &mut state, goal)? {
+                drop(state);
+                self.merge_frozen(part)?;
+                return Ok(());
+            }
             drop(state);
-            if is_frozen {
-                self.merge_frozen()?;
-                return Ok(());
+            self.make_spare()?;
+        }
+    }
+
+    /// Waits for a merge to give a buffer back, or merges one that waits.
+    fn make_spare(&self) -> Result<()> {
+        self.volume.poison().check()?;
+        match self.work.next_now() {
+            Some(other) => self.merge_frozen(&self.parts[other]).map(drop),
+            None => {
+                self.work.wait();
+                Ok(())
             }
-            self.wait_for_change();
         }
     }
 
@@ -252,92 +274,61 @@ impl Inner {
 
     pub(super) fn compact(&self) -> Result<()> {
         self.volume.poison().check()?;
-        self.report_fault()?;
-        self.freeze_for(Goal::Compact)?;
-        self.merge_all(&[])?;
-        // Where much cancelled out, its pages were reckoned for more than there is.
-        if self.is_loose() {
-            self.volume.checkpoint()?;
-            self.merge_all(&[])?;
+        self.work.report_fault()?;
+        for part in &self.parts {
+            self.empty_buffer(part, Goal::Compact)?;
+            // Where much cancels out, the second time is for what is left.
+            self.merge_all(part, NO_MORE)?;
+            self.merge_all(part, NO_MORE)?;
+            self.checkpoint_some(part)?;
         }
         Ok(self.volume.checkpoint()?)
     }
 
-    /// Is the one run there is much larger than it must be?
-    fn is_loose(&self) -> bool {
-        let levels = Arc::clone(&self.read_state().levels);
-        let mut runs = levels.readable();
-        let run = runs.next();
-        run.is_some_and(|run| {
-            let needed = RunShape::for_entries(self.universe, run.entries(), run.count_bytes());
-            needed.pages() < run.used_pages() / 8 * 7
-        })
+    /// Takes a checkpoint once for an eighth of the parts, so that no more of them have their old runs beside
+    /// the new ones.
+    pub(super) fn checkpoint_some(&self, part: &Part) -> Result<()> {
+        let every = (self.parts.len() as u64 / CHECKPOINT_SHARE).max(1);
+        if u64::from(part.number + 1).is_multiple_of(every) {
+            self.volume.checkpoint()?;
+        }
+        Ok(())
     }
 
-    /// Makes one run of all runs, and of those of another filter.
-    fn merge_all(&self, others: &[(&Self, Arc<Run>)]) -> Result<()> {
+    /// Makes one run of all runs of a part, and of more; leaves alone what is one run and no larger than it
+    /// must be.
+    pub(super) fn merge_all(&self, part: &Part, begin: Begin<'_>) -> Result<()> {
         let _turn = self.merge_turn();
-        let levels = Arc::clone(&self.read_state().levels);
-        let more = others.iter().map(|(_, run)| run.entries()).sum();
-        let plan = levels.plan(more, Goal::Compact, &self.config);
-        if others.is_empty()
-            && plan.inputs.len() < 2
-            && !self.is_loose()
-            && plan.is_in_place(&levels)
-        {
+        let more = begin()?;
+        let levels = part.levels();
+        let plan = levels.plan(more.entries, Goal::Compact, &self.config);
+        let is_tight = plan.inputs.iter().all(|run| !self.is_loose(run));
+        if more.sources.is_empty() && plan.is_in_place(&levels) && is_tight {
             return Ok(());
         }
-        let merged = self.merge(None, &plan, others)?;
-        self.swap(None, &plan, merged);
+        let merged = self.merge(None, &plan, begin)?;
+        self.swap(part, None, &plan, merged);
         Ok(())
     }
 
-    pub(super) fn absorb(&self, other: &Self) -> Result<()> {
-        self.check_alike(other)?;
-        self.save()?;
-        other.save()?;
-        let levels = Arc::clone(&other.read_state().levels);
-        let others: Vec<_> = levels.all().map(|run| (other, Arc::clone(run))).collect();
-        if !others.is_empty() {
-            self.merge_all(&others)?;
-        }
-        Ok(self.volume.checkpoint()?)
+    /// Is a run much larger than it must be?
+    fn is_loose(&self, run: &Run) -> bool {
+        let needed = RunShape::for_entries(self.part_universe, run.entries(), run.count_bytes());
+        needed.pages() < run.used_pages() / 8 * 7
     }
 
-    fn check_alike(&self, other: &Self) -> Result<()> {
-        let refuse = |field, reason| Err(Error::Config { field, reason });
-        if std::ptr::eq(self, other) {
-            return refuse("other", "a filter cannot absorb itself".into());
+    /// Extents of the runs there are, and of those that are out of the list and still read.
+    pub(super) fn extents(&self, mut extents: Vec<Extent>) -> Vec<Extent> {
+        let mut retired = self.retired();
+        if is_on(Barrier::RetiredRunsKeepPages) {
+            retired.retain(|run| Arc::strong_count(run) > 1);
+        } else {
+            retired.clear();
         }
-        let (ours, theirs) = (self.universe.size(), other.universe.size());
-        if ours != theirs {
-            let reason = format!(
-                "{theirs} fingerprints there, {ours} here; only filters made for the same keys and rate merge"
-            );
-            return refuse("universe", reason);
-        }
-        let same =
-            self.hasher.kind() == other.hasher.kind() && self.hasher.key() == other.hasher.key();
-        if !same {
-            let reason =
-                "the volumes hash keys differently; create both with one hash and one hash key";
-            return refuse("hash_key", reason.into());
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
-    /// Would it write one run to where it lies?
-    fn is_in_place(&self, levels: &Levels) -> bool {
-        match (self.output, &self.inputs[..]) {
-            (_, []) => true,
-            (Output::Level(level), [run]) => levels
-                .runs
-                .get(level)
-                .and_then(Option::as_ref)
-                .is_some_and(|it| Arc::ptr_eq(it, run)),
-            _ => false,
-        }
+        extents.extend(retired.iter().map(|run| run.place().extent));
+        // One that a merge took out of its part's list after that was captured stands twice.
+        extents.sort_by_key(|extent| extent.start);
+        extents.dedup();
+        extents
     }
 }

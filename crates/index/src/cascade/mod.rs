@@ -1,83 +1,89 @@
 //! The cascade filter (HotStorage'11): "is this key in the set?" for sets whose filter is larger than RAM.
 //!
 //! A filter cannot be kept on flash bit by bit: each insert would rewrite random pages. So fingerprints of
-//! keys are collected in a quotient filter in RAM, and because that is a sorted list, a full one is **merged**
-//! with sorted lists on flash, the levels, in one pass from front to back. A level is a run: the pages of a
-//! fingerprint are found by arithmetic, so that a lookup reads one page per level and RAM holds nothing of it.
+//! keys are collected in quotient filters in RAM, and because those are sorted lists, a full one is **merged**
+//! with sorted lists on flash, its levels, in one pass from front to back. A level is a run: the page of a
+//! fingerprint is found by arithmetic, so that a lookup reads one page per level and RAM holds nothing of it.
 //!
 //! ```text
-//!     insert, delete, add                        contains, count
-//!          |                                       |
-//!          +--> log                                | 1. both buffers: the sum of what they say
-//!          v                                       v
-//!     +---------+   full   +---------+      . . . . . . . . . . . . . . . . . . . . . . . .
-//!     | active  | -------> | frozen  |             | 2. one page of each level, the largest first
-//!     +---------+          +----+----+             v
-//!                               |       level 0  |....|
-//!                               +--> merge: ---> level 1  |.........|     pages by arithmetic:
-//!                                    one pass    level 2  |..................|    f * pages / universe
+//!     insert, delete, add                  contains, count
+//!          |                                 |
+//!          +--> log                          | 1. the part's buffers: the sum of what they say
+//!          v                                 v
+//!   part 0     part 1     part 2      . . . . . . . . . . . . . . . . . . . . . . . . . . .
+//!   [### ]     [#   ]     [####] full        | 2. one page of each of the part's levels
+//!                            |               v
+//!                            |   merged with level 0   |....|
+//!                            +-> one pass    level 1   |........|     its page by arithmetic:
+//!                                            level 2   |................|  f * pages / universe
 //! ```
 //!
-//! A key's count is the sum over all parts. A delete is a count of -1: it cancels what it meets, in the buffer
+//! The deck has one buffer, which needs a second one beside it while it is merged. Here the universe is cut in
+//! **parts**, each with a buffer and levels of its own, and the parts' buffers fill up one after another. So a
+//! merge is short, takes one buffer out of many, and all the others' RAM holds fingerprints meanwhile.
+//!
+//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels what it meets, in the buffer
 //! at once and on flash when the two are merged, and until then the sum is right. A fingerprint that two keys
 //! share has both their counts, so taking one away never hides the other.
 //!
 //! Invariants
-//! 1. All parts have one universe, so the rate of false positives is at most entries / universe, however many
+//! 1. A fingerprint stands for the same keys in all buffers and levels, so the rate of false positives is at most entries / universe, however many
 //!    levels there are.
-//! 2. What a lookup sees is one moment's: both buffers and the list of runs are read under one lock, and a
+//! 2. What a lookup sees is one moment's: a part's buffers and list of runs are read under one lock, and a
 //!    run that a lookup may still read keeps its pages.
-//! 3. Updates before the cut that the checkpoint names are in its runs, each exactly once; those behind it
-//!    are in the log and nowhere in its runs. So a replay counts nothing twice.
+//! 3. A part's updates before the cut that the checkpoint names are in its runs, each exactly once; those
+//!    behind it are in the log and nowhere in its runs. So a replay counts nothing twice.
 //! 4. A merge writes a new run beside the old ones. One checkpoint puts it in their place; only when that is
 //!    durable are their pages used again.
 //! 5. Tombstones end where nothing older is left below.
-//! 6. Locks are taken in this order: the merge's turn, the state, then the log; nobody waits for a checkpoint,
-//!    for the log's room or for a merge while holding the state.
+//! 6. Locks are taken in this order: the merge's turn, a part, then the log, the spare buffers or the retired
+//!    runs; nobody waits for a checkpoint, for the log's room or for a merge while holding a part.
 //!
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
-//! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | two buffers |
-//! | merge into a level | all runs it takes, once, in strokes | the new run, once, in strokes | four strokes, and two for each run |
+//! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | the buffers |
+//! | merge into a level | all runs it takes, once, in strokes | the new run, once, in strokes | three strokes for each of them |
 //! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
-//! | open | the image of the buffer, and the log from the cut on | 0 | |
+//! | open | images of buffers, and the log from the oldest cut on | 0 | |
 
+mod absorb;
 mod buffer;
 mod config;
 mod format;
 mod iter;
 mod levels;
 mod merge;
+mod part;
 mod read;
 mod recover;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod work;
 mod write;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use nandex_device::Device;
-use nandex_store::fingerprint::Universe;
+use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
 use nandex_store::run::Run;
 use nandex_store::schedule::Channels;
 use nandex_store::{Left, Lsn, StructureId, Volume};
 
+use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
 use crate::intake::pool::LanePool;
-use crate::{Error, Result};
 
-pub use config::{Config, FAN_OUT_MIN, RuntimeOptions, WhenFull};
+pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
 
 use buffer::Buffer;
-use format::Head;
-use levels::{Goal, Levels};
+use part::Part;
+use work::{Pace, Work};
 
 /// How the catalog names a cascade filter.
 pub const KIND: &str = "cascade";
@@ -112,75 +118,30 @@ struct Inner {
     config: Config,
     options: RuntimeOptions,
     universe: Universe,
+    /// How it is cut in parts, and what each part's fingerprints are counted in, from its first.
+    split: Split,
+    part_universe: Universe,
     hasher: KeyHasher,
     device: Arc<dyn Device>,
     channels: Channels,
     /// Bytes of an update in the log.
     update_bytes: usize,
-    /// Where the log began when the filter was created: its tail before the first cut.
+    /// Where the log began when the filter was opened: its tail before the first cut.
     tail: Lsn,
-    state: RwLock<State>,
+    parts: Vec<Part>,
+    /// Empty buffers, for parts whose own is full.
+    spares: Mutex<Vec<Buffer>>,
+    next_cut: AtomicU64,
+    next_run: AtomicU64,
+    unmatched: AtomicU64,
     /// One merge at a time.
     merge_turn: Mutex<()>,
     /// Runs that are out of the list and may still be read.
     retired: Mutex<Vec<Arc<Run>>>,
-    /// What a merge in the background failed of, until an update or a flush reports it.
-    fault: Mutex<Option<Error>>,
-    signal: Signal,
-    /// Fingerprints in the active buffer, and how many the merge that is on its way allows it.
-    filled: AtomicU64,
-    allowed: AtomicU64,
-    /// Fingerprints that the active buffer may be ahead of the merge.
-    lead: u64,
+    work: Work,
+    pace: Pace,
     lanes: LanePool,
     counters: stats::Counters,
-}
-
-/// What changes together.
-#[derive(Debug)]
-struct State {
-    active: Buffer,
-    /// A buffer on its way to flash.
-    frozen: Option<Frozen>,
-    /// The buffer that will take the active one's place.
-    spare: Option<Buffer>,
-    levels: Arc<Levels>,
-    head: Head,
-    next_cut: u64,
-}
-
-/// A full buffer, and the end of its updates in the log.
-#[derive(Clone, Debug)]
-struct Frozen {
-    buffer: Arc<Buffer>,
-    cut: u64,
-    cut_at: Lsn,
-    goal: Goal,
-}
-
-/// Wakes the merging thread, and those who wait for it.
-#[derive(Debug, Default)]
-struct Signal {
-    stop: Mutex<bool>,
-    changed: Condvar,
-}
-
-/// How often those who wait look for themselves.
-const LOOK: Duration = Duration::from_millis(2);
-
-impl State {
-    /// Fingerprints in all parts.
-    fn entries(&self) -> u64 {
-        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.buffer.entries());
-        self.active.entries() + frozen + self.levels.entries()
-    }
-
-    /// May lookups meet tombstones, so that they must see all parts?
-    fn may_have_tombstones(&self) -> bool {
-        self.active.has_deletes
-            || self.frozen.as_ref().is_some_and(|frozen| frozen.buffer.has_deletes)
-            || self.levels.readable().any(|run| run.tombstones() > 0)
-    }
 }
 
 impl Inner {
@@ -188,12 +149,15 @@ impl Inner {
         self.universe.of(self.hasher.hash(key).place)
     }
 
-    fn read_state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().expect("no holder of the state panics")
+    /// The part of a key, and its fingerprint counted from the part's first.
+    fn place(&self, key: &[u8]) -> (usize, u64) {
+        let fingerprint = self.fingerprint(key);
+        let number = self.split.quotient(fingerprint) as usize;
+        (number, fingerprint - self.parts[number].first)
     }
 
-    fn write_state(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().expect("no holder of the state panics")
+    fn spares(&self) -> MutexGuard<'_, Vec<Buffer>> {
+        self.spares.lock().expect("no holder of the spare buffers panics")
     }
 
     fn merge_turn(&self) -> MutexGuard<'_, ()> {
@@ -203,38 +167,12 @@ impl Inner {
     fn retired(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {
         self.retired.lock().expect("no holder of the retired runs panics")
     }
-
-    fn fault(&self) -> MutexGuard<'_, Option<Error>> {
-        self.fault.lock().expect("no holder of the fault panics")
-    }
-
-    /// Reports, once, what a merge in the background failed of; the next one tries again.
-    fn report_fault(&self) -> Result<()> {
-        self.fault().take().map_or(Ok(()), Err)
-    }
-
-    fn stop(&self) -> MutexGuard<'_, bool> {
-        self.signal.stop.lock().expect("no holder of the signal panics")
-    }
-
-    fn changed(&self) {
-        self.signal.changed.notify_all();
-    }
-
-    fn wait_for_change(&self) {
-        // Whether time or a change woke us, the caller looks again.
-        drop(self.signal.changed.wait_timeout(self.stop(), LOOK));
-    }
-
-    fn wait_for_progress(&self, at_most: Duration) {
-        drop(self.signal.changed.wait_timeout(self.stop(), at_most));
-    }
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Inner");
-        out.field("id", &self.id).field("config", &self.config).field("state", &self.state);
+        out.field("id", &self.id).field("config", &self.config).field("parts", &self.parts);
         out.finish_non_exhaustive()
     }
 }
@@ -338,8 +276,7 @@ impl Cascade {
             return Ok(());
         }
         let saved = self.inner.save();
-        *self.inner.stop() = true;
-        self.inner.changed();
+        self.inner.work.stop();
         if let Some(thread) = self.thread.take() {
             // A panic over there is a bug that its own message has told.
             let _ = thread.join();
@@ -360,11 +297,11 @@ impl Drop for Cascade {
 
 impl Filter for Cascade {
     fn insert(&self, key: &[u8]) -> Result<()> {
-        self.inner.insert_keys(&[key], false)
+        self.inner.update_keys(&[key], false)
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.inner.insert_keys(&[key], true)
+        self.inner.update_keys(&[key], true)
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
@@ -372,11 +309,11 @@ impl Filter for Cascade {
     }
 
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.inner.insert_keys(keys, false)
+        self.inner.update_keys(keys, false)
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.inner.insert_keys(keys, true)
+        self.inner.update_keys(keys, true)
     }
 
     fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {

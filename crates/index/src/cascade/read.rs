@@ -1,4 +1,4 @@
-//! The lookup path: both buffers, then one page of each level.
+//! The lookup path: a part's buffers, then one page of each of its levels.
 //!
 //! A lookup takes what the buffers say and the list of runs under one lock, and reads without it. It may stop
 //! at the first part that says yes where nothing was deleted anywhere; a count, or a filter with tombstones,
@@ -10,8 +10,9 @@ use nandex_device::{Completion, Op, OpKind, PageBuf, PageId};
 use nandex_store::run::{Look, Run};
 use nandex_store::schedule::{Schedule, Stroke};
 
+use super::Inner;
 use super::levels::Levels;
-use super::{Inner, State};
+use super::part::State;
 use crate::Result;
 use crate::intake::pool::Lane;
 use crate::intake::stats::Lookups;
@@ -31,25 +32,25 @@ enum Wanted {
     Count,
 }
 
-/// The runs that a lookup reads, as they were when the buffers were asked.
-#[derive(Debug)]
-struct Snapshot {
-    runs: Vec<Arc<Run>>,
-    /// Does the first part that says yes decide?
-    first_decides: bool,
-}
-
 /// A lookup that has pages to read.
 #[derive(Debug)]
 struct Pending {
     index: usize,
     fingerprint: u64,
     sum: i64,
-    snapshot: Arc<Snapshot>,
-    /// Which of its runs comes next, and where.
+    /// Does the first run that says yes decide?
+    first_decides: bool,
+    /// The runs as they were when the buffers were asked; which of them comes next, and where.
+    levels: Arc<Levels>,
     run: usize,
     page: PageId,
     reads: usize,
+}
+
+impl Pending {
+    fn run(&self) -> &Run {
+        self.levels.readable().nth(self.run).expect("a lookup has a run to read")
+    }
 }
 
 impl Inner {
@@ -73,9 +74,9 @@ impl Inner {
 
     /// The sum of a key's counts, as far as it is wanted.
     fn look_up(&self, key: &[u8], wanted: Wanted) -> Result<i64> {
-        let fingerprint = self.fingerprint(key);
+        let (part, fingerprint) = self.place(key);
         let (mut sum, levels, first_decides) = {
-            let state = self.read_state();
+            let state = self.parts[part].read();
             (state.buffered(fingerprint), Arc::clone(&state.levels), state.first_decides(wanted))
         };
         let mut reads = 0;
@@ -109,18 +110,19 @@ impl Inner {
     fn look_up_many(&self, keys: &[&[u8]], wanted: Wanted) -> Result<Vec<i64>> {
         let mut sums = vec![0; keys.len()];
         let mut batch = Batch::new(self, &mut sums);
-        let mut fingerprints = Vec::with_capacity(GROUP);
+        let mut places = Vec::with_capacity(GROUP);
         for (first, group) in (0..).step_by(GROUP).zip(keys.chunks(GROUP)) {
-            fingerprints.clear();
-            fingerprints.extend(group.iter().map(|key| self.fingerprint(key)));
-            batch.start(first, &fingerprints, wanted)?;
+            places.clear();
+            places.extend(group.iter().map(|key| self.place(key)));
+            for (part, fingerprint) in &places {
+                self.parts[*part].read().prefetch(*fingerprint);
+            }
+            for (index, (part, fingerprint)) in (first..).zip(&places) {
+                batch.start(index, *part, *fingerprint, wanted)?;
+            }
         }
         batch.finish()?;
         Ok(sums)
-    }
-
-    pub(super) fn read_levels(&self) -> Arc<Levels> {
-        Arc::clone(&self.read_state().levels)
     }
 
     fn lane(&self) -> Result<Lane> {
@@ -134,21 +136,12 @@ impl Inner {
 }
 
 impl State {
-    /// What both buffers say.
-    fn buffered(&self, fingerprint: u64) -> i64 {
-        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.buffer.count(fingerprint));
-        self.active.count(fingerprint).saturating_add(frozen)
-    }
-
     fn first_decides(&self, wanted: Wanted) -> bool {
         wanted == Wanted::Presence && !self.may_have_tombstones()
     }
 
-    fn prefetch(&self, fingerprints: &[u64]) {
-        for fingerprint in fingerprints {
-            self.active.prefetch(*fingerprint);
-            self.frozen.iter().for_each(|frozen| frozen.buffer.prefetch(*fingerprint));
-        }
+    fn prefetch(&self, fingerprint: u64) {
+        self.buffers().for_each(|buffer| buffer.prefetch(fingerprint));
     }
 }
 
@@ -181,34 +174,31 @@ impl<'i> Batch<'i> {
         }
     }
 
-    /// Asks the buffers about a group of keys, whose first is number `first` of the batch, and sets on their
-    /// way the reads of those that they do not answer.
-    fn start(&mut self, first: usize, fingerprints: &[u64], wanted: Wanted) -> Result<()> {
-        let snapshot = {
-            let state = self.inner.read_state();
-            state.prefetch(fingerprints);
-            let sums = &mut self.sums[first..first + fingerprints.len()];
-            for (sum, fingerprint) in sums.iter_mut().zip(fingerprints) {
-                *sum = state.buffered(*fingerprint);
-            }
+    /// Asks the buffers about key number `index` of the batch, and sets its reads on their way where they do
+    /// not answer.
+    fn start(&mut self, index: usize, part: usize, fingerprint: u64, wanted: Wanted) -> Result<()> {
+        let (sum, levels, first_decides) = {
+            let state = self.inner.parts[part].read();
             let first_decides = state.first_decides(wanted);
-            Arc::new(Snapshot { runs: state.levels.readable().cloned().collect(), first_decides })
+            (state.buffered(fingerprint), Arc::clone(&state.levels), first_decides)
         };
-        for (index, fingerprint) in (first..).zip(fingerprints) {
-            let sum = self.sums[index];
-            if snapshot.runs.is_empty() || snapshot.first_decides && sum > 0 {
-                self.lookups.count(sum > 0, 0);
-                continue;
-            }
-            let page = snapshot.runs[0].page_of(*fingerprint);
-            let (fingerprint, snapshot) = (*fingerprint, Arc::clone(&snapshot));
-            self.enqueue(Pending { index, fingerprint, sum, snapshot, run: 0, page, reads: 0 });
-            self.push_scheduled()?;
-            while self.schedule.waiting() > self.waiting_max {
-                self.take_completions(self.wait_together())?;
-            }
+        let first = levels.readable().next().filter(|_| !(first_decides && sum > 0));
+        let Some(page) = first.map(|run| run.page_of(fingerprint)) else {
+            self.answer(index, sum, 0);
+            return Ok(());
+        };
+        let (run, reads) = (0, 0);
+        self.enqueue(Pending { index, fingerprint, sum, first_decides, levels, run, page, reads });
+        self.push_scheduled()?;
+        while self.schedule.waiting() > self.waiting_max {
+            self.take_completions(self.wait_together())?;
         }
         Ok(())
+    }
+
+    fn answer(&mut self, index: usize, sum: i64, reads: usize) {
+        self.sums[index] = sum;
+        self.lookups.count(sum > 0, reads);
     }
 
     /// Reads that are waited for together: one system call for all.
@@ -227,7 +217,7 @@ impl<'i> Batch<'i> {
     }
 
     fn channel(&self, pending: &Pending) -> u32 {
-        let run = &pending.snapshot.runs[pending.run];
+        let run = pending.run();
         self.inner.channels.channel(pending.page, Stroke::at(run.place().extent.start))
     }
 
@@ -265,12 +255,11 @@ impl<'i> Batch<'i> {
         let mut pending = self.pending[slot].take().expect("a completion has its lookup");
         self.free.push(slot);
         self.schedule.done(self.channel(&pending));
-        let run = &pending.snapshot.runs[pending.run];
         let page = completion.buf.page(0);
         let look = completion
             .result
             .map_err(crate::Error::from)
-            .and_then(|()| Ok(run.look(pending.page, page, pending.fingerprint)?));
+            .and_then(|()| Ok(pending.run().look(pending.page, page, pending.fingerprint)?));
         self.lane.as_mut().expect("a completion has its lane").pages.push(completion.buf);
         pending.reads += 1;
         match look? {
@@ -278,13 +267,13 @@ impl<'i> Batch<'i> {
             Look::Count(count) => {
                 pending.sum = pending.sum.saturating_add(count);
                 pending.run += 1;
-                let is_decided = pending.snapshot.first_decides && pending.sum > 0;
-                if is_decided || pending.run == pending.snapshot.runs.len() {
-                    self.sums[pending.index] = pending.sum;
-                    self.lookups.count(pending.sum > 0, pending.reads);
+                let is_decided = pending.first_decides && pending.sum > 0;
+                let next = pending.levels.readable().nth(pending.run).filter(|_| !is_decided);
+                let Some(page) = next.map(|run| run.page_of(pending.fingerprint)) else {
+                    self.answer(pending.index, pending.sum, pending.reads);
                     return Ok(());
-                }
-                pending.page = pending.snapshot.runs[pending.run].page_of(pending.fingerprint);
+                };
+                pending.page = page;
             }
         }
         self.enqueue(pending);

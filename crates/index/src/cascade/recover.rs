@@ -1,7 +1,8 @@
 //! From flash back to memory: the list of runs, the log from the cut on, and the image of the buffer.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, RwLock, Weak};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use nandex_device::{PAGE_BYTES, PageId};
@@ -13,9 +14,11 @@ use nandex_store::schedule::Channels;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, StructureId, Volume};
 
 use super::buffer::{Buffer, Updates};
-use super::format::{Head, LogEntry};
+use super::format::{Covered, Head, LogEntry};
 use super::levels::{Goal, Levels};
-use super::{Cascade, Config, Frozen, Inner, RuntimeOptions, Signal, State};
+use super::part::{Frozen, Part, State};
+use super::work::{Pace, Work};
+use super::{Cascade, Config, Inner, RuntimeOptions};
 use crate::intake::pool::LanePool;
 use crate::{Error, Result};
 
@@ -36,6 +39,9 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// Empty buffers beside one for each part: while one is merged another one may be full.
+const SPARE_BUFFERS: usize = 2;
+
 /// Opens a filter: a list of steps.
 pub(super) fn open(
     volume: &Volume,
@@ -44,14 +50,14 @@ pub(super) fn open(
 ) -> Result<Cascade> {
     let mut reader = Reader::new(&structure.config, "cascade configuration", PageId(0));
     let config = Config::decode(&mut reader)?;
-    let (head, levels) = restore(structure, config.universe()?)?;
-    let inner = Arc::new(assemble(volume, structure, (config, options), head, levels)?);
-    if inner.replay(structure, head)? {
-        // The runs hold some of what is behind the cut, which so has to move behind all of it.
-        inner.freeze_for(Goal::Save)?;
-        inner.move_cut()?;
+    let (head, parts) = restore(structure, &config)?;
+    let inner = Arc::new(assemble(volume, structure, (config, options), head, parts)?);
+    for part in inner.replay(structure)? {
+        // Its runs hold some of what is behind its cut, which so has to move behind all of it.
+        inner.empty_buffer(part, Goal::Save)?;
+        inner.move_cut(part)?;
     }
-    inner.load_image()?;
+    inner.parts.iter().try_for_each(|part| inner.load_image(part))?;
     let room: Weak<dyn Checkpointed> =
         Arc::downgrade(&(Arc::clone(&inner) as Arc<dyn Checkpointed>));
     volume.register(structure.id, room);
@@ -59,21 +65,28 @@ pub(super) fn open(
     Ok(Cascade { inner, thread, closed: false })
 }
 
-/// The state of a checkpoint: the head, then the image, then the levels.
-fn restore(structure: &Structure, universe: Universe) -> Result<(Head, Levels)> {
+/// The state of a checkpoint: the head, then each part.
+fn restore(structure: &Structure, config: &Config) -> Result<(Head, Vec<(Covered, Levels)>)> {
+    let parts = config.split()?.quotients();
     if structure.state.is_empty() {
         let head = Head { next_run: 1, ..Head::default() };
-        return Ok((head, Levels::default()));
+        return Ok((head, (0..parts).map(|_| Default::default()).collect()));
     }
     let mut reader = Reader::new(&structure.state, "cascade state", PageId(0));
     let head = Head::decode(&mut reader)?;
-    let levels = decode_levels(structure.id, universe, &mut reader)?;
-    let extents = levels.extents();
-    if let Some(lost) = extents.iter().find(|extent| !structure.extents.contains(extent)) {
-        let expected = "runs on extents of the filter's own";
-        return Err(reader.refuse(expected, format!("{lost:?}")).into());
+    let universe = config.part_universe()?;
+    let mut restored = Vec::new();
+    for _ in 0..parts {
+        let covered = Covered::decode(&mut reader)?;
+        let levels = decode_levels(structure.id, universe, &mut reader)?;
+        let lost = levels.extents().into_iter().find(|it| !structure.extents.contains(it));
+        if let Some(lost) = lost {
+            let expected = "runs on extents of the filter's own";
+            return Err(reader.refuse(expected, format!("{lost:?}")).into());
+        }
+        restored.push((covered, levels));
     }
-    Ok((head, levels))
+    Ok((head, restored))
 }
 
 fn encode_levels(levels: &Levels, out: &mut Vec<u8>) {
@@ -104,41 +117,53 @@ fn assemble(
     structure: &Structure,
     (config, options): (Config, RuntimeOptions),
     head: Head,
-    levels: Levels,
+    restored: Vec<(Covered, Levels)>,
 ) -> Result<Inner> {
-    let universe = config.universe()?;
-    let shape = config.buffer_shape()?;
+    let (universe, split, shape) = (config.universe()?, config.split()?, config.buffer_shape()?);
     let device = Arc::clone(volume.device());
-    let state = State {
-        active: Buffer::new(shape),
-        frozen: None,
-        spare: Some(Buffer::new(shape)),
-        levels: Arc::new(levels),
-        head,
-        next_cut: head.cut + 1,
+    let is_new = structure.state.is_empty();
+    let next_cut = restored.iter().map(|(covered, _)| covered.cut + 1).max().unwrap_or(1);
+    let part = |(number, (covered, levels)): (u32, (Covered, Levels))| {
+        let active_max = if is_new { staggered(&config, number) } else { u64::MAX };
+        let (active, levels) = (Buffer::new(shape), Arc::new(levels));
+        let state = State { active, active_max, frozen: None, levels, covered };
+        Part::new(number, split.first(number.into()), state)
     };
-    Ok(Inner {
+    let inner = Inner {
         volume: volume.clone(),
         id: structure.id,
         universe,
+        split,
+        part_universe: config.part_universe()?,
         hasher: volume.hasher(),
         channels: options.channels.unwrap_or_else(|| Channels::of(&device.geometry())),
         device,
         update_bytes: Config::update_bytes(universe),
         tail: structure.tail,
-        state: RwLock::new(state),
+        parts: (0..).zip(restored).map(part).collect(),
+        spares: Mutex::new((0..SPARE_BUFFERS).map(|_| Buffer::new(shape)).collect()),
+        next_cut: AtomicU64::new(next_cut),
+        next_run: AtomicU64::new(head.next_run),
+        unmatched: AtomicU64::new(head.unmatched),
         merge_turn: Mutex::default(),
         retired: Mutex::default(),
-        fault: Mutex::default(),
-        signal: Signal { stop: Mutex::new(false), changed: Condvar::new() },
-        filled: AtomicU64::new(0),
-        allowed: AtomicU64::new(u64::MAX),
-        lead: config.buffer_entries / 8,
+        work: Work::default(),
+        pace: Pace::new(config.part_entries()),
         lanes: LanePool::default(),
         counters: super::stats::Counters::default(),
         config,
         options,
-    })
+    };
+    let entries = inner.parts.iter().map(|part| part.levels().entries()).sum();
+    inner.counters.changed(0, entries);
+    Ok(inner)
+}
+
+/// The fill at which the buffer of a part is full for the first time: all different, so that parts, which
+/// fill alike, take turns ever after.
+fn staggered(config: &Config, number: u32) -> u64 {
+    let parts = u64::from(config.parts);
+    (config.part_entries() * (u64::from(number) + 1) / parts).max(1)
 }
 
 fn start_thread(inner: &Arc<Inner>) -> Result<Option<JoinHandle<()>>> {
@@ -166,76 +191,86 @@ impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.volume.poison().set(&"the merging thread of a filter panicked");
-            self.0.changed();
+            self.0.work.changed();
         }
     }
 }
 
 impl Inner {
-    /// Applies the log's updates behind the cut, oldest first; tells whether the buffer had to be merged on
-    /// the way. That is not in the log, so nothing may be captured before the cut has moved.
-    fn replay(&self, structure: &Structure, head: Head) -> Result<bool> {
-        // Where the log's tail has passed the cut, all that is left comes after it.
-        let mut is_covered = head.cut > 0 && structure.tail <= head.cut_at;
-        is_covered &= is_on(Barrier::ReplaySkipsToCut);
-        let mut has_merged = false;
+    /// Applies the log's updates behind their part's cut, oldest first; gives the parts whose buffers had to
+    /// be merged on the way. That is not in the log, so nothing may be captured before their cuts have moved.
+    fn replay(&self, structure: &Structure) -> Result<Vec<&Part>> {
+        // Where the log's tail has passed a cut, all that is left comes after it.
+        let is_before = |covered: Covered| covered.cut > 0 && structure.tail <= covered.cut_at;
+        let skips = is_on(Barrier::ReplaySkipsToCut);
+        let covered: Vec<_> = self.parts.iter().map(|part| part.read().covered).collect();
+        let mut is_covered: Vec<_> = covered.iter().map(|it| skips && is_before(*it)).collect();
+        let mut has_merged = vec![false; self.parts.len()];
         let mut visit = |lsn: Lsn, bytes: &[u8]| -> Result<()> {
             match LogEntry::decode(bytes, self.universe, self.update_bytes) {
-                None => return Err(not_an_entry(lsn, bytes).into()),
-                Some(LogEntry::Cut(number)) => {
-                    is_covered &= number != head.cut;
-                    let mut state = self.write_state();
-                    state.next_cut = state.next_cut.max(number + 1);
+                Some(LogEntry::Cut(cut)) if (cut.part as usize) < self.parts.len() => {
+                    let part = cut.part as usize;
+                    is_covered[part] &= cut.number != covered[part].cut;
+                    self.next_cut.fetch_max(cut.number.saturating_add(1), Relaxed);
                 }
-                Some(LogEntry::Add { fingerprint, count }) if !is_covered => {
-                    has_merged |= self.replay_update(Entry { fingerprint, count })?;
+                Some(LogEntry::Add { fingerprint, count }) => {
+                    let number = self.split.quotient(fingerprint) as usize;
+                    if !is_covered[number] {
+                        let part = &self.parts[number];
+                        let entry = Entry { fingerprint: fingerprint - part.first, count };
+                        has_merged[number] |= self.replay_update(part, entry)?;
+                    }
                 }
-                Some(LogEntry::Add { .. }) => {}
+                _ => return Err(not_an_entry(lsn, bytes).into()),
             }
             Ok(())
         };
         let into_store = crate::intake::into_store;
         self.volume.replay(structure, &mut |lsn, bytes| visit(lsn, bytes).map_err(into_store))?;
-        Ok(has_merged)
+        let merged = self.parts.iter().zip(has_merged).filter(|(_, has_merged)| *has_merged);
+        Ok(merged.map(|(part, _)| part).collect())
     }
 
-    /// Applies an update; merges the buffer first where it is full, and tells so.
-    fn replay_update(&self, entry: Entry) -> Result<bool> {
+    /// Applies an update; merges the part's buffer first where it is full, and tells so.
+    fn replay_update(&self, part: &Part, entry: Entry) -> Result<bool> {
         let mut has_merged = false;
         loop {
-            let mut state = self.write_state();
-            if state.active.apply(Updates::Add(&[entry]))? == 1 {
+            let mut state = part.write();
+            let before = state.active.entries();
+            let count = state.active.apply(Updates::Add(&[entry]))?;
+            self.counters.changed(before, state.active.entries());
+            if count == 1 {
                 return Ok(has_merged);
             }
-            let empty = state.spare.take().expect("no buffer is frozen between two merges");
+            let empty = self.spares().pop().expect("nothing is frozen between two merges");
             let buffer = Arc::new(std::mem::replace(&mut state.active, empty));
-            let Head { cut, cut_at, .. } = state.head;
-            state.frozen = Some(Frozen { buffer, cut, cut_at, goal: Goal::Merge });
+            state.frozen = Some(Frozen { buffer, covered: state.covered, goal: Goal::Merge });
             drop(state);
-            has_merged |= self.merge_frozen()?;
+            has_merged |= self.merge_frozen(part)?;
         }
     }
 
-    /// Brings the image back into the buffer where both fit, so that lookups do not read it.
-    fn load_image(&self) -> Result<()> {
-        let mut state = self.write_state();
+    /// Brings a part's image back into its buffer where both fit, so that lookups do not read it.
+    fn load_image(&self, part: &Part) -> Result<()> {
+        let mut state = part.write();
         let Some(image) = state.levels.image.clone() else { return Ok(()) };
-        if image.entries() + state.active.entries() > self.config.buffer_entries {
+        let before = state.active.entries();
+        if image.entries() + before > self.config.part_entries() {
             return Ok(());
         }
         state.active.load(&mut self.reader(&image)?)?;
         state.active.has_deletes |= image.tombstones() > 0;
         let levels = Levels { image_is_loaded: true, ..Levels::clone(&state.levels) };
         state.levels = Arc::new(levels);
+        self.counters.changed(before + image.entries(), state.active.entries());
         Ok(())
     }
 
-    /// Moves the cut to the log's end where nothing is buffered that it would have to keep.
-    fn move_cut(&self) -> Result<()> {
-        let mut state = self.write_state();
+    /// Moves a part's cut to the log's end where nothing is buffered that it would have to keep.
+    fn move_cut(&self, part: &Part) -> Result<()> {
+        let mut state = part.write();
         if state.active.updates == 0 && state.frozen.is_none() {
-            let (number, at) = self.cut(&mut state)?;
-            (state.head.cut, state.head.cut_at) = (number, at);
+            state.covered = self.cut(part)?;
         }
         Ok(())
     }
@@ -253,23 +288,31 @@ impl Checkpointed for Inner {
     }
 
     fn capture(&self) -> Captured {
-        let state = self.read_state();
-        let mut bytes = Vec::new();
-        state.head.encode(&mut bytes);
-        encode_levels(&state.levels, &mut bytes);
-        let tail = if state.head.cut > 0 { state.head.cut_at.max(self.tail) } else { self.tail };
-        Captured { state: bytes, tail, extents: Some(self.extents(&state)) }
+        let mut state = Vec::new();
+        let (next_run, unmatched) = (self.next_run.load(Relaxed), self.unmatched.load(Relaxed));
+        Head { next_run, unmatched }.encode(&mut state);
+        let (mut tail, mut extents) = (self.volume.log().next_lsn(), Vec::new());
+        for part in &self.parts {
+            let part = part.read();
+            part.covered.encode(&mut state);
+            encode_levels(&part.levels, &mut state);
+            extents.extend(part.levels.extents());
+            tail = tail.min(part.tail(self.tail));
+        }
+        Captured { state, tail, extents: Some(self.extents(extents)) }
     }
 
     fn committed(&self) {}
 
     fn relieve(&self, before: Lsn) -> nandex_store::Result<()> {
-        let into_store = crate::intake::into_store;
-        if self.read_state().head.cut_at.max(self.tail) >= before {
-            return Ok(());
-        }
-        self.freeze_for(Goal::Save).map_err(into_store)?;
-        self.move_cut().map_err(into_store)
+        let relieve = |part: &Part| -> Result<()> {
+            if part.read().tail(self.tail) >= before {
+                return Ok(());
+            }
+            self.empty_buffer(part, Goal::Save)?;
+            self.move_cut(part)
+        };
+        self.parts.iter().try_for_each(relieve).map_err(crate::intake::into_store)
     }
 
     fn catch_up(&self) -> nandex_store::Result<()> {

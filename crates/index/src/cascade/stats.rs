@@ -4,17 +4,20 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
-use nandex_store::run::Run;
 
 use super::Inner;
+use super::buffer::{Buffer, Updates};
+use super::levels::Levels;
 use crate::api::{FilterStats, LevelStats};
 use crate::intake::stats::LookupCounters;
 
-/// What is counted since the filter was opened.
+/// What is counted since the filter was opened, and how much it holds.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub inserts: AtomicU64,
-    pub deletes: AtomicU64,
+    /// Fingerprints held, counting one once for each buffer and run that has it.
+    entries: AtomicU64,
+    inserts: AtomicU64,
+    deletes: AtomicU64,
     pub lookups: LookupCounters,
     pub merges: AtomicU64,
     merge_bytes_read: AtomicU64,
@@ -22,6 +25,31 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    pub(super) fn entries(&self) -> u64 {
+        self.entries.load(Relaxed)
+    }
+
+    /// Counts what a part holds from now on, and what it held before.
+    pub(super) fn changed(&self, before: u64, now: u64) {
+        // What is taken away was added before, so that the sum is right after each.
+        self.entries.fetch_add(now.wrapping_sub(before), Relaxed);
+    }
+
+    /// Counts updates that have changed a buffer's fingerprints so.
+    pub(super) fn updated(&self, updates: Updates<'_>, before: u64, now: u64) {
+        let (inserts, deletes) = match updates {
+            Updates::Insert(fingerprints) => (fingerprints.len(), 0),
+            Updates::Delete(fingerprints) => (0, fingerprints.len()),
+            Updates::Add(entries) => {
+                let deletes = entries.iter().filter(|entry| entry.count < 0).count();
+                (entries.len() - deletes, deletes)
+            }
+        };
+        self.inserts.fetch_add(inserts as u64, Relaxed);
+        self.deletes.fetch_add(deletes as u64, Relaxed);
+        self.changed(before, now);
+    }
+
     /// Counts the pages of a merge.
     pub(super) fn merged(&self, pages_read: u64, pages_written: u64) {
         let page_bytes = PAGE_BYTES as u64;
@@ -30,29 +58,65 @@ impl Counters {
     }
 }
 
+/// What parts hold, added up.
+#[derive(Default)]
+struct Held {
+    buffered: u64,
+    ram_bytes: u64,
+    flash_bytes: u64,
+    /// Images that are read first, then the levels.
+    images: LevelStats,
+    levels: Vec<LevelStats>,
+}
+
+impl Held {
+    fn add_buffers<'b>(&mut self, buffers: impl Iterator<Item = &'b Buffer>) {
+        for buffer in buffers {
+            self.buffered += buffer.entries();
+            self.ram_bytes += buffer.ram_bytes();
+        }
+    }
+
+    fn add_levels(&mut self, levels: &Levels) {
+        let add = |stats: &mut LevelStats, run: &nandex_store::run::Run| {
+            stats.entries += run.entries();
+            stats.tombstones += run.tombstones();
+            stats.pages += run.used_pages();
+        };
+        levels.unread_image().into_iter().for_each(|run| add(&mut self.images, run));
+        self.levels.resize(self.levels.len().max(levels.runs.len()), LevelStats::default());
+        for (stats, run) in self.levels.iter_mut().zip(&levels.runs) {
+            run.iter().for_each(|run| add(stats, run));
+        }
+        let pages: u64 = levels.extents().iter().map(|extent| extent.pages).sum();
+        self.flash_bytes += pages * PAGE_BYTES as u64;
+    }
+}
+
 impl Inner {
     pub(super) fn stats(&self) -> FilterStats {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
-        let state = self.read_state();
-        let frozen = state.frozen.as_ref().map(|frozen| &*frozen.buffer);
-        let buffers = [Some(&state.active), frozen, state.spare.as_ref()];
-        let buffer_bytes: u64 = buffers.iter().flatten().map(|buffer| buffer.ram_bytes()).sum();
-        let entries = state.entries();
+        let mut held = Held::default();
+        for part in &self.parts {
+            let state = part.read();
+            held.add_buffers(state.buffers());
+            held.add_levels(&state.levels);
+        }
+        held.add_buffers(self.spares().iter());
+        let images = Some(held.images).filter(|images| images.entries > 0);
+        let levels: Vec<_> = images.into_iter().chain(held.levels).collect();
+        let entries = held.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
         let lookups = counters.lookups.read();
         FilterStats {
             entries,
-            buffered: state.active.entries() + frozen.map_or(0, |buffer| buffer.entries()),
-            tombstones: state.levels.readable().map(|run| run.tombstones()).sum(),
+            buffered: held.buffered,
+            tombstones: levels.iter().map(|level| level.tombstones).sum(),
             rate: self.universe.rate(entries),
             rate_made_for: self.config.rate,
             keys_made_for: self.config.keys,
-            ram_bytes: buffer_bytes + self.ram_beside_buffers(),
-            flash_bytes: state.levels.extents().iter().map(|it| it.pages * PAGE_BYTES as u64).sum(),
-            levels: {
-                let runs: Vec<_> = state.levels.readable().map(|run| level(run)).collect();
-                runs.into_iter().rev().collect()
-            },
+            ram_bytes: held.ram_bytes + self.ram_beside_buffers(),
+            flash_bytes: held.flash_bytes,
             inserts: read(&counters.inserts),
             deletes: read(&counters.deletes),
             positives: lookups.hits,
@@ -63,19 +127,18 @@ impl Inner {
             merge_bytes_read: read(&counters.merge_bytes_read),
             data_bytes_written: read(&counters.data_bytes_written),
             log_bytes_written: self.volume.log().bytes_written(),
-            unmatched_deletes: state.head.unmatched,
+            unmatched_deletes: self.unmatched.load(Relaxed),
+            levels,
         }
     }
 
-    /// The strokes of a merge of as many levels as there are, lanes, and the log's buffers.
+    /// The strokes of a merge of as many levels as a part has, lanes, and the log's buffers.
     fn ram_beside_buffers(&self) -> u64 {
-        let runs = self.read_levels().readable().count() as u64;
+        let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
         let strokes = self.strokes();
         let stroke_bytes = (strokes.stroke_pages * strokes.strokes * PAGE_BYTES) as u64;
-        (runs + 1) * stroke_bytes + self.lanes.ram_bytes() as u64 + self.volume.log().ram_bytes()
+        (runs.unwrap_or(0) as u64 + 1) * stroke_bytes
+            + self.lanes.ram_bytes() as u64
+            + self.volume.log().ram_bytes()
     }
-}
-
-fn level(run: &Run) -> LevelStats {
-    LevelStats { entries: run.entries(), tombstones: run.tombstones(), pages: run.used_pages() }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nandex_device::{Device, MemoryDevice};
 use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
@@ -13,7 +14,8 @@ const INLINE: RuntimeOptions =
 
 fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
     let options = VolumeOptions {
-        // Were each update committed, the short log would be full of blocks, and buffers saved early.
+        // A log that is full makes buffers be saved before they are.
+        log_bytes: 1 << 20,
         durability: Durability::Every(Duration::from_secs(3600)),
         threads: Threads::Inline,
         ..VolumeOptions::tiny()
@@ -47,7 +49,7 @@ fn all_there(filter: &Cascade, numbers: std::ops::Range<u64>) -> bool {
 }
 
 fn level_entries(filter: &Cascade) -> Vec<u64> {
-    let levels = filter.inner.read_levels();
+    let levels = filter.inner.parts[0].levels();
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
@@ -102,11 +104,14 @@ fn one_wide_level_takes_every_buffer() {
 
 #[test]
 fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
-    for stop in [1, 150, 199, 200, 201, 399, 400, 401, 950, 1300] {
+    for (stop, parts) in
+        [1, 150, 199, 200, 201, 399, 400, 401, 950, 1300].into_iter().zip([1, 3].repeat(5))
+    {
         for is_closed in [false, true] {
+            let config = Config { parts, ..spread() };
             let device = Arc::new(MemoryDevice::new());
             let volume = volume_on(&device);
-            let filter = Cascade::create_with(&volume, "f", spread(), INLINE).unwrap();
+            let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
             insert(&filter, 0..stop);
             filter.delete(&key(0)).unwrap();
             Filter::sync(&filter).unwrap();
@@ -127,6 +132,50 @@ fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
             assert_eq!(entries, vec![1; stop as usize - 1]);
         }
     }
+}
+
+#[test]
+fn parts_take_turns_and_answer_as_one() {
+    let device = Arc::new(MemoryDevice::new());
+    let config = Config { parts: 4, fan_out: None, ..spread() };
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    insert(&filter, 0..4000);
+    assert!(all_there(&filter, 0..4000));
+    let stats = Filter::stats(&filter);
+    assert_eq!((stats.entries, stats.levels.len()), (4000, 1));
+    // One level each; what the buffers still have takes no read.
+    assert_eq!(stats.reads_histogram[..3], [stats.buffered, 4000 - stats.buffered, 0]);
+    let fingerprints: Vec<_> = filter.iter().unwrap().map(|it| it.unwrap().fingerprint).collect();
+    assert_eq!(fingerprints.len(), 4000);
+    assert!(fingerprints.is_sorted());
+    let expected: std::collections::BTreeSet<_> =
+        (0..4000).map(|number| filter.inner.fingerprint(&key(number))).collect();
+    assert!(fingerprints.iter().eq(&expected));
+}
+
+#[test]
+fn a_merging_thread_keeps_up_with_updates_and_lookups() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(device, VolumeOptions::tiny()).unwrap();
+    let config = Config { parts: 3, ..spread() };
+    let filter = Cascade::create(&volume, "f", config).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3u64 {
+            let filter = &filter;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let from = (thread * 10 + round) * 300;
+                    insert(filter, from..from + 300);
+                    assert!(all_there(filter, thread * 3000..from + 300));
+                }
+            });
+        }
+    });
+    assert!(all_there(&filter, 0..9000));
+    filter.close().unwrap();
+    let filter = Cascade::open(&volume, "f").unwrap();
+    assert!(all_there(&filter, 0..9000));
+    assert_eq!(filter.iter().unwrap().count(), 9000);
 }
 
 #[test]
@@ -151,7 +200,7 @@ fn deletes_cancel_in_the_buffer_on_flash_and_before_their_inserts_are_merged() {
 #[test]
 fn counts_add_up_over_all_parts() {
     let device = Arc::new(MemoryDevice::new());
-    let config = Config { counts: true, ..spread() };
+    let config = Config { counts: true, parts: 4, ..spread() };
     let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
     let mut oracle = BTreeMap::new();
     let mut state = 1u64;
@@ -177,8 +226,8 @@ fn a_filter_absorbs_another_one_of_its_kind_and_no_other() {
     let [volume, other_volume] = [&one, &two].map(|device| {
         Volume::create(Arc::clone(device) as Arc<dyn Device>, options.clone()).unwrap()
     });
-    let filter = Cascade::create(&volume, "f", spread()).unwrap();
-    let other = Cascade::create(&other_volume, "g", spread()).unwrap();
+    let filter = Cascade::create(&volume, "f", Config { parts: 5, ..spread() }).unwrap();
+    let other = Cascade::create(&other_volume, "g", Config { parts: 3, ..spread() }).unwrap();
     insert(&filter, 0..1500);
     insert(&other, 1000..2300);
     filter.absorb(&other).unwrap();

@@ -1,90 +1,122 @@
-//! The update path: buffer first, then the log, then the acknowledgement; and what happens when the buffer
-//! is full.
+//! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is
+//! full.
 
+use std::sync::Arc;
 use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use nandex_store::Durability;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Entry;
 
 use super::buffer::Updates;
-use super::format::{AMOUNT_BYTES, CUT_BYTES, cut_bytes, put_amount, put_update};
+use super::format::{AMOUNT_BYTES, CUT_BYTES, Covered, Cut, put_amount, put_update};
 use super::levels::Goal;
-use super::{Frozen, Inner, State, WhenFull};
+use super::part::{Frozen, Part, State};
+use super::{Inner, WhenFull};
 use crate::{Error, Result};
 
-/// Updates that are applied under one lock, so that lookups wait for no more.
-const BATCH: usize = 512;
+/// Keys of a batch that are sorted by part at a time.
+const BATCH: usize = 4096;
 
-/// How long an update waits at most for a merge that is behind, each time: what it takes to merge a
-/// thousand fingerprints or more.
-const PACE: Duration = Duration::from_micros(400);
+/// Updates that are applied under one lock, so that lookups wait for no more.
+const LOCKED_MAX: usize = 512;
 
 impl Inner {
     /// Applies and acknowledges updates of keys.
-    pub(super) fn insert_keys(&self, keys: &[&[u8]], is_delete: bool) -> Result<()> {
-        let mut fingerprints = Vec::with_capacity(keys.len().min(BATCH));
-        for keys in keys.chunks(BATCH) {
-            fingerprints.clear();
-            fingerprints.extend(keys.iter().map(|key| self.fingerprint(key)));
+    pub(super) fn update_keys(&self, keys: &[&[u8]], is_delete: bool) -> Result<()> {
+        let update = |part: usize, fingerprints: &[u64]| {
             let updates = if is_delete {
-                Updates::Delete(&fingerprints)
+                Updates::Delete(fingerprints)
             } else {
-                Updates::Insert(&fingerprints)
+                Updates::Insert(fingerprints)
             };
-            self.update(updates)?;
+            self.update(&self.parts[part], updates)
+        };
+        if let [key] = keys {
+            let (part, fingerprint) = self.place(key);
+            update(part, &[fingerprint])?;
+            return self.acknowledge();
+        }
+        for keys in keys.chunks(BATCH) {
+            self.by_part(keys.iter().map(|key| self.place(key)), update)?;
         }
         self.acknowledge()
     }
 
     /// Applies and acknowledges amounts added to keys.
     pub(super) fn add_keys(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
-        let mut entries = Vec::with_capacity(amounts.len().min(BATCH));
         for amounts in amounts.chunks(BATCH) {
-            entries.clear();
-            let entry = |(key, count): &(&[u8], i64)| Entry {
-                fingerprint: self.fingerprint(key),
-                count: *count,
+            let entry = |(key, count): &(&[u8], i64)| {
+                let (part, fingerprint) = self.place(key);
+                (part, Entry { fingerprint, count: *count })
             };
-            entries.extend(amounts.iter().map(entry).filter(|entry| entry.count != 0));
-            self.update(Updates::Add(&entries))?;
+            let entries = amounts.iter().map(entry).filter(|(_, entry)| entry.count != 0);
+            self.by_part(entries, |part, entries| {
+                self.update(&self.parts[part], Updates::Add(entries))
+            })?;
         }
         self.acknowledge()
     }
 
-    pub(super) fn acknowledge(&self) -> Result<()> {
+    fn acknowledge(&self) -> Result<()> {
         Ok(self.volume.log().commit()?)
     }
 
-    /// Applies updates in order; waits, or merges, when the buffer is full.
-    fn update(&self, mut updates: Updates<'_>) -> Result<()> {
+    /// Hands each part what is for it, so that each is locked once and its buffer stays in the processor's
+    /// cache.
+    fn by_part<T: Copy + Default>(
+        &self,
+        items: impl Iterator<Item = (usize, T)>,
+        mut visit: impl FnMut(usize, &[T]) -> Result<()>,
+    ) -> Result<()> {
+        let items: Vec<_> = items.collect();
+        let mut starts = vec![0usize; self.parts.len() + 1];
+        for (part, _) in &items {
+            starts[part + 1] += 1;
+        }
+        for part in 1..starts.len() {
+            starts[part] += starts[part - 1];
+        }
+        let mut sorted = vec![T::default(); items.len()];
+        let mut next = starts.clone();
+        for (part, item) in items {
+            sorted[next[part]] = item;
+            next[part] += 1;
+        }
+        let mut groups = starts.windows(2).enumerate().filter(|(_, range)| range[0] < range[1]);
+        groups.try_for_each(|(part, range)| visit(part, &sorted[range[0]..range[1]]))
+    }
+
+    /// Applies updates of one part in order; waits, or merges, when its buffer is full.
+    fn update(&self, part: &Part, mut updates: Updates<'_>) -> Result<()> {
         self.volume.poison().check()?;
         while updates.len() > 0 {
-            self.keep_pace();
-            let bytes = (updates.len() * self.logged_bytes(updates) + CUT_BYTES) as u64;
+            self.pace.keep(&self.work);
+            let some = updates.first(updates.len().min(LOCKED_MAX));
+            let bytes = (some.len() * self.logged_bytes(some) + CUT_BYTES) as u64;
             let room = self.volume.wait_for_room(bytes)?;
-            let mut state = self.write_state();
-            self.check_room(&state, updates)?;
-            let count = self.apply(&mut state, updates)?;
-            updates = updates.after(count);
-            // Whatever the buffer holds, it can be merged; one that is empty takes anything.
-            assert!(count > 0 || state.active.updates > 0, "an empty buffer takes an update");
-            if updates.len() > 0 {
+            let mut state = part.write();
+            self.check_room(some)?;
+            let count = self.apply(part, &mut state, some)?;
+            // Whatever a buffer holds, it can be merged; one that is empty takes anything.
+            let is_empty = state.active.updates == 0 && state.active.entries() == 0;
+            assert!(count > 0 || !is_empty, "an empty buffer takes an update");
+            if count < some.len() {
                 drop(room);
-                self.rotate(state)?;
+                self.rotate(part, state)?;
             }
+            updates = updates.after(count);
         }
         Ok(())
     }
 
     /// Refuses where the filter has as many keys as it was made for and may not grow.
-    fn check_room(&self, state: &State, updates: Updates<'_>) -> Result<()> {
+    fn check_room(&self, updates: Updates<'_>) -> Result<()> {
         if self.config.when_full == WhenFull::Grow || matches!(updates, Updates::Delete(_)) {
             return Ok(());
         }
-        let entries = state.entries();
+        let entries = self.counters.entries();
         if entries + updates.len() as u64 > self.config.keys {
             return Err(Error::KeysFull { entries, keys: self.config.keys });
         }
@@ -92,13 +124,15 @@ impl Inner {
     }
 
     /// Applies as many updates as the buffer takes, and logs them.
-    fn apply(&self, state: &mut State, updates: Updates<'_>) -> Result<usize> {
-        let count = state.active.apply(updates)?;
+    fn apply(&self, part: &Part, state: &mut State, updates: Updates<'_>) -> Result<usize> {
+        let before = state.active.entries();
+        let room = usize::try_from(state.active_max.saturating_sub(before)).unwrap_or(usize::MAX);
+        let count = state.active.apply(updates.first(updates.len().min(room)))?;
         let applied = updates.first(count);
-        self.count_updates(applied);
-        self.filled.store(state.active.entries(), Relaxed);
+        self.counters.updated(applied, before, state.active.entries());
+        self.pace.updated(count);
         if count > 0 && self.logs_updates() {
-            self.log_updates(applied)?;
+            self.log_updates(part.first, applied)?;
         }
         Ok(count)
     }
@@ -115,93 +149,76 @@ impl Inner {
         }
     }
 
-    fn log_updates(&self, updates: Updates<'_>) -> Result<()> {
+    /// Logs updates of the part whose first fingerprint is `first`: the log counts from the universe's.
+    fn log_updates(&self, first: u64, updates: Updates<'_>) -> Result<()> {
         let entry_bytes = self.logged_bytes(updates);
         let mut bytes = Vec::with_capacity(updates.len() * entry_bytes);
         let mut put = |fingerprints: &[u64], is_delete| {
             for fingerprint in fingerprints {
-                put_update(&mut bytes, *fingerprint, is_delete, self.update_bytes);
+                put_update(&mut bytes, first + fingerprint, is_delete, self.update_bytes);
             }
         };
         match updates {
             Updates::Insert(fingerprints) => put(fingerprints, false),
             Updates::Delete(fingerprints) => put(fingerprints, true),
             Updates::Add(entries) => {
-                entries.iter().for_each(|it| put_amount(&mut bytes, it.fingerprint, it.count));
+                let mut put = |it: &Entry| put_amount(&mut bytes, first + it.fingerprint, it.count);
+                entries.iter().for_each(&mut put);
             }
         }
         self.volume.log().append_many(self.id, entry_bytes, &bytes)?;
         Ok(())
     }
 
-    fn count_updates(&self, updates: Updates<'_>) {
-        let (inserts, deletes) = match updates {
-            Updates::Insert(fingerprints) => (fingerprints.len(), 0),
-            Updates::Delete(fingerprints) => (0, fingerprints.len()),
-            Updates::Add(entries) => {
-                let deletes = entries.iter().filter(|entry| entry.count < 0).count();
-                (entries.len() - deletes, deletes)
-            }
-        };
-        self.counters.inserts.fetch_add(inserts as u64, Relaxed);
-        self.counters.deletes.fetch_add(deletes as u64, Relaxed);
-    }
-
-    /// The buffer is full: puts the other one in its place, or waits for it.
-    fn rotate(&self, mut state: RwLockWriteGuard<'_, State>) -> Result<()> {
+    /// A part's buffer is full: puts an empty one in its place, or waits for one.
+    #[cold]
+    fn rotate(&self, part: &Part, mut state: RwLockWriteGuard<'_, State>) -> Result<()> {
         self.volume.poison().check()?;
-        self.report_fault()?;
-        let is_frozen = state.frozen.is_none() && self.freeze(&mut state, Goal::Merge)?;
+        self.work.report_fault()?;
+        let is_frozen = state.frozen.is_none() && self.freeze(part, &mut state, Goal::Merge)?;
         drop(state);
-        self.changed();
+        if is_frozen {
+            self.pace.full();
+            self.work.push(part.number as usize);
+        }
         if self.options.merge_threads == 0 {
-            self.merge_and_checkpoint()
-        } else if is_frozen {
-            Ok(())
+            self.merge_waiting()
         } else {
-            self.wait_for_change();
+            if !is_frozen {
+                self.work.wait();
+            }
             Ok(())
         }
     }
 
-    /// Takes the buffer out of the way of inserts, and marks its end in the log. The caller holds the lock, so
-    /// that no update comes to stand on the wrong side of the mark.
-    pub(super) fn freeze(&self, state: &mut State, goal: Goal) -> Result<bool> {
-        let Some(empty) = state.spare.take() else { return Ok(false) };
-        let (number, at) = match self.cut(state) {
-            Ok(cut) => cut,
+    /// Takes a part's buffer out of the way of updates, and marks its end in the log, if there is an empty one
+    /// for its place. The caller holds the part, so that no update comes to stand on the wrong side of the
+    /// mark.
+    pub(super) fn freeze(&self, part: &Part, state: &mut State, goal: Goal) -> Result<bool> {
+        let Some(empty) = self.spares().pop() else { return Ok(false) };
+        let covered = match self.cut(part) {
+            Ok(covered) => covered,
             Err(error) => {
-                state.spare = Some(empty);
+                self.spares().push(empty);
                 return Err(error);
             }
         };
-        let buffer = std::mem::replace(&mut state.active, empty);
-        let buffer = std::sync::Arc::new(buffer);
-        state.frozen = Some(Frozen { buffer, cut: number, cut_at: at, goal });
-        self.filled.store(0, Relaxed);
-        self.allowed.store(0, Relaxed);
+        let buffer = Arc::new(std::mem::replace(&mut state.active, empty));
+        state.active_max = u64::MAX;
+        state.frozen = Some(Frozen { buffer, covered, goal });
         Ok(true)
     }
 
-    /// Logs a cut.
-    pub(super) fn cut(&self, state: &mut State) -> Result<(u64, nandex_store::Lsn)> {
-        let number = state.next_cut;
-        let at = if is_on(Barrier::CutIsLogged) {
-            self.volume.log().append(self.id, &[&cut_bytes(number)])?
+    /// Logs a cut. The caller holds the part.
+    pub(super) fn cut(&self, part: &Part) -> Result<Covered> {
+        let number = self.next_cut.fetch_add(1, Relaxed);
+        let cut = Cut { number, part: part.number };
+        let log = self.volume.log();
+        let cut_at = if is_on(Barrier::CutIsLogged) {
+            log.append(self.id, &[&cut.encode()])?
         } else {
-            self.volume.log().next_lsn()
+            log.next_lsn()
         };
-        state.next_cut += 1;
-        Ok((number, at))
-    }
-
-    /// While a buffer is merged, lets the other one fill only as fast as the merge gets on, in waits far
-    /// below a millisecond: so that nobody waits for the whole of it in the end.
-    fn keep_pace(&self) {
-        if self.options.merge_threads > 0
-            && self.filled.load(Relaxed) > self.allowed.load(Relaxed).saturating_add(self.lead)
-        {
-            self.wait_for_progress(PACE);
-        }
+        Ok(Covered { cut: number, cut_at })
     }
 }
