@@ -59,7 +59,7 @@ fn a_range_of_slots_has_the_fingerprints_of_those_slots() {
     entries.sort_unstable();
     let device = MemoryDevice::new();
     let run = written(&device, universe, &entries);
-    let (slots, split) = (run.slot_pages(), run.shape().split());
+    let (slots, split) = (run.slot_pages(), run.split());
     assert!(slots > 10);
     for start in 0..=slots {
         for end in [start, start + 1, start + 4, slots] {
