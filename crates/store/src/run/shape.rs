@@ -10,11 +10,11 @@ use crate::{Error, Result};
 
 /// The deviations of a page's share that it has room for, where it has so many entries on average.
 ///
-/// Of what varies normally, G(z) deviations exceed z deviations on average: 0.0045 for z = 2.23. So a page
-/// of 3200 entries, 57 of which are a deviation, leaves 0.0045 * 57 = 0.26 over: 80 in a million. Fewer
+/// Of what varies normally, G(z) deviations exceed z deviations on average: 0.0041 for z = 2.27. So a page
+/// of 3200 entries, 57 of which are a deviation, leaves 0.0041 * 57 = 0.23 over: 73 in a million. Fewer
 /// entries vary more for their number; this line follows that closely from 500 to 16,000.
 fn slack_deviations(entries: f64) -> f64 {
-    2.45 - 0.1835 * (entries.clamp(100.0, 20_000.0) / 940.0).ln()
+    2.5 - 0.1835 * (entries.clamp(100.0, 20_000.0) / 940.0).ln()
 }
 
 /// Bits that the rounding of a page's parts to bytes and words takes at most.

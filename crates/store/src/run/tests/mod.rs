@@ -1,6 +1,9 @@
 //! The run against a sorted list: whatever is written is read, looked up and merged the same.
 
+mod damage;
 mod life;
+mod merging;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
