@@ -16,11 +16,11 @@ struct Victim {
 }
 
 fn victim() -> Victim {
-    let (device, universe) = (MemoryDevice::new(), universe(6_000_000));
-    let mut entries = spread(universe, 20_000, 4);
+    let (device, universe) = (MemoryDevice::new(), universe(3_000_000));
+    let mut entries = spread(universe, 12_000, 4);
     entries.iter_mut().step_by(100).for_each(|entry| entry.count = -3);
     let run = written(&device, universe, &entries);
-    assert!(run.used_pages() > 5);
+    assert!(run.used_pages() > 3);
     Victim { device, universe, entries, run }
 }
 
@@ -50,7 +50,7 @@ fn a_flipped_bit_a_stale_page_and_one_from_elsewhere_are_refused_at_each_page() 
     let label = |page| victim.run.place().label(page);
     let mut dice = Dice(1);
     for page in 0..victim.run.used_pages() {
-        for _ in 0..50 {
+        for _ in 0..20 {
             let bit = dice.below(PAGE_BYTES as u64 * 8) as usize;
             let flip = |buf: &mut PageBuf| buf[bit / 8] ^= 1 << (bit % 8);
             victim.refused(page, flip, &format!("bit {bit} of page {page}"));

@@ -37,7 +37,7 @@ fn lists() -> impl Strategy<Value = Vec<Vec<Entry>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_merge_adds_up_and_leaves_out_what_comes_to_nothing(lists in lists()) {
