@@ -116,6 +116,9 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Entries of each source that are merged at once, so that they and their sum stay in a fast cache.
+const MERGE_ENTRIES: usize = 2048;
+
 /// The sum of two sources.
 struct Pair<'a>(Input<'a>, Input<'a>);
 
@@ -137,6 +140,8 @@ impl Source for Pair<'_> {
                 ([], _) => pass_on(second, out)?,
                 (_, []) => pass_on(first, out)?,
                 (a, b) => {
+                    let at_most = |list: &'_ [Entry]| list.len().min(MERGE_ENTRIES);
+                    let (a, b) = (&a[..at_most(a)], &b[..at_most(b)]);
                     let (from_a, from_b) = merge_two(a, b, out);
                     first.taken += from_a;
                     second.taken += from_b;

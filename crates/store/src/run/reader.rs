@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
-use super::{Entry, Run, RunStrokes, Source};
+use super::{Entry, Run, RunPage, RunStrokes, Source};
 use crate::Result;
 
 /// Streams the entries of a run, or of a range of its slots, and proves every page, its order, and that
@@ -57,7 +57,7 @@ impl RunReader {
     ) -> Result<Self> {
         assert!(slots.start <= slots.end && slots.end <= run.slot_pages(), "the run has the slots");
         strokes.validate()?;
-        let split = run.shape().split();
+        let split = run.split();
         let wanted = split.first(slots.start)..split.first(slots.end);
         let is_last = slots.end == run.slot_pages();
         Ok(Self {
@@ -171,16 +171,26 @@ impl RunReader {
             let expected = self.base.unwrap_or(self.wanted.start);
             return Err(self.run.refuse(self.page, format!("base {expected}"), body.base()));
         }
+        let limit = self.limit(&body)?;
         let start = out.len();
         if body.read(out).is_none() {
             out.truncate(start);
             return Err(self.run.refuse(self.page, "ascending entries", "others"));
         }
-        let limit = body.limit();
         self.trim(out, start);
         self.page += 1;
         self.base = Some(limit);
         Ok(())
+    }
+
+    /// Where a page ends: at its share's end or before, and the last one at the universe's.
+    fn limit(&self, body: &RunPage<'_>) -> Result<u64> {
+        let end = self.run.split().first(self.page + 1);
+        let is_last = self.page + 1 == self.run.used_pages();
+        if body.limit() > end || is_last && body.limit() != end {
+            return Err(self.run.refuse(self.page, format!("an end at {end}"), body.limit()));
+        }
+        Ok(body.limit())
     }
 
     /// Leaves what is wanted of the entries from `start` on.

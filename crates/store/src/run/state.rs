@@ -61,7 +61,8 @@ impl Run {
         }
         let (entries, tombstones) = (from.u64()?, from.u64()?);
         let (count_bytes, sum) = (from.u64()?, from.u128()? as i128);
-        let run = Self { place, shape, used_pages, entries, tombstones, count_bytes, sum };
+        let split = shape.split();
+        let run = Self { place, shape, split, used_pages, entries, tombstones, count_bytes, sum };
         match run.contradiction() {
             Some(expected) => Err(from.refuse(expected, format!("{run:?}"))),
             None => Ok(run),

@@ -1,0 +1,79 @@
+//! What failures and damage leave: an error, the old list, and every page where it belongs.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, MemoryDevice, PageBuf};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex_store::Error;
+
+use crate::room::{Room, expected, is_corrupt};
+
+/// Fails the operation that comes after so many others of its kind.
+fn fault(device: &SimDevice, on: FaultOn, after: u64) {
+    let (at, kind, span) = (device.seen(on) + 1 + after, FaultKind::Io, FaultSpan::Once);
+    device.arm(Fault { on, at, kind, span });
+}
+
+fn three(device: Arc<dyn Device>) -> Room {
+    let room = Room::create(device).unwrap();
+    (0..3).for_each(|_| room.add().unwrap());
+    room.volume().checkpoint().unwrap();
+    room
+}
+
+/// The last write of a run ends when nothing is pushed any more: only the finish can hear of it.
+#[test]
+fn a_failed_write_be_it_the_last_fails_the_run_and_poisons_the_volume() {
+    let device = SimDevice::instant();
+    let room = three(Arc::new(device.clone()));
+    let before = device.seen(FaultOn::Write);
+    room.merge().unwrap();
+    let writes = device.seen(FaultOn::Write) - before;
+    assert!(writes > 0);
+    for failing in 0..writes {
+        let device = SimDevice::instant();
+        let room = three(Arc::new(device.clone()));
+        let (runs, others) = (room.runs(), room.other_pages());
+        fault(&device, FaultOn::Write, failing);
+        assert!(matches!(room.merge(), Err(Error::Device(_))), "write {failing}");
+        assert_eq!((room.runs(), room.other_pages()), (runs, others), "its pages went back");
+        assert!(matches!(room.add(), Err(Error::Poisoned { .. })));
+        assert_eq!(room.contents().unwrap(), expected(3));
+    }
+}
+
+#[test]
+fn a_failed_read_ends_a_merge_and_it_can_be_tried_again() {
+    let device = SimDevice::instant();
+    let room = three(Arc::new(device.clone()));
+    let runs = room.runs();
+    fault(&device, FaultOn::Read, 1);
+    assert!(matches!(room.merge(), Err(Error::Device(_))));
+    assert_eq!(room.runs(), runs);
+    room.merge().unwrap();
+    assert_eq!((room.runs().len(), room.contents().unwrap()), (1, expected(3)));
+}
+
+/// Else a merge would carry what is damaged on, under a checksum of its own.
+#[test]
+fn a_damaged_page_ends_a_merge_and_is_named() {
+    let device = MemoryDevice::new();
+    let room = three(Arc::new(device.clone()));
+    let runs = room.runs();
+    for run in &runs {
+        let extent = run.place().extent;
+        for page in (0..extent.pages).map(|at| extent.start.plus(at)) {
+            let whole = device.read(page, PageBuf::zeroed(1)).unwrap();
+            let mut buf = device.read(page, PageBuf::zeroed(1)).unwrap();
+            // A low bit of an entry: without its checksum the page reads as well as before.
+            buf[70] ^= 1;
+            device.write(page, buf).unwrap();
+            let error = room.merge().unwrap_err();
+            assert!(is_corrupt(&error) && error.to_string().contains(&page.to_string()), "{error}");
+            assert_eq!(room.runs(), runs);
+            device.write(page, whole).unwrap();
+        }
+    }
+    room.merge().unwrap();
+    assert_eq!(room.contents().unwrap(), expected(3));
+}
