@@ -1,0 +1,12 @@
+//! The fast quotient filter, for large buffers: rank and select in place of clusters that are walked.
+
+mod blocks;
+mod filter;
+mod find;
+mod iter;
+mod join;
+mod slots;
+mod width;
+
+pub use filter::RankFilter;
+pub use iter::{RankIter, RankSource};
