@@ -10,6 +10,7 @@ mod insert;
 mod iter;
 mod merge;
 mod outliers;
+mod rank;
 mod resize;
 mod runs;
 mod shape;
@@ -24,6 +25,7 @@ pub use filter::QuotientFilter;
 pub use iter::{Batches, Iter};
 pub use merge::Merge;
 pub use outliers::{Outliers, REPEATS_MAX};
+pub use rank::{RankFilter, RankIter, RankSource};
 pub use shape::{Counts, Shape};
 pub use traits::Slots;
 

@@ -209,7 +209,13 @@ impl RankFilter {
 
     /// The count of a fingerprint whose first slot is the first of these, and whose run ends with them.
     #[inline(always)]
-    fn count_from(&self, width: impl Width, fingerprint: u64, remainder: u64, rest: Range<usize>) -> i64 {
+    fn count_from(
+        &self,
+        width: impl Width,
+        fingerprint: u64,
+        remainder: u64,
+        rest: Range<usize>,
+    ) -> i64 {
         let same = self.same(width, remainder, rest);
         self.held(width, fingerprint, &same).count(self.shape.counts())
     }
@@ -253,7 +259,12 @@ impl RankFilter {
 
     /// Adds what needs more than one new slot: the fingerprint's count is found, and replaced.
     #[cold]
-    pub(super) fn add_found(&mut self, width: impl Width, fingerprint: u64, count: i64) -> Result<()> {
+    pub(super) fn add_found(
+        &mut self,
+        width: impl Width,
+        fingerprint: u64,
+        count: i64,
+    ) -> Result<()> {
         let found = self.find(width, fingerprint);
         let before = self.held(width, fingerprint, &found.same);
         let counts = self.shape.counts();

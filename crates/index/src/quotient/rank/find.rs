@@ -24,7 +24,11 @@ impl Blocks {
     #[inline(always)]
     pub fn whole_head(&self, width: impl Width, block: usize) -> Head {
         let head = self.head(width, block);
-        if head.offset == FAR { Head { offset: self.far_offset(width, block), ..head } } else { head }
+        if head.offset == FAR {
+            Head { offset: self.far_offset(width, block), ..head }
+        } else {
+            head
+        }
     }
 
     /// Where the run of a block's quotient begins, or would: behind the run before it, and not before its own

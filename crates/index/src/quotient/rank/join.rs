@@ -35,7 +35,7 @@ impl Join {
     /// Joins what `split` cuts.
     pub fn new(split: Split) -> Self {
         let factor = split.factor();
-        // Remainders are of at most 56 bits, so factors of at least 8.
+        // Remainders are of at most 56 bits, so factors are at least 2^8.
         let shift = factor.ilog2() - BLOCK_BITS - 1;
         let reciprocal = (1_u128 << (64 + BLOCK_BITS + shift)) / u128::from(factor);
         let reciprocal = u64::try_from(reciprocal).expect("2^(69 + log factor) over a factor");

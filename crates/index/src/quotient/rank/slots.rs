@@ -121,7 +121,12 @@ impl Blocks {
     /// Makes an offset less by one. One that did not fit is computed anew; `end`, where it is known, is the
     /// slot behind the runs of all quotients up to the block before the one before, and is given back for the
     /// next.
-    fn lower_offset(&mut self, width: impl Width, block: usize, end: Option<usize>) -> Option<usize> {
+    fn lower_offset(
+        &mut self,
+        width: impl Width,
+        block: usize,
+        end: Option<usize>,
+    ) -> Option<usize> {
         let head = self.head(width, block);
         if head.offset < FAR {
             self.set_offset(width, block, head.offset - 1);
