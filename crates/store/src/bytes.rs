@@ -30,6 +30,12 @@ access!(get_u16, put_u16, u16, "16-bit number");
 access!(get_u32, put_u32, u32, "32-bit number");
 access!(get_u64, put_u64, u64, "64-bit number");
 
+/// The checksum of everything that is saved: CRC32C.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
 /// Reads fields one after another from bytes that may be anything.
 #[derive(Debug)]
 pub struct Reader<'a> {

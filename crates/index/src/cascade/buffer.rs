@@ -2,7 +2,7 @@
 
 use nandex_store::run::{Entry, Source};
 
-use crate::quotient::{RankFilter, Shape};
+use crate::quotient::{Held, RankFilter, Shape};
 use crate::{Error, Result};
 
 /// Updates that go into the buffer and the log together.
@@ -90,7 +90,30 @@ impl Buffer {
         Ok(done)
     }
 
-    /// Takes in an image, which is on flash and so no update.
+    /// Is there room for all of an image? Its fingerprints are as many as fitted once, but those that were
+    /// saved again and again take more slots together than they did each time.
+    ///
+    /// # Errors
+    /// A failed read, or damage.
+    pub(super) fn has_room_for(&self, image: &mut dyn Source) -> Result<bool> {
+        let (mut slots, mut outliers) =
+            (self.filter.entries(), self.filter.outliers().len() as u64);
+        let (shape, counts) = (self.filter.shape(), self.filter.shape().counts());
+        let mut batch = Vec::new();
+        while image.next_batch(&mut batch)? {
+            for entry in &batch {
+                let before = self.filter.count(entry.fingerprint);
+                let Some(after) = before.checked_add(entry.count) else { return Ok(false) };
+                let (before, after) = (Held::of(counts, before), Held::of(counts, after));
+                slots += after.slots.saturating_sub(before.slots) as u64;
+                outliers += u64::from(after.beside != 0 && before.beside == 0);
+            }
+            batch.clear();
+        }
+        Ok(slots <= shape.entries_max() && outliers <= shape.outliers_max())
+    }
+
+    /// Takes in an image that it [has room for](Self::has_room_for), which is on flash and so no update.
     ///
     /// # Errors
     /// A failed read, or damage.

@@ -254,10 +254,10 @@ impl Inner {
     fn load_image(&self, part: &Part) -> Result<()> {
         let mut state = part.write();
         let Some(image) = state.levels.image.clone() else { return Ok(()) };
-        let before = state.active.entries();
-        if image.entries() + before > self.config.part_entries() {
+        if !state.active.has_room_for(&mut self.reader(&image)?)? {
             return Ok(());
         }
+        let before = state.active.entries();
         state.active.load(&mut self.reader(&image)?)?;
         state.active.has_deletes |= image.tombstones() > 0;
         let levels = Levels { image_is_loaded: true, ..Levels::clone(&state.levels) };

@@ -107,7 +107,11 @@ fn count(
     Ok(held.beside != 0)
 }
 
-fn expect(
+/// Is it so?
+///
+/// # Errors
+/// [`Error::FilterDamaged`] where it is not.
+pub fn expect(
     is_so: bool,
     what: &str,
     expected: impl std::fmt::Display,

@@ -189,8 +189,8 @@ mod tests {
             let body =
                 |at: usize| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - body_bits);
             let stored = |at: usize| Stored {
-                is_continuation: at % 3 == 0,
-                is_shifted: at % 2 == 0,
+                is_continuation: at.is_multiple_of(3),
+                is_shifted: at.is_multiple_of(2),
                 body: body(at),
             };
             for at in (0..70).rev() {

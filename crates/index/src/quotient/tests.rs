@@ -1,3 +1,8 @@
 //! Tests of quotient filters against a map of counts.
 
+mod example;
+mod laws;
+mod metadata;
 mod oracle;
+mod serial;
+mod shared;

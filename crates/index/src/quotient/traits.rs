@@ -8,6 +8,9 @@ use crate::Result;
 /// A quotient filter at the level of fingerprints. All implementations give the same answers, refuse the same
 /// updates with the same errors, and have the same entries in the same number of slots.
 pub trait Slots: Send + Sync + Sized {
+    /// The share of slots in use up to which it is fast, for who does not choose.
+    const FILL: f64 = 0.75;
+
     /// See [`QuotientFilter::new`].
     fn new(shape: Shape) -> Self;
     /// See [`QuotientFilter::from_source`].

@@ -147,6 +147,13 @@ impl Blocks {
         word(&self.bytes, at) >> bit & below(width.bits())
     }
 
+    /// A word that begins with a slot; 57 bits of it at least are of this and the next slots.
+    #[inline(always)]
+    pub fn slots_from(&self, width: impl Width, slot: usize) -> u64 {
+        let (at, bit) = self.slot_place(width, slot);
+        word(&self.bytes, at) >> bit
+    }
+
     /// Puts something into a slot.
     #[inline(always)]
     pub fn set_slot(&mut self, width: impl Width, slot: usize, body: u64) {
@@ -217,7 +224,7 @@ impl Blocks {
         let old = self.runends(width, block);
         let moved = moved & from(at % SLOTS);
         let bit = 1 << (at % SLOTS);
-        let new = old & !moved | old << 1 & moved & !bit | if runend { bit } else { 0 };
+        let new = old & !moved | old << 1 & moved & !bit | u64::from(runend) << (at % SLOTS);
         self.set_runends(width, block, new);
     }
 

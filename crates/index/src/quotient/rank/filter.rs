@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::blocks::Blocks;
-use super::width::{Any, Fixed, Width, with_width};
+use nandex_device::rank;
+
+use super::blocks::{Blocks, SLOTS};
+use super::width::{Any, Fixed, Lanes, Width, with_width};
 use crate::quotient::counts::{Held, added};
 use crate::quotient::full::{no_slot_behind, room};
 use crate::quotient::{Counts, Outliers, Shape};
@@ -193,31 +195,33 @@ impl RankFilter {
     #[inline(always)]
     fn count_at(&self, width: impl Width, fingerprint: u64) -> i64 {
         let (quotient, remainder) = self.split(fingerprint);
-        let run = self.blocks.run(width, quotient);
-        let code_bits = self.shape.counts().bits();
-        for slot in run.clone() {
-            let body = self.blocks.slot(width, slot);
-            if body >> code_bits == remainder {
-                return self.count_from(width, fingerprint, remainder, slot..run.end);
-            }
-            if body >> code_bits > remainder {
-                return 0;
-            }
+        let (block, place) = (quotient / SLOTS, quotient % SLOTS);
+        let head = self.blocks.head(width, block);
+        if head.occupieds >> place & 1 == 0 {
+            return 0;
         }
-        0
+        let Some((start, slots)) = Blocks::near_run(width, &head, place) else {
+            return self.count_far(width, fingerprint);
+        };
+        let word = self.blocks.slots_from(width, block * SLOTS + start);
+        let lanes = Lanes::new(width, word, slots);
+        let counts = self.shape.counts();
+        let same = lanes.equal(remainder, counts.bits());
+        if counts == Counts::One || same == 0 {
+            return i64::from(rank(same));
+        }
+        let code = lanes.first(same) & mask(counts);
+        match counts.decode(code) {
+            Some(each) => each * i64::from(rank(same)),
+            None => self.outliers.get(fingerprint),
+        }
     }
 
-    /// The count of a fingerprint whose first slot is the first of these, and whose run ends with them.
-    #[inline(always)]
-    fn count_from(
-        &self,
-        width: impl Width,
-        fingerprint: u64,
-        remainder: u64,
-        rest: Range<usize>,
-    ) -> i64 {
-        let same = self.same(width, remainder, rest);
-        self.held(width, fingerprint, &same).count(self.shape.counts())
+    /// The count of a fingerprint, wherever its run lies.
+    #[inline(never)]
+    fn count_far(&self, width: impl Width, fingerprint: u64) -> i64 {
+        let found = self.find(width, fingerprint);
+        self.held(width, fingerprint, &found.same).count(self.shape.counts())
     }
 
     /// Of slots in ascending order, those from the front that have this remainder.

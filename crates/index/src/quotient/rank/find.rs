@@ -20,6 +20,23 @@ impl Blocks {
         start..self.runend_from(width, start) + 1
     }
 
+    /// The first place and the number of slots of a run that lies in its own block whole and is short enough to
+    /// be compared at once; nothing for others. Where a quotient has no run: where it would begin, and 0.
+    #[inline(always)]
+    pub fn near_run<W: Width>(_: W, head: &Head, place: usize) -> Option<(usize, usize)> {
+        if head.offset >= SLOTS {
+            return None;
+        }
+        let before = rank(head.occupieds & below(place));
+        // A run begins behind the one before it, or behind what is of earlier blocks.
+        let behind = (head.runends & u64::MAX << head.offset) << 1 | 1 << head.offset;
+        let start = (select(behind, before) as usize).max(place);
+        let rest = head.runends.checked_shr(start as u32)?;
+        let is_there = (head.occupieds >> place & 1) as usize;
+        let slots = (rest.trailing_zeros() as usize + 1) * is_there;
+        (slots <= W::LANES && start + slots <= SLOTS).then_some((start, slots))
+    }
+
     /// A block's head, with its offset even where that does not fit.
     #[inline(always)]
     pub fn whole_head(&self, width: impl Width, block: usize) -> Head {

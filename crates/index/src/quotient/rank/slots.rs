@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use nandex_device::rank;
+
 use super::blocks::{Blocks, FAR, SLOTS};
 use super::filter::RankFilter;
-use super::width::Width;
+use super::width::{Lanes, Width};
 use crate::Result;
 
 impl RankFilter {
@@ -29,7 +31,7 @@ impl RankFilter {
         let code_bits = self.shape.counts().bits();
         let body = remainder << code_bits | code;
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
-        let head = self.blocks.whole_head(width, block);
+        let head = self.blocks.head(width, block);
         if Blocks::is_gap(&head, place) {
             self.blocks.set_slot(width, quotient, body);
             self.blocks.set_occupieds(width, block, head.occupieds | 1 << place);
@@ -37,23 +39,22 @@ impl RankFilter {
             self.entries += 1;
             return true;
         }
-        let start = self.blocks.run_start(width, block, place, &head);
-        if head.occupieds >> place & 1 == 0 {
-            return self.insert(width, quotient, &(start..start), start, body);
-        }
-        let end = self.blocks.runend_from(width, start) + 1;
-        let mut at = start;
-        while at < end {
-            let there = self.remainder(width, at);
-            if there == remainder {
-                return false;
-            }
-            if there > remainder {
-                break;
-            }
-            at += 1;
-        }
-        self.insert(width, quotient, &(start..end), at, body)
+        let Some((start, slots)) = Blocks::near_run(width, &head, place) else {
+            return self.add_far(width, fingerprint, body);
+        };
+        let start = block * SLOTS + start;
+        let lanes = Lanes::new(width, self.blocks.slots_from(width, start), slots);
+        let at = start + rank(lanes.less(remainder << code_bits)) as usize;
+        lanes.equal(remainder, code_bits) == 0
+            && self.insert(width, quotient, &(start..start + slots), at, body)
+    }
+
+    /// Does that wherever the run lies.
+    #[inline(never)]
+    fn add_far(&mut self, width: impl Width, fingerprint: u64, body: u64) -> bool {
+        let found = self.find(width, fingerprint);
+        found.same.is_empty()
+            && self.insert(width, found.quotient, &found.run, found.same.start, body)
     }
 
     /// Puts a body before the slot `at` of a quotient's run, or behind its last. Gives false, and changes
@@ -74,12 +75,9 @@ impl RankFilter {
         self.blocks.move_up(width, at, gap);
         self.blocks.set_slot(width, at, body);
         // A run's last slot moves on by one; a new run's is its only one.
-        if run.is_empty() {
-            self.blocks.insert_runend(width, at, gap, true);
-            self.blocks.mark(width, quotient, true);
-        } else {
-            self.blocks.insert_runend(width, run.end - 1, gap, false);
-        }
+        let is_new = run.is_empty();
+        self.blocks.insert_runend(width, run.end - usize::from(!is_new), gap, is_new);
+        self.blocks.mark(width, quotient, true);
         for block in quotient / SLOTS + 1..=gap / SLOTS {
             let offset = self.blocks.head(width, block).offset;
             self.blocks.set_offset(width, block, offset + 1);

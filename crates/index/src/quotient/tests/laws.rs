@@ -1,0 +1,192 @@
+//! Laws of probability and cost: rates of false positives, lengths of clusters, and what happens at limits.
+
+use nandex_store::fingerprint::Universe;
+use nandex_store::hash::mix;
+
+use super::super::check::check;
+use super::super::*;
+use crate::Error;
+
+fn shape(size: u64, quotients: u64, counts: Counts, entries: u64) -> Shape {
+    Shape::new(Universe::new(size).unwrap(), quotients, counts, entries).unwrap()
+}
+
+/// A filter of the hashes of the first `keys` numbers.
+fn filled(shape: Shape, keys: u64) -> QuotientFilter {
+    let mut filter = QuotientFilter::new(shape);
+    let universe = shape.split().universe();
+    (0..keys).for_each(|key| filter.add(universe.of(mix(key)), 1).unwrap());
+    filter
+}
+
+#[test]
+fn false_positives_come_at_the_rate_of_the_universe_and_false_negatives_never() {
+    let keys = 47_000;
+    for (size, quotients) in [(keys * 256, 50_000), (keys * 100 + 7, 1 << 16), (keys * 9, 90_001)] {
+        let filter = filled(shape(size, quotients, Counts::One, keys), keys);
+        let universe = filter.shape().split().universe();
+        let holds = |key: u64| filter.contains_fingerprint(universe.of(mix(key)));
+        assert!((0..keys).all(holds), "no false negative");
+        let trials = 400_000u64;
+        let found = (0..trials).filter(|key| holds(key + (1 << 40))).count() as f64;
+        let rate = 1.0 - (-(keys as f64) / size as f64).exp();
+        let expected = rate * trials as f64;
+        let sigma = (expected * (1.0 - rate)).sqrt();
+        // The filter's own fingerprints are drawn too: their number has a spread of its own.
+        let spread = 5.0 * sigma + 5.0 * expected / (keys as f64).sqrt();
+        assert!((found - expected).abs() < spread, "{found} of {trials}, expected {expected}");
+        assert!(universe.rate(filter.entries()) >= rate, "what stats say is an upper bound");
+    }
+}
+
+#[test]
+fn deletes_of_keys_that_are_there_never_hide_another() {
+    let keys = 20_000;
+    // Every second key shares its fingerprint with another: the case that deletes get wrong.
+    for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
+        let mut filter = filled(shape(keys, 10_000, counts, 9_500), 9_000);
+        let universe = filter.shape().split().universe();
+        for key in (0..9_000).filter(|key| key % 3 == 0) {
+            filter.add(universe.of(mix(key)), -1).unwrap();
+        }
+        check(&filter).unwrap();
+        let rest = (0..9_000).filter(|key| key % 3 != 0);
+        assert!(rest.clone().all(|key| filter.contains_fingerprint(universe.of(mix(key)))));
+        rest.for_each(|key| filter.add(universe.of(mix(key)), -1).unwrap());
+        assert_eq!(filter, QuotientFilter::new(filter.shape()), "{counts:?}");
+    }
+}
+
+/// Lengths of all clusters: what is in use between two places where something unshifted begins.
+fn clusters(filter: &QuotientFilter) -> Vec<usize> {
+    let slots = &filter.slots;
+    let used = (0..slots.len()).filter(|&at| !slots.is_empty(at));
+    let mut lengths = Vec::new();
+    for at in used {
+        if !slots.is_shifted(at) {
+            lengths.push(0);
+        }
+        *lengths.last_mut().expect("the first in use is not shifted") += 1;
+    }
+    lengths
+}
+
+#[test]
+fn clusters_are_as_short_as_the_module_says() {
+    let quotients = 1u64 << 16;
+    for fill in [0.5f64, 0.75, 0.9, 0.95] {
+        let keys = (quotients as f64 * fill) as u64;
+        let filter = filled(shape(quotients << 8, quotients, Counts::One, keys), keys);
+        let lengths = clusters(&filter);
+        // A lookup meets long clusters more often: the mean over entries, not over clusters.
+        let squares: usize = lengths.iter().map(|length| length * length).sum();
+        let (mean, expected) = (squares as f64 / keys as f64, (1.0 - fill).powi(-2));
+        assert!((0.6..1.4).contains(&(mean / expected)), "{mean} slots at {fill}");
+        let longest = *lengths.iter().max().unwrap() as f64;
+        let bound = (quotients as f64).ln() / (fill - 1.0 - fill.ln());
+        assert!(
+            longest < 1.2 * bound && longest > mean,
+            "{longest} slots at {fill}, bound {bound}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_takes_as_many_as_it_says_and_refuses_the_next_one() {
+    for counts in [Counts::One, Counts::Signed, Counts::Small(3)] {
+        for quotients in [1, 2, 3, 64, 1000] {
+            let shape = shape(1 << 30, quotients, counts, u64::MAX);
+            let mut filter = filled(shape, shape.entries_max());
+            assert!(filter.is_full() && filter.entries() == shape.entries_max());
+            let fresh = (0..1u64 << 30).find(|at| filter.count(*at) == 0).unwrap();
+            let before = filter.clone();
+            let error = filter.add(fresh, 1).unwrap_err();
+            assert!(matches!(error, Error::FilterFull { .. }), "{error}");
+            assert!(error.to_string().contains("more quotients"), "{error}");
+            assert_eq!(filter, before);
+            let there = filter.iter().next().unwrap();
+            filter.add(there.fingerprint, -there.count).unwrap();
+            filter.add(fresh, 1).unwrap();
+            check(&filter).unwrap();
+            filter.clear();
+            assert_eq!(filter, QuotientFilter::new(shape));
+        }
+    }
+}
+
+#[test]
+fn what_all_falls_into_the_last_quotient_goes_behind_it_until_nothing_is_left_there() {
+    let shape = shape(1 << 40, 300, Counts::One, 285);
+    let behind = shape.slots() - 299;
+    let mut filter = QuotientFilter::new(shape);
+    for n in 0..behind {
+        filter.add((1 << 40) - 1 - n * 1000, 1).unwrap();
+    }
+    check(&filter).unwrap();
+    assert_eq!(
+        (filter.entries(), filter.slots.cluster_start(shape.slots() as usize - 1)),
+        (behind, 299)
+    );
+    assert!(!filter.is_full());
+    let before = filter.clone();
+    let error = filter.add((1 << 40) - 5, 1).unwrap_err().to_string();
+    assert!(error.contains("hash keys with a secret"), "{error}");
+    assert_eq!(filter, before);
+    filter.add(5, 1).unwrap();
+    let grown = filter.resized(3000).unwrap();
+    assert_eq!(grown.iter().collect::<Vec<_>>(), filter.iter().collect::<Vec<_>>());
+    check(&grown).unwrap();
+}
+
+#[test]
+fn a_hot_fingerprint_takes_few_slots_and_outliers_have_a_limit() {
+    let shape = shape(1 << 20, 1000, Counts::One, 900);
+    let mut filter = QuotientFilter::new(shape);
+    (0..5000).for_each(|_| filter.add(77, 1).unwrap());
+    assert_eq!((filter.entries(), filter.count(77)), (REPEATS_MAX as u64, 5000));
+    (0..4999).for_each(|_| filter.add(77, -1).unwrap());
+    assert_eq!((filter.entries(), filter.count(77), filter.outliers().len()), (1, 1, 0));
+    let mut filter = QuotientFilter::new(self::shape(1 << 20, 1000, Counts::Small(2), 900));
+    let limit = filter.shape().outliers_max();
+    (0..limit).for_each(|at| filter.add(at * 100, 9).unwrap());
+    assert!(filter.is_full());
+    let before = filter.clone();
+    let error = filter.add(5, 9).unwrap_err().to_string();
+    assert!(error.contains("more bits for counts"), "{error}");
+    assert_eq!(filter, before);
+    filter.add(5, 2).unwrap();
+    filter.add(100, 1).unwrap();
+    filter.add(100, -9).unwrap();
+    filter.add(5, 7).unwrap();
+    check(&filter).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "fingerprint 64 of 64")]
+fn a_fingerprint_of_another_universe_is_a_mistake() {
+    let _ = QuotientFilter::new(shape(64, 8, Counts::One, 7)).count(64);
+}
+
+#[test]
+fn sources_out_of_order_or_of_another_universe_are_refused() {
+    use nandex_store::run::Entry;
+    let shape = shape(64, 8, Counts::One, 7);
+    let build = |entries: &[(u64, i64)]| {
+        let entries: Vec<_> =
+            entries.iter().map(|&(fingerprint, count)| Entry { fingerprint, count }).collect();
+        QuotientFilter::from_source(shape, &mut Batches(entries.into_iter()))
+    };
+    assert_eq!(build(&[(1, 2), (9, 3)]).unwrap().entries(), 5);
+    for (entries, word) in [
+        (&[(9, 1), (9, 1)][..], "ascending"),
+        (&[(9, 1), (8, 1)], "ascending"),
+        (&[(64, 1)], "universe"),
+        (&[(3, -1)], "below zero"),
+        (&[(1, 4), (2, 4)], "full"),
+    ] {
+        let error = build(entries).unwrap_err().to_string();
+        assert!(error.contains(word), "{entries:?}: {error}");
+    }
+    let other = QuotientFilter::new(self::shape(65, 8, Counts::One, 7));
+    assert!(QuotientFilter::merged(shape, &[&other]).is_err());
+}

@@ -1,0 +1,138 @@
+//! Filters of keys: answers against an exact multiset, growth, refusals, threads.
+
+use std::sync::Arc;
+
+use super::super::*;
+use crate::api::{Counter, Filter};
+use crate::oracle::Multiset;
+use crate::{Error, Result};
+
+fn key(n: u64) -> [u8; 8] {
+    n.to_le_bytes()
+}
+
+#[test]
+fn a_filter_of_keys_says_yes_to_every_key_that_is_there() -> Result<()> {
+    for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
+        let config = Config { counts, room: 10, ..Config::new(20_000, 0.01) };
+        let filter: SharedFilter = SharedFilter::new(config)?;
+        let oracle = Multiset::new();
+        for n in 0..30_000u64 {
+            let key = key(n * n % 19_997);
+            if n % 3 == 2 && oracle.contains(&key)? {
+                filter.delete(&key)?;
+                oracle.delete(&key)?;
+            } else {
+                filter.insert(&key)?;
+                oracle.insert(&key)?;
+            }
+        }
+        let keys: Vec<_> = (0..20_000).map(key).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let (found, counted) = (filter.contains_many(&keys)?, filter.count_many(&keys)?);
+        let (mut wrong, mut absent) = (0, 0);
+        for ((key, found), counted) in keys.iter().zip(found).zip(counted) {
+            let expected = oracle.count(key)?;
+            assert!(counted >= expected && found == (counted > 0));
+            absent += u64::from(expected == 0);
+            wrong += u64::from(expected == 0 && found);
+        }
+        let stats = Filter::stats(&filter);
+        assert!((wrong as f64) < 1.5 * stats.rate * absent as f64 + 10.0, "{wrong} of {absent}");
+        assert_eq!(stats.positives + stats.negatives, 40_000);
+        assert_eq!(stats.inserts + stats.deletes, 30_000);
+        assert!(stats.rate > 0.0 && stats.rate < 0.0151 && stats.entries > 8_000, "{stats:?}");
+        assert!(stats.ram_bytes > stats.entries && stats.flash_bytes == 0);
+        assert_eq!((stats.keys_made_for, stats.rate_made_for), (20_000, 0.01));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_full_filter_doubles_or_refuses_as_it_was_told() -> Result<()> {
+    let filter: SharedFilter = SharedFilter::new(Config::tiny())?;
+    (0..2000).try_for_each(|n| filter.insert(&key(n)))?;
+    assert!((0..2000).all(|n| filter.contains(&key(n)).unwrap()));
+    let stats = Filter::stats(&filter);
+    assert!(stats.rate > 0.018 && stats.rate < 0.0201, "past its keys it says so: {}", stats.rate);
+    let filter: SharedFilter =
+        SharedFilter::new(Config { growth: Growth::Refuse, ..Config::tiny() })?;
+    (0..4).try_for_each(|n| filter.insert(&key(n)))?;
+    let error = filter.insert(&key(4)).unwrap_err();
+    assert!(matches!(error, Error::FilterFull { entries: 4, .. }), "{error}");
+    assert!((0..4).all(|n| filter.contains(&key(n)).unwrap()));
+    Ok(())
+}
+
+#[test]
+fn growth_ends_where_it_would_not_help() -> Result<()> {
+    let widest = Config { room: 1, ..Config::new(10, 0.5) };
+    let filter: SharedFilter = SharedFilter::new(widest)?;
+    let fill = || (0..100).try_for_each(|n| filter.insert(&key(n)));
+    assert!(matches!(fill().unwrap_err(), Error::FilterFull { .. }), "all slots are quotients");
+    let hot = Config { counts: Counts::Small(2), room: 1000, ..Config::new(100_000, 0.01) };
+    let filter: SharedFilter = SharedFilter::new(hot)?;
+    let fill = || (0..1000).try_for_each(|n| filter.add(&key(n), 1000));
+    assert!(fill().unwrap_err().to_string().contains("more bits for counts"));
+    assert!(Filter::stats(&filter).ram_bytes < 10_000, "and it did not grow for it");
+    Ok(())
+}
+
+#[test]
+fn what_is_not_there_cannot_be_taken_away() -> Result<()> {
+    for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
+        let filter: SharedFilter = SharedFilter::new(Config { counts, ..Config::tiny() })?;
+        assert!(matches!(filter.delete(b"a"), Err(Error::NotThere { .. })), "{counts:?}");
+        filter.add(b"a", 3)?;
+        assert!(matches!(filter.add(b"a", -4), Err(Error::NotThere { count: 3, .. })));
+        assert!(matches!(filter.add(b"a", i64::MAX), Err(Error::CountRange { .. })));
+        filter.add(b"a", 0)?;
+        filter.add_many(&[(b"a", -2), (b"", 5)])?;
+        assert_eq!((filter.count(b"a")?, filter.count(b"")?), (1, 5));
+        filter.delete_many(&[b"a", b""])?;
+        assert_eq!(filter.contains_many(&[b"a", b""])?, [false, true]);
+        Filter::sync(&filter)?;
+        Counter::flush(&filter)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn threads_that_insert_and_look_up_at_once_lose_nothing() {
+    let config = Config { room: 16, ..Config::new(10_000, 0.01) };
+    let filter: Arc<SharedFilter> = Arc::new(SharedFilter::new(config).unwrap());
+    std::thread::scope(|scope| {
+        for part in 0..4u64 {
+            let filter = &filter;
+            scope.spawn(move || {
+                for n in (0..2000).map(|n| n * 4 + part) {
+                    filter.insert(&key(n)).unwrap();
+                    assert!(filter.contains(&key(n)).unwrap());
+                    let earlier = n / 8 * 4 + part;
+                    assert!(filter.contains(&key(earlier)).unwrap(), "{earlier} was there at {n}");
+                }
+            });
+        }
+    });
+    assert!((0..8000).all(|n| filter.contains(&key(n)).unwrap()));
+}
+
+#[test]
+fn slots_are_saved_and_come_back_under_the_same_keys() -> Result<()> {
+    let filter: SharedFilter = SharedFilter::new(Config::tiny())?;
+    (0..100).try_for_each(|n| filter.insert(&key(n)))?;
+    let bytes = filter.slots().encode();
+    let slots = QuotientFilter::decode(&bytes)?;
+    let again = SharedFilter::with_slots(Config::tiny(), slots.clone())?;
+    assert!((0..100).all(|n| again.contains(&key(n)).unwrap()));
+    for other in [
+        Config { keys: 1001, ..Config::tiny() },
+        Config { rate: 0.02, ..Config::tiny() },
+        Config { counts: Counts::Signed, ..Config::tiny() },
+        Config { room: 0, ..Config::tiny() },
+        Config { rate: 0.0, ..Config::tiny() },
+    ] {
+        assert!(SharedFilter::with_slots(other, slots.clone()).is_err(), "{other:?}");
+    }
+    Ok(())
+}
