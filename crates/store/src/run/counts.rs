@@ -45,6 +45,21 @@ pub(super) struct CountSizes {
 }
 
 impl CountSizes {
+    /// Those of all these entries: what [`add`](Self::add) comes to, found without a look at most of them.
+    pub(super) fn of(entries: &[Entry]) -> Self {
+        let mut sizes = Self::default();
+        for (index, entry) in entries.iter().enumerate() {
+            if entry.count != 1 {
+                sizes.dense_items += (index - sizes.entries) * varint_bytes(zigzag(1));
+                sizes.entries = index;
+                sizes.add(entry.count);
+            }
+        }
+        sizes.dense_items += (entries.len() - sizes.entries) * varint_bytes(zigzag(1));
+        sizes.entries = entries.len();
+        sizes
+    }
+
     /// Takes one more entry's count in.
     pub(super) fn add(&mut self, count: i64) {
         let bytes = varint_bytes(zigzag(count));

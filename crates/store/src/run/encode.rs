@@ -44,9 +44,6 @@ struct CountPrefixes(Vec<CountSizes>);
 
 impl CountPrefixes {
     fn new(entries: &[Entry]) -> Self {
-        if entries.iter().all(|entry| entry.count == 1) {
-            return Self(Vec::new());
-        }
         let mut sizes = CountSizes::default();
         let mut all = Vec::with_capacity(entries.len() + 1);
         all.push(sizes);
@@ -58,7 +55,7 @@ impl CountPrefixes {
     }
 
     fn first(&self, entries: usize) -> (CountKind, usize) {
-        self.0.get(entries).map_or((CountKind::Ones, 0), CountSizes::cheapest)
+        self.0[entries].cheapest()
     }
 }
 
@@ -66,11 +63,9 @@ impl CountPrefixes {
 /// or, of those that fit, at or above `limit`; where some do not fit, the first of those is the page's limit.
 pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) -> Filled {
     let entries = &entries[..entries.len().min(PAGE_ENTRIES_MAX + 1)];
-    let counts = CountPrefixes::new(entries);
-    let fitting = fitting(base, entries, &counts);
+    let (fitting, (kind, count_bytes)) = fitting(base, entries);
     let limit = entries.get(fitting).map_or(limit, |entry| entry.fingerprint);
     let entries = &entries[..fitting];
-    let (kind, count_bytes) = counts.first(fitting);
     body[..HEAD_BYTES].fill(0);
     put_u16(body, 0, fitting as u16);
     body[3] = kind as u8;
@@ -90,26 +85,30 @@ pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) ->
     Filled { entries: fitting, count_bytes }
 }
 
-/// How many of the first entries fit a page. Each more takes more, so halving finds it.
-fn fitting(base: u64, entries: &[Entry], counts: &CountPrefixes) -> usize {
-    let fits = |number: usize| {
+/// How many of the first entries fit a page, and how their counts are written.
+fn fitting(base: u64, entries: &[Entry]) -> (usize, (CountKind, usize)) {
+    let fits = |number: usize, counts: (CountKind, usize)| {
         let Some(last) = number.checked_sub(1) else { return true };
         let layout = Layout::smallest(number, entries[last].fingerprint - base);
-        number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.first(number).1 <= ROOM_BYTES
+        number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.1 <= ROOM_BYTES
     };
-    if fits(entries.len()) {
-        return entries.len();
+    // Nearly always all fit.
+    let counts = CountSizes::of(entries).cheapest();
+    if fits(entries.len(), counts) {
+        return (entries.len(), counts);
     }
+    // Each more takes more, so halving finds the last that fits.
+    let counts = CountPrefixes::new(entries);
     let (mut fitting, mut too_many) = (0, entries.len());
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
-        if fits(middle) {
+        if fits(middle, counts.first(middle)) {
             fitting = middle;
         } else {
             too_many = middle;
         }
     }
-    fitting
+    (fitting, counts.first(fitting))
 }
 
 fn put_fingerprints(body: &mut [u8], layout: Layout, base: u64, entries: &[Entry]) {
@@ -164,6 +163,19 @@ fn put_marks(body: &mut [u8], layout: Layout) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_all_counts_are_those_of_one_after_another() {
+        for step in [1, 2, 3, 50, 1000] {
+            let count = |index: u64| if index % step == step / 2 { index as i64 - 70 } else { 1 };
+            let entry = |index| Entry { fingerprint: index, count: count(index) };
+            let entries: Vec<_> = (0..200).map(entry).filter(|entry| entry.count != 0).collect();
+            let all = CountPrefixes::new(&entries);
+            for len in 0..=entries.len() {
+                assert_eq!(CountSizes::of(&entries[..len]).cheapest(), all.first(len), "{step}");
+            }
+        }
+    }
 
     #[test]
     fn a_page_has_room_for_an_entry_of_any_size() {
