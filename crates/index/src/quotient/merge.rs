@@ -18,7 +18,7 @@ use std::fmt;
 
 use nandex_store::run::{Entry, Source};
 
-use super::{QuotientFilter, Shape};
+use super::{QuotientFilter, Shape, Slots};
 use crate::{Error, Result};
 
 /// Above every fingerprint: the head of a source that has no more.
@@ -96,7 +96,7 @@ impl<'s> Merge<'s> {
         while self.least() != END {
             let mut sum = self.take()?;
             while self.least() == sum.fingerprint {
-                sum.count = sum.count.saturating_add(self.take()?.count);
+                sum.count = sum.count.saturating_add(self.take()?.count).max(-i64::MAX);
             }
             if sum.count != 0 {
                 return Ok(Some(sum));
@@ -153,6 +153,20 @@ impl Lane<'_> {
     }
 }
 
+/// One filter of all that several have; see [`Slots::merged`].
+pub(super) fn merged<S: Slots>(shape: Shape, filters: &[&S]) -> Result<S> {
+    let size = shape.split().universe().size();
+    let sizes = filters.iter().map(|filter| filter.shape().split().universe().size());
+    if let Some(other) = sizes.into_iter().find(|other| *other != size) {
+        let reason = format!(
+            "a filter of {other} fingerprints among filters of {size}; only those of one universe can be merged"
+        );
+        return Err(Error::Config { field: "universe", reason });
+    }
+    let sources = filters.iter().map(|filter| Box::new(filter.source()) as Box<dyn Source>);
+    S::from_source(shape, &mut Merge::new(sources.collect())?)
+}
+
 impl QuotientFilter {
     /// One filter of all that several have, counts of one fingerprint added up. They may be of any sizes; their
     /// universe must be the shape's, since nobody can make longer fingerprints of short ones.
@@ -162,16 +176,6 @@ impl QuotientFilter {
     /// # Errors
     /// [`Error::Config`] for filters of another universe, and those of [`from_source`](Self::from_source).
     pub fn merged(shape: Shape, filters: &[&Self]) -> Result<Self> {
-        let size = shape.split().universe().size();
-        let sizes = filters.iter().map(|filter| filter.shape.split().universe().size());
-        if let Some(other) = sizes.into_iter().find(|other| *other != size) {
-            let reason = format!(
-                "a filter of {other} fingerprints among filters of {size}; only those of one universe can be \
-                 merged"
-            );
-            return Err(Error::Config { field: "universe", reason });
-        }
-        let sources = filters.iter().map(|filter| Box::new(filter.source()) as Box<dyn Source>);
-        Self::from_source(shape, &mut Merge::new(sources.collect())?)
+        merged(shape, filters)
     }
 }
