@@ -97,6 +97,16 @@ pub enum Error {
         /// What was found.
         found: String,
     },
+    /// A filter holds as many keys as it was made for, and its policy is to keep its rate.
+    #[error(
+        "the filter holds {entries} keys, was made for {keys}, and is to refuse more rather than err more often; make one for more keys, or let it grow"
+    )]
+    KeysFull {
+        /// Keys in it.
+        entries: u64,
+        /// Keys it was made for.
+        keys: u64,
+    },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

@@ -1,30 +1,27 @@
-//! Merges of many sources: ties, sums, what is read ahead, and sources that fail.
-
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+//! Filters made of many sources: sums, sources that fail, and filters of both variants.
 
 use nandex_store::fingerprint::Universe;
-use nandex_store::run::{Entry, Source};
+use nandex_store::hash::mix;
+use nandex_store::run::{Entry, Merge, MergeOptions, Source};
 
 use super::super::*;
-use super::oracle::{Oracle, drain};
+use super::oracle::{Oracle, assert_same};
 
-/// Entries in batches of so many; counts those it gave, and fails where it is told.
-struct Counted<'a> {
+/// Entries in batches of so many; fails where it is told.
+struct Batched {
     entries: Vec<Entry>,
     next: usize,
     batch: usize,
     fails_at: usize,
-    given: &'a AtomicUsize,
 }
 
-impl Source for Counted<'_> {
+impl Source for Batched {
     fn next_batch(&mut self, out: &mut Vec<Entry>) -> nandex_store::Result<bool> {
         if self.next >= self.fails_at {
             return Err(nandex_store::Error::config("source", "fails here"));
         }
         let end = (self.next + self.batch).min(self.entries.len());
         out.extend(&self.entries[self.next..end]);
-        self.given.fetch_add(end - self.next, Relaxed);
         let gave = end > self.next;
         self.next = end;
         Ok(gave)
@@ -32,11 +29,7 @@ impl Source for Counted<'_> {
 }
 
 /// So many sources with different strides through the same fingerprints, and what they add up to.
-fn sources(
-    count: u64,
-    fails_at: usize,
-    given: &AtomicUsize,
-) -> (Vec<Box<dyn Source + '_>>, Oracle) {
+fn sources(count: u64, fails_at: usize) -> (Vec<Box<dyn Source>>, Oracle) {
     let mut sum = Oracle::default();
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for source in 0..count {
@@ -47,59 +40,58 @@ fn sources(
             fingerprints.map(|fingerprint| Entry { fingerprint, count }).collect();
         entries.iter().for_each(|entry| sum.add(entry.fingerprint, entry.count));
         let batch = 1 + 97 * source as usize;
-        sources.push(Box::new(Counted { entries, next: 0, batch, fails_at, given }));
+        sources.push(Box::new(Batched { entries, next: 0, batch, fails_at }));
     }
     (sources, sum)
 }
 
+fn shape() -> Shape {
+    Shape::new(Universe::new(1 << 20).unwrap(), 100_000, Counts::Signed, 95_000).unwrap()
+}
+
 #[test]
-fn any_number_of_sources_add_up() {
-    for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 31] {
-        let given = AtomicUsize::new(0);
-        let (sources, sum) = sources(count, usize::MAX, &given);
-        assert_eq!(drain(Merge::new(sources).unwrap()), sum.entries(), "{count} sources");
+fn a_filter_is_built_of_any_number_of_sources() {
+    for count in [0, 1, 2, 3, 7, 8, 9, 31] {
+        let (sources, sum) = sources(count, usize::MAX);
+        let mut merge = Merge::new(sources, MergeOptions::default());
+        match QuotientFilter::from_source(shape(), &mut merge) {
+            Ok(filter) => assert_same(&filter, &sum),
+            Err(error) => panic!("{count} sources: {error}"),
+        }
     }
 }
 
 #[test]
-fn a_merge_reads_no_more_than_a_batch_of_each_source_ahead() {
-    let given = AtomicUsize::new(0);
-    let (sources, _) = sources(6, usize::MAX, &given);
-    let ahead: usize = (0..6).map(|source| 1 + 97 * source).sum();
-    let mut merge = Merge::new(sources).unwrap();
-    assert_eq!(given.load(Relaxed), ahead);
-    let mut out = Vec::new();
-    while merge.next_batch(&mut out).unwrap() {
-        // All that was read and not given is less than two batches behind the last fingerprint.
-        let last = out.last().unwrap().fingerprint as usize + 1;
-        let below: usize = (0..6usize).map(|source| last.div_ceil(1 + source % 5)).sum();
-        assert!(given.load(Relaxed) <= below + 2 * ahead, "{last}");
-    }
-}
-
-#[test]
-fn a_source_that_fails_fails_the_merge_and_the_filter_that_is_built_of_it() {
+fn a_source_that_fails_fails_the_filter_that_is_built_of_it() {
     for fails_at in [0, 1, 5000] {
-        let given = AtomicUsize::new(0);
-        let (sources, _) = sources(3, fails_at, &given);
-        let universe = Universe::new(1 << 20).unwrap();
-        let shape = Shape::new(universe, 30_000, Counts::Signed, 28_000).unwrap();
-        let built = Merge::new(sources)
-            .and_then(|mut merge| QuotientFilter::from_source(shape, &mut merge));
-        assert!(built.unwrap_err().to_string().contains("fails here"), "at {fails_at}");
+        let (sources, _) = sources(3, fails_at);
+        let mut merge = Merge::new(sources, MergeOptions::default());
+        let error = QuotientFilter::from_source(shape(), &mut merge).unwrap_err();
+        assert!(error.to_string().contains("fails here"), "at {fails_at}: {error}");
     }
 }
 
 #[test]
-fn sums_past_63_bits_stay_at_the_greatest_count() {
-    let great = |count| {
-        let entry = Entry { fingerprint: 7, count };
-        Box::new(Batches(std::iter::once(entry))) as Box<dyn Source>
-    };
-    let sum = |counts: &[i64]| {
-        drain(Merge::new(counts.iter().map(|count| great(*count)).collect()).unwrap())
-    };
-    assert_eq!(sum(&[i64::MAX, 5]), [Entry { fingerprint: 7, count: i64::MAX }]);
-    assert_eq!(sum(&[-i64::MAX, -5]), [Entry { fingerprint: 7, count: -i64::MAX }]);
-    assert_eq!(sum(&[i64::MAX, -i64::MAX]), []);
+fn filters_of_both_variants_and_all_sizes_merge_into_the_same() {
+    let universe = shape().split().universe();
+    let mut sum = Oracle::default();
+    let (mut readable, mut fast) = (Vec::new(), Vec::new());
+    for part in 0..6u64 {
+        let shape = shape().resized(5000 + 777 * part).unwrap();
+        let (mut one, mut other) = (QuotientFilter::new(shape), RankFilter::new(shape));
+        for key in 0..3000 {
+            let fingerprint = universe.of(mix(key * (part + 1)));
+            let count = if part % 2 == 0 { 1 } else { -1 };
+            one.add(fingerprint, count).unwrap();
+            other.add(fingerprint, count).unwrap();
+            sum.add(fingerprint, count);
+        }
+        readable.push(one);
+        fast.push(other);
+    }
+    let one = QuotientFilter::merged(shape(), &readable.iter().collect::<Vec<_>>()).unwrap();
+    let other = <RankFilter as Slots>::merged(shape(), &fast.iter().collect::<Vec<_>>()).unwrap();
+    assert_same(&one, &sum);
+    assert!(other.iter().eq(sum.entries()));
+    assert_eq!(other.entries(), one.entries());
 }
