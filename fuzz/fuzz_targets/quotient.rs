@@ -28,7 +28,8 @@ fn framed(counts: u8, quotients: u8, data: &[u8]) -> Option<Vec<u8>> {
     bytes[SLOTS..].iter_mut().zip(data).for_each(|(byte, with)| *byte = *with);
     let outliers = data.get(room..).unwrap_or_default();
     bytes.extend(outliers);
-    bytes[40..48].copy_from_slice(&used(&bytes[SLOTS..], &shape).to_le_bytes());
+    let entries = used(&bytes[SLOTS..], &shape);
+    bytes[40..48].copy_from_slice(&entries.to_le_bytes());
     bytes[48..56].copy_from_slice(&(outliers.len() as u64 / 16).to_le_bytes());
     Some(sealed(&bytes[9..]))
 }
