@@ -6,6 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex_store::fingerprint::Universe;
 
+/// Where slots begin.
+const SLOTS: usize = 56;
+
 /// A filter's bytes with a right checksum, mark and version before what the fuzzer chose.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = [&[0; 4], &b"ndxq\x01"[..], data].concat();
@@ -14,18 +17,28 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Small sizes in front of the fuzzer's slots, so that it need not guess how many bytes there must be.
+/// Small sizes in front of the fuzzer's slots, and how many are in use, so that it need not guess these.
 fn framed(counts: u8, quotients: u8, data: &[u8]) -> Option<Vec<u8>> {
     let quotients = u64::from(quotients % 32) + 1;
     let counts = [Counts::One, Counts::Signed, Counts::Small(2)][usize::from(counts) % 3];
     let universe = Universe::new(quotients * 8).ok()?;
-    let mut bytes = QuotientFilter::new(Shape::new(universe, quotients, counts, 32).ok()?).encode();
-    let room = bytes.len() - 40;
-    for (byte, with) in bytes[40..].iter_mut().zip(data.iter().take(room)) {
-        *byte = *with;
-    }
-    bytes.extend(data.iter().skip(room));
+    let shape = Shape::new(universe, quotients, counts, 32).ok()?;
+    let mut bytes = QuotientFilter::new(shape).encode();
+    let room = bytes.len() - SLOTS;
+    bytes[SLOTS..].iter_mut().zip(data).for_each(|(byte, with)| *byte = *with);
+    let outliers = data.get(room..).unwrap_or_default();
+    bytes.extend(outliers);
+    let entries = used(&bytes[SLOTS..], &shape);
+    bytes[40..48].copy_from_slice(&entries.to_le_bytes());
+    bytes[48..56].copy_from_slice(&(outliers.len() as u64 / 16).to_le_bytes());
     Some(sealed(&bytes[9..]))
+}
+
+/// The slots with any of their three lowest bits set.
+fn used(slots: &[u8], shape: &Shape) -> u64 {
+    let bit = |at: u64| slots[at as usize / 8] >> (at % 8) & 1;
+    let width = u64::from(shape.slot_bits()) + 3;
+    (0..shape.slots()).filter(|slot| (0..3).any(|at| bit(slot * width + at) == 1)).count() as u64
 }
 
 fn behaves(bytes: &[u8]) {

@@ -45,6 +45,9 @@
 //! clusters have become one. The second `+ 25` stands beside the first, for each insert must be there to be
 //! deleted. After the last step 43 is home again, and a cluster of its own.
 //!
+//! [`QuotientFilter`] is this filter, written to be read. [`RankFilter`] has the same entries, answers and errors
+//! and is made for large buffers; both are [`Slots`].
+//!
 //! # Counts
 //!
 //! What a slot says besides the remainder is chosen by [`Counts`]: nothing, so that a fingerprint that is there
@@ -109,7 +112,6 @@ pub use config::{Config, Growth};
 pub use counts::Held;
 pub use filter::QuotientFilter;
 pub use iter::{Batches, Iter};
-pub use merge::Merge;
 pub use outliers::{Outliers, REPEATS_MAX};
 pub use rank::{RankFilter, RankIter, RankSource};
 pub use shape::{Counts, Shape};

@@ -159,8 +159,8 @@ impl SlotArray {
 
     fn place(&self, at: usize) -> (usize, u32) {
         debug_assert!(at < self.slots, "slot {at} of {}", self.slots);
-        let bit = at as u128 * u128::from(self.slot_bits);
-        ((bit / 64) as usize, (bit % 64) as u32)
+        let bit = at * self.slot_bits as usize;
+        (bit / 64, (bit % 64) as u32)
     }
 
     const fn mask(&self) -> u64 {

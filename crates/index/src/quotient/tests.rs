@@ -2,6 +2,7 @@
 
 mod example;
 mod laws;
+mod merge;
 mod metadata;
 mod oracle;
 mod serial;

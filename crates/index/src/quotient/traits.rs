@@ -2,6 +2,7 @@
 
 use nandex_store::run::{Entry, Source};
 
+use super::merge::merged;
 use super::{Batches, QuotientFilter, Shape};
 use crate::Result;
 
@@ -51,6 +52,13 @@ pub trait Slots: Send + Sync + Sized {
     /// As there.
     fn resized(&self, quotients: u64) -> Result<Self> {
         Self::from_source(self.shape().resized(quotients)?, &mut self.source())
+    }
+    /// See [`QuotientFilter::merged`].
+    ///
+    /// # Errors
+    /// As there.
+    fn merged(shape: Shape, filters: &[&Self]) -> Result<Self> {
+        merged(shape, filters)
     }
 }
 

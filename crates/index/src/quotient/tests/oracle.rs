@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nandex_store::fingerprint::Universe;
-use nandex_store::run::{Entry, Source};
+use nandex_store::run::{Entry, Merge, MergeOptions, Source};
 use proptest::prelude::*;
 
 use super::super::check::check;
@@ -195,7 +195,7 @@ proptest! {
             filters.push(filter);
         }
         let boxed = |filter| Box::new(QuotientFilter::source(filter)) as Box<dyn Source>;
-        let merge = Merge::new(filters.iter().map(boxed).collect()).unwrap();
+        let merge = Merge::new(filters.iter().map(boxed).collect(), MergeOptions::default());
         prop_assert_eq!(drain(merge), sum.entries());
         let (slots, outliers) = sum.needs(shape.counts());
         let wide = Shape::new(shape.split().universe(), 500, shape.counts(), 500).unwrap();
