@@ -1,4 +1,11 @@
 //! The buffer in RAM: a quotient filter, the deck's Q0, and what has to be known of it when it leaves.
+//!
+//! It begins with a quarter of its size and grows by quarters, so that parts whose buffers have just been merged
+//! leave their RAM to the others. Growing is one pass over what is there.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::run::{Entry, Source};
 
@@ -43,9 +50,57 @@ impl<'a> Updates<'a> {
     }
 }
 
+/// The sizes that a buffer grows through, and the RAM that all buffers of a filter take.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    /// The smallest first, and the RAM of each in bytes.
+    shapes: Vec<Shape>,
+    bytes: Vec<u64>,
+    taken_bytes: AtomicU64,
+    bytes_max: u64,
+}
+
+impl Sizes {
+    /// For buffers of these shapes, which may take so many bytes together.
+    pub(super) fn new(shapes: Vec<Shape>, bytes_max: u64) -> Self {
+        assert!(!shapes.is_empty(), "a buffer has a size");
+        let bytes = bytes_of(&shapes);
+        Self { shapes, bytes, taken_bytes: AtomicU64::new(0), bytes_max }
+    }
+
+    /// Takes so many bytes; not past the limit.
+    fn take(&self, bytes: u64) -> bool {
+        let more = |taken: u64| (taken + bytes <= self.bytes_max).then_some(taken + bytes);
+        self.taken_bytes.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    fn take_in_any_case(&self, bytes: u64) -> bool {
+        self.taken_bytes.fetch_add(bytes, Relaxed);
+        true
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken_bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// RAM that buffers of these shapes take, but for a few bytes; of very small ones, whose slots are wide, never
+/// less than of those before.
+pub(super) fn bytes_of(shapes: &[Shape]) -> Vec<u64> {
+    let mut most = 0;
+    let grown = |shape| {
+        most = most.max(RankFilter::bytes_of(shape) as u64);
+        most
+    };
+    shapes.iter().map(grown).collect()
+}
+
 /// Fingerprints in RAM.
 #[derive(Debug)]
 pub(super) struct Buffer {
+    sizes: Arc<Sizes>,
+    /// Which of the sizes it has.
+    size: usize,
     filter: RankFilter,
     /// Updates since it was empty or just as an image on flash.
     pub updates: u64,
@@ -54,8 +109,11 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn new(shape: Shape) -> Self {
-        Self { filter: RankFilter::new(shape), updates: 0, has_deletes: false }
+    pub(super) fn new(sizes: &Arc<Sizes>) -> Self {
+        let (sizes, filter) = (Arc::clone(sizes), RankFilter::new(sizes.shapes[0]));
+        // What no buffer can do without is its own, whatever the limit.
+        sizes.take_in_any_case(sizes.bytes[0]);
+        Self { sizes, size: 0, filter, updates: 0, has_deletes: false }
     }
 
     /// Applies updates up to the first that finds no room; gives how many there were.
@@ -63,6 +121,36 @@ impl Buffer {
     /// # Errors
     /// A count past 63 bits. Those before it are applied.
     pub(super) fn apply(&mut self, updates: Updates<'_>) -> Result<usize> {
+        self.apply_growing(updates, Sizes::take)
+    }
+
+    fn apply_growing(
+        &mut self,
+        updates: Updates<'_>,
+        take: impl Fn(&Sizes, u64) -> bool,
+    ) -> Result<usize> {
+        let mut done = 0;
+        loop {
+            done += self.apply_some(updates.after(done))?;
+            if done == updates.len() || !self.grow(&take)? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Takes the next size, unless it has the last, or there is no RAM for it.
+    fn grow(&mut self, take: impl Fn(&Sizes, u64) -> bool) -> Result<bool> {
+        let Some(next) = self.sizes.shapes.get(self.size + 1) else { return Ok(false) };
+        let more = self.sizes.bytes[self.size + 1] - self.sizes.bytes[self.size];
+        if !take(&self.sizes, more) {
+            return Ok(false);
+        }
+        self.filter = RankFilter::from_source(*next, &mut self.filter.source())?;
+        self.size += 1;
+        Ok(true)
+    }
+
+    fn apply_some(&mut self, updates: Updates<'_>) -> Result<usize> {
         let count = match updates {
             Updates::Insert(fingerprints) => self.filter.add_many(fingerprints)?,
             Updates::Delete(fingerprints) => {
@@ -98,7 +186,8 @@ impl Buffer {
     pub(super) fn has_room_for(&self, image: &mut dyn Source) -> Result<bool> {
         let (mut slots, mut outliers) =
             (self.filter.entries(), self.filter.outliers().len() as u64);
-        let (shape, counts) = (self.filter.shape(), self.filter.shape().counts());
+        let shape = self.sizes.shapes.last().expect("a buffer has a size");
+        let counts = shape.counts();
         let mut batch = Vec::new();
         while image.next_batch(&mut batch)? {
             for entry in &batch {
@@ -113,7 +202,8 @@ impl Buffer {
         Ok(slots <= shape.entries_max() && outliers <= shape.outliers_max())
     }
 
-    /// Takes in an image that it [has room for](Self::has_room_for), which is on flash and so no update.
+    /// Takes in an image that it [has room for](Self::has_room_for), which is on flash and so no update. It
+    /// was in RAM before, so RAM is taken for it in any case.
     ///
     /// # Errors
     /// A failed read, or damage.
@@ -121,7 +211,7 @@ impl Buffer {
         let updates = self.updates;
         let mut batch = Vec::new();
         while image.next_batch(&mut batch)? {
-            let taken = self.apply(Updates::Add(&batch))?;
+            let taken = self.apply_growing(Updates::Add(&batch), Sizes::take_in_any_case)?;
             assert_eq!(taken, batch.len(), "an image that is loaded fits");
             batch.clear();
         }
@@ -150,7 +240,13 @@ impl Buffer {
     }
 
     pub(super) fn clear(&mut self) {
-        self.filter.clear();
+        if self.size == 0 {
+            self.filter.clear();
+        } else {
+            self.filter = RankFilter::new(self.sizes.shapes[0]);
+            self.sizes.give_back(self.sizes.bytes[self.size] - self.sizes.bytes[0]);
+            self.size = 0;
+        }
         (self.updates, self.has_deletes) = (0, false);
     }
 }

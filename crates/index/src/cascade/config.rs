@@ -4,11 +4,18 @@ use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
+use super::buffer::bytes_of;
 use crate::quotient::{Counts, Shape};
 use crate::{Error, Result};
 
 /// The fill of a buffer at which it counts as full: more would make inserts slower than the RAM is worth.
 pub(super) const BUFFER_FILL: f64 = 0.9;
+
+/// Sizes that a buffer grows through.
+const BUFFER_STEPS: u64 = 4;
+
+/// Empty buffers beside one for each part: while one is merged another one may be full.
+pub(super) const SPARE_BUFFERS: usize = 2;
 
 /// Bits of a slot's count, where a filter counts.
 const COUNT_BITS: u32 = 8;
@@ -38,8 +45,8 @@ pub struct Config {
     pub keys: u64,
     /// Rate of false positives with so many keys in it: 1e-9 to 1e-1 are usual.
     pub rate: f64,
-    /// Fingerprints that its RAM buffers take, all parts together. Parts are merged one after another, so that
-    /// about half as many are held.
+    /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so that
+    /// about half as many are held, and RAM for five eighths is taken.
     pub buffer_entries: u64,
     /// Parts that the universe is cut in, 1 to 4096, each with a buffer and levels of its own. With more of
     /// them a merge is shorter, and needs less flash and RAM beside what it merges.
@@ -94,7 +101,7 @@ impl Config {
             );
             return refuse("buffer_entries", reason);
         }
-        self.buffer_shape().map(drop)
+        self.buffer_shapes().map(drop)
     }
 
     /// The fingerprints there are: keys over rate.
@@ -124,13 +131,33 @@ impl Config {
         (self.buffer_entries / u64::from(self.parts.max(1))).max(1)
     }
 
-    /// Sizes of a part's RAM buffer.
+    /// The sizes that a part's RAM buffer grows through, the smallest first.
     ///
     /// # Errors
     /// [`Error::Config`] when fingerprints are too long for so few slots.
-    pub fn buffer_shape(&self) -> Result<Shape> {
+    pub fn buffer_shapes(&self) -> Result<Vec<Shape>> {
         let counts = if self.counts { Counts::Small(COUNT_BITS) } else { Counts::Signed };
-        Shape::for_entries(self.part_universe()?, self.part_entries(), BUFFER_FILL, counts)
+        let (universe, entries) = (self.part_universe()?, self.part_entries());
+        let steps = BUFFER_STEPS.min(entries);
+        let shape = |step: u64| {
+            let entries = (entries * step).div_ceil(steps);
+            Shape::for_entries(universe, entries, BUFFER_FILL, counts)
+        };
+        (1..=steps).map(shape).collect()
+    }
+
+    /// The RAM that all buffers may take, in bytes: parts fill up one after another, so it is less than all
+    /// of them at their full size. Where they are not spread so, some are merged before they are full.
+    ///
+    /// # Errors
+    /// As [`buffer_shapes`](Self::buffer_shapes).
+    pub fn buffer_bytes_max(&self) -> Result<u64> {
+        let bytes = bytes_of(&self.buffer_shapes()?);
+        let (first, full) = (bytes[0], bytes[bytes.len() - 1]);
+        // On average a buffer has five eighths of its size, of four quarters; one more is full, one is
+        // growing, and the spare ones are small.
+        let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
+        Ok(u64::from(self.parts) * mean + 2 * full + SPARE_BUFFERS as u64 * first)
     }
 
     /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.

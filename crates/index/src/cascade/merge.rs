@@ -188,7 +188,6 @@ impl Inner {
             writer.push(&batch)?;
             done += batch.len() as u64;
             self.pace.progress(done as f64 / entries as f64);
-            self.work.changed();
             batch.clear();
         }
         Ok((writer.finish()?, merge.unmatched()))

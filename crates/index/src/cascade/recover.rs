@@ -13,7 +13,8 @@ use nandex_store::run::{Entry, Run};
 use nandex_store::schedule::Channels;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, StructureId, Volume};
 
-use super::buffer::{Buffer, Updates};
+use super::buffer::{Buffer, Sizes, Updates};
+use super::config::SPARE_BUFFERS;
 use super::format::{Covered, Head, LogEntry};
 use super::levels::{Goal, Levels};
 use super::part::{Frozen, Part, State};
@@ -38,9 +39,6 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     }
     Ok(())
 }
-
-/// Empty buffers beside one for each part: while one is merged another one may be full.
-const SPARE_BUFFERS: usize = 2;
 
 /// Opens a filter: a list of steps.
 pub(super) fn open(
@@ -119,13 +117,14 @@ fn assemble(
     head: Head,
     restored: Vec<(Covered, Levels)>,
 ) -> Result<Inner> {
-    let (universe, split, shape) = (config.universe()?, config.split()?, config.buffer_shape()?);
+    let (universe, split) = (config.universe()?, config.split()?);
+    let sizes = Arc::new(Sizes::new(config.buffer_shapes()?, config.buffer_bytes_max()?));
     let device = Arc::clone(volume.device());
     let is_new = structure.state.is_empty();
     let next_cut = restored.iter().map(|(covered, _)| covered.cut + 1).max().unwrap_or(1);
     let part = |(number, (covered, levels)): (u32, (Covered, Levels))| {
         let active_max = if is_new { staggered(&config, number) } else { u64::MAX };
-        let (active, levels) = (Buffer::new(shape), Arc::new(levels));
+        let (active, levels) = (Buffer::new(&sizes), Arc::new(levels));
         let state = State { active, active_max, frozen: None, levels, covered };
         Part::new(number, split.first(number.into()), state)
     };
@@ -141,7 +140,7 @@ fn assemble(
         update_bytes: Config::update_bytes(universe),
         tail: structure.tail,
         parts: (0..).zip(restored).map(part).collect(),
-        spares: Mutex::new((0..SPARE_BUFFERS).map(|_| Buffer::new(shape)).collect()),
+        spares: Mutex::new((0..SPARE_BUFFERS).map(|_| Buffer::new(&sizes)).collect()),
         next_cut: AtomicU64::new(next_cut),
         next_run: AtomicU64::new(head.next_run),
         unmatched: AtomicU64::new(head.unmatched),

@@ -67,6 +67,7 @@ pub struct Shape {
     split: Split,
     counts: Counts,
     entries_max: u64,
+    slots: u64,
 }
 
 impl Shape {
@@ -104,7 +105,8 @@ impl Shape {
             return Err(Error::Config { field: "quotients", reason });
         }
         let limit = split.quotients() - split.quotients().div_ceil(20);
-        Ok(Self { split, counts, entries_max: entries_max.min(limit).max(1) })
+        let slots = split.quotients() + 10 * split.quotients().isqrt() + 64;
+        Ok(Self { split, counts, entries_max: entries_max.min(limit).max(1), slots })
     }
 
     /// A filter that is full at `entries` entries and then has `fill` of its slots in use.
@@ -169,7 +171,7 @@ impl Shape {
     /// but for a chance of less than one in 2^40.
     #[must_use]
     pub const fn slots(&self) -> u64 {
-        self.split.quotients() + 10 * self.split.quotients().isqrt() + 64
+        self.slots
     }
 }
 

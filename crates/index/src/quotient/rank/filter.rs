@@ -60,6 +60,13 @@ impl RankFilter {
         Self { shape, blocks, outliers: Outliers::default(), entries: 0 }
     }
 
+    /// RAM that an empty filter of that shape takes, in bytes.
+    #[must_use]
+    pub fn bytes_of(shape: &Shape) -> usize {
+        let slots = usize::try_from(shape.slots()).expect("slots in RAM can be counted");
+        Blocks::bytes_of(slots, shape.slot_bits())
+    }
+
     /// Its sizes.
     #[must_use]
     pub const fn shape(&self) -> Shape {
