@@ -23,7 +23,7 @@ mod prefetch;
 pub mod probe;
 
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
-pub use bits::{rank, select};
+pub use bits::{Bits, PlainBits, SwiftBits};
 pub use buf::PageBuf;
 pub use counted::{Counted, Counts};
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};

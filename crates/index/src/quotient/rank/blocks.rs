@@ -65,6 +65,71 @@ fn set_word(bytes: &mut [u8], at: usize, word: u64) {
     bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
+/// One block, and the first bytes behind it.
+#[derive(Debug)]
+pub(super) struct BlockMut<'a> {
+    bytes: &'a mut [u8],
+}
+
+#[inline(always)]
+fn read_head(bytes: &[u8]) -> Head {
+    let offset = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+    Head { offset, occupieds: word(bytes, 2), runends: word(bytes, 10) }
+}
+
+impl BlockMut<'_> {
+    #[inline(always)]
+    pub fn head(&self) -> Head {
+        read_head(self.bytes)
+    }
+
+    /// Notes which quotients have runs, and where runs end.
+    #[inline(always)]
+    pub fn set_head(&mut self, occupieds: u64, runends: u64) {
+        set_word(self.bytes, 2, occupieds);
+        set_word(self.bytes, 10, runends);
+    }
+
+    /// A word that begins with the slot at a place; 57 bits of it at least are of this and the next slots.
+    #[inline(always)]
+    pub fn slots_from(&self, width: impl Width, place: usize) -> u64 {
+        let bit = place * width.bits();
+        word(self.bytes, HEAD_BYTES + bit / 8) >> (bit % 8)
+    }
+
+    /// Puts something into the slot at a place.
+    #[inline(always)]
+    pub fn set_slot(&mut self, width: impl Width, place: usize, body: u64) {
+        let bit = place * width.bits();
+        let (at, bit) = (HEAD_BYTES + bit / 8, bit % 8);
+        let old = word(self.bytes, at);
+        set_word(self.bytes, at, old & !(below(width.bits()) << bit) | body << bit);
+    }
+
+    /// Moves the slots `low..high` to `low + 1..=high`; what `low` holds then is not said.
+    #[inline(always)]
+    pub fn move_up(&mut self, width: impl Width, low: usize, high: usize) {
+        if low == high {
+            return;
+        }
+        let bits = width.bits();
+        let words = &mut self.bytes[HEAD_BYTES..HEAD_BYTES + 8 * bits];
+        let (begin, end) = (low * bits, (high + 1) * bits);
+        let (first, last) = (begin / 64, (end - 1) / 64);
+        let mut here = word(words, 8 * last);
+        let mut keep = !(u64::MAX >> (63 - (end - 1) % 64));
+        for at in (first + 1..=last).rev() {
+            let before = word(words, 8 * (at - 1));
+            let moved = here << bits | before >> (64 - bits);
+            set_word(words, 8 * at, here & keep | moved & !keep);
+            here = before;
+            keep = 0;
+        }
+        keep |= below(begin % 64);
+        set_word(words, 8 * first, here & keep | here << bits & !keep);
+    }
+}
+
 impl Blocks {
     /// Blocks for so many slots at least, all empty.
     pub fn new(slots: usize, slot_bits: u32) -> Self {
@@ -100,13 +165,19 @@ impl Blocks {
         block * (HEAD_BYTES + 8 * width.bits())
     }
 
+    /// One block, to be changed within.
+    #[inline(always)]
+    pub fn block_mut(&mut self, width: impl Width, block: usize) -> BlockMut<'_> {
+        let start = self.start(width, block);
+        let end = start + HEAD_BYTES + 8 * width.bits() + TAIL_BYTES;
+        BlockMut { bytes: &mut self.bytes[start..end] }
+    }
+
     /// A block's head.
     #[inline(always)]
     pub fn head(&self, width: impl Width, block: usize) -> Head {
         let start = self.start(width, block);
-        let head = &self.bytes[start..start + HEAD_BYTES];
-        let offset = usize::from(u16::from_le_bytes([head[0], head[1]]));
-        Head { offset, occupieds: word(head, 2), runends: word(head, 10) }
+        read_head(&self.bytes[start..start + HEAD_BYTES])
     }
 
     /// Notes an offset.
@@ -180,28 +251,9 @@ impl Blocks {
         self.move_up_within(width, block, at % SLOTS, high);
     }
 
-    /// Moves the slots `low..high` of a block to `low + 1..=high`; what `low` holds then is not said.
     #[inline(always)]
     fn move_up_within(&mut self, width: impl Width, block: usize, low: usize, high: usize) {
-        if low == high {
-            return;
-        }
-        let bits = width.bits();
-        let start = self.start(width, block) + HEAD_BYTES;
-        let words = &mut self.bytes[start..start + 8 * bits];
-        let (begin, end) = (low * bits, (high + 1) * bits);
-        let (first, last) = (begin / 64, (end - 1) / 64);
-        let mut here = word(words, 8 * last);
-        let mut keep = !(u64::MAX >> (63 - (end - 1) % 64));
-        for at in (first + 1..=last).rev() {
-            let before = word(words, 8 * (at - 1));
-            let moved = here << bits | before >> (64 - bits);
-            set_word(words, 8 * at, here & keep | moved & !keep);
-            here = before;
-            keep = 0;
-        }
-        keep |= below(begin % 64);
-        set_word(words, 8 * first, here & keep | here << bits & !keep);
+        self.block_mut(width, block).move_up(width, low, high);
     }
 
     /// Moves what the slots `at + 1..stop` hold to `at..stop - 1`, and empties the last.
@@ -248,11 +300,17 @@ impl Blocks {
         }
     }
 
+    /// Asks for the cache line of a slot.
+    #[inline(always)]
+    pub fn prefetch_slot(&self, width: impl Width, slot: usize) {
+        let (at, _) = self.slot_place(width, slot);
+        prefetch(&self.bytes[at]);
+    }
+
     /// Asks for the cache lines of a quotient: its block's head, and its slot.
     #[inline(always)]
     pub fn prefetch(&self, width: impl Width, quotient: usize) {
-        let (at, _) = self.slot_place(width, quotient);
         prefetch(&self.bytes[self.start(width, quotient / SLOTS)]);
-        prefetch(&self.bytes[at]);
+        self.prefetch_slot(width, quotient);
     }
 }

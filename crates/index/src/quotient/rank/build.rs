@@ -4,7 +4,7 @@ use nandex_store::run::{Entry, Source};
 
 use super::blocks::SLOTS;
 use super::filter::RankFilter;
-use super::width::{Any, Fixed, Width, with_width};
+use super::width::{Width, with_width};
 use crate::quotient::counts::{Held, added};
 use crate::quotient::full::{no_slot_behind, room};
 use crate::quotient::{Shape, Slots};
@@ -31,7 +31,7 @@ impl RankFilter {
         let mut end = End::default();
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
-            with_width!(shape.slot_bits(), width => {
+            with_width!(filter.kind, width => {
                 batch.drain(..).try_for_each(|entry| filter.append(width, &mut end, entry))?;
             });
         }
@@ -50,7 +50,7 @@ impl RankFilter {
         let (quotient, remainder) = self.split(fingerprint);
         let body = remainder << counts.bits() | held.code;
         let start = end.next.max(quotient);
-        if (start + held.slots) as u64 > self.shape.slots() {
+        if start + held.slots > self.slots {
             return Err(no_slot_behind(&self.shape, self.entries));
         }
         for slot in start..start + held.slots {
@@ -116,6 +116,8 @@ impl super::blocks::Blocks {
 }
 
 impl Slots for RankFilter {
+    const FILL: f64 = 0.94;
+
     fn new(shape: Shape) -> Self {
         Self::new(shape)
     }

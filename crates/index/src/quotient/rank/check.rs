@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, FAR, SLOTS};
 use super::filter::{RankFilter, mask};
-use super::width::{Any, Fixed, Width, with_width};
+use super::width::{Width, with_width};
 use crate::quotient::check::damaged;
 use crate::quotient::counts::Held;
 use crate::{Error, Result};
@@ -13,7 +13,7 @@ impl RankFilter {
     /// # Errors
     /// [`Error::FilterDamaged`](crate::Error::FilterDamaged) with the first thing that cannot be.
     pub fn validate(&self) -> Result<()> {
-        with_width!(self.shape.slot_bits(), width => self.validate_at(width))
+        with_width!(self.kind, width => self.validate_at(width))
     }
 
     fn validate_at(&self, width: impl Width) -> Result<()> {
@@ -42,8 +42,8 @@ impl RankFilter {
     }
 
     fn check_sums(&self, end: usize, used: u64, outliers: u64) -> Result<()> {
-        if end as u64 > self.shape.slots() {
-            return Err(damaged("slots in use below", self.shape.slots(), end));
+        if end > self.slots {
+            return Err(damaged("slots in use below", self.slots, end));
         }
         if used != self.entries || used > self.shape.entries_max() {
             return Err(damaged("slots in use", self.entries, used));

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use nandex_device::rank;
-
 use super::blocks::{Blocks, SLOTS};
-use super::width::{Any, Fixed, Lanes, Width, with_width};
+use super::width::{Kind, Lanes, Width, with_width};
 use crate::quotient::counts::{Held, added};
 use crate::quotient::full::{no_slot_behind, room};
 use crate::quotient::{Counts, Outliers, Shape};
@@ -37,6 +35,9 @@ pub struct RankFilter {
     pub(super) outliers: Outliers,
     /// Slots in use.
     pub(super) entries: u64,
+    /// Slots that may be in use; what the shape says of it takes a root.
+    pub(super) slots: usize,
+    pub(super) kind: Kind,
 }
 
 /// Where a fingerprint is, or would be.
@@ -57,7 +58,8 @@ impl RankFilter {
     pub fn new(shape: Shape) -> Self {
         let slots = usize::try_from(shape.slots()).expect("slots in RAM can be counted");
         let blocks = Blocks::new(slots, shape.slot_bits());
-        Self { shape, blocks, outliers: Outliers::default(), entries: 0 }
+        let kind = Kind::new(shape.slot_bits());
+        Self { shape, blocks, outliers: Outliers::default(), entries: 0, slots, kind }
     }
 
     /// RAM that an empty filter of that shape takes, in bytes.
@@ -87,7 +89,7 @@ impl RankFilter {
     /// If the fingerprint is not of the shape's universe.
     #[inline]
     pub fn add(&mut self, fingerprint: u64, count: i64) -> Result<()> {
-        with_width!(self.shape.slot_bits(), width => self.add_at(width, fingerprint, count))
+        with_width!(self.kind, width => self.add_at(width, fingerprint, count))
     }
 
     /// Adds 1 to the count of each fingerprint, and says how many there are in: all, or those before the
@@ -101,7 +103,7 @@ impl RankFilter {
     /// # Panics
     /// If a fingerprint is not of the shape's universe.
     pub fn add_many(&mut self, fingerprints: &[u64]) -> Result<usize> {
-        with_width!(self.shape.slot_bits(), width => {
+        with_width!(self.kind, width => {
             for (done, fingerprint) in fingerprints.iter().enumerate() {
                 if let Some(ahead) = fingerprints.get(done + AHEAD) {
                     self.prefetch_at(width, *ahead);
@@ -122,7 +124,7 @@ impl RankFilter {
     #[inline]
     #[must_use]
     pub fn count(&self, fingerprint: u64) -> i64 {
-        with_width!(self.shape.slot_bits(), width => self.count_at(width, fingerprint))
+        with_width!(self.kind, width => self.count_at(width, fingerprint))
     }
 
     /// Appends the counts of all these fingerprints.
@@ -133,7 +135,7 @@ impl RankFilter {
     /// If a fingerprint is not of the shape's universe.
     pub fn count_many(&self, fingerprints: &[u64], counts: &mut Vec<i64>) {
         counts.reserve(fingerprints.len());
-        with_width!(self.shape.slot_bits(), width => {
+        with_width!(self.kind, width => {
             for (done, fingerprint) in fingerprints.iter().enumerate() {
                 if let Some(ahead) = fingerprints.get(done + AHEAD) {
                     self.prefetch_at(width, *ahead);
@@ -149,7 +151,7 @@ impl RankFilter {
     /// If the fingerprint is not of the shape's universe.
     #[inline]
     pub fn prefetch(&self, fingerprint: u64) {
-        with_width!(self.shape.slot_bits(), width => self.prefetch_at(width, fingerprint));
+        with_width!(self.kind, width => self.prefetch_at(width, fingerprint));
     }
 
     /// Slots in use.
@@ -202,6 +204,8 @@ impl RankFilter {
     #[inline(always)]
     fn count_at(&self, width: impl Width, fingerprint: u64) -> i64 {
         let (quotient, remainder) = self.split(fingerprint);
+        // The slot's cache line comes together with the head's, not after it.
+        self.blocks.prefetch_slot(width, quotient);
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
         let head = self.blocks.head(width, block);
         if head.occupieds >> place & 1 == 0 {
@@ -215,11 +219,11 @@ impl RankFilter {
         let counts = self.shape.counts();
         let same = lanes.equal(remainder, counts.bits());
         if counts == Counts::One || same == 0 {
-            return i64::from(rank(same));
+            return i64::from(width.rank(same));
         }
         let code = lanes.first(same) & mask(counts);
         match counts.decode(code) {
-            Some(each) => each * i64::from(rank(same)),
+            Some(each) => each * i64::from(width.rank(same)),
             None => self.outliers.get(fingerprint),
         }
     }

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use nandex_device::{rank, select};
-
 use super::blocks::{Blocks, FAR, Head, SLOTS, below, from};
 use super::width::Width;
 
@@ -23,14 +21,14 @@ impl Blocks {
     /// The first place and the number of slots of a run that lies in its own block whole and is short enough to
     /// be compared at once; nothing for others. Where a quotient has no run: where it would begin, and 0.
     #[inline(always)]
-    pub fn near_run<W: Width>(_: W, head: &Head, place: usize) -> Option<(usize, usize)> {
+    pub fn near_run<W: Width>(width: W, head: &Head, place: usize) -> Option<(usize, usize)> {
         if head.offset >= SLOTS {
             return None;
         }
-        let before = rank(head.occupieds & below(place));
+        let before = width.rank(head.occupieds & below(place));
         // A run begins behind the one before it, or behind what is of earlier blocks.
         let behind = (head.runends & u64::MAX << head.offset) << 1 | 1 << head.offset;
-        let start = (select(behind, before) as usize).max(place);
+        let start = (width.select(behind, before) as usize).max(place);
         let rest = head.runends.checked_shr(start as u32)?;
         let is_there = (head.occupieds >> place & 1) as usize;
         let slots = (rest.trailing_zeros() as usize + 1) * is_there;
@@ -53,16 +51,16 @@ impl Blocks {
     #[inline(always)]
     pub fn run_start(&self, width: impl Width, block: usize, place: usize, head: &Head) -> usize {
         let base = block * SLOTS;
-        let before = rank(head.occupieds & below(place));
+        let before = width.rank(head.occupieds & below(place));
         if before == 0 {
             return base + head.offset.max(place);
         }
         let runends = head.runends & from(head.offset);
-        let end = select(runends, before - 1) as usize;
+        let end = width.select(runends, before - 1) as usize;
         if end < SLOTS {
             return base + place.max(end + 1);
         }
-        let rest = before - 1 - rank(runends);
+        let rest = before - 1 - width.rank(runends);
         let next = (base + head.offset).max(base + SLOTS);
         (base + place).max(self.select_from(width, next, rest) + 1)
     }
@@ -84,11 +82,11 @@ impl Blocks {
         let (mut number, mut place) = (number, slot % SLOTS);
         for block in slot / SLOTS..self.len() {
             let runends = self.runends(width, block) & from(place);
-            let end = select(runends, number) as usize;
+            let end = width.select(runends, number) as usize;
             if end < SLOTS {
                 return block * SLOTS + end;
             }
-            number -= rank(runends);
+            number -= width.rank(runends);
             place = 0;
         }
         self.len() * SLOTS
@@ -97,11 +95,28 @@ impl Blocks {
     /// Is this slot of a block unused? No run has its place or ends there, and as many runs as begin before it
     /// end before it.
     #[inline(always)]
-    pub fn is_gap(head: &Head, place: usize) -> bool {
+    pub fn is_gap(width: impl Width, head: &Head, place: usize) -> bool {
         let before = below(place);
         (head.occupieds | head.runends) >> place & 1 == 0
             && head.offset <= place
-            && rank(head.occupieds & before) == rank(head.runends & before & from(head.offset))
+            && width.rank(head.occupieds & before)
+                == width.rank(head.runends & before & from(head.offset))
+    }
+
+    /// The first unused slot of a block from a place on; 64 where it has none.
+    #[inline(always)]
+    pub fn gap_within(width: impl Width, head: &Head, place: usize) -> usize {
+        // An offset that does not fit is beyond this block too.
+        let runends = head.runends & from(head.offset);
+        let mut maybe = !(head.occupieds | head.runends) & from(head.offset.max(place));
+        while maybe != 0 {
+            let through = maybe ^ (maybe - 1);
+            if width.rank(head.occupieds & through) == width.rank(runends & through) {
+                return maybe.trailing_zeros() as usize;
+            }
+            maybe &= maybe - 1;
+        }
+        SLOTS
     }
 
     /// The first unused slot at or behind `slot`; behind all blocks where there is none.
@@ -109,16 +124,9 @@ impl Blocks {
     pub fn first_gap(&self, width: impl Width, slot: usize) -> usize {
         let mut place = slot % SLOTS;
         for block in slot / SLOTS..self.len() {
-            let head = self.head(width, block);
-            // An offset that does not fit is beyond this block too.
-            let runends = head.runends & from(head.offset);
-            let mut maybe = !(head.occupieds | head.runends) & from(head.offset.max(place));
-            while maybe != 0 {
-                let through = maybe ^ (maybe - 1);
-                if rank(head.occupieds & through) == rank(runends & through) {
-                    return block * SLOTS + maybe.trailing_zeros() as usize;
-                }
-                maybe &= maybe - 1;
+            let gap = Self::gap_within(width, &self.head(width, block), place);
+            if gap < SLOTS {
+                return block * SLOTS + gap;
             }
             place = 0;
         }
@@ -140,7 +148,7 @@ impl Blocks {
             let mut maybe = behind & from(place.max(head.offset));
             while maybe != 0 {
                 let before = (maybe ^ (maybe - 1)) >> 1;
-                if rank(head.occupieds & before) == rank(runends & before) {
+                if width.rank(head.occupieds & before) == width.rank(runends & before) {
                     return block * SLOTS + maybe.trailing_zeros() as usize;
                 }
                 maybe &= maybe - 1;
@@ -165,7 +173,7 @@ impl Blocks {
     /// The slot behind all runs of a block's quotients and of those before, of which the latter end right
     /// before `end`.
     pub fn runs_end(&self, width: impl Width, block: usize, end: usize) -> usize {
-        match rank(self.head(width, block).occupieds) {
+        match width.rank(self.head(width, block).occupieds) {
             0 => end,
             runs => self.select_from(width, end.max(block * SLOTS), runs - 1) + 1,
         }

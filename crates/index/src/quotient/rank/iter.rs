@@ -7,7 +7,7 @@ use nandex_store::run::{Entry, Source};
 use super::blocks::SLOTS;
 use super::filter::{RankFilter, mask};
 use super::join::Join;
-use super::width::{Any, Fixed, Width, with_width};
+use super::width::{Width, with_width};
 use crate::quotient::{Counts, REPEATS_MAX};
 
 /// Entries of a batch, about.
@@ -118,7 +118,7 @@ impl<F: Deref<Target = RankFilter>> RankSource<F> {
     fn read(&mut self, out: &mut Vec<Entry>) -> bool {
         let before = out.len();
         let cursor = &mut self.cursor;
-        with_width!(self.filter.shape.slot_bits(), width => {
+        with_width!(self.filter.kind, width => {
             while out.len() < before + BATCH && self.filter.read_block(width, cursor, out) {}
         });
         out.len() > before

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use nandex_device::rank;
-
 use super::blocks::{Blocks, FAR, SLOTS};
 use super::filter::RankFilter;
 use super::width::{Lanes, Width};
@@ -28,25 +26,38 @@ impl RankFilter {
     #[inline(always)]
     fn add_new(&mut self, width: impl Width, fingerprint: u64, code: u64) -> bool {
         let (quotient, remainder) = self.split(fingerprint);
+        self.blocks.prefetch_slot(width, quotient);
         let code_bits = self.shape.counts().bits();
         let body = remainder << code_bits | code;
         let (block, place) = (quotient / SLOTS, quotient % SLOTS);
-        let head = self.blocks.head(width, block);
-        if Blocks::is_gap(&head, place) {
-            self.blocks.set_slot(width, quotient, body);
-            self.blocks.set_occupieds(width, block, head.occupieds | 1 << place);
-            self.blocks.set_runends(width, block, head.runends | 1 << place);
+        let mut here = self.blocks.block_mut(width, block);
+        let head = here.head();
+        if Blocks::is_gap(width, &head, place) {
+            here.set_slot(width, place, body);
+            here.set_head(head.occupieds | 1 << place, head.runends | 1 << place);
             self.entries += 1;
             return true;
         }
         let Some((start, slots)) = Blocks::near_run(width, &head, place) else {
             return self.add_far(width, fingerprint, body);
         };
-        let start = block * SLOTS + start;
-        let lanes = Lanes::new(width, self.blocks.slots_from(width, start), slots);
-        let at = start + rank(lanes.less(remainder << code_bits)) as usize;
-        lanes.equal(remainder, code_bits) == 0
-            && self.insert(width, quotient, &(start..start + slots), at, body)
+        let lanes = Lanes::new(width, here.slots_from(width, start), slots);
+        if lanes.equal(remainder, code_bits) != 0 {
+            return false;
+        }
+        let at = start + width.rank(lanes.less(remainder << code_bits)) as usize;
+        let end = start + slots;
+        let gap = Blocks::gap_within(width, &head, end);
+        let base = block * SLOTS;
+        if gap == SLOTS || base + gap >= self.slots {
+            return self.insert(width, quotient, &(base + start..base + end), base + at, body);
+        }
+        here.move_up(width, at, gap);
+        here.set_slot(width, at, body);
+        let runends = with_runend(head.runends, start, slots, gap);
+        here.set_head(head.occupieds | 1 << place, runends);
+        self.entries += 1;
+        true
     }
 
     /// Does that wherever the run lies.
@@ -59,7 +70,6 @@ impl RankFilter {
 
     /// Puts a body before the slot `at` of a quotient's run, or behind its last. Gives false, and changes
     /// nothing, where no slot is left.
-    #[inline(always)]
     pub(super) fn insert(
         &mut self,
         width: impl Width,
@@ -69,7 +79,7 @@ impl RankFilter {
         body: u64,
     ) -> bool {
         let gap = self.blocks.first_gap(width, run.end);
-        if gap as u64 >= self.shape.slots() {
+        if gap >= self.slots {
             return false;
         }
         self.blocks.move_up(width, at, gap);
@@ -105,6 +115,16 @@ impl RankFilter {
         }
         self.entries -= 1;
     }
+}
+
+/// The runends of a block in which the run at `start` gets one slot more, and all up to `gap` moves. A run's last
+/// slot moves on by one; a new run's is its only one.
+#[inline(always)]
+fn with_runend(runends: u64, start: usize, slots: usize, gap: usize) -> u64 {
+    let is_new = slots == 0;
+    let split = start + slots - usize::from(!is_new);
+    let moved = u64::MAX >> (63 - gap) & u64::MAX << split;
+    runends & !moved | (runends & moved & !(1 << gap)) << 1 | u64::from(is_new) << split
 }
 
 impl Blocks {

@@ -1,8 +1,10 @@
 //! How many bits a slot has: a constant for the sizes that are met most, so that the compiler knows its shifts
 //! and strides, and a number for all others. And lanes: several slots of one word, compared at once.
 
-/// Bits of a slot.
-pub(super) trait Width: Copy {
+use nandex_device::{Bits, SwiftBits};
+
+/// Bits of a slot, and what counts bits.
+pub(super) trait Width: Bits {
     /// Slots that are compared at once; 0 where they are not.
     const LANES: usize;
     /// 1 to 56 of them.
@@ -13,13 +15,13 @@ pub(super) trait Width: Copy {
 
 /// A constant.
 #[derive(Clone, Copy)]
-pub(super) struct Fixed<const BITS: usize>;
+pub(super) struct Fixed<const BITS: usize, B>(pub B);
 
 /// Any number.
 #[derive(Clone, Copy)]
-pub(super) struct Any(pub usize);
+pub(super) struct Any<B>(pub B, pub usize);
 
-impl<const BITS: usize> Width for Fixed<BITS> {
+impl<const BITS: usize, B: Bits> Width for Fixed<BITS, B> {
     // A word that is read from the byte a slot begins in has 57 bits from that slot on.
     const LANES: usize = 57 / BITS;
 
@@ -34,17 +36,69 @@ impl<const BITS: usize> Width for Fixed<BITS> {
     }
 }
 
-impl Width for Any {
+impl<B: Bits> Width for Any<B> {
     const LANES: usize = 0;
 
     #[inline(always)]
     fn bits(self) -> usize {
-        self.0
+        self.1
     }
 
     #[inline(always)]
     fn ones(self) -> u64 {
         0
+    }
+}
+
+impl<const BITS: usize, B: Bits> Bits for Fixed<BITS, B> {
+    #[inline(always)]
+    fn rank(self, word: u64) -> u32 {
+        self.0.rank(word)
+    }
+
+    #[inline(always)]
+    fn select(self, word: u64, number: u32) -> u32 {
+        self.0.select(word, number)
+    }
+}
+
+impl<B: Bits> Bits for Any<B> {
+    #[inline(always)]
+    fn rank(self, word: u64) -> u32 {
+        self.0.rank(word)
+    }
+
+    #[inline(always)]
+    fn select(self, word: u64, number: u32) -> u32 {
+        self.0.select(word, number)
+    }
+}
+
+/// Which of them a filter is of; chosen once, for asking the processor each time would cost as much as what it
+/// is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Swift8(SwiftBits),
+    Swift9(SwiftBits),
+    Swift10(SwiftBits),
+    Swift16(SwiftBits),
+    Swift(SwiftBits, usize),
+    Plain8,
+    Plain(usize),
+}
+
+impl Kind {
+    /// What serves slots of so many bits best on this processor.
+    pub fn new(slot_bits: u32) -> Self {
+        match (SwiftBits::detect(), slot_bits) {
+            (Some(swift), 8) => Self::Swift8(swift),
+            (Some(swift), 9) => Self::Swift9(swift),
+            (Some(swift), 10) => Self::Swift10(swift),
+            (Some(swift), 16) => Self::Swift16(swift),
+            (Some(swift), bits) => Self::Swift(swift, bits as usize),
+            (None, 8) => Self::Plain8,
+            (None, bits) => Self::Plain(bits as usize),
+        }
     }
 }
 
@@ -71,7 +125,7 @@ impl Lanes {
     #[inline(always)]
     pub fn equal(&self, remainder: u64, code_bits: u32) -> u64 {
         let codes = self.ones * ((1 << code_bits) - 1);
-        let other = (self.word ^ self.ones * (remainder << code_bits)) & !codes;
+        let other = (self.word ^ (self.ones * (remainder << code_bits))) & !codes;
         let tops = self.ones << (self.bits - 1);
         // A sum of two numbers below the highest bit reaches that bit unless the first is 0.
         let differs = (other & !tops).wrapping_add(tops - self.ones) | other;
@@ -96,47 +150,60 @@ impl Lanes {
     }
 }
 
-/// Runs an expression with `$width` as what `$bits` are.
+/// Runs an expression with `$width` as what a filter's kind says.
 macro_rules! with_width {
-    ($bits:expr, $width:ident => $run:expr) => {
-        match $bits {
-            8 => {
-                let $width = Fixed::<8>;
+    ($kind:expr, $width:ident => $run:expr) => {{
+        use nandex_device::PlainBits;
+
+        use crate::quotient::rank::width::{Any, Fixed, Kind};
+        match $kind {
+            Kind::Swift8(swift) => {
+                let $width = Fixed::<8, _>(swift);
                 $run
             }
-            9 => {
-                let $width = Fixed::<9>;
+            Kind::Swift9(swift) => {
+                let $width = Fixed::<9, _>(swift);
                 $run
             }
-            10 => {
-                let $width = Fixed::<10>;
+            Kind::Swift10(swift) => {
+                let $width = Fixed::<10, _>(swift);
                 $run
             }
-            16 => {
-                let $width = Fixed::<16>;
+            Kind::Swift16(swift) => {
+                let $width = Fixed::<16, _>(swift);
                 $run
             }
-            bits => {
-                let $width = Any(bits as usize);
+            Kind::Swift(swift, bits) => {
+                let $width = Any(swift, bits);
+                $run
+            }
+            Kind::Plain8 => {
+                let $width = Fixed::<8, _>(PlainBits);
+                $run
+            }
+            Kind::Plain(bits) => {
+                let $width = Any(PlainBits, bits);
                 $run
             }
         }
-    };
+    }};
 }
 
 pub(super) use with_width;
 
 #[cfg(test)]
 mod tests {
+    use nandex_device::PlainBits;
+
     use super::*;
 
     fn compare<const BITS: usize>(seed: u64) {
-        let lanes = Fixed::<BITS>::LANES;
+        let lanes = Fixed::<BITS, PlainBits>::LANES;
         let mask = (1 << BITS) - 1;
         let word = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(seed as u32 % 64);
         let word = if seed.is_multiple_of(3) { word & word >> 9 & word << 11 } else { word };
         for count in 0..=lanes {
-            let found = Lanes::new(Fixed::<BITS>, word, count);
+            let found = Lanes::new(Fixed::<BITS, _>(PlainBits), word, count);
             let bodies: Vec<_> = (0..count).map(|lane| word >> (lane * BITS) & mask).collect();
             for body in
                 bodies.iter().copied().chain([0, 1, mask / 2, mask / 2 + 1, mask, seed & mask])

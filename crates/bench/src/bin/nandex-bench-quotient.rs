@@ -1,0 +1,254 @@
+//! `nandex-bench-quotient`: how fast the quotient filter of rank and select is, and what it takes.
+//!
+//! Rates are per second of processor time of the one thread that runs, medians of several runs: where other
+//! programs run too, they change less than rates per second of the clock on the wall. They are the machine's;
+//! bits per key and false positives are the same everywhere.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use nandex::quotient::{Counts, RankFilter, Shape};
+use nandex::store::fingerprint::Universe;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Measures the quotient filter in RAM: inserts by load, lookups, iteration, bits per key.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-bench-quotient", version)]
+struct Arguments {
+    /// Slots, any number.
+    #[arg(long, default_value_t = 1 << 26)]
+    slots: u64,
+    /// Fingerprints per slot are 2 to this power.
+    #[arg(long, default_value_t = 8)]
+    remainder_bits: u32,
+    /// Share of the slots that is in use at the end.
+    #[arg(long, default_value_t = 0.94)]
+    fill: f64,
+    /// Lookups of keys that are there, and of others, in each run.
+    #[arg(long, default_value_t = 10_000_000)]
+    lookups: usize,
+    /// Runs, each single and batched; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    runs: u64,
+    /// One line of JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Calls with one fingerprint each, or with many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Calls {
+    Single,
+    Batched,
+}
+
+/// Rates of one run, per second.
+#[derive(serde::Serialize, Clone, Debug)]
+struct Rates {
+    /// By tenths of the keys.
+    inserts_by_tenth: Vec<f64>,
+    inserts: f64,
+    lookups_there: f64,
+    lookups_not_there: f64,
+    iteration: f64,
+}
+
+/// What was measured.
+#[derive(serde::Serialize, Debug)]
+struct Figures {
+    slots: u64,
+    keys: u64,
+    remainder_bits: u32,
+    runs: u64,
+    bits_per_key: f64,
+    false_positive_percent: f64,
+    false_positive_percent_expected: f64,
+    single: Rates,
+    batched: Rates,
+}
+
+/// Keys of one run, as fingerprints.
+struct Keys {
+    all: Vec<u64>,
+    /// Some of them, in another order.
+    there: Vec<u64>,
+    /// Others. A few are there all the same: false positives.
+    others: Vec<u64>,
+}
+
+/// Numbers that look like chance, as good hashes do.
+fn hash(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn keys(arguments: &Arguments, universe: Universe, seed: u64) -> Keys {
+    let count = (arguments.slots as f64 * arguments.fill) as u64;
+    let start = hash(seed);
+    let fingerprint = |number: u64| universe.of(hash(start.wrapping_add(number)));
+    let all: Vec<_> = (0..count).map(fingerprint).collect();
+    let numbers = 0..arguments.lookups as u64;
+    let there = numbers.clone().map(|number| all[(hash(number) % count) as usize]).collect();
+    let others = numbers.map(|number| fingerprint(count + number)).collect();
+    Keys { all, there, others }
+}
+
+/// What a run took of this thread's processor time, in seconds.
+fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let start = now();
+    let result = run();
+    (now() - start, result)
+}
+
+fn insert(filter: &mut RankFilter, keys: &[u64], calls: Calls) -> Result<()> {
+    match calls {
+        Calls::Single => keys.iter().try_for_each(|key| filter.add(*key, 1))?,
+        Calls::Batched => ensure!(filter.add_many(keys)? == keys.len(), "the filter is full"),
+    }
+    Ok(())
+}
+
+fn found(filter: &RankFilter, keys: &[u64], calls: Calls) -> usize {
+    if calls == Calls::Single {
+        return keys.iter().filter(|key| filter.count(**key) > 0).count();
+    }
+    let mut counts = Vec::new();
+    let batches = keys.chunks(4096).map(|keys| {
+        counts.clear();
+        filter.count_many(keys, &mut counts);
+        counts.iter().filter(|count| **count > 0).count()
+    });
+    batches.sum()
+}
+
+/// One run; gives also bits per key, and the share of others that were found.
+fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f64)> {
+    let universe = Universe::new(arguments.slots << arguments.remainder_bits)?;
+    let keys = keys(arguments, universe, seed);
+    let shape = Shape::new(universe, arguments.slots, Counts::One, arguments.slots)?;
+    let mut filter = RankFilter::new(shape);
+    let rate = |count: usize, seconds: f64| count as f64 / seconds;
+    let (mut inserts_by_tenth, mut insert_seconds) = (Vec::new(), 0.0);
+    for tenth in keys.all.chunks(keys.all.len().div_ceil(10)) {
+        let (seconds, inserted) = seconds(|| insert(&mut filter, tenth, calls));
+        inserted?;
+        inserts_by_tenth.push(rate(tenth.len(), seconds));
+        insert_seconds += seconds;
+    }
+    let (there_seconds, there) = seconds(|| found(&filter, &keys.there, calls));
+    ensure!(there == keys.there.len(), "{there} keys found of {}", keys.there.len());
+    let (others_seconds, others) = seconds(|| found(&filter, &keys.others, calls));
+    let (iteration_seconds, entries) = seconds(|| filter.iter().count());
+    let rates = Rates {
+        inserts_by_tenth,
+        inserts: rate(keys.all.len(), insert_seconds),
+        lookups_there: rate(there, there_seconds),
+        lookups_not_there: rate(keys.others.len(), others_seconds),
+        iteration: rate(entries, iteration_seconds),
+    };
+    let bits = filter.ram_bytes() as f64 * 8.0 / keys.all.len() as f64;
+    Ok((rates, bits, others as f64 / keys.others.len() as f64))
+}
+
+fn median(all: &[Rates], of: impl Fn(&Rates) -> f64) -> f64 {
+    let mut all: Vec<_> = all.iter().map(of).collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+fn medians(all: &[Rates]) -> Rates {
+    let tenths = all[0].inserts_by_tenth.len();
+    Rates {
+        inserts_by_tenth: (0..tenths)
+            .map(|tenth| median(all, |rates| rates.inserts_by_tenth[tenth]))
+            .collect(),
+        inserts: median(all, |rates| rates.inserts),
+        lookups_there: median(all, |rates| rates.lookups_there),
+        lookups_not_there: median(all, |rates| rates.lookups_not_there),
+        iteration: median(all, |rates| rates.iteration),
+    }
+}
+
+fn measure(arguments: &Arguments) -> Result<Figures> {
+    ensure!(arguments.fill > 0.0 && arguments.fill <= 0.95, "a fill of 0 to 0.95");
+    let (mut single, mut batched) = (Vec::new(), Vec::new());
+    let (mut bits_per_key, mut wrong) = (0.0, 0.0);
+    let runs = arguments.runs.max(1);
+    for seed in 0..runs {
+        let (rates, bits, share) = run(arguments, Calls::Single, seed)?;
+        single.push(rates);
+        batched.push(run(arguments, Calls::Batched, seed)?.0);
+        bits_per_key = bits;
+        wrong += share / runs as f64;
+    }
+    let share = arguments.fill / (1_u64 << arguments.remainder_bits) as f64;
+    Ok(Figures {
+        slots: arguments.slots,
+        keys: (arguments.slots as f64 * arguments.fill) as u64,
+        remainder_bits: arguments.remainder_bits,
+        runs,
+        bits_per_key,
+        false_positive_percent: 100.0 * wrong,
+        // Keys share fingerprints, so fewer of these are taken than there are keys.
+        false_positive_percent_expected: 100.0 * (1.0 - (-share).exp()),
+        single: medians(&single),
+        batched: medians(&batched),
+    })
+}
+
+fn text(figures: &Figures) -> String {
+    let Figures { single, batched, .. } = figures;
+    let mut text = format!(
+        "quotient filter of rank and select: {} keys in {} slots of {} bits\n\
+         millions per second of one thread's processor time, medians of {} runs\n\
+         {:<24}{:>10}{:>10}\n",
+        figures.keys, figures.slots, figures.remainder_bits, figures.runs, "", "single", "batched"
+    );
+    let mut line = |what: &str, single: f64, batched: f64| {
+        text += &format!("{what:<24}{:>10.2}{:>10.2}\n", single / 1e6, batched / 1e6);
+    };
+    let tenths = single.inserts_by_tenth.iter().zip(&batched.inserts_by_tenth);
+    for (number, (single, batched)) in tenths.enumerate() {
+        line(&format!("insert, tenth {}", number + 1), *single, *batched);
+    }
+    line("insert, all", single.inserts, batched.inserts);
+    line("lookup, there", single.lookups_there, batched.lookups_there);
+    line("lookup, not there", single.lookups_not_there, batched.lookups_not_there);
+    line("iteration", single.iteration, batched.iteration);
+    text + &format!(
+        "bits per key            {:>10.3}\nfalse positives         {:>10.4} %, expected {:.4} %\n",
+        figures.bits_per_key,
+        figures.false_positive_percent,
+        figures.false_positive_percent_expected
+    )
+}
+
+fn try_main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let figures = measure(&arguments).context("the filter could not be measured")?;
+    let text = if arguments.json {
+        format!("{}\n", serde_json::to_string(&figures)?)
+    } else {
+        text(&figures)
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn main() -> ExitCode {
+    match try_main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nandex-bench-quotient: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
