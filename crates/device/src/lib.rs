@@ -7,6 +7,7 @@
 //! that knows the wall clock and entropy.
 
 mod array;
+mod bits;
 mod buf;
 mod counted;
 mod device;
@@ -22,6 +23,7 @@ mod prefetch;
 pub mod probe;
 
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
+pub use bits::{rank, select};
 pub use buf::PageBuf;
 pub use counted::{Counted, Counts};
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};

@@ -57,6 +57,56 @@ pub enum Error {
         /// Flash it may use.
         flash_bytes: u64,
     },
+    /// A filter in RAM has no room for one more.
+    #[error("the filter is full: {entries} of its {slots} slots are in use, {reason}")]
+    FilterFull {
+        /// Slots in use.
+        entries: u64,
+        /// Slots there are.
+        slots: u64,
+        /// What there is too much of, and what to do.
+        reason: String,
+    },
+    /// A filter without tombstones was to take away what is not there.
+    #[error(
+        "{amount} cannot be added to a count of {count}: this filter keeps no counts below zero; take away only what was added, or make the filter with signed counts"
+    )]
+    NotThere {
+        /// How often the fingerprint is there.
+        count: i64,
+        /// What was to be added.
+        amount: i64,
+    },
+    /// A count would be past 63 bits.
+    #[error(
+        "{amount} cannot be added to a count of {count}: counts go from -(2^63 - 1) to 2^63 - 1; add less, or count under several keys"
+    )]
+    CountRange {
+        /// The count there is.
+        count: i64,
+        /// What was to be added.
+        amount: i64,
+    },
+    /// A filter's saved bytes are not what was saved.
+    #[error(
+        "the saved filter is damaged: expected {expected}, found {found}; restore it from a copy, or build it anew from the keys"
+    )]
+    FilterDamaged {
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+    /// A filter holds as many keys as it was made for, and its policy is to keep its rate.
+    #[error(
+        "the filter holds {entries} keys, was made for {keys}, and is to refuse more rather than err more often; make one for more keys, or let it grow"
+    )]
+    KeysFull {
+        /// Keys in it.
+        entries: u64,
+        /// Keys it was made for.
+        keys: u64,
+    },
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

@@ -34,6 +34,7 @@
 mod any;
 pub mod api;
 pub mod bufferhash;
+pub mod cascade;
 mod check;
 pub mod compare;
 mod engine;
@@ -48,6 +49,7 @@ pub mod slicehash;
 pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
+pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
 pub use engine::LookupEngine;
 pub use error::{Error, Result};

@@ -110,6 +110,14 @@ pub enum Error {
         /// What holds its tail, and what to do.
         reason: String,
     },
+    /// More entries than the pages of a run hold.
+    #[error(
+        "the run's {pages} pages are full and entries are left over; write it anew with more pages"
+    )]
+    RunFull {
+        /// Its pages, spare ones included.
+        pages: u64,
+    },
     /// The volume's log lies on another device, which was not given or is another volume's.
     #[error("the write-ahead log of this volume lies on a device of its own: {reason}")]
     LogDevice {

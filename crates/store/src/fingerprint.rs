@@ -138,6 +138,12 @@ impl Split {
         self.remainder_bits
     }
 
+    /// 2^64 times the quotients over the universe's size, rounded down: what a fingerprint is multiplied by.
+    #[must_use]
+    pub const fn factor(self) -> u64 {
+        self.factor
+    }
+
     /// The quotient of a fingerprint.
     #[inline]
     #[must_use]

@@ -12,21 +12,25 @@ const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 pub(crate) const SEQUENCE_MAX: u64 = SEQUENCE_MASK / 2;
 
 /// Puts a number and the epoch that gave it out together.
-pub(crate) const fn generation(sequence: u64, epoch: u16) -> u64 {
+#[must_use]
+pub const fn generation(sequence: u64, epoch: u16) -> u64 {
     sequence & SEQUENCE_MASK | (epoch as u64) << SEQUENCE_BITS
 }
 
 /// The number in a generation.
-pub(crate) const fn sequence(generation: u64) -> u64 {
+#[must_use]
+pub const fn sequence(generation: u64) -> u64 {
     generation & SEQUENCE_MASK
 }
 
 /// The epoch in a generation.
-pub(crate) const fn epoch(generation: u64) -> u16 {
+#[must_use]
+pub const fn epoch(generation: u64) -> u16 {
     (generation >> SEQUENCE_BITS) as u16
 }
 
 /// The part of a volume's epoch that a generation carries.
-pub(crate) const fn low(epoch: u64) -> u16 {
+#[must_use]
+pub const fn low(epoch: u64) -> u16 {
     (epoch & 0xffff) as u16
 }

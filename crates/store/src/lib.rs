@@ -8,7 +8,7 @@ pub mod checkpoint;
 pub mod entries;
 mod error;
 pub mod fingerprint;
-mod generation;
+pub mod generation;
 pub mod hash;
 pub mod log;
 pub mod mutants;

@@ -131,6 +131,16 @@ barriers! {
     RewriteProvesPages,
     /// What a rewrite that failed has in flight ends before its block is given back.
     RewriteEndsItsWrites,
+    /// A run's pages are proven before they are believed.
+    RunProvesPages,
+    /// A run is finished only once each of its writes has ended well.
+    RunHearsItsWrites,
+    /// In the index: the end of a filter's full buffer is marked in the log.
+    CutIsLogged,
+    /// In the index: updates before the cut, which are in runs already, are not replayed.
+    ReplaySkipsToCut,
+    /// In the index: a run that is out of the list keeps its pages while somebody reads it.
+    RetiredRunsKeepPages,
     /// In the index: an image is not written over the one that the valid checkpoint refers to.
     ImagesAlternate,
     /// In the index: what an eviction keeps is in the log before it leaves flash.

@@ -43,7 +43,7 @@ pub(crate) mod partition;
 pub(crate) mod pool;
 pub(crate) mod read;
 mod recover;
-mod stats;
+pub(crate) mod stats;
 mod stream;
 mod write;
 
@@ -63,7 +63,7 @@ use crate::{Error, Result};
 
 pub(crate) use handle::{Handle, delegate_table};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
-pub(crate) use recover::{Levels, Opening, Recovery, check_log, open};
+pub(crate) use recover::{Levels, Opening, Recovery, check_log, into_store, open};
 
 use image::Images;
 use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};

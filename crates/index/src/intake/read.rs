@@ -90,7 +90,7 @@ impl<R: Room> Intake<R> {
                 }
             }
         };
-        self.counters.lookup(value.is_some(), reads);
+        self.counters.lookups.count(value.is_some(), reads);
         R::after_lookups(self);
         Ok(value)
     }
@@ -276,7 +276,7 @@ impl<'i, R: Room, K: AsRef<[u8]>> Reader<'i, R, K> {
     /// Gives the lane back, when nothing is on its way, and counts what was looked up.
     pub(super) fn rest(&mut self) {
         self.lane.take().into_iter().for_each(|lane| self.inner.lanes.give_lane(lane));
-        self.inner.counters.add(&std::mem::take(&mut self.counts));
+        self.inner.counters.lookups.add(&std::mem::take(&mut self.counts));
         R::after_lookups(self.inner);
     }
 

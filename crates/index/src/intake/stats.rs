@@ -8,14 +8,20 @@ use nandex_device::PAGE_BYTES;
 use super::{Intake, Room};
 use crate::api::{READS_HISTOGRAM_LEN, TableStats};
 
-/// What is counted since the table was opened.
+/// Lookups since a structure was opened.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct LookupCounters {
     hits: AtomicU64,
     misses: AtomicU64,
     hit_reads: AtomicU64,
     miss_reads: AtomicU64,
     reads_histogram: [AtomicU64; READS_HISTOGRAM_LEN],
+}
+
+/// What is counted since the table was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) lookups: LookupCounters,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_entries: AtomicU64,
     pub(crate) flush_slots: AtomicU64,
@@ -31,11 +37,11 @@ pub(crate) struct Counters {
 /// The lookups of a batch, counted before they are added up.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
-    hits: u64,
-    misses: u64,
-    hit_reads: u64,
-    miss_reads: u64,
-    reads_histogram: [u64; READS_HISTOGRAM_LEN],
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) hit_reads: u64,
+    pub(crate) miss_reads: u64,
+    pub(crate) reads_histogram: [u64; READS_HISTOGRAM_LEN],
 }
 
 impl Lookups {
@@ -49,11 +55,16 @@ impl Lookups {
         }
         self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)] += 1;
     }
+
+    /// Pages read by all.
+    pub(crate) fn reads(&self) -> u64 {
+        self.hit_reads + self.miss_reads
+    }
 }
 
-impl Counters {
+impl LookupCounters {
     #[inline]
-    pub(crate) fn lookup(&self, found: bool, reads: usize) {
+    pub(crate) fn count(&self, found: bool, reads: usize) {
         if found { &self.hits } else { &self.misses }.fetch_add(1, Relaxed);
         if reads > 0 {
             if found { &self.hit_reads } else { &self.miss_reads }.fetch_add(reads as u64, Relaxed);
@@ -68,6 +79,21 @@ impl Counters {
         self.miss_reads.fetch_add(lookups.miss_reads, Relaxed);
         for (total, count) in self.reads_histogram.iter().zip(lookups.reads_histogram) {
             total.fetch_add(count, Relaxed);
+        }
+    }
+
+    pub(crate) fn read(&self) -> Lookups {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
+        for (count, total) in reads_histogram.iter_mut().zip(&self.reads_histogram) {
+            *count = read(total);
+        }
+        Lookups {
+            hits: read(&self.hits),
+            misses: read(&self.misses),
+            hit_reads: read(&self.hit_reads),
+            miss_reads: read(&self.miss_reads),
+            reads_histogram,
         }
     }
 }
@@ -112,21 +138,18 @@ impl<R: Room> Intake<R> {
             entries += state.entries_buffered() + R::entries_below(&state);
             inserts += state.inserts;
         }
-        let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
-        for (count, total) in reads_histogram.iter_mut().zip(&counters.reads_histogram) {
-            *count = read(total);
-        }
+        let lookups = counters.lookups.read();
         let slots = read(&counters.flush_slots);
         TableStats {
             entries,
             ram_bytes: self.ram_bytes(),
             flash_bytes: R::flash_bytes(self),
             inserts,
-            hits: read(&counters.hits),
-            misses: read(&counters.misses),
-            hit_reads: read(&counters.hit_reads),
-            miss_reads: read(&counters.miss_reads),
-            reads_histogram,
+            hits: lookups.hits,
+            misses: lookups.misses,
+            hit_reads: lookups.hit_reads,
+            miss_reads: lookups.miss_reads,
+            reads_histogram: lookups.reads_histogram,
             flushes: read(&counters.flushes),
             flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
             data_bytes_written: read(&counters.data_bytes_written),

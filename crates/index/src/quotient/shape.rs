@@ -139,6 +139,26 @@ impl Shape {
         self.entries_max
     }
 
+    /// Outliers at which it is full.
+    #[must_use]
+    pub const fn outliers_max(&self) -> u64 {
+        self.entries_max / 256 + 64
+    }
+
+    /// The same filter over another number of quotients, full at the same share of them; fingerprints, and
+    /// so the rate of false positives, stay.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn resized(&self, quotients: u64) -> Result<Self> {
+        let universe = self.split.universe();
+        let split = Split::new(universe, quotients);
+        let share = u128::from(self.entries_max) * u128::from(split.quotients());
+        let entries_max = share.div_ceil(u128::from(self.split.quotients()));
+        let entries_max = u64::try_from(entries_max).expect("no more entries than quotients");
+        Self::new(universe, quotients, self.counts, entries_max)
+    }
+
     /// Bits of a slot: remainder above, count below.
     #[must_use]
     pub const fn slot_bits(&self) -> u32 {

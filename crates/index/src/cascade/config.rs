@@ -1,0 +1,249 @@
+//! What a cascade filter is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_store::bytes::Reader;
+use nandex_store::fingerprint::Universe;
+use nandex_store::schedule::Channels;
+
+use crate::quotient::{Counts, Shape};
+use crate::{Error, Result};
+
+/// The fill of a buffer at which it counts as full: more would make inserts slower than the RAM is worth.
+pub(super) const BUFFER_FILL: f64 = 0.9;
+
+/// Bits of a slot's count, where a filter counts.
+const COUNT_BITS: u32 = 8;
+
+/// The least that a fan-out may be; the HotStorage'11 deck has this one.
+pub const FAN_OUT_MIN: u32 = 2;
+
+const VERSION: u8 = 1;
+
+/// What happens when a filter has as many keys as it was made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WhenFull {
+    /// It takes more, and its rate of false positives grows with them: twice the keys, twice the rate.
+    #[default]
+    Grow,
+    /// It refuses, so that the rate stays what was asked for.
+    Refuse,
+}
+
+/// What a cascade filter is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// Different keys it is made for. One bit more per key doubles them, so be generous.
+    pub keys: u64,
+    /// Rate of false positives with so many keys in it: 1e-9 to 1e-1 are usual.
+    pub rate: f64,
+    /// Fingerprints that one of its two RAM buffers takes.
+    pub buffer_entries: u64,
+    /// How many times larger than the level above a level on flash is: 2 in the deck, 8 to 16 on today's
+    /// drives. Nothing for a single level, however large: one page read per lookup, and each key is
+    /// written once for every buffer that is merged after it.
+    pub fan_out: Option<u32>,
+    /// Is it for counting? A key then takes one place in a buffer however often it is added; a filter
+    /// without takes one for each of the first few times.
+    pub counts: bool,
+    /// What happens when it has as many keys as it was made for.
+    pub when_full: WhenFull,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: buffers of 200 fingerprints,
+    /// levels twice as large as the one above.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self {
+            keys: 10_000,
+            rate: 0.01,
+            buffer_entries: 200,
+            fan_out: Some(2),
+            counts: false,
+            when_full: WhenFull::Grow,
+        }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.fan_out.is_some_and(|fan_out| fan_out < FAN_OUT_MIN) {
+            let reason =
+                format!("{:?}; a level is at least twice as large as the one above", self.fan_out);
+            return refuse("fan_out", reason);
+        }
+        let most = self.universe()?.size() / 4;
+        if self.buffer_entries == 0 || self.buffer_entries > most.max(1) {
+            let reason = format!(
+                "{} fingerprints; a buffer takes at least 1, and at most a quarter of those there are, {most}",
+                self.buffer_entries
+            );
+            return refuse("buffer_entries", reason);
+        }
+        self.buffer_shape().map(drop)
+    }
+
+    /// The fingerprints there are: keys over rate.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for so many keys.
+    pub fn universe(&self) -> Result<Universe> {
+        Ok(Universe::for_rate(self.keys, self.rate)?)
+    }
+
+    /// Sizes of a RAM buffer.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when fingerprints are too long for so few slots.
+    pub fn buffer_shape(&self) -> Result<Shape> {
+        let counts = if self.counts { Counts::Small(COUNT_BITS) } else { Counts::Signed };
+        Shape::for_entries(self.universe()?, self.buffer_entries, BUFFER_FILL, counts)
+    }
+
+    /// The most fingerprints that level `index` may hold, the smallest level being 0.
+    #[must_use]
+    pub fn level_entries_max(&self, index: usize) -> u64 {
+        let Some(fan_out) = self.fan_out else { return u64::MAX };
+        let power = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        self.buffer_entries.saturating_mul(u64::from(fan_out).saturating_pow(power))
+    }
+
+    /// Bytes of an update in the log.
+    pub(super) fn update_bytes(universe: Universe) -> usize {
+        (universe.bits() as usize + 1).div_ceil(8)
+    }
+
+    /// A log that does not make the filter save its buffers before they are full: two and a half of what
+    /// both hold, and 8 MiB at least, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let update_bytes = self.universe().map_or(8, Self::update_bytes) as u64;
+        let bytes = self.buffer_entries.saturating_mul(5 * update_bytes.max(1));
+        bytes.next_multiple_of(1 << 20).max(8 << 20)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        out.extend_from_slice(&self.keys.to_le_bytes());
+        out.extend_from_slice(&self.rate.to_bits().to_le_bytes());
+        out.extend_from_slice(&self.buffer_entries.to_le_bytes());
+        out.extend_from_slice(&self.fan_out.unwrap_or(0).to_le_bytes());
+        out.push(u8::from(self.counts));
+        out.push(u8::from(self.when_full == WhenFull::Refuse));
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("version {VERSION}"), version).into());
+        }
+        let (keys, rate) = (reader.u64()?, f64::from_bits(reader.u64()?));
+        let (buffer_entries, fan_out) = (reader.u64()?, reader.u32()?);
+        let mut flag = || match reader.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(Error::from(reader.refuse("0 or 1", other))),
+        };
+        let counts = flag()?;
+        let when_full = if flag()? { WhenFull::Refuse } else { WhenFull::Grow };
+        let fan_out = (fan_out > 0).then_some(fan_out);
+        let config = Self { keys, rate, buffer_entries, fan_out, counts, when_full };
+        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+        Ok(config)
+    }
+}
+
+/// What can be chosen at each opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that merge full buffers into levels: 0 or 1. With 0 the inserting thread does.
+    pub merge_threads: usize,
+    /// Reads in flight in a batch of lookups: 1 to 4096.
+    pub read_depth: usize,
+    /// Pages that a merge reads or writes at once.
+    pub stroke_pages: u32,
+    /// The device's channels, where it does not tell them itself.
+    pub channels: Option<Channels>,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self { merge_threads: 1, read_depth: 32, stroke_pages: 256, channels: None }
+    }
+}
+
+impl RuntimeOptions {
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.merge_threads > 1 {
+            let reason = format!("{}; one thread merges, or none", self.merge_threads);
+            return refuse("merge_threads", reason);
+        }
+        if !(1..=4096).contains(&self.read_depth) {
+            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
+        }
+        if !(1..=65_536).contains(&self.stroke_pages) {
+            return refuse(
+                "stroke_pages",
+                format!("{}; they must be 1 to 65,536", self.stroke_pages),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_read_back_and_bytes_that_are_none_are_refused() {
+        let configs = [
+            Config::tiny(),
+            Config { fan_out: None, counts: true, when_full: WhenFull::Refuse, ..Config::tiny() },
+        ];
+        for config in configs {
+            let bytes = config.encode();
+            let decode = |bytes: &[u8]| Config::decode(&mut Reader::new(bytes, "test", PageId(0)));
+            assert_eq!(decode(&bytes).unwrap(), config);
+            for len in 0..bytes.len() {
+                assert!(decode(&bytes[..len]).is_err());
+            }
+            for (at, value) in [(0, 9), (1, 0), (29, 2), (30, 7)] {
+                let mut bad = bytes.clone();
+                bad[at..at + if at == 1 { 8 } else { 1 }].fill(value);
+                assert!(decode(&bad).is_err(), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn levels_grow_by_the_fan_out() {
+        let tiny = Config::tiny();
+        assert_eq!([0, 1, 2].map(|index| tiny.level_entries_max(index)), [400, 800, 1600]);
+        assert_eq!(tiny.level_entries_max(10_000), u64::MAX);
+        assert_eq!(Config { fan_out: None, ..tiny }.level_entries_max(0), u64::MAX);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_its_name() {
+        let tiny = Config::tiny();
+        for (config, field) in [
+            (Config { keys: 0, ..tiny }, "keys"),
+            (Config { rate: 1.5, ..tiny }, "rate"),
+            (Config { keys: 1 << 60, rate: 1e-9, ..tiny }, "rate"),
+            (Config { buffer_entries: 0, ..tiny }, "buffer_entries"),
+            (Config { buffer_entries: 1 << 40, ..tiny }, "buffer_entries"),
+            (Config { buffer_entries: 1, keys: 1 << 30, rate: 1e-9, ..tiny }, "quotients"),
+            (Config { fan_out: Some(1), ..tiny }, "fan_out"),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");
+        }
+    }
+}

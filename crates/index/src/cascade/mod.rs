@@ -1,0 +1,427 @@
+//! The cascade filter (HotStorage'11): "is this key in the set?" for sets whose filter is larger than RAM.
+//!
+//! A filter cannot be kept on flash bit by bit: each insert would rewrite random pages. So fingerprints of
+//! keys are collected in a quotient filter in RAM, and because that is a sorted list, a full one is **merged**
+//! with sorted lists on flash, the levels, in one pass from front to back. A level is a run: the pages of a
+//! fingerprint are found by arithmetic, so that a lookup reads one page per level and RAM holds nothing of it.
+//!
+//! ```text
+//!     insert, delete, add                        contains, count
+//!          |                                       |
+//!          +--> log                                | 1. both buffers: the sum of what they say
+//!          v                                       v
+//!     +---------+   full   +---------+      . . . . . . . . . . . . . . . . . . . . . . . .
+//!     | active  | -------> | frozen  |             | 2. one page of each level, the largest first
+//!     +---------+          +----+----+             v
+//!                               |       level 0  |....|
+//!                               +--> merge: ---> level 1  |.........|     pages by arithmetic:
+//!                                    one pass    level 2  |..................|    f * pages / universe
+//! ```
+//!
+//! A key's count is the sum over all parts. A delete is a count of -1: it cancels what it meets, in the buffer
+//! at once and on flash when the two are merged, and until then the sum is right. A fingerprint that two keys
+//! share has both their counts, so taking one away never hides the other.
+//!
+//! Invariants
+//! 1. All parts have one universe, so the rate of false positives is at most entries / universe, however many
+//!    levels there are.
+//! 2. What a lookup sees is one moment's: both buffers and the list of runs are read under one lock, and a
+//!    run that a lookup may still read keeps its pages.
+//! 3. Updates before the cut that the checkpoint names are in its runs, each exactly once; those behind it
+//!    are in the log and nowhere in its runs. So a replay counts nothing twice.
+//! 4. A merge writes a new run beside the old ones. One checkpoint puts it in their place; only when that is
+//!    durable are their pages used again.
+//! 5. Tombstones end where nothing older is left below.
+//! 6. Locks are taken in this order: the merge's turn, the state, then the log; nobody waits for a checkpoint,
+//!    for the log's room or for a merge while holding the state.
+//!
+//! | act | flash reads | flash writes | RAM |
+//! |---|---|---|---|
+//! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | two buffers |
+//! | merge into a level | all runs it takes, once, in strokes | the new run, once, in strokes | four strokes, and two for each run |
+//! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
+//! | open | the image of the buffer, and the log from the cut on | 0 | |
+
+mod buffer;
+mod config;
+mod format;
+mod iter;
+mod levels;
+mod merge;
+mod read;
+mod recover;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nandex_device::Device;
+use nandex_store::fingerprint::Universe;
+use nandex_store::hash::KeyHasher;
+use nandex_store::run::Run;
+use nandex_store::schedule::Channels;
+use nandex_store::{Left, Lsn, StructureId, Volume};
+
+use crate::api::{Counter, Filter, FilterStats};
+use crate::intake::pool::LanePool;
+use crate::{Error, Result};
+
+pub use config::{Config, FAN_OUT_MIN, RuntimeOptions, WhenFull};
+pub use iter::Fingerprints;
+pub use nandex_store::run::Entry;
+
+use buffer::Buffer;
+use format::Head;
+use levels::{Goal, Levels};
+
+/// How the catalog names a cascade filter.
+pub const KIND: &str = "cascade";
+
+/// A cascade filter in a volume.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::cascade::Config;
+/// use nandex::{Cascade, Counter, Filter, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let seen = Cascade::create(&volume, "seen", Config::tiny())?;
+/// seen.insert(b"a page's address")?;
+/// assert!(seen.contains(b"a page's address")?);
+/// assert_eq!(seen.count(b"a page's address")?, 1);
+/// seen.delete(b"a page's address")?;
+/// assert!(!seen.contains(b"a page's address")?);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Cascade {
+    inner: Arc<Inner>,
+    thread: Option<JoinHandle<()>>,
+    closed: bool,
+}
+
+/// What the handle, the merging thread and the volume's checkpoints share.
+struct Inner {
+    volume: Volume,
+    id: StructureId,
+    config: Config,
+    options: RuntimeOptions,
+    universe: Universe,
+    hasher: KeyHasher,
+    device: Arc<dyn Device>,
+    channels: Channels,
+    /// Bytes of an update in the log.
+    update_bytes: usize,
+    /// Where the log began when the filter was created: its tail before the first cut.
+    tail: Lsn,
+    state: RwLock<State>,
+    /// One merge at a time.
+    merge_turn: Mutex<()>,
+    /// Runs that are out of the list and may still be read.
+    retired: Mutex<Vec<Arc<Run>>>,
+    /// What a merge in the background failed of, until an update or a flush reports it.
+    fault: Mutex<Option<Error>>,
+    signal: Signal,
+    /// Fingerprints in the active buffer, and how many the merge that is on its way allows it.
+    filled: AtomicU64,
+    allowed: AtomicU64,
+    /// Fingerprints that the active buffer may be ahead of the merge.
+    lead: u64,
+    lanes: LanePool,
+    counters: stats::Counters,
+}
+
+/// What changes together.
+#[derive(Debug)]
+struct State {
+    active: Buffer,
+    /// A buffer on its way to flash.
+    frozen: Option<Frozen>,
+    /// The buffer that will take the active one's place.
+    spare: Option<Buffer>,
+    levels: Arc<Levels>,
+    head: Head,
+    next_cut: u64,
+}
+
+/// A full buffer, and the end of its updates in the log.
+#[derive(Clone, Debug)]
+struct Frozen {
+    buffer: Arc<Buffer>,
+    cut: u64,
+    cut_at: Lsn,
+    goal: Goal,
+}
+
+/// Wakes the merging thread, and those who wait for it.
+#[derive(Debug, Default)]
+struct Signal {
+    stop: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// How often those who wait look for themselves.
+const LOOK: Duration = Duration::from_millis(2);
+
+impl State {
+    /// Fingerprints in all parts.
+    fn entries(&self) -> u64 {
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.buffer.entries());
+        self.active.entries() + frozen + self.levels.entries()
+    }
+
+    /// May lookups meet tombstones, so that they must see all parts?
+    fn may_have_tombstones(&self) -> bool {
+        self.active.has_deletes
+            || self.frozen.as_ref().is_some_and(|frozen| frozen.buffer.has_deletes)
+            || self.levels.readable().any(|run| run.tombstones() > 0)
+    }
+}
+
+impl Inner {
+    fn fingerprint(&self, key: &[u8]) -> u64 {
+        self.universe.of(self.hasher.hash(key).place)
+    }
+
+    fn read_state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().expect("no holder of the state panics")
+    }
+
+    fn write_state(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().expect("no holder of the state panics")
+    }
+
+    fn merge_turn(&self) -> MutexGuard<'_, ()> {
+        self.merge_turn.lock().expect("no holder of the merge's turn panics")
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {
+        self.retired.lock().expect("no holder of the retired runs panics")
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Option<Error>> {
+        self.fault.lock().expect("no holder of the fault panics")
+    }
+
+    /// Reports, once, what a merge in the background failed of; the next one tries again.
+    fn report_fault(&self) -> Result<()> {
+        self.fault().take().map_or(Ok(()), Err)
+    }
+
+    fn stop(&self) -> MutexGuard<'_, bool> {
+        self.signal.stop.lock().expect("no holder of the signal panics")
+    }
+
+    fn changed(&self) {
+        self.signal.changed.notify_all();
+    }
+
+    fn wait_for_change(&self) {
+        // Whether time or a change woke us, the caller looks again.
+        drop(self.signal.changed.wait_timeout(self.stop(), LOOK));
+    }
+
+    fn wait_for_progress(&self, at_most: Duration) {
+        drop(self.signal.changed.wait_timeout(self.stop(), at_most));
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Inner");
+        out.field("id", &self.id).field("config", &self.config).field("state", &self.state);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Cascade {
+    /// Creates a cascade filter in a volume, with default options. It takes its pages as it grows.
+    ///
+    /// # Errors
+    /// [`Error::Config`], a name that is taken, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
+        Self::create_with(volume, name, config, RuntimeOptions::default())
+    }
+
+    /// Creates a cascade filter in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        config.validate()?;
+        options.validate()?;
+        recover::check_log(volume, &config)?;
+        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens a cascade filter of a volume by its name, with default options: loads the image of its buffer
+    /// and replays the log's updates.
+    ///
+    /// # Errors
+    /// No structure of that name and kind, one that is open already, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, RuntimeOptions::default())
+    }
+
+    /// Opens a cascade filter of a volume by its name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+        options.validate()?;
+        let structure = volume.open_structure(name, KIND)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// The fingerprints there are; all parts of it have this universe.
+    #[must_use]
+    pub fn universe(&self) -> Universe {
+        self.inner.universe
+    }
+
+    /// All fingerprints with their counts, in ascending order. What is buffered is saved first, as by
+    /// [`Filter::flush`]; updates that come later are not in it. Reads each run once, in strokes.
+    ///
+    /// # Errors
+    /// A failed write or sync of what is buffered.
+    pub fn iter(&self) -> Result<Fingerprints> {
+        self.inner.iterate()
+    }
+
+    /// Makes one run of all levels and buffers, so that a lookup reads one page, deletes are gone, and no page
+    /// is kept that is not needed: what shrinks a filter of which much was deleted. Reads and writes all of it
+    /// once, twice where much cancels out. Inserts and lookups go on.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, no space for the new run beside the old ones.
+    pub fn compact(&self) -> Result<()> {
+        self.inner.compact()
+    }
+
+    /// Adds all that another filter holds, on this volume or another one. It saves the buffers of both, then
+    /// merges all runs in one pass, reading and writing each byte once. The other one stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Config`] unless both have one universe and one hash function with one key; as
+    /// [`compact`](Self::compact).
+    pub fn absorb(&self, other: &Self) -> Result<()> {
+        self.inner.absorb(&other.inner)
+    }
+
+    /// Saves what is buffered and ends the merging thread. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.shut_down()
+    }
+
+    fn shut_down(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        let saved = self.inner.save();
+        *self.inner.stop() = true;
+        self.inner.changed();
+        if let Some(thread) = self.thread.take() {
+            // A panic over there is a bug that its own message has told.
+            let _ = thread.join();
+        }
+        let whole = saved.is_ok() && !self.inner.volume.poison().is_set();
+        let left = if whole { Left::Nothing } else { Left::Updates };
+        self.inner.volume.deregister(self.inner.id, left);
+        saved
+    }
+}
+
+impl Drop for Cascade {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what was acknowledged as durable is in the log.
+        let _ = self.shut_down();
+    }
+}
+
+impl Filter for Cascade {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.inner.insert_keys(&[key], false)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.inner.insert_keys(&[key], true)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.inner.contains(key)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.inner.insert_keys(keys, false)
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.inner.insert_keys(keys, true)
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.inner.contains_many(keys)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.inner.save()
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.inner.stats()
+    }
+}
+
+impl Counter for Cascade {
+    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
+        self.inner.add_keys(&[(key, amount)])
+    }
+
+    fn count(&self, key: &[u8]) -> Result<u64> {
+        self.inner.count(key)
+    }
+
+    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
+        self.inner.add_keys(amounts)
+    }
+
+    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        self.inner.count_many(keys)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.inner.save()
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.inner.stats()
+    }
+}

@@ -1,0 +1,307 @@
+//! The fast quotient filter: a fingerprint is found by rank and select, and its count replaced.
+
+use std::ops::Range;
+
+use super::blocks::Blocks;
+use super::width::{Any, Fixed, Width, with_width};
+use crate::quotient::counts::{Held, added};
+use crate::quotient::full::{no_slot_behind, room};
+use crate::quotient::{Counts, Outliers, Shape};
+use crate::{Error, Result};
+
+/// Fingerprints that batches ask memory for ahead of the one at hand.
+const AHEAD: usize = 16;
+
+/// A multiset of fingerprints, or counts of them, in RAM: the same as a
+/// [`QuotientFilter`](crate::quotient::QuotientFilter), faster and in fewer bits. See the
+/// [module](super) for how it works.
+///
+/// ```
+/// use nandex::quotient::{Counts, RankFilter, Shape};
+/// use nandex::store::fingerprint::Universe;
+///
+/// let universe = Universe::for_rate(1000, 0.01)?;
+/// let shape = Shape::for_entries(universe, 1000, 0.94, Counts::Signed)?;
+/// let mut filter = RankFilter::new(shape);
+/// filter.add_many(&[17, 4, 17])?;
+/// filter.add(4, -2)?;
+/// assert_eq!((filter.count(17), filter.count(4), filter.count(5)), (2, -1, 0));
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RankFilter {
+    pub(super) shape: Shape,
+    pub(super) blocks: Blocks,
+    pub(super) outliers: Outliers,
+    /// Slots in use.
+    pub(super) entries: u64,
+}
+
+/// Where a fingerprint is, or would be.
+pub(super) struct Found {
+    pub quotient: usize,
+    pub remainder: u64,
+    /// The run of its quotient.
+    pub run: Range<usize>,
+    /// The slots in that run that have its remainder; none, at the place where the first would come.
+    pub same: Range<usize>,
+}
+
+impl RankFilter {
+    /// An empty filter.
+    ///
+    /// Cost: RAM for all its slots, which the kernel hands out as they come into use.
+    #[must_use]
+    pub fn new(shape: Shape) -> Self {
+        let slots = usize::try_from(shape.slots()).expect("slots in RAM can be counted");
+        let blocks = Blocks::new(slots, shape.slot_bits());
+        Self { shape, blocks, outliers: Outliers::default(), entries: 0 }
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Adds to the count of a fingerprint; of 0, nothing.
+    ///
+    /// Cost: about two cache misses, and the slots up to the next gap are moved.
+    ///
+    /// # Errors
+    /// [`Error::FilterFull`] where that takes more slots than there may be in use, more than are left behind
+    /// its quotient, or one outlier too many; what makes a filter smaller is never refused so.
+    /// [`Error::NotThere`] where the count would be less than 0 and slots say no counts,
+    /// [`Error::CountRange`] where it would be past 63 bits. Nothing is changed then.
+    ///
+    /// # Panics
+    /// If the fingerprint is not of the shape's universe.
+    #[inline]
+    pub fn add(&mut self, fingerprint: u64, count: i64) -> Result<()> {
+        with_width!(self.shape.slot_bits(), width => self.add_at(width, fingerprint, count))
+    }
+
+    /// Adds 1 to the count of each fingerprint, and says how many there are in: all, or those before the
+    /// first for which there is no room.
+    ///
+    /// Cost: as [`add`](Self::add), but cache misses overlap.
+    ///
+    /// # Errors
+    /// As `add`, but for [`Error::FilterFull`].
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn add_many(&mut self, fingerprints: &[u64]) -> Result<usize> {
+        with_width!(self.shape.slot_bits(), width => {
+            for (done, fingerprint) in fingerprints.iter().enumerate() {
+                if let Some(ahead) = fingerprints.get(done + AHEAD) {
+                    self.prefetch_at(width, *ahead);
+                }
+                match self.add_at(width, *fingerprint, 1) {
+                    Err(Error::FilterFull { .. }) => return Ok(done),
+                    added => added?,
+                }
+            }
+        });
+        Ok(fingerprints.len())
+    }
+
+    /// The count of a fingerprint; 0 where it is not there.
+    ///
+    /// # Panics
+    /// If the fingerprint is not of the shape's universe.
+    #[inline]
+    #[must_use]
+    pub fn count(&self, fingerprint: u64) -> i64 {
+        with_width!(self.shape.slot_bits(), width => self.count_at(width, fingerprint))
+    }
+
+    /// Appends the counts of all these fingerprints.
+    ///
+    /// Cost: as [`count`](Self::count), but cache misses overlap.
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn count_many(&self, fingerprints: &[u64], counts: &mut Vec<i64>) {
+        counts.reserve(fingerprints.len());
+        with_width!(self.shape.slot_bits(), width => {
+            for (done, fingerprint) in fingerprints.iter().enumerate() {
+                if let Some(ahead) = fingerprints.get(done + AHEAD) {
+                    self.prefetch_at(width, *ahead);
+                }
+                counts.push(self.count_at(width, *fingerprint));
+            }
+        });
+    }
+
+    /// Asks the processor to bring near what a call with this fingerprint will read.
+    ///
+    /// # Panics
+    /// If the fingerprint is not of the shape's universe.
+    #[inline]
+    pub fn prefetch(&self, fingerprint: u64) {
+        with_width!(self.shape.slot_bits(), width => self.prefetch_at(width, fingerprint));
+    }
+
+    /// Slots in use.
+    #[must_use]
+    pub const fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Outliers beside the slots.
+    #[must_use]
+    pub fn outliers(&self) -> &Outliers {
+        &self.outliers
+    }
+
+    /// Are as many slots in use, or as many outliers there, as may be? Then the next `add` may be refused.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.entries >= self.shape.entries_max()
+            || self.outliers.len() as u64 >= self.shape.outliers_max()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+        self.outliers.clear();
+        self.entries = 0;
+    }
+
+    /// RAM it takes, in bytes.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.blocks.bytes() + self.outliers.ram_bytes() + size_of::<Self>()
+    }
+
+    /// The quotient and the remainder of a fingerprint.
+    #[inline(always)]
+    pub(super) fn split(&self, fingerprint: u64) -> (usize, u64) {
+        let split = self.shape.split();
+        let size = split.universe().size();
+        assert!(fingerprint < size, "fingerprint {fingerprint} of {size}");
+        let (quotient, remainder) = split.split(fingerprint);
+        (quotient as usize, remainder)
+    }
+
+    #[inline(always)]
+    fn prefetch_at(&self, width: impl Width, fingerprint: u64) {
+        self.blocks.prefetch(width, self.split(fingerprint).0);
+    }
+
+    #[inline(always)]
+    fn count_at(&self, width: impl Width, fingerprint: u64) -> i64 {
+        let (quotient, remainder) = self.split(fingerprint);
+        let run = self.blocks.run(width, quotient);
+        let code_bits = self.shape.counts().bits();
+        for slot in run.clone() {
+            let body = self.blocks.slot(width, slot);
+            if body >> code_bits == remainder {
+                return self.count_from(width, fingerprint, remainder, slot..run.end);
+            }
+            if body >> code_bits > remainder {
+                return 0;
+            }
+        }
+        0
+    }
+
+    /// The count of a fingerprint whose first slot is the first of these, and whose run ends with them.
+    #[inline(always)]
+    fn count_from(
+        &self,
+        width: impl Width,
+        fingerprint: u64,
+        remainder: u64,
+        rest: Range<usize>,
+    ) -> i64 {
+        let same = self.same(width, remainder, rest);
+        self.held(width, fingerprint, &same).count(self.shape.counts())
+    }
+
+    /// Of slots in ascending order, those from the front that have this remainder.
+    #[inline(always)]
+    fn same(&self, width: impl Width, remainder: u64, slots: Range<usize>) -> Range<usize> {
+        let end = slots.clone().find(|slot| self.remainder(width, *slot) != remainder);
+        slots.start..end.unwrap_or(slots.end)
+    }
+
+    /// Where a fingerprint is.
+    #[inline(always)]
+    pub(super) fn find(&self, width: impl Width, fingerprint: u64) -> Found {
+        let (quotient, remainder) = self.split(fingerprint);
+        let run = self.blocks.run(width, quotient);
+        let start = run.clone().find(|slot| self.remainder(width, *slot) >= remainder);
+        let same = self.same(width, remainder, start.unwrap_or(run.end)..run.end);
+        Found { quotient, remainder, run, same }
+    }
+
+    /// How the count of a fingerprint is held that has these slots.
+    #[inline(always)]
+    pub(super) fn held(&self, width: impl Width, fingerprint: u64, same: &Range<usize>) -> Held {
+        if same.is_empty() {
+            return Held::default();
+        }
+        let counts = self.shape.counts();
+        let code = self.blocks.slot(width, same.start) & mask(counts);
+        let slots = same.len();
+        let has_beside = Held::has_beside(counts, slots, code);
+        let beside = if has_beside { self.outliers.get(fingerprint) } else { 0 };
+        Held { slots, code, beside }
+    }
+
+    /// The remainder in a slot.
+    #[inline(always)]
+    pub(super) fn remainder(&self, width: impl Width, slot: usize) -> u64 {
+        self.blocks.slot(width, slot) >> self.shape.counts().bits()
+    }
+
+    /// Adds what needs more than one new slot: the fingerprint's count is found, and replaced.
+    #[cold]
+    pub(super) fn add_found(
+        &mut self,
+        width: impl Width,
+        fingerprint: u64,
+        count: i64,
+    ) -> Result<()> {
+        let found = self.find(width, fingerprint);
+        let before = self.held(width, fingerprint, &found.same);
+        let counts = self.shape.counts();
+        let held = Held::of(counts, added(counts, before.count(counts), count)?);
+        let more = held.slots.saturating_sub(before.slots);
+        let outliers = self.outliers.len() as u64;
+        let is_outlier_more = held.beside != 0 && before.beside == 0;
+        room(&self.shape, self.entries, more, is_outlier_more.then_some(outliers))?;
+        self.replace(width, &found, held)?;
+        self.outliers.set(fingerprint, held.beside);
+        Ok(())
+    }
+
+    /// Makes the slots of a fingerprint say what they must; changes nothing where there are too few.
+    fn replace(&mut self, width: impl Width, found: &Found, held: Held) -> Result<()> {
+        let Found { quotient, remainder, run, same } = found;
+        let body = remainder << self.shape.counts().bits() | held.code;
+        let mut run = run.clone();
+        for new in same.len()..held.slots {
+            if !self.insert(width, *quotient, &run, same.end, body) {
+                (same.len()..new).for_each(|_| self.remove(width, *quotient, same.end));
+                return Err(no_slot_behind(&self.shape, self.entries));
+            }
+            run = self.blocks.run(width, *quotient);
+        }
+        for _ in held.slots..same.len() {
+            self.remove(width, *quotient, same.start);
+        }
+        for slot in same.start..same.start + held.slots {
+            self.blocks.set_slot(width, slot, body);
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a slot that are the count's code.
+#[inline(always)]
+pub(super) const fn mask(counts: Counts) -> u64 {
+    (1 << counts.bits()) - 1
+}

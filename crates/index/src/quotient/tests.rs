@@ -1,0 +1,3 @@
+//! Tests of quotient filters against a map of counts.
+
+mod oracle;

@@ -1,0 +1,173 @@
+//! Writing a page of a run: as many entries as fit, in the fewest bytes that the format has for them.
+
+use super::Entry;
+use super::bits::{PACKED_BITS_MAX, mask};
+use super::counts::{self, CountKind, CountSizes};
+use super::page::{HEAD_BYTES, PAGE_ENTRIES_MAX, PARTS, ROOM_BYTES, part};
+use crate::bytes::{get_u64, put_u16, put_u64};
+
+/// What a page took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Filled {
+    pub(super) entries: usize,
+    pub(super) count_bytes: usize,
+}
+
+/// Where the parts of a page's fingerprints go.
+#[derive(Clone, Copy)]
+struct Layout {
+    low_bits: u32,
+    low_bytes: usize,
+    words: usize,
+}
+
+impl Layout {
+    /// The smallest one for so many entries, the last of which lies so far above the base.
+    fn smallest(entries: usize, span: u64) -> Self {
+        let all = (0..=PACKED_BITS_MAX).map(|low_bits| Self::new(entries, span, low_bits));
+        all.min_by_key(|layout| layout.bytes()).expect("there are some")
+    }
+
+    fn new(entries: usize, span: u64, low_bits: u32) -> Self {
+        let low_bytes = (entries * low_bits as usize).div_ceil(8);
+        let bits = usize::try_from(span >> low_bits).map_or(usize::MAX / 2, |high| high + entries);
+        Self { low_bits, low_bytes, words: bits.min(usize::MAX / 128).div_ceil(64) }
+    }
+
+    const fn bytes(&self) -> usize {
+        self.low_bytes + 8 * self.words
+    }
+}
+
+/// The bytes that the counts of the first entries take, for each number of entries.
+struct CountPrefixes(Vec<CountSizes>);
+
+impl CountPrefixes {
+    fn new(entries: &[Entry]) -> Self {
+        if entries.iter().all(|entry| entry.count == 1) {
+            return Self(Vec::new());
+        }
+        let mut sizes = CountSizes::default();
+        let mut all = Vec::with_capacity(entries.len() + 1);
+        all.push(sizes);
+        all.extend(entries.iter().map(|entry| {
+            sizes.add(entry.count);
+            sizes
+        }));
+        Self(all)
+    }
+
+    fn first(&self, entries: usize) -> (CountKind, usize) {
+        self.0.get(entries).map_or((CountKind::Ones, 0), CountSizes::cheapest)
+    }
+}
+
+/// Fills the body of a page with as many of these entries as fit. They ascend, and none lies below `base`
+/// or, of those that fit, at or above `limit`; where some do not fit, the first of those is the page's limit.
+pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) -> Filled {
+    let entries = &entries[..entries.len().min(PAGE_ENTRIES_MAX + 1)];
+    let counts = CountPrefixes::new(entries);
+    let fitting = fitting(base, entries, &counts);
+    let limit = entries.get(fitting).map_or(limit, |entry| entry.fingerprint);
+    let entries = &entries[..fitting];
+    let (kind, count_bytes) = counts.first(fitting);
+    body[..HEAD_BYTES].fill(0);
+    put_u16(body, 0, fitting as u16);
+    body[3] = kind as u8;
+    put_u16(body, 12, count_bytes as u16);
+    put_u64(body, 16, base);
+    put_u64(body, 24, limit);
+    let mut end = HEAD_BYTES;
+    if let Some(last) = entries.last() {
+        let layout = Layout::smallest(fitting, last.fingerprint - base);
+        body[2] = layout.low_bits as u8;
+        put_u16(body, 4, layout.words as u16);
+        put_fingerprints(body, layout, base, entries);
+        end += layout.bytes();
+        counts::write(kind, entries, &mut body[end..end + count_bytes]);
+    }
+    body[end + count_bytes..].fill(0);
+    Filled { entries: fitting, count_bytes }
+}
+
+/// How many of the first entries fit a page. Each more takes more, so halving finds it.
+fn fitting(base: u64, entries: &[Entry], counts: &CountPrefixes) -> usize {
+    let fits = |number: usize| {
+        let Some(last) = number.checked_sub(1) else { return true };
+        let layout = Layout::smallest(number, entries[last].fingerprint - base);
+        number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.first(number).1 <= ROOM_BYTES
+    };
+    if fits(entries.len()) {
+        return entries.len();
+    }
+    let (mut fitting, mut too_many) = (0, entries.len());
+    while too_many - fitting > 1 {
+        let middle = fitting.midpoint(too_many);
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fitting
+}
+
+fn put_fingerprints(body: &mut [u8], layout: Layout, base: u64, entries: &[Entry]) {
+    let room = &mut body[HEAD_BYTES..];
+    put_lows(room, layout.low_bits, base, entries);
+    let unary = &mut room[layout.low_bytes..layout.bytes()];
+    unary.fill(0);
+    put_unary(unary, layout.low_bits, base, entries);
+    put_marks(body, layout);
+}
+
+/// Packs the low bits. Writes eight bytes at a time, and so up to eight bytes more than there are: the
+/// unary words come there afterwards.
+fn put_lows(room: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
+    let mask = mask(low_bits);
+    let (mut word, mut bit) = (0_u64, 0_usize);
+    for entry in entries {
+        word |= ((entry.fingerprint - base) & mask) << (bit & 7);
+        put_u64(room, bit >> 3, word);
+        let next = bit + low_bits as usize;
+        word >>= 8 * ((next >> 3) - (bit >> 3));
+        bit = next;
+    }
+}
+
+/// Sets the bit of each entry: its bucket and its index added up.
+fn put_unary(unary: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
+    let (mut word, mut place) = (0_u64, 0_usize);
+    for (index, entry) in entries.iter().enumerate() {
+        let bit = ((entry.fingerprint - base) >> low_bits) as usize + index;
+        if bit >> 6 != place {
+            put_u64(unary, 8 * place, word);
+            (word, place) = (0, bit >> 6);
+        }
+        word |= 1 << (bit & 63);
+    }
+    put_u64(unary, 8 * place, word);
+}
+
+/// Notes how many zeros stand before each part of the unary words but the first.
+fn put_marks(body: &mut [u8], layout: Layout) {
+    let start = HEAD_BYTES + layout.low_bytes;
+    let mut zeros = 0;
+    for at in 0..PARTS - 1 {
+        let words = part(layout.words, at);
+        let zeros_of = |word| get_u64(body, start + 8 * word).count_zeros();
+        zeros += words.map(zeros_of).sum::<u32>();
+        put_u16(body, 6 + 2 * at, zeros as u16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_room_for_an_entry_of_any_size() {
+        let layout = Layout::smallest(1, 1 << 62);
+        assert!(layout.bytes() + 2 + 4 + 10 <= ROOM_BYTES);
+    }
+}

@@ -1,0 +1,210 @@
+//! Merging sorted lists into one: counts of equal fingerprints add up, and what comes to 0 is gone.
+//!
+//! Two lists are merged without a branch that depends on a fingerprint: which of the two is the lesser one
+//! is as good as chance, and a processor that guesses it wrong half the time loses more than it does work.
+//! More lists are merged two by two.
+
+use super::{Entry, Source};
+use crate::Result;
+
+/// What a merge leaves out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MergeOptions {
+    /// Leave out sums below zero too, and count them: where nothing older lies below, a tombstone has
+    /// nothing to cancel.
+    pub drop_negative: bool,
+}
+
+/// The sum of several sources: entries in ascending order, each fingerprint once, none that counts 0.
+///
+/// A count that leaves the range of 64 bits stays at its end.
+pub struct Merge<'a> {
+    root: Option<Box<dyn Source + 'a>>,
+    options: MergeOptions,
+    unmatched: u64,
+}
+
+impl<'a> Merge<'a> {
+    /// Merges any number of sources. Holds two batches of each.
+    #[must_use]
+    pub fn new(mut sources: Vec<Box<dyn Source + 'a>>, options: MergeOptions) -> Self {
+        while sources.len() > 1 {
+            let mut pairs = Vec::with_capacity(sources.len().div_ceil(2));
+            let mut rest = sources.into_iter();
+            while let Some(first) = rest.next() {
+                pairs.push(match rest.next() {
+                    Some(second) => Box::new(Pair::new(first, second)),
+                    None => first,
+                });
+            }
+            sources = pairs;
+        }
+        Self { root: sources.pop(), options, unmatched: 0 }
+    }
+
+    /// How many fingerprints came to less than zero and were left out.
+    #[must_use]
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
+    }
+}
+
+impl Source for Merge<'_> {
+    fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool> {
+        let start = out.len();
+        let Some(root) = &mut self.root else { return Ok(false) };
+        while root.next_batch(out)? {
+            if self.options.drop_negative {
+                self.unmatched += drop_negative(out, start);
+            }
+            if out.len() > start {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl std::fmt::Debug for Merge<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Merge").field("unmatched", &self.unmatched).finish_non_exhaustive()
+    }
+}
+
+/// Leaves out entries below zero from `start` on, and says how many.
+fn drop_negative(out: &mut Vec<Entry>, start: usize) -> u64 {
+    // Hardly ever is there one.
+    if out[start..].iter().all(|entry| entry.count > 0) {
+        return 0;
+    }
+    let mut kept = start;
+    for at in start..out.len() {
+        out[kept] = out[at];
+        kept += usize::from(out[at].count > 0);
+    }
+    let dropped = out.len() - kept;
+    out.truncate(kept);
+    dropped as u64
+}
+
+/// One of two sources, and what was read of it ahead.
+struct Input<'a> {
+    source: Box<dyn Source + 'a>,
+    batch: Vec<Entry>,
+    /// Entries of the batch that were taken.
+    taken: usize,
+    has_ended: bool,
+}
+
+impl<'a> Input<'a> {
+    fn new(source: Box<dyn Source + 'a>) -> Self {
+        Self { source, batch: Vec::new(), taken: 0, has_ended: false }
+    }
+
+    /// Has something to be taken, if anything is left.
+    fn fill(&mut self) -> Result<()> {
+        while self.taken == self.batch.len() && !self.has_ended {
+            self.batch.clear();
+            self.taken = 0;
+            self.has_ended = !self.source.next_batch(&mut self.batch)?;
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> &[Entry] {
+        &self.batch[self.taken..]
+    }
+}
+
+/// The sum of two sources.
+struct Pair<'a>(Input<'a>, Input<'a>);
+
+impl<'a> Pair<'a> {
+    fn new(first: Box<dyn Source + 'a>, second: Box<dyn Source + 'a>) -> Self {
+        Self(Input::new(first), Input::new(second))
+    }
+}
+
+impl Source for Pair<'_> {
+    fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool> {
+        let Self(first, second) = self;
+        let start = out.len();
+        while out.len() == start {
+            first.fill()?;
+            second.fill()?;
+            match (first.left(), second.left()) {
+                ([], []) => return Ok(false),
+                ([], _) => pass_on(second, out)?,
+                (_, []) => pass_on(first, out)?,
+                (a, b) => {
+                    let (from_a, from_b) = merge_two(a, b, out);
+                    first.taken += from_a;
+                    second.taken += from_b;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Where the other input has ended, batches go straight through.
+fn pass_on(input: &mut Input<'_>, out: &mut Vec<Entry>) -> Result<()> {
+    out.extend_from_slice(input.left());
+    input.taken = input.batch.len();
+    Ok(())
+}
+
+/// Appends the sum of two lists up to the end of one of them, and says how many of each that took.
+fn merge_two(a: &[Entry], b: &[Entry], out: &mut Vec<Entry>) -> (usize, usize) {
+    let start = out.len();
+    out.resize(start + a.len() + b.len(), Entry::default());
+    let target = &mut out[start..];
+    let (mut from_a, mut from_b, mut written) = (0, 0, 0);
+    while let (Some(x), Some(y), Some(place)) =
+        (a.get(from_a), b.get(from_b), target.get_mut(written))
+    {
+        let (takes_a, takes_b) = (x.fingerprint <= y.fingerprint, y.fingerprint <= x.fingerprint);
+        let of_a = x.count & -i64::from(takes_a);
+        let of_b = y.count & -i64::from(takes_b);
+        let count = of_a.saturating_add(of_b);
+        *place = Entry { fingerprint: x.fingerprint.min(y.fingerprint), count };
+        written += usize::from(count != 0);
+        from_a += usize::from(takes_a);
+        from_b += usize::from(takes_b);
+    }
+    out.truncate(start + written);
+    (from_a, from_b)
+}
+
+/// A sorted list as a source.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    entries: Vec<Entry>,
+    taken: usize,
+}
+
+impl Sorted {
+    /// Entries that it hands out at once.
+    const BATCH: usize = 4096;
+
+    /// A list that ascends.
+    ///
+    /// # Panics
+    /// If it does not, or an entry counts 0.
+    #[must_use]
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let ascends = entries.is_sorted_by(|a, b| a.fingerprint < b.fingerprint);
+        assert!(ascends && entries.iter().all(|entry| entry.count != 0), "sorted entries ascend");
+        Self { entries, taken: 0 }
+    }
+}
+
+impl Source for Sorted {
+    fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool> {
+        let left = &self.entries[self.taken..];
+        let batch = &left[..left.len().min(Self::BATCH)];
+        out.extend_from_slice(batch);
+        self.taken += batch.len();
+        Ok(!batch.is_empty())
+    }
+}

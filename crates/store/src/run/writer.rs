@@ -1,0 +1,273 @@
+//! Writing a run, front to back, in large strokes: while one is on its way, the next one is encoded.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+
+use super::encode::fill;
+use super::page::PAGE_ENTRIES_MAX;
+use super::{Entry, Run, RunPlace, RunShape, RunStrokes};
+use crate::fingerprint::Split;
+use crate::mutants::{Barrier, is_on};
+use crate::page::{PAGE_HEADER_BYTES, seal};
+use crate::{Error, Poison, Result};
+
+/// Writes one run. Memory: its strokes, and at most two pages' worth of entries.
+pub struct RunWriter {
+    run: Run,
+    shape: RunShape,
+    split: Split,
+    pages: PageWriter,
+    /// The page that is filled next.
+    page: u64,
+    /// The first fingerprint that could stand on it.
+    base: u64,
+    /// The first fingerprint of the page behind it.
+    next: u64,
+    /// Entries for that page: carried over from the one before, or of a page's share whose end has not
+    /// come yet.
+    pending: Vec<Entry>,
+}
+
+impl RunWriter {
+    /// Starts a run at the place that it is given, which nobody else writes to. Writes nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the extent is shorter than the shape, or the strokes are none; as
+    /// [`Device::queue`].
+    pub fn new(
+        device: &dyn Device,
+        poison: Arc<Poison>,
+        place: RunPlace,
+        shape: RunShape,
+        strokes: RunStrokes,
+    ) -> Result<Self> {
+        shape.validate()?;
+        if place.extent.pages < shape.pages() {
+            let (found, needed) = (place.extent.pages, shape.pages());
+            let reason = format!("{found} pages, and the run's shape has {needed}");
+            return Err(Error::config("extent", reason));
+        }
+        let split = shape.split();
+        Ok(Self {
+            run: Run::empty(place, shape),
+            shape,
+            split,
+            pages: PageWriter::new(device, poison, place, strokes)?,
+            page: 0,
+            base: 0,
+            next: split.first(1),
+            pending: Vec::new(),
+        })
+    }
+
+    /// Takes the next entries. Writes a stroke when it is full.
+    ///
+    /// # Errors
+    /// [`Error::RunFull`] when they do not fit the pages of the run: start anew with a wider
+    /// [`shape`](RunShape::widened). A write's failure, which poisons the volume.
+    ///
+    /// # Panics
+    /// When entries do not ascend, lie outside of the universe, or one counts 0: soon, not necessarily at
+    /// once.
+    pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {
+        loop {
+            // More than fit any page need not wait for the end of the page's share.
+            let room = (PAGE_ENTRIES_MAX + 1).saturating_sub(self.pending.len());
+            let cut = entries.partition_point(|entry| entry.fingerprint < self.next).min(room);
+            let (head, rest) = entries.split_at(cut);
+            if rest.is_empty() && cut < room {
+                self.pending.extend_from_slice(head);
+                return Ok(());
+            }
+            self.write_page(head)?;
+            entries = rest;
+        }
+    }
+
+    /// Writes what is left, pages without entries too, and waits for all writes. The run is durable once the
+    /// device is synced, which the checkpoint that names it does.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(mut self) -> Result<Run> {
+        while self.page < self.shape.slot_pages || !self.pending.is_empty() {
+            self.write_page(&[])?;
+        }
+        self.pages.finish()?;
+        self.run.used_pages = self.page;
+        Ok(self.run)
+    }
+
+    /// Bytes that were handed to the device.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.pages.bytes_written
+    }
+
+    /// RAM that it holds, in bytes.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.pages.ram_bytes() + self.pending.capacity() * size_of::<Entry>()
+    }
+
+    /// Fills a page with what is pending and, behind it, these.
+    fn write_page(&mut self, entries: &[Entry]) -> Result<()> {
+        if self.page >= self.shape.pages() {
+            return Err(Error::RunFull { pages: self.shape.pages() });
+        }
+        if self.pending.is_empty() {
+            let taken = self.fill(entries)?;
+            self.pending.extend_from_slice(&entries[taken..]);
+            return Ok(());
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend_from_slice(entries);
+        let taken = self.fill(&pending);
+        pending.drain(..*taken.as_ref().unwrap_or(&0));
+        self.pending = pending;
+        taken.map(drop)
+    }
+
+    /// Fills the next page with as many of these entries as fit, and says how many those are.
+    fn fill(&mut self, entries: &[Entry]) -> Result<usize> {
+        self.prove(entries);
+        let (base, limit) = (self.base, self.next);
+        let mut filled = None;
+        self.pages.push(|body| filled = Some(fill(body, base, limit, entries)))?;
+        let filled = filled.expect("the page was filled");
+        let (taken, rest) = entries.split_at(filled.entries);
+        self.run.add(taken, filled.count_bytes);
+        self.base = rest.first().map_or(limit, |entry| entry.fingerprint);
+        self.page += 1;
+        self.next = self.split.first(self.page + 1);
+        Ok(filled.entries)
+    }
+
+    fn prove(&self, entries: &[Entry]) {
+        let mut next = self.base;
+        let mut is_fine = true;
+        for entry in entries {
+            is_fine &= (entry.fingerprint >= next) & (entry.count != 0);
+            next = entry.fingerprint.saturating_add(1);
+        }
+        assert!(is_fine && next <= self.shape.universe.size(), "entries of a run ascend and count");
+    }
+}
+
+impl std::fmt::Debug for RunWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunWriter").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// Seals pages one behind the other and writes them in strokes.
+struct PageWriter {
+    queue: Box<dyn Queue>,
+    poison: Arc<Poison>,
+    place: RunPlace,
+    strokes: RunStrokes,
+    /// The stroke that is filled, and pages of it that are.
+    stroke: Option<PageBuf>,
+    filled: usize,
+    /// Strokes that are back, and how many there are in all.
+    idle: Vec<PageBuf>,
+    buffers: usize,
+    /// Where the stroke goes, counted from the run's first page.
+    start: u64,
+    bytes_written: u64,
+}
+
+impl PageWriter {
+    fn new(
+        device: &dyn Device,
+        poison: Arc<Poison>,
+        place: RunPlace,
+        strokes: RunStrokes,
+    ) -> Result<Self> {
+        strokes.validate()?;
+        let queue = device.queue(strokes.strokes)?;
+        Ok(Self {
+            queue,
+            poison,
+            place,
+            strokes,
+            stroke: None,
+            filled: 0,
+            idle: Vec::new(),
+            buffers: 0,
+            start: 0,
+            bytes_written: 0,
+        })
+    }
+
+    fn push(&mut self, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+        self.poison.check()?;
+        let mut stroke = match self.stroke.take() {
+            Some(stroke) => stroke,
+            None => self.buffer()?,
+        };
+        let page = stroke.page_mut(self.filled);
+        fill(&mut page[PAGE_HEADER_BYTES..]);
+        seal(page, self.place.label(self.start + self.filled as u64));
+        self.filled += 1;
+        if self.filled == stroke.pages() {
+            return self.write(stroke);
+        }
+        self.stroke = Some(stroke);
+        Ok(())
+    }
+
+    /// A stroke that is not in use, after a wait where all are.
+    fn buffer(&mut self) -> Result<PageBuf> {
+        self.take_back(0)?;
+        if self.idle.is_empty() && self.buffers == self.strokes.strokes {
+            self.take_back(1)?;
+        }
+        Ok(self.idle.pop().unwrap_or_else(|| {
+            self.buffers += 1;
+            PageBuf::zeroed(self.strokes.stroke_pages)
+        }))
+    }
+
+    fn write(&mut self, buf: PageBuf) -> Result<()> {
+        let page = self.place.extent.start.plus(self.start);
+        self.start += buf.pages() as u64;
+        self.filled = 0;
+        self.bytes_written += buf.len() as u64;
+        let op = Op { token: 0, kind: OpKind::Write, page, buf };
+        self.poison.guard(self.queue.push(op))
+    }
+
+    fn take_back(&mut self, count_min: usize) -> Result<()> {
+        let mut done = Vec::new();
+        self.poison.guard(self.queue.wait(count_min, &mut done))?;
+        let mut result = Ok(());
+        for completion in done {
+            self.idle.push(completion.buf);
+            result = result.and(self.poison.guard(completion.result));
+        }
+        result
+    }
+
+    /// Writes the last stroke, as long as it is, and waits for all.
+    fn finish(&mut self) -> Result<()> {
+        if let Some(stroke) = self.stroke.take() {
+            let mut last = PageBuf::zeroed(self.filled);
+            let bytes = last.len();
+            last.copy_from_slice(&stroke[..bytes]);
+            drop(stroke);
+            self.write(last)?;
+        }
+        if is_on(Barrier::RunHearsItsWrites) {
+            while self.queue.in_flight() > 0 {
+                self.take_back(self.queue.in_flight())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ram_bytes(&self) -> usize {
+        self.buffers * self.strokes.stroke_pages * PAGE_BYTES
+    }
+}
