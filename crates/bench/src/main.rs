@@ -45,6 +45,8 @@ impl ValueEnum for Structure {
             Self::Table(Index::Bufferhash),
             Self::Table(Index::Slicehash),
             Self::Filter(FilterIndex::Multiset),
+            Self::Filter(FilterIndex::Quotient),
+            Self::Filter(FilterIndex::Cascade),
         ]
     }
 

@@ -42,18 +42,24 @@ fn no_filter_has_a_false_negative_singly_or_in_batches() {
 #[test]
 fn all_filters_err_at_the_rate_they_state_which_is_no_more_than_was_asked() {
     let dir = tempfile::tempdir().unwrap();
-    for (rate, filters) in [(0.0039, "--all"), (0.02, ON_FLASH), (0.0005, ON_FLASH)] {
-        let arguments = format!("{filters} --workload lookup-miss --ops 400k --runs 1 --depth 8");
-        for report in reports(dir.path(), &format!("{arguments} --fpr {rate}")) {
+    for (rate, filters, lookups) in [
+        (0.0039, ON_FLASH, 100_000),
+        (0.02, ON_FLASH, 50_000),
+        (
+            0.0039,
+            "--filter qfilter --filter fastbloom --filter xorf-fuse8 --filter quotient",
+            4_000_000,
+        ),
+    ] {
+        let arguments =
+            format!("--workload lookup-miss --ops {lookups} --runs 1 --depth 32 --fpr {rate}");
+        for report in reports(dir.path(), &format!("{filters} {arguments}")) {
             let (stated, measured) =
                 (median(&report, "rate_stated"), median(&report, "rate_measured"));
             assert!(stated <= rate * 1.01, "{report}");
-            // Five standard deviations of 400,000 draws.
-            let stray = 5.0 * (stated / 400_000.0).sqrt();
-            assert!(
-                (measured - stated).abs() < stray + 0.02 * stated,
-                "{measured} {stated} {report}"
-            );
+            // Five standard deviations of so many draws, and 2 % for what the formulas leave out.
+            let stray = 5.0 * (stated / f64::from(lookups)).sqrt() + 0.02 * stated;
+            assert!((measured - stated).abs() < stray, "{measured} {stated} {report}");
         }
     }
 }
@@ -61,8 +67,8 @@ fn all_filters_err_at_the_rate_they_state_which_is_no_more_than_was_asked() {
 #[test]
 fn buffers_that_overflow_many_times_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    // 3.3 MiB of RAM are 0.3 MiB beside the strokes: 70,000 updates of 4 bytes, for 8 x 300,000.
-    let tight = "--filter bloom-paged --filter bloom-elevator --ram 3400KiB --threads 2";
+    // 3,800 KiB of RAM are some 300 KiB beside the strokes: 60,000 updates of 4 bytes, for 8 x 300,000.
+    let tight = "--filter bloom-paged --filter bloom-elevator --ram 3800KiB --threads 2";
     for how in ["--batch 1", "--batch 512"] {
         for report in reports(dir.path(), &format!("{tight} --workload insert {how}")) {
             assert_eq!(report["loaded"], 300_000);
@@ -81,14 +87,14 @@ fn a_paged_filter_reads_one_page_per_lookup_and_the_elevator_some_two_for_absent
     let reads: Vec<_> =
         reports(dir.path(), arguments).iter().map(|it| median(it, "reads_per_lookup")).collect();
     assert_eq!(reads[0], 1.0);
-    // Half of the bits are set: 1 + 1/2 + 1/4 + ...
-    assert!((1.9..2.05).contains(&reads[1]), "{reads:?}");
+    // Nearly half of the bits are set, and more where the size is a whole number of strokes: 1 + 1/2 + 1/4 ...
+    assert!((1.7..2.05).contains(&reads[1]), "{reads:?}");
 }
 
 #[test]
 fn lookups_and_inserts_at_the_same_time_agree() {
     let dir = tempfile::tempdir().unwrap();
-    let mixed = "--workload mixed --lookups .5 --success 1 --threads 2 --ram 3400KiB";
+    let mixed = "--workload mixed --lookups .5 --success 1 --threads 2 --ram 3800KiB";
     let flash = "--filter bloom-paged --filter bloom-elevator --filter bloom-mmap";
     let reports = reports(dir.path(), &format!("{flash} --filter qfilter {mixed} --batch 64"));
     for report in reports {

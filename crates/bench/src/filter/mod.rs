@@ -5,10 +5,12 @@
 //! from start to end beside the device's own limits, and `report` says what came of it. `rooms` are the
 //! filters of nandex; `nandex-peers-filters` adds the filters of others and changes nothing else.
 
+pub mod cascade;
 pub mod drive;
 pub mod figures;
 pub mod limits;
 pub mod plan;
+pub mod quotient;
 pub mod report;
 pub mod rooms;
 pub mod session;

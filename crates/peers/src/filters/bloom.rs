@@ -1,15 +1,11 @@
 //! The arithmetic of Bloom filters: hashes, numbers of probes, sizes and rates.
 
+pub use nandex_bench::filter::subject::hash;
+
 /// Bits of a page.
 pub const PAGE_BITS: u64 = 8 * nandex_device::PAGE_BYTES as u64;
 /// Probes at most.
 const PROBES_MAX: u32 = 24;
-
-/// 64 bits of a key: one multiplication, folded. Every filter that takes hashes gets this one.
-#[inline]
-pub fn hash(key: u64) -> u64 {
-    fold(key ^ 0x2D35_8DCC_AA6C_78A5, 0x8BB8_4B93_962E_ACC9)
-}
 
 /// The high half of a product and the low half: a number below `end`, and what is left to draw from.
 #[inline]

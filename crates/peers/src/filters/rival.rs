@@ -37,8 +37,10 @@ impl Rival {
     }
 }
 
-static VARIANTS: [Rival; 8] = [
+static VARIANTS: [Rival; 10] = [
     Rival::Own(FilterIndex::Multiset),
+    Rival::Own(FilterIndex::Cascade),
+    Rival::Own(FilterIndex::Quotient),
     Rival::Buffered(Kind::Paged),
     Rival::Buffered(Kind::Elevator),
     Rival::Mapped(ReadAhead::Off),
