@@ -14,7 +14,7 @@ use crate::subject::{Lane, Subject};
 use crate::workload::{ABSENT_START, KeySpace, Mix, Operation, Picker, Rng};
 
 /// Indices a thread claims at once while it inserts.
-pub(crate) const CLAIM: u64 = 1024;
+const CLAIM: u64 = 1024;
 
 /// What all passes have in common.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::subject::{FilterLane, FilterSubject};
-use crate::drive::{CLAIM, Pass, Tally, share, together};
+use crate::drive::{Pass, Tally, share, together};
 use crate::percentiles::Laps;
 use crate::workload::{ABSENT_START, KeySpace, Mix, Operation, Picker, Rng};
+
+/// Indices a thread claims at once while it inserts. Between two claims it looks at the clock, so a filter
+/// that takes some 20 keys a second has to be able to stop.
+const CLAIM: u64 = 64;
 
 /// A point of a curve over time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
