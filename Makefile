@@ -65,6 +65,11 @@ PEERS ?= --all --workload lookup-hit --entries 20M --ram 256MiB --threads 32 --d
 peers: libraries ## Measure other engines on the same keys, memory and disk (ARGS="...")
 	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release -- $(or $(ARGS),$(PEERS))
 
+.PHONY: filters
+FILTERS ?= --all --workload insert --keys 100M --ram 32MiB --batch 1024 --runs 1 --max-seconds 60 --cgroup=512MiB
+filters: compiler ## Measure filters, ours and others', on the same keys, memory and disk (ARGS="...")
+	cd crates/peers && $(CARGO) run --locked --release --no-default-features --bin nandex-peers-filters -- $(or $(ARGS),$(FILTERS))
+
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
 	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance -- crash faults kill

@@ -223,7 +223,7 @@ enum Step {
 }
 
 /// The part of `operations` that falls to `thread`.
-fn share(operations: u64, threads: usize, thread: u64) -> u64 {
+pub(crate) fn share(operations: u64, threads: usize, thread: u64) -> u64 {
     let threads = threads as u64;
     operations / threads + u64::from(thread < operations % threads)
 }
@@ -234,19 +234,27 @@ pub(crate) fn on_threads(
     threads: usize,
     work: impl Fn(u64, &mut Worker<'_>) -> Result<()> + Sync,
 ) -> Result<Tally> {
-    let barrier = Barrier::new(threads + 1);
-    let run = |thread: u64| {
+    together(threads, |thread, ready| {
         let lane = subject.lane();
-        barrier.wait();
+        ready.wait();
         let mut worker = Worker::new(lane?);
         work(thread, &mut worker)?;
         worker.lane.finish()?;
-        anyhow::Ok(worker.tally)
-    };
+        Ok(worker.tally)
+    })
+}
+
+/// Runs `run` on that many threads and adds up their tallies. Each thread waits once for all others to be
+/// ready, come what may; the time is from then to the end of the last.
+pub(crate) fn together(
+    threads: usize,
+    run: impl Fn(u64, &Barrier) -> Result<Tally> + Sync,
+) -> Result<Tally> {
+    let barrier = Barrier::new(threads + 1);
     let (tallies, seconds) = std::thread::scope(|scope| {
-        let run = &run;
+        let (run, ready) = (&run, &barrier);
         let handles: Vec<_> =
-            (0..threads as u64).map(|thread| scope.spawn(move || run(thread))).collect();
+            (0..threads as u64).map(|thread| scope.spawn(move || run(thread, ready))).collect();
         barrier.wait();
         let start = Instant::now();
         let tallies: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();

@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod cold;
 pub mod drive;
 mod figures;
+pub mod filter;
 pub mod limit;
 pub mod loaded;
 pub mod options;

@@ -148,6 +148,32 @@ impl Scratch {
         Ok(bytes as f64 / start.elapsed().as_secs_f64())
     }
 
+    /// Bytes per second of sequential 1 MiB reads for about `time`, round and round the file.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub fn read_bytes_per_s(&self, time: Duration) -> Result<f64> {
+        let mut queue = self.device.queue(STROKE_DEPTH)?;
+        let mut spare = self.spare.lock().expect("no holder of this lock panics");
+        let mut done = Vec::with_capacity(STROKE_DEPTH);
+        let start = Instant::now();
+        let mut strokes = 0u64;
+        while start.elapsed() < time || strokes == 0 {
+            if spare.is_empty() {
+                reclaim(&mut *queue, &mut done, &mut spare)?;
+            }
+            let buf = spare.pop().context("a queue with reads in flight gave none back")?;
+            let page = self.next_stroke_page();
+            queue.push(Op { token: 0, kind: OpKind::Read, page, buf })?;
+            strokes += 1;
+        }
+        while queue.in_flight() > 0 {
+            reclaim(&mut *queue, &mut done, &mut spare)?;
+        }
+        let bytes = strokes * (STROKE_PAGES * PAGE_BYTES) as u64;
+        Ok(bytes as f64 / start.elapsed().as_secs_f64())
+    }
+
     fn write(&self, strokes: u64) -> Result<()> {
         self.strokes(strokes)?;
         Ok(self.device.sync()?)
@@ -185,7 +211,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Waits for a write at least; the buffers of those that finished go to `spare`.
+/// Waits for an operation at least; the buffers of those that finished go to `spare`.
 fn reclaim(
     queue: &mut dyn Queue,
     done: &mut Vec<Completion>,
@@ -193,7 +219,7 @@ fn reclaim(
 ) -> Result<()> {
     queue.wait(1, done)?;
     for completion in done.drain(..) {
-        completion.result.context("the scratch file cannot be written")?;
+        completion.result.context("the scratch file refuses a stroke")?;
         spare.push(completion.buf);
     }
     Ok(())
@@ -245,6 +271,7 @@ mod tests {
         assert!(page.iter().any(|&byte| byte != 0));
         assert!(scratch.reads_per_s(2, 4, Duration::from_millis(5)).unwrap() > 0.0);
         assert!(scratch.write_bytes_per_s(Duration::from_millis(5)).unwrap() > 0.0);
+        assert!(scratch.read_bytes_per_s(Duration::from_millis(5)).unwrap() > 0.0);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::builder::PossibleValue;
+use clap::{Parser, ValueEnum};
+use nandex_bench::filter::plan::{FilterOptions, FilterPlan};
+use nandex_bench::filter::rooms::FilterIndex;
 use nandex_bench::options::{Options, in_force};
 use nandex_bench::session::{self, Surroundings};
 use nandex_bench::subject::Index;
@@ -21,9 +24,38 @@ static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 struct Arguments {
     /// The index.
     #[arg(long, value_enum)]
-    index: Index,
+    index: Structure,
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    filter: FilterOptions,
+}
+
+/// Anything that can be measured.
+#[derive(Clone, Copy, Debug)]
+enum Structure {
+    Table(Index),
+    Filter(FilterIndex),
+}
+
+impl ValueEnum for Structure {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Table(Index::Oracle),
+            Self::Table(Index::Bufferhash),
+            Self::Table(Index::Slicehash),
+            Self::Filter(FilterIndex::Multiset),
+            Self::Filter(FilterIndex::Quotient),
+            Self::Filter(FilterIndex::Cascade),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Table(index) => index.to_possible_value(),
+            Self::Filter(index) => index.to_possible_value(),
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -42,19 +74,26 @@ fn try_main() -> Result<()> {
     let plan = options.plan()?;
     let cgroup = options.enter_cgroup()?;
     let talk = std::io::stderr().is_terminal();
-    let report = session::run(
-        &plan,
-        &arguments.index,
-        Surroundings {
-            allocated_bytes: || ALLOCATOR.allocated() as u64,
-            memory_limit: &|| in_force(cgroup.as_ref()),
-            progress: &|sentence| {
-                if talk {
-                    eprintln!("{sentence}");
-                }
-            },
+    let surroundings = Surroundings {
+        allocated_bytes: || ALLOCATOR.allocated() as u64,
+        memory_limit: &|| in_force(cgroup.as_ref()),
+        progress: &|sentence| {
+            if talk {
+                eprintln!("{sentence}");
+            }
         },
-    )?;
-    let text = if options.json { format!("{}\n", report.json()) } else { report.text() };
+    };
+    let (json, text) = match arguments.index {
+        Structure::Table(index) => {
+            let report = session::run(&plan, &index, surroundings)?;
+            (report.json(), report.text())
+        }
+        Structure::Filter(index) => {
+            let plan = FilterPlan::new(plan, &arguments.filter)?;
+            let report = nandex_bench::filter::session::run(&plan, &index, surroundings)?;
+            (report.json(), report.text())
+        }
+    };
+    let text = if options.json { format!("{json}\n") } else { text };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

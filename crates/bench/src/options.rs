@@ -26,7 +26,7 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub workload: Workload,
     /// Entries loaded (inserted, for the insert workload).
-    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse_quantity)]
     pub entries: u64,
     /// How the table is loaded before it is measured; the insert workload is always random.
     #[arg(long, value_enum, default_value = "random")]
@@ -40,7 +40,7 @@ pub struct Options {
     /// Device operations in flight per thread; 1 means single calls, one after the other.
     #[arg(long, default_value_t = 32)]
     pub depth: usize,
-    /// Keys per call: 1 uses single calls. By default 1 for inserts and updates and at depth 1, else
+    /// Keys per call: 1 uses single calls. By default 1 for changes and at depth 1, else
     /// eight times the depth.
     #[arg(long, value_parser = parse_quantity)]
     pub batch: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Options {
     /// Measured repetitions; the report gives the median and lists them all.
     #[arg(long, default_value_t = 5)]
     pub runs: u32,
-    /// Operations per repetition: 1M by default, for updates as many as there are entries.
+    /// Operations per repetition: 1M by default, for updates and counts as many as there are entries.
     #[arg(long, value_parser = parse_quantity)]
     pub ops: Option<u64>,
     /// Pick keys by a Zipf law with this exponent, such as 0.99, instead of uniformly.
@@ -131,14 +131,14 @@ impl Options {
             ensure!(batch <= 1 << 20, "--batch {batch}: from 1 to 2^20");
             return Ok(usize::try_from(batch)?);
         }
-        let single =
-            matches!(self.workload, Workload::Insert | Workload::Update) || self.depth == 1;
+        let changes = [Workload::Insert, Workload::Update, Workload::Delete, Workload::Count];
+        let single = changes.contains(&self.workload) || self.depth == 1;
         Ok(if single { 1 } else { self.depth.saturating_mul(BATCH_PER_DEPTH) })
     }
 
     fn operations(&self) -> u64 {
         let usual = match self.workload {
-            Workload::Insert | Workload::Update => self.entries,
+            Workload::Insert | Workload::Update | Workload::Count => self.entries,
             _ => OPERATIONS,
         };
         self.ops.unwrap_or(usual)

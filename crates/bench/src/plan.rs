@@ -43,6 +43,10 @@ pub enum Workload {
     Mixed,
     /// Overwrites keys that are there.
     Update,
+    /// Filters: takes back inserts.
+    Delete,
+    /// Filters: adds 1 to the counts of keys, which are picked by a Zipf law unless told otherwise.
+    Count,
 }
 
 impl Workload {
@@ -50,6 +54,12 @@ impl Workload {
     #[must_use]
     pub const fn only_reads(self) -> bool {
         matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
+    }
+
+    /// Is it a workload of filters alone?
+    #[must_use]
+    pub const fn is_of_filters(self) -> bool {
+        matches!(self, Self::Delete | Self::Count)
     }
 
     /// Its name in reports and on the command line.
@@ -64,6 +74,8 @@ impl Workload {
             Self::LookupBesideInserts => "lookup-beside-inserts",
             Self::Mixed => "mixed",
             Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Count => "count",
         }
     }
 }

@@ -202,7 +202,7 @@ impl Report {
     }
 }
 
-fn object(value: &impl Serialize) -> Map<String, Value> {
+pub(crate) fn object(value: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(map)) => map,
         _ => unreachable!(
@@ -211,7 +211,7 @@ fn object(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -326,7 +326,7 @@ fn details_text(case: &Case) -> String {
 }
 
 /// Columns as wide as their widest cell: the first two to the left, numbers to the right.
-fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()

@@ -60,7 +60,7 @@ pub fn create<R: Room>(spec: &Spec) -> Result<Box<dyn Subject>> {
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(&path, &file)?);
     let options = VolumeOptions {
         log_bytes: R::log_bytes(&config),
-        durability: durability(spec),
+        durability: durability(spec.durability),
         ..VolumeOptions::default()
     };
     let volume = Volume::create(device, options)?;
@@ -74,7 +74,7 @@ pub fn create<R: Room>(spec: &Spec) -> Result<Box<dyn Subject>> {
 pub fn open<R: Room>(spec: &Spec) -> Result<Box<dyn Subject>> {
     let file = FileOptions { access: Access::ReadWrite, ..FileOptions::default() };
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(path::<R>(spec), &file)?);
-    let options = OpenOptions { durability: durability(spec), ..OpenOptions::default() };
+    let options = OpenOptions { durability: durability(spec.durability), ..OpenOptions::default() };
     let volume = Volume::open(device, options)?;
     Ok(Box::new(TableSubject(R::open(&volume, spec)?)))
 }
@@ -83,8 +83,9 @@ fn path<R: Room>(spec: &Spec) -> PathBuf {
     spec.dir.join(format!("{}.nandex", R::ROOM))
 }
 
-fn durability(spec: &Spec) -> nandex::Durability {
-    match spec.durability {
+/// The same in the words of a volume.
+pub(crate) fn durability(durability: Durability) -> nandex::Durability {
+    match durability {
         Durability::Always => nandex::Durability::Always,
         Durability::Every => nandex::Durability::default(),
         Durability::Never => nandex::Durability::Never,

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 
 use crate::beside;
@@ -39,6 +39,9 @@ pub struct Surroundings<'a> {
 /// A setting that cannot work, the engine's or the device's failure, or a wrong answer.
 pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Result<Report> {
     plan.check()?;
+    let (workload, name) = (plan.workload.name(), maker.name());
+    let fits = !plan.workload.is_of_filters();
+    ensure!(fits, "--workload {workload}: a workload of filters; {name} is a table");
     let dir = &plan.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let scratch = scratch(plan, maker)?;
@@ -153,7 +156,9 @@ impl Session<'_> {
                 Workload::Load
                 | Workload::Insert
                 | Workload::Mixed
-                | Workload::LookupBesideInserts => {
+                | Workload::LookupBesideInserts
+                | Workload::Delete
+                | Workload::Count => {
                     bail!("{} has its own runs", workload.name())
                 }
             })?);

@@ -1,0 +1,151 @@
+//! Where the bits of a key lie, and how an update of them waits in four bytes.
+
+use crate::bloom::{PAGE_BITS, Paged, Plain};
+
+/// Pages of a region: their numbers fit the 6 bits that an update has for them.
+pub const REGION_PAGES: u64 = 64;
+
+/// Which of the two layouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// All bits of a key in one page.
+    Paged,
+    /// Bits anywhere.
+    Elevator,
+}
+
+impl Kind {
+    /// Its name: of its file too.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paged => "paged",
+            Self::Elevator => "elevator",
+        }
+    }
+}
+
+/// A layout with its sizes.
+#[derive(Clone, Copy, Debug)]
+pub enum Layout {
+    /// An update is `page within region (6 bits) . hash within page (26)`.
+    Paged(Paged),
+    /// An update is `page within region (6 bits) . bit within page (15)`.
+    Elevator(Plain),
+}
+
+/// An update of the filter: a region, and what is done in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Which region.
+    pub region: u32,
+    /// The page within it, and what is to be set there.
+    pub entry: u32,
+}
+
+/// Bits of an update of the elevator layout that say which bit of a page.
+const BIT_BITS: u32 = PAGE_BITS.ilog2();
+
+impl Layout {
+    /// The smallest filter of `keys` keys that errs at most at `rate`, in multiples of `unit` pages.
+    pub fn new(kind: Kind, keys: u64, rate: f64, unit: u64) -> Self {
+        match kind {
+            Kind::Paged => Self::Paged(Paged::for_rate(keys, rate, unit)),
+            Kind::Elevator => {
+                let plain = Plain::for_rate(keys, rate);
+                let bits = plain.bits.next_multiple_of(unit * PAGE_BITS);
+                Self::Elevator(Plain { bits, ..plain })
+            }
+        }
+    }
+
+    /// Its size.
+    pub const fn pages(self) -> u64 {
+        match self {
+            Self::Paged(filter) => filter.pages,
+            Self::Elevator(filter) => filter.bits / PAGE_BITS,
+        }
+    }
+
+    /// Its size in regions.
+    pub const fn regions(self) -> u64 {
+        self.pages().div_ceil(REGION_PAGES)
+    }
+
+    /// Updates per key, and pages that a lookup may have to read.
+    pub const fn places(self) -> u32 {
+        match self {
+            Self::Paged(_) => 1,
+            Self::Elevator(filter) => filter.probes,
+        }
+    }
+
+    /// Update `number` of the key of a hash.
+    #[inline]
+    pub fn place(self, hash: u64, number: u32) -> Place {
+        let (page, inner, bits) = match self {
+            Self::Paged(filter) => {
+                let (page, inner) = filter.place(hash);
+                (page, inner, Paged::INNER_BITS)
+            }
+            Self::Elevator(filter) => {
+                let bit = filter.bit(hash, number);
+                (bit / PAGE_BITS, (bit % PAGE_BITS) as u32, BIT_BITS)
+            }
+        };
+        let (region, page) = ((page / REGION_PAGES) as u32, (page % REGION_PAGES) as u32);
+        Place { region, entry: page << bits | inner }
+    }
+
+    /// The page of an update within its region.
+    #[inline]
+    pub const fn page_of(self, entry: u32) -> usize {
+        match self {
+            Self::Paged(_) => (entry >> Paged::INNER_BITS) as usize,
+            Self::Elevator(_) => (entry >> BIT_BITS) as usize,
+        }
+    }
+
+    /// Carries out an update on its page.
+    #[inline]
+    pub fn set(self, entry: u32, page: &mut [u8]) {
+        let mut set = |bit: usize| {
+            page[bit / 8] |= 1 << (bit % 8);
+            true
+        };
+        match self {
+            Self::Paged(filter) => {
+                filter.bits(inner(entry), set);
+            }
+            Self::Elevator(_) => {
+                set(bit(entry));
+            }
+        }
+    }
+
+    /// Was an update like this carried out on this page?
+    #[inline]
+    pub fn is_set(self, entry: u32, page: &[u8]) -> bool {
+        let is_set = |bit: usize| page[bit / 8] >> (bit % 8) & 1 == 1;
+        match self {
+            Self::Paged(filter) => filter.bits(inner(entry), is_set),
+            Self::Elevator(_) => is_set(bit(entry)),
+        }
+    }
+
+    /// The rate of false positives with so many keys in it.
+    pub fn rate(self, keys: u64) -> f64 {
+        match self {
+            Self::Paged(_) | Self::Elevator(_) if keys == 0 => 0.0,
+            Self::Paged(filter) => filter.rate(keys),
+            Self::Elevator(filter) => filter.rate(keys),
+        }
+    }
+}
+
+const fn inner(entry: u32) -> u32 {
+    entry & ((1 << Paged::INNER_BITS) - 1)
+}
+
+const fn bit(entry: u32) -> usize {
+    entry as usize & (PAGE_BITS as usize - 1)
+}

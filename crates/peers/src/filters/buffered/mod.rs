@@ -1,0 +1,313 @@
+//! Bloom filters on flash with a buffer of updates in RAM, as good as such filters get.
+//!
+//! Two layouts share the machinery:
+//!
+//! * **paged** (BloomFlash, and the buffered Bloom filter of the HotStorage'11 deck): a hash chooses a page,
+//!   and all bits of a key lie in it. A key waits in the buffer as 4 bytes, a lookup reads one page.
+//! * **elevator** (Canim et al. 2010, and the deck's elevator Bloom filter): bits lie anywhere, each waits as
+//!   4 bytes, and a lookup reads a page per probe until one says no.
+//!
+//! The buffer (`pool`) is parted by **regions** of 256 KiB in the order of the file, in chunks that one pool
+//! lends to all of them. A thread of its own (`sweep`) goes round and round the file in strokes of 512 KiB,
+//! several of them on their way at once: it takes what waits for a stroke, reads, sets the bits, writes.
+//! So there is no moment at which the whole buffer is flushed and inserts stand still; and as regions
+//! just behind the thread are empty and those just before it are full, a buffer of n updates takes 2n of
+//! them per round, four times as many as two buffers by turns. The thread only starts a stroke when the
+//! buffer is nearly full. All transfers are direct (O_DIRECT); pages have no checksums.
+
+mod layout;
+mod lookup;
+mod pool;
+mod sweep;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail, ensure};
+use nandex_bench::filter::subject::{FilterLane, FilterSpec, FilterSubject, State};
+use nandex_device::{
+    Create, Device, FileDevice, FileOptions, Op, OpKind, PAGE_BYTES, PageBuf, PageId,
+};
+
+pub use self::layout::Kind;
+use self::layout::{Layout, REGION_PAGES};
+use self::lookup::Lookups;
+use self::pool::Pool;
+use crate::bloom::hash;
+
+/// Regions of a stroke: 512 KiB.
+const STROKE_REGIONS: u64 = 2;
+/// Pages of a stroke.
+const STROKE_PAGES: usize = (STROKE_REGIONS * REGION_PAGES) as usize;
+/// Strokes on their way at once.
+const STROKES: usize = 6;
+/// The buffer is nearly full when less than this part of it is free.
+const LOW: usize = 8;
+
+/// An open filter.
+pub struct Buffered {
+    shared: Arc<Shared>,
+    sweeper: Option<JoinHandle<()>>,
+    depth: usize,
+}
+
+/// What inserts, lookups and the sweeping thread have in common.
+struct Shared {
+    layout: Layout,
+    device: FileDevice,
+    waiting: Mutex<Waiting>,
+    /// Somebody may go on: there is room, or all is on flash.
+    room: Condvar,
+    /// The sweeping thread may go on.
+    work: Condvar,
+    /// Keys inserted, as far as is known.
+    keys: AtomicU64,
+    lookup_reads: AtomicU64,
+    ram_bytes: u64,
+}
+
+/// Updates that are not on flash yet.
+struct Waiting {
+    pool: Pool,
+    /// Taken from the pool by region, and not written yet.
+    flying: HashMap<u32, Arc<Vec<u32>>>,
+    demand: Demand,
+    /// The sweeping thread sleeps: only then is it worth a call of the kernel to wake it.
+    sleeps: bool,
+    closed: bool,
+    failure: Option<String>,
+}
+
+/// What is asked of the sweeping thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    /// To keep some of the buffer free.
+    Room,
+    /// To put everything on flash.
+    Everything,
+}
+
+impl Buffered {
+    /// An empty filter.
+    pub fn create(spec: &FilterSpec, kind: Kind) -> Result<Self> {
+        let path = path(spec, kind);
+        if path.exists() {
+            std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+        let options = FileOptions { create: Create::New, ..FileOptions::default() };
+        let device = FileDevice::open(&path, &options)?;
+        let layout = Layout::new(kind, spec.keys, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        fill(&device, layout.pages())?;
+        Self::start(spec, layout, device, 0)
+    }
+
+    /// The filter that `create` made.
+    pub fn open(spec: &FilterSpec, kind: Kind) -> Result<Self> {
+        let device = FileDevice::open(path(spec, kind), &FileOptions::default())?;
+        let layout = Layout::new(kind, spec.keys, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        let (found, expected) = (device.page_count(), layout.pages());
+        ensure!(found == expected, "the file has {found} pages, and {expected} were written");
+        Self::start(spec, layout, device, spec.keys)
+    }
+
+    fn start(spec: &FilterSpec, layout: Layout, device: FileDevice, keys: u64) -> Result<Self> {
+        let pool = Pool::new(pool_bytes(spec, layout)?, layout.regions());
+        let shared = Arc::new(Shared {
+            layout,
+            device,
+            ram_bytes: spec.ram_bytes,
+            waiting: Mutex::new(Waiting {
+                pool,
+                flying: HashMap::new(),
+                demand: Demand::Room,
+                sleeps: false,
+                closed: false,
+                failure: None,
+            }),
+            room: Condvar::new(),
+            work: Condvar::new(),
+            keys: keys.into(),
+            lookup_reads: 0.into(),
+        });
+        let sweeping = Arc::clone(&shared);
+        let sweeper = std::thread::Builder::new().name("sweeper".into());
+        let sweeper = sweeper.spawn(move || sweep::run(&sweeping))?;
+        Ok(Self { shared, sweeper: Some(sweeper), depth: spec.depth })
+    }
+}
+
+/// What the budget leaves for the buffer: strokes on their way and their updates, pages of lookups and a
+/// word per region come first.
+fn pool_bytes(spec: &FilterSpec, layout: Layout) -> Result<usize> {
+    let regions = layout.regions();
+    let strokes = (STROKES * STROKE_PAGES * PAGE_BYTES) as u64;
+    let lookups = (spec.threads * spec.depth * PAGE_BYTES) as u64;
+    let left = spec.ram_bytes.saturating_sub(strokes + lookups + 4 * regions);
+    // A stroke takes twice the mean of what waits for its regions.
+    let flying = 2.0 * (STROKES as u64 * STROKE_REGIONS) as f64 / regions as f64;
+    let pool = left as f64 / (1.0 + flying.min(1.0));
+    ensure!(pool >= 65_536.0, "--ram {}: strokes alone take {strokes} bytes", spec.ram_bytes);
+    Ok(pool as usize)
+}
+
+fn path(spec: &FilterSpec, kind: Kind) -> PathBuf {
+    spec.dir.join(format!("{}.bloom", kind.name()))
+}
+
+/// Really writes so many pages of zeros, so that reads are reads.
+fn fill(device: &FileDevice, pages: u64) -> Result<()> {
+    device.grow(pages)?;
+    let mut queue = device.queue(STROKES)?;
+    let mut spare: Vec<_> = (0..STROKES).map(|_| PageBuf::zeroed(STROKE_PAGES)).collect();
+    let mut done = Vec::new();
+    for page in (0..pages).step_by(STROKE_PAGES) {
+        if spare.is_empty() {
+            queue.wait(1, &mut done)?;
+        }
+        for completion in done.drain(..) {
+            completion.result?;
+            spare.push(completion.buf);
+        }
+        let buf = spare.pop().context("a write gave no buffer back")?;
+        queue.push(Op { token: 0, kind: OpKind::Write, page: PageId(page), buf })?;
+    }
+    queue.wait(STROKES, &mut done)?;
+    done.drain(..).try_for_each(|completion| completion.result)?;
+    Ok(device.sync()?)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("no holder of this lock panics")
+    }
+
+    fn wait<'a>(&self, on: &Condvar, held: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        on.wait(held).expect("no holder of this lock panics")
+    }
+
+    fn wake(&self, waiting: &mut Waiting) {
+        if std::mem::take(&mut waiting.sleeps) {
+            self.work.notify_one();
+        }
+    }
+
+    fn insert(&self, keys: &[u64]) -> Result<()> {
+        let mut waiting = self.lock();
+        for &key in keys {
+            let hash = hash(key);
+            for probe in 0..self.layout.places() {
+                let place = self.layout.place(hash, probe);
+                while !waiting.pool.push(place.region, place.entry) {
+                    self.wake(&mut waiting);
+                    waiting = self.wait(&self.room, waiting);
+                    waiting.check()?;
+                }
+            }
+        }
+        if waiting.pool.is_low() {
+            self.wake(&mut waiting);
+        }
+        drop(waiting);
+        self.keys.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut waiting = self.lock();
+        while !waiting.is_empty() {
+            waiting.demand = Demand::Everything;
+            self.wake(&mut waiting);
+            waiting = self.wait(&self.room, waiting);
+            waiting.check()?;
+        }
+        waiting.demand = Demand::Room;
+        drop(waiting);
+        Ok(self.device.sync()?)
+    }
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.pool.is_empty() && self.flying.is_empty()
+    }
+
+    fn holds(&self, place: layout::Place) -> bool {
+        let flying = self.flying.get(&place.region);
+        flying.is_some_and(|entries| entries.contains(&place.entry))
+            || self.pool.contains(place.region, place.entry)
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => bail!("the buffer cannot be written: {failure}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Buffered {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+        if let Some(sweeper) = self.sweeper.take() {
+            // It returns its failures through the lock; a panic has printed its own message.
+            let _ = sweeper.join();
+        }
+    }
+}
+
+impl FilterSubject for Buffered {
+    fn lane(&self) -> Result<Box<dyn FilterLane + '_>> {
+        Ok(Box::new(BufferedLane {
+            shared: &self.shared,
+            lookups: Lookups::new(&self.shared, self.depth)?,
+        }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    fn state(&self) -> State {
+        let shared = &self.shared;
+        let keys = shared.keys.load(Ordering::Relaxed);
+        State {
+            entries: Some(keys),
+            ram_bytes: shared.ram_bytes,
+            flash_bytes: shared.layout.pages() * PAGE_BYTES as u64,
+            rate: shared.layout.rate(keys),
+            lookup_reads: Some(shared.lookup_reads.load(Ordering::Relaxed)),
+            levels: Some(1),
+        }
+    }
+}
+
+struct BufferedLane<'a> {
+    shared: &'a Shared,
+    lookups: Lookups<'a>,
+}
+
+impl FilterLane for BufferedLane<'_> {
+    fn insert(&mut self, key: u64) -> Result<()> {
+        self.shared.insert(&[key])
+    }
+
+    fn insert_many(&mut self, keys: &[u64]) -> Result<()> {
+        self.shared.insert(keys)
+    }
+
+    fn contains(&mut self, key: u64) -> Result<bool> {
+        self.lookups.one(key)
+    }
+
+    fn contains_many(&mut self, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {
+        self.lookups.many(keys, found)
+    }
+}
