@@ -1,7 +1,8 @@
 //! The buffer in RAM: a quotient filter, the deck's Q0, and what has to be known of it when it leaves.
 //!
-//! It begins with a quarter of its size and grows by quarters, so that parts whose buffers have just been merged
-//! leave their RAM to the others. Growing is one pass over what is there.
+//! It begins with half of its size and takes the other half when that is full, so that parts whose buffers have
+//! just been merged leave their RAM to the others. Growing is one pass over what is there; more and smaller
+//! steps save more RAM, and make all inserts go into filters that are nearly full, which are slower.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,6 +29,15 @@ impl<'a> Updates<'a> {
         match self {
             Self::Insert(fingerprints) | Self::Delete(fingerprints) => fingerprints.len(),
             Self::Add(entries) => entries.len(),
+        }
+    }
+
+    /// How many of them take something away.
+    pub(super) fn deletes(self) -> u64 {
+        match self {
+            Self::Insert(_) => 0,
+            Self::Delete(fingerprints) => fingerprints.len() as u64,
+            Self::Add(entries) => entries.iter().filter(|entry| entry.count < 0).count() as u64,
         }
     }
 

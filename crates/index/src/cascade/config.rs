@@ -12,7 +12,7 @@ use crate::{Error, Result};
 pub(super) const BUFFER_FILL: f64 = 0.9;
 
 /// Sizes that a buffer grows through.
-const BUFFER_STEPS: u64 = 4;
+const BUFFER_STEPS: u64 = 2;
 
 /// Empty buffers beside one for each part: while one is merged another one may be full.
 pub(super) const SPARE_BUFFERS: usize = 2;
@@ -46,7 +46,7 @@ pub struct Config {
     /// Rate of false positives with so many keys in it: 1e-9 to 1e-1 are usual.
     pub rate: f64,
     /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so that
-    /// about half as many are held, and RAM for five eighths is taken.
+    /// about half as many are held, in RAM for three quarters.
     pub buffer_entries: u64,
     /// Parts that the universe is cut in, 1 to 4096, each with a buffer and levels of its own. With more of
     /// them a merge is shorter, and needs less flash and RAM beside what it merges.
@@ -154,8 +154,8 @@ impl Config {
     pub fn buffer_bytes_max(&self) -> Result<u64> {
         let bytes = bytes_of(&self.buffer_shapes()?);
         let (first, full) = (bytes[0], bytes[bytes.len() - 1]);
-        // On average a buffer has five eighths of its size, of four quarters; one more is full, one is
-        // growing, and the spare ones are small.
+        // On average a buffer has three quarters of its size; one more is full, one is growing, and the
+        // spare ones are small.
         let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
         Ok(u64::from(self.parts) * mean + 2 * full + SPARE_BUFFERS as u64 * first)
     }

@@ -32,15 +32,9 @@ pub(super) struct Cut {
     pub part: u32,
 }
 
-/// Appends an update of one to the bytes of a batch: `update_bytes` bytes.
-pub(super) fn put_update(
-    out: &mut Vec<u8>,
-    fingerprint: u64,
-    is_delete: bool,
-    update_bytes: usize,
-) {
-    let word = fingerprint << 1 | u64::from(is_delete);
-    out.extend_from_slice(&word.to_le_bytes()[..update_bytes]);
+/// An update of one: of these bytes, the first `update_bytes`.
+pub(super) fn update(fingerprint: u64, is_delete: bool) -> [u8; 8] {
+    (fingerprint << 1 | u64::from(is_delete)).to_le_bytes()
 }
 
 /// Appends an entry that adds an amount.
@@ -142,9 +136,11 @@ mod tests {
             let decode = |bytes: &[u8]| LogEntry::decode(bytes, universe, update_bytes);
             let fingerprint = size - 1;
             for (is_delete, count) in [(false, 1), (true, -1)] {
-                let mut bytes = Vec::new();
-                put_update(&mut bytes, fingerprint, is_delete, update_bytes);
-                assert_eq!(decode(&bytes), Some(LogEntry::Add { fingerprint, count }));
+                let bytes = update(fingerprint, is_delete);
+                assert_eq!(
+                    decode(&bytes[..update_bytes]),
+                    Some(LogEntry::Add { fingerprint, count })
+                );
             }
             let mut bytes = Vec::new();
             put_amount(&mut bytes, fingerprint, -77);

@@ -206,7 +206,7 @@ impl Inner {
             let old = std::mem::replace(&mut state.levels, after);
             self.retire(&old, &state.levels);
             let now = state.buffered_entries() + state.levels.entries();
-            self.counters.changed(before, now);
+            self.note_entries(before, now);
         }
         self.unmatched.fetch_add(merged.unmatched, Relaxed);
         self.counters.merges.fetch_add(1, Relaxed);

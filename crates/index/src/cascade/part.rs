@@ -28,6 +28,9 @@ pub(super) struct State {
     pub frozen: Option<Frozen>,
     pub levels: Arc<Levels>,
     pub covered: Covered,
+    /// Updates taken since the filter was opened.
+    pub inserts: u64,
+    pub deletes: u64,
 }
 
 /// A full buffer, and the end of its updates in the log.

@@ -125,7 +125,8 @@ fn assemble(
     let part = |(number, (covered, levels)): (u32, (Covered, Levels))| {
         let active_max = if is_new { staggered(&config, number) } else { u64::MAX };
         let (active, levels) = (Buffer::new(&sizes), Arc::new(levels));
-        let state = State { active, active_max, frozen: None, levels, covered };
+        let (inserts, deletes) = (0, 0);
+        let state = State { active, active_max, frozen: None, levels, covered, inserts, deletes };
         Part::new(number, split.first(number.into()), state)
     };
     let inner = Inner {
@@ -154,7 +155,7 @@ fn assemble(
         options,
     };
     let entries = inner.parts.iter().map(|part| part.levels().entries()).sum();
-    inner.counters.changed(0, entries);
+    inner.note_entries(0, entries);
     Ok(inner)
 }
 
@@ -237,7 +238,7 @@ impl Inner {
             let mut state = part.write();
             let before = state.active.entries();
             let count = state.active.apply(Updates::Add(&[entry]))?;
-            self.counters.changed(before, state.active.entries());
+            self.note_entries(before, state.active.entries());
             if count == 1 {
                 return Ok(has_merged);
             }
@@ -261,7 +262,7 @@ impl Inner {
         state.active.has_deletes |= image.tombstones() > 0;
         let levels = Levels { image_is_loaded: true, ..Levels::clone(&state.levels) };
         state.levels = Arc::new(levels);
-        self.counters.changed(before + image.entries(), state.active.entries());
+        self.note_entries(before + image.entries(), state.active.entries());
         Ok(())
     }
 

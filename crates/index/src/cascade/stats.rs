@@ -5,19 +5,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 
-use super::Inner;
-use super::buffer::{Buffer, Updates};
+use super::buffer::Buffer;
 use super::levels::Levels;
+use super::{Inner, WhenFull};
 use crate::api::{FilterStats, LevelStats};
 use crate::intake::stats::LookupCounters;
 
 /// What is counted since the filter was opened, and how much it holds.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Fingerprints held, counting one once for each buffer and run that has it.
+    /// Fingerprints held, counting one once for each buffer and run that has it; of a filter that refuses
+    /// more than it was made for, and 0 of others.
     entries: AtomicU64,
-    inserts: AtomicU64,
-    deletes: AtomicU64,
     pub lookups: LookupCounters,
     pub merges: AtomicU64,
     merge_bytes_read: AtomicU64,
@@ -27,27 +26,6 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
-    }
-
-    /// Counts what a part holds from now on, and what it held before.
-    pub(super) fn changed(&self, before: u64, now: u64) {
-        // What is taken away was added before, so that the sum is right after each.
-        self.entries.fetch_add(now.wrapping_sub(before), Relaxed);
-    }
-
-    /// Counts updates that have changed a buffer's fingerprints so.
-    pub(super) fn updated(&self, updates: Updates<'_>, before: u64, now: u64) {
-        let (inserts, deletes) = match updates {
-            Updates::Insert(fingerprints) => (fingerprints.len(), 0),
-            Updates::Delete(fingerprints) => (0, fingerprints.len()),
-            Updates::Add(entries) => {
-                let deletes = entries.iter().filter(|entry| entry.count < 0).count();
-                (entries.len() - deletes, deletes)
-            }
-        };
-        self.inserts.fetch_add(inserts as u64, Relaxed);
-        self.deletes.fetch_add(deletes as u64, Relaxed);
-        self.changed(before, now);
     }
 
     /// Counts the pages of a merge.
@@ -61,6 +39,8 @@ impl Counters {
 /// What parts hold, added up.
 #[derive(Default)]
 struct Held {
+    inserts: u64,
+    deletes: u64,
     buffered: u64,
     ram_bytes: u64,
     flash_bytes: u64,
@@ -94,12 +74,22 @@ impl Held {
 }
 
 impl Inner {
+    /// Notes what a part holds from now on, and what it held before.
+    pub(super) fn note_entries(&self, before: u64, now: u64) {
+        if self.config.when_full == WhenFull::Refuse {
+            // What is taken away was added before, so that the sum is right after each.
+            self.counters.entries.fetch_add(now.wrapping_sub(before), Relaxed);
+        }
+    }
+
     pub(super) fn stats(&self) -> FilterStats {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let mut held = Held::default();
         for part in &self.parts {
             let state = part.read();
+            held.inserts += state.inserts;
+            held.deletes += state.deletes;
             held.add_buffers(state.buffers());
             held.add_levels(&state.levels);
         }
@@ -117,8 +107,8 @@ impl Inner {
             keys_made_for: self.config.keys,
             ram_bytes: held.ram_bytes + self.ram_beside_buffers(),
             flash_bytes: held.flash_bytes,
-            inserts: read(&counters.inserts),
-            deletes: read(&counters.deletes),
+            inserts: held.inserts,
+            deletes: held.deletes,
             positives: lookups.hits,
             negatives: lookups.misses,
             reads_histogram: lookups.reads_histogram,

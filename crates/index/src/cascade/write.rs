@@ -10,7 +10,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Entry;
 
 use super::buffer::Updates;
-use super::format::{AMOUNT_BYTES, CUT_BYTES, Covered, Cut, put_amount, put_update};
+use super::format::{AMOUNT_BYTES, CUT_BYTES, Covered, Cut, put_amount, update};
 use super::levels::Goal;
 use super::part::{Frozen, Part, State};
 use super::{Inner, WhenFull};
@@ -129,7 +129,10 @@ impl Inner {
         let room = usize::try_from(state.active_max.saturating_sub(before)).unwrap_or(usize::MAX);
         let count = state.active.apply(updates.first(updates.len().min(room)))?;
         let applied = updates.first(count);
-        self.counters.updated(applied, before, state.active.entries());
+        self.note_entries(before, state.active.entries());
+        let deletes = applied.deletes();
+        state.inserts += count as u64 - deletes;
+        state.deletes += deletes;
         self.pace.updated(count);
         if count > 0 && self.logs_updates() {
             self.log_updates(part.first, applied)?;
@@ -151,11 +154,17 @@ impl Inner {
 
     /// Logs updates of the part whose first fingerprint is `first`: the log counts from the universe's.
     fn log_updates(&self, first: u64, updates: Updates<'_>) -> Result<()> {
+        if let Updates::Insert([fingerprint]) = updates {
+            let update = update(first + fingerprint, false);
+            self.volume.log().append(self.id, &[&update[..self.update_bytes]])?;
+            return Ok(());
+        }
         let entry_bytes = self.logged_bytes(updates);
         let mut bytes = Vec::with_capacity(updates.len() * entry_bytes);
         let mut put = |fingerprints: &[u64], is_delete| {
             for fingerprint in fingerprints {
-                put_update(&mut bytes, first + fingerprint, is_delete, self.update_bytes);
+                let update = update(first + fingerprint, is_delete);
+                bytes.extend_from_slice(&update[..self.update_bytes]);
             }
         };
         match updates {
