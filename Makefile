@@ -72,7 +72,7 @@ filters: compiler ## Measure filters, ours and others', on the same keys, memory
 
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
-	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance -- crash faults kill
+	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance --test filters -- crash faults kill
 
 .PHONY: probe
 probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise

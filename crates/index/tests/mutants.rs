@@ -20,7 +20,7 @@ struct Check {
 }
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 12] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 10 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 10 },
     Check { program: "unittests src/lib.rs (nandex_store)", filter: "", hang_seconds: 25 },
@@ -30,6 +30,8 @@ const CHECKS: [Check; 10] = [
         hang_seconds: 30,
     },
     Check { program: "tests/run/main.rs", filter: "failures::", hang_seconds: 30 },
+    Check { program: "tests/filters/main.rs", filter: "threads::", hang_seconds: 60 },
+    Check { program: "tests/filters/main.rs", filter: "faults::a_failed_growth", hang_seconds: 60 },
     Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 120 },
     Check { program: "tests/closed.rs", filter: "", hang_seconds: 10 },
     Check { program: "tests/large/main.rs", filter: "crash::", hang_seconds: 120 },

@@ -6,6 +6,7 @@
 //! A structure joins by implementing [`Subject`].
 #![forbid(unsafe_code)]
 
+pub mod filter;
 mod ground;
 mod life;
 mod oracle;
@@ -21,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use ground::{Ground, small};
 pub use oracle::{Found, Past};
-pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Structure};
+pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Setup, Structure};
 pub use report::{Failure, Tally};
 pub use subject::{Stop, Subject, Trust};
 pub use traced::{Trace, Traced};

@@ -1,10 +1,11 @@
 //! What a seed stands for: a structure, a device, and what goes wrong.
 
+use nandex::Durability;
 use nandex_sim::workload::SplitMix64;
 
 use crate::ground::Ground;
 use crate::subject::{Subject, pick};
-use crate::table::{Setup, Subjected};
+use crate::{filter, table};
 
 /// What goes wrong in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,8 @@ const ADVERSITIES: [Adversity; 8] = [
     Adversity::Cuts,
 ];
 
-/// Configurations of a structure that come in turn: policies by durabilities by kinds of filter or of slices.
+/// Configurations of a structure that come in turn: policies by durabilities by kinds of filter or of slices,
+/// or fan-outs by durabilities by what is counted and how keys collide.
 pub const STRUCTURES: u64 = 48;
 
 /// Seeds in a row that have one structure: all its configurations under each adversity.
@@ -42,15 +44,17 @@ pub const BLOCK: u64 = 8 * STRUCTURES;
 /// What is tried. Structures take turns block by block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
-    /// Seeds 0 to 383, 768 to 1,151, and so on.
+    /// Seeds 0 to 383, 1,152 to 1,535, and so on.
     BufferHash,
-    /// Seeds 384 to 767, 1,152 to 1,535, and so on.
+    /// Seeds 384 to 767, 1,536 to 1,919, and so on.
     SliceHash,
+    /// Seeds 768 to 1,151, 1,920 to 2,303, and so on.
+    Cascade,
 }
 
 impl Structure {
     /// All of them, in turn.
-    pub const ALL: [Self; 2] = [Self::BufferHash, Self::SliceHash];
+    pub const ALL: [Self; 3] = [Self::BufferHash, Self::SliceHash, Self::Cascade];
 
     /// What a seed tries.
     #[must_use]
@@ -60,8 +64,47 @@ impl Structure {
 
     fn setup(self, seed: u64) -> Setup {
         match self {
-            Self::BufferHash => Setup::bufferhash(seed),
-            Self::SliceHash => Setup::slicehash(seed),
+            Self::BufferHash => Setup::Table(table::Setup::bufferhash(seed).inline()),
+            Self::SliceHash => Setup::Table(table::Setup::slicehash(seed).inline()),
+            Self::Cascade => Setup::Filter(filter::Setup::cascade(seed)),
+        }
+    }
+}
+
+/// A structure's configuration.
+#[derive(Clone, Copy, Debug)]
+pub enum Setup {
+    /// A table's.
+    Table(table::Setup),
+    /// A filter's.
+    Filter(filter::Setup),
+}
+
+impl Setup {
+    /// Structure and policy, for lists.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        match self {
+            Self::Table(setup) => setup.policy(),
+            Self::Filter(setup) => setup.policy(),
+        }
+    }
+
+    /// When updates are durable.
+    #[must_use]
+    pub const fn durability(&self) -> Durability {
+        match self {
+            Self::Table(setup) => setup.durability,
+            Self::Filter(setup) => setup.durability,
+        }
+    }
+
+    /// Does the same seed give the same operations every time?
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        match self {
+            Self::Table(setup) => setup.repeats(),
+            Self::Filter(_) => true,
         }
     }
 }
@@ -81,7 +124,8 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of a seed. Of a block of 384 seeds, which are of one structure, 48 in a row have all policies,
-    /// durabilities and kinds of filter or of slices, and the block has all of them under all adversities.
+    /// durabilities and kinds of filter or of slices, or fan-outs and the like, and the block has all of them under
+    /// all adversities.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut dice = SplitMix64::stream(seed, 0);
@@ -92,14 +136,17 @@ impl Plan {
             Adversity::EveryCut => Ground::Instant,
             _ => pick(&mut dice, &[Ground::Instant, Ground::Ssd]),
         };
-        let setup = Structure::of(seed).setup(seed).inline();
+        let setup = Structure::of(seed).setup(seed);
         Self { seed, setup, ground, adversity }
     }
 
     /// The structure, not yet made.
     #[must_use]
     pub fn subject(&self) -> Box<dyn Subject> {
-        Box::new(Subjected::new(self.setup))
+        match self.setup {
+            Setup::Table(setup) => Box::new(table::Subjected::new(setup)),
+            Setup::Filter(setup) => Box::new(filter::Subjected::new(setup)),
+        }
     }
 }
 
@@ -112,7 +159,7 @@ mod tests {
     fn pairs(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
         let pair = |seed| {
             let Plan { setup, adversity, .. } = Plan::of(seed);
-            format!("{} {:?} {adversity:?}", setup.policy(), setup.durability)
+            format!("{} {:?} {adversity:?}", setup.policy(), setup.durability())
         };
         seeds.map(pair).collect()
     }
@@ -121,6 +168,7 @@ mod tests {
     fn each_block_has_every_sort_of_its_structure_under_every_adversity() {
         assert_eq!(pairs(0..BLOCK).len(), 6 * 4 * 5);
         assert_eq!(pairs(BLOCK..2 * BLOCK).len(), 2 * 4 * 5);
-        assert_eq!(pairs(0..4 * BLOCK).len(), 8 * 4 * 5);
+        assert_eq!(pairs(2 * BLOCK..3 * BLOCK).len(), 6 * 4 * 5);
+        assert_eq!(pairs(0..6 * BLOCK).len(), 14 * 4 * 5);
     }
 }

@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use nandex::store::mutants::Barrier;
 use nandex_trial::BLOCK;
 
-/// Trials end after a minute at most. Those of SliceHash begin with seed [`BLOCK`].
+/// Trials end after a minute at most. Those of SliceHash begin with seed [`BLOCK`], those of cascade filters
+/// with twice that.
 fn trials(off: &str, start: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-trial"));
     command.args(["--seeds", "144", "--minutes", "1", "--start", &start.to_string()]);
@@ -47,8 +48,13 @@ fn planted_bugs_of_slicetables_are_noticed_by_trials_of_slicehash() {
 }
 
 #[test]
+fn planted_bugs_of_cuts_are_noticed_by_trials_of_cascade_filters() {
+    are_noticed(&[Barrier::CutIsLogged, Barrier::ReplaySkipsToCut], 2 * BLOCK);
+}
+
+#[test]
 fn nothing_is_noticed_where_nothing_is_planted() {
-    for start in [0, BLOCK] {
+    for start in [0, BLOCK, 2 * BLOCK] {
         let output = trials("none", start);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }

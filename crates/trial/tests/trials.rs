@@ -26,7 +26,7 @@ fn cut_everywhere(structure: Structure, count: usize) {
     let mut structures = BTreeSet::new();
     for seed in seeds_of(structure, Adversity::EveryCut, 2 * STRUCTURES as usize) {
         let setup = Plan::of(seed).setup;
-        if structures.insert(format!("{} {:?}", setup.policy(), setup.durability)) {
+        if structures.insert(format!("{} {:?}", setup.policy(), setup.durability())) {
             total += &tally_of(seed);
         }
     }
@@ -43,6 +43,11 @@ fn ten_thousand_cuts_of_every_bufferhash_lose_nothing() {
 #[test]
 fn thousands_of_cuts_of_every_slicehash_lose_nothing() {
     cut_everywhere(Structure::SliceHash, 8);
+}
+
+#[test]
+fn thousands_of_cuts_of_every_cascade_lose_nothing() {
+    cut_everywhere(Structure::Cascade, 24);
 }
 
 fn live_through(structure: Structure, lives: usize) {
@@ -71,6 +76,11 @@ fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_bufferhash() {
 #[test]
 fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_slicehash() {
     live_through(Structure::SliceHash, 24);
+}
+
+#[test]
+fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_cascade() {
+    live_through(Structure::Cascade, 24);
 }
 
 #[test]
@@ -125,7 +135,7 @@ fn event_hash(seed: u64) -> (u64, u64) {
 
 #[test]
 fn a_structure_on_a_modelled_ssd_gives_the_same_events_every_time() {
-    let hashes: Vec<_> = [1, 2, BLOCK].map(event_hash).to_vec();
-    assert_eq!(hashes, [1, 2, BLOCK].map(event_hash).to_vec());
-    assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), 3);
+    let hashes: Vec<_> = [1, 2, BLOCK, 2 * BLOCK].map(event_hash).to_vec();
+    assert_eq!(hashes, [1, 2, BLOCK, 2 * BLOCK].map(event_hash).to_vec());
+    assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), 4);
 }

@@ -22,13 +22,13 @@
 //! **parts**, each with a buffer and levels of its own, and the parts' buffers fill up one after another. So a
 //! merge is short, takes one buffer out of many, and all the others' RAM holds fingerprints meanwhile.
 //!
-//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels what it meets, in the buffer
-//! at once and on flash when the two are merged, and until then the sum is right. A fingerprint that two keys
-//! share has both their counts, so taking one away never hides the other.
+//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels what it
+//! meets, in the buffer at once and on flash when the two are merged, and until then the sum is right. A
+//! fingerprint that two keys share has both their counts, so taking one away never hides the other.
 //!
 //! Invariants
-//! 1. A fingerprint stands for the same keys in all buffers and levels, so the rate of false positives is at most entries / universe, however many
-//!    levels there are.
+//! 1. A fingerprint stands for the same keys in all buffers and levels, so the rate of false positives is at
+//!    most entries / universe, however many levels there are.
 //! 2. What a lookup sees is one moment's: a part's buffers and list of runs are read under one lock, and a
 //!    run that a lookup may still read keeps its pages.
 //! 3. A part's updates before the cut that the checkpoint names are in its runs, each exactly once; those
@@ -42,7 +42,7 @@
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
 //! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | the buffers |
-//! | merge into a level | all runs it takes, once, in strokes | the new run, once, in strokes | three strokes for each of them |
+//! | merge into a level | all runs it takes, once | the new run, once | three strokes for each of them |
 //! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
 //! | open | images of buffers, and the log from the oldest cut on | 0 | |
 

@@ -13,7 +13,7 @@ use nandex::{
     AnyTable, BufferHash, OpenOptions, SliceHash, Table, Volume, VolumeOptions, slicehash,
 };
 
-use crate::kill::again;
+use crate::processes::again;
 use crate::support::{DURABILITIES, SLICES, Setup};
 
 const KEYS: u64 = 5000;

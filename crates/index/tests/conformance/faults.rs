@@ -8,14 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
 use nandex::bufferhash::Policy;
 use nandex::device::Device;
 use nandex::{AnyTable, Error, Table};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
+use crate::guarded::guarded;
 use crate::life::{Past, Witness, live, recover};
 use crate::sites::{Site, Sites};
 use crate::support::{DURABILITIES, Dice, SLICES, Setup, full_sweep};
@@ -57,25 +56,6 @@ const SITES: [(FaultOn, &str); 24] = [
     (FaultOn::Grow, "empty"),
     (FaultOn::Grow, "longer"),
 ];
-
-/// No case takes a hundredth of this.
-const HANG: Duration = Duration::from_secs(60);
-
-/// Runs a case on a thread of its own, and fails when it does not end.
-fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
-    let (done, ended) = channel();
-    let thread = std::thread::spawn(move || {
-        case();
-        // Nobody listens after a time-out.
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(HANG) {
-        Err(RecvTimeoutError::Timeout) => panic!("{story}: hangs"),
-        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-            assert!(thread.join().is_ok(), "{story}: panicked");
-        }
-    }
-}
 
 type Failing = Sites<SimDevice>;
 

@@ -3,14 +3,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::process::Stdio;
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::{Durability, Table};
 
+use crate::processes::{again, device};
 use crate::support::{Dice, SLICES, Setup, full_sweep};
 
 /// Names the volume's file to a child, and the first key that it is to put.
@@ -24,28 +23,6 @@ fn setup(number: usize) -> Setup {
 
 /// Keys come again after so many: all of them have room in a SliceHash that may evict.
 const KEYS: u64 = 8192;
-
-/// Opens the file. The kernel ends a killed process's I/O in its own time, and until then the file may
-/// still be locked.
-fn device(path: &Path) -> Arc<dyn Device> {
-    let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
-    for _ in 0..2000 {
-        match FileDevice::open(path, &options) {
-            Err(nandex::device::Error::Locked { .. }) => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            device => return Arc::new(device.unwrap()),
-        }
-    }
-    panic!("two seconds after the process was killed, {} is locked", path.display());
-}
-
-/// Runs a test of this binary again, in a process of its own, as `role`.
-pub fn again(test: &str, variable: &str, role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, role);
-    command
-}
 
 /// The child's part: puts keys one after another and says which are durable, until it is killed.
 #[test]

@@ -5,6 +5,17 @@
 //! instead of at a spread of them that suits a short run.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../common/chance.rs"]
+mod chance;
+#[path = "../common/ground.rs"]
+mod ground;
+#[path = "../common/guarded.rs"]
+mod guarded;
+#[path = "../common/processes.rs"]
+mod processes;
+#[path = "../common/sites.rs"]
+mod sites;
+
 mod agreement;
 mod bad_input;
 mod cost;
@@ -16,6 +27,5 @@ mod life;
 mod recorder;
 mod rewrite;
 mod runner;
-mod sites;
 mod support;
 mod threads;

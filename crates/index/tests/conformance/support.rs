@@ -1,19 +1,18 @@
-//! What all modules share: the configurations, keys and values made from numbers, and devices.
+//! What all modules share: the configurations, and keys and values made from numbers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
-use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions, MemoryDevice};
+use nandex::device::Device;
 use nandex::store::entries::EntryLayout;
 use nandex::{
     AnyTable, BufferHash, Durability, OpenOptions, SliceHash, Threads, Volume, VolumeOptions,
     slicehash,
 };
-use nandex_sim::preset::{Machine, Preset};
-use nandex_sim::spec::FtlKind;
-use nandex_sim::{Fill, SimDevice};
+
+pub use crate::chance::{Dice, full_sweep};
+pub use crate::ground::{DURABILITIES, Ground};
 
 /// All policies.
 pub const POLICIES: [Policy; 6] = [
@@ -24,10 +23,6 @@ pub const POLICIES: [Policy; 6] = [
     Policy::Top(500),
     Policy::Reject,
 ];
-
-/// All durabilities; a period so long that only explicit syncs make anything durable.
-pub const DURABILITIES: [Durability; 3] =
-    [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
 
 /// Key and value widths.
 pub const WIDTHS: [(usize, usize); 5] = [(8, 8), (20, 8), (32, 0), (16, 64), (8, 0)];
@@ -315,79 +310,4 @@ fn stretch(number: u64, bytes: usize) -> Vec<u8> {
 /// The number that a key of at least 8 bytes begins with.
 pub fn number_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
-}
-
-/// A seeded sequence of numbers (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
-/// Where a table lies, kept from one opening to the next.
-pub enum Ground {
-    Memory(MemoryDevice),
-    File(tempfile::TempDir, EngineChoice),
-    Simulated(SimDevice),
-}
-
-impl Ground {
-    pub fn memory() -> Self {
-        Self::Memory(MemoryDevice::new())
-    }
-
-    /// A file of its own; nothing where the engine cannot run here.
-    pub fn file(engine: EngineChoice) -> Option<Self> {
-        let ground = Self::File(tempfile::tempdir().unwrap(), engine);
-        match ground.try_device() {
-            Ok(_) => Some(ground),
-            Err(error) => {
-                println!("left out: {error}");
-                None
-            }
-        }
-    }
-
-    /// A simulated drive; nothing where it cannot be written over, as a raw chip.
-    pub fn preset(name: &str) -> Option<Self> {
-        let preset = Preset::named(name).unwrap();
-        let overwrites = match preset.machine() {
-            Machine::Ssd(spec) => spec.ftl.kind != FtlKind::Raw,
-            _ => true,
-        };
-        let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
-        overwrites.then(|| Self::Simulated(device.with_geometry(preset.geometry())))
-    }
-
-    pub fn device(&self) -> Arc<dyn Device> {
-        self.try_device().unwrap()
-    }
-
-    fn try_device(&self) -> nandex::device::Result<Arc<dyn Device>> {
-        Ok(match self {
-            Self::Memory(device) => Arc::new(device.clone()),
-            Self::Simulated(device) => Arc::new(device.clone()),
-            Self::File(dir, engine) => {
-                let create = Create::OpenOrCreate;
-                let options = FileOptions { engine: *engine, create, ..FileOptions::default() };
-                Arc::new(FileDevice::open(dir.path().join("volume"), &options)?)
-            }
-        })
-    }
-}
-
-/// Is the whole sweep asked for?
-pub fn full_sweep() -> bool {
-    std::env::var("NANDEX_SWEEP").is_ok_and(|sweep| sweep == "full")
 }

@@ -83,6 +83,7 @@ impl State {
         let about = match about {
             "data" if pages > 1 => "whole data",
             "slice" if pages > 1 => "whole slice",
+            "run" if pages > 1 => "stroke of a run",
             about => about,
         };
         match op.kind {
@@ -111,6 +112,7 @@ fn what_is(page: &[u8]) -> &'static str {
         (PAGE_MAGIC, 4) => "filter",
         (PAGE_MAGIC, 5) => "image",
         (PAGE_MAGIC, 6) => "slice",
+        (PAGE_MAGIC, 8) => "run",
         other => panic!("a page of an unknown sort is written: {other:x?}"),
     }
 }

@@ -1,0 +1,24 @@
+//! Chance that repeats, and how much of it is asked for.
+
+/// A seeded sequence of numbers (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// Is the whole sweep asked for?
+pub fn full_sweep() -> bool {
+    std::env::var("NANDEX_SWEEP").is_ok_and(|sweep| sweep == "full")
+}

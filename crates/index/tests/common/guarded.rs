@@ -1,0 +1,23 @@
+//! Cases that may hang.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// No case takes a hundredth of this.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Runs a case on a thread of its own, and fails when it does not end.
+pub fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
+    let (done, ended) = channel();
+    let thread = std::thread::spawn(move || {
+        case();
+        // Nobody listens after a time-out.
+        let _ = done.send(());
+    });
+    match ended.recv_timeout(HANG) {
+        Err(RecvTimeoutError::Timeout) => panic!("{story}: hangs"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            assert!(thread.join().is_ok(), "{story}: panicked");
+        }
+    }
+}
