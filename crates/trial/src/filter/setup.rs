@@ -32,14 +32,14 @@ impl Setup {
     #[must_use]
     pub fn cascade(number: u64) -> Self {
         let mut dice = SplitMix64::stream(number, 1);
-        let is_exact = number / 24 % 2 == 0;
+        let is_exact = (number / 24).is_multiple_of(2);
         let config = Config {
             keys: 1000,
             rate: if is_exact { 1e-9 } else { pick(&mut dice, &[0.5, 0.1]) },
             buffer_entries: pick(&mut dice, &[8, 20, 50, 120]),
             parts: pick(&mut dice, &[1, 1, 2, 5]),
             fan_out: FAN_OUTS[(number % 3) as usize],
-            counts: number / 12 % 2 == 0,
+            counts: (number / 12).is_multiple_of(2),
             ..Config::tiny()
         };
         Self {
