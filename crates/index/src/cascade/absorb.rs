@@ -45,11 +45,7 @@ impl Inner {
         self.check_alike(other)?;
         self.save()?;
         other.save()?;
-        for part in &self.parts {
-            self.merge_all(part, &|| self.share_of(part, other))?;
-            self.checkpoint_some(part)?;
-        }
-        Ok(self.volume.checkpoint()?)
+        self.each_part(|part| self.merge_all(part, &|| self.share_of(part, other)))
     }
 
     /// What another filter has for a part.

@@ -13,6 +13,9 @@ use nandex_store::run::{Entry, Source};
 use crate::quotient::{Held, RankFilter, Shape};
 use crate::{Error, Result};
 
+/// Updates whose slots are fetched while earlier ones are applied.
+const AHEAD: usize = 8;
+
 /// Updates that go into the buffer and the log together.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Updates<'a> {
@@ -176,9 +179,11 @@ impl Buffer {
         Ok(count)
     }
 
-    fn add_each(&mut self, updates: impl Iterator<Item = (u64, i64)>) -> Result<usize> {
+    fn add_each(&mut self, updates: impl Iterator<Item = (u64, i64)> + Clone) -> Result<usize> {
         let mut done = 0;
+        let mut ahead = updates.clone().skip(AHEAD);
         for (fingerprint, count) in updates {
+            ahead.next().into_iter().for_each(|(next, _)| self.filter.prefetch(next));
             match self.filter.add(fingerprint, count) {
                 Err(Error::FilterFull { .. }) => break,
                 added => added?,

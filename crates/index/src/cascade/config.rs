@@ -173,12 +173,13 @@ impl Config {
         (universe.bits() as usize + 1).div_ceil(8)
     }
 
-    /// A log that does not make the filter save its buffers before they are full: two and a half of what
-    /// both hold, and 8 MiB at least, in bytes.
+    /// A log that does not make the filter save its buffers before they are full: five times what they take,
+    /// and 8 MiB at least, in bytes. Of one that counts, twenty times, since it takes a key again and again.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let update_bytes = self.universe().map_or(8, Self::update_bytes) as u64;
-        let bytes = self.buffer_entries.saturating_mul(5 * update_bytes.max(1));
+        let times = if self.counts { 20 } else { 5 };
+        let bytes = self.buffer_entries.saturating_mul(times * update_bytes.max(1));
         bytes.next_multiple_of(1 << 20).max(8 << 20)
     }
 

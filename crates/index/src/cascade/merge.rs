@@ -1,6 +1,7 @@
 //! The filter's own act: merging a part's buffer and runs into one new run, while updates and lookups go on.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::generation;
@@ -11,6 +12,7 @@ use nandex_store::run::{
 use nandex_store::space::Extent;
 
 use super::Inner;
+use super::format::CUT_BYTES;
 use super::levels::{Goal, Levels, Plan};
 use super::part::{Frozen, Part};
 use crate::{Error, Result};
@@ -78,7 +80,7 @@ impl Inner {
 
     /// Merges a part's frozen buffer; tells whether there was one.
     pub(super) fn merge_frozen(&self, part: &Part) -> Result<bool> {
-        let _turn = self.merge_turn();
+        let _turn = part.turn();
         let (frozen, levels) = {
             let state = part.read();
             let Some(frozen) = state.frozen.clone() else { return Ok(false) };
@@ -231,8 +233,14 @@ impl Inner {
     pub(super) fn save(&self) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
-        self.parts.iter().try_for_each(|part| self.empty_buffer(part, Goal::Save))?;
+        self.parts.iter().try_for_each(|part| self.empty_buffer_in_turn(part, Goal::Save))?;
         Ok(self.volume.checkpoint()?)
+    }
+
+    /// As [`empty_buffer`](Self::empty_buffer), after waiting for the log's room for a cut.
+    fn empty_buffer_in_turn(&self, part: &Part, goal: Goal) -> Result<()> {
+        let _room = self.volume.reserve_room(CUT_BYTES as u64)?;
+        self.empty_buffer(part, goal)
     }
 
     /// Merges, on this thread, what a part has frozen, then what it has in its active buffer, if there is
@@ -274,19 +282,40 @@ impl Inner {
     pub(super) fn compact(&self) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
-        for part in &self.parts {
-            self.empty_buffer(part, Goal::Compact)?;
+        self.each_part(|part| {
+            self.empty_buffer_in_turn(part, Goal::Compact)?;
             // Where much cancels out, the second time is for what is left.
             self.merge_all(part, NO_MORE)?;
-            self.merge_all(part, NO_MORE)?;
-            self.checkpoint_some(part)?;
-        }
-        Ok(self.volume.checkpoint()?)
+            self.merge_all(part, NO_MORE)
+        })
+    }
+
+    /// Does something to each part that puts new runs beside the old ones, on this thread and, where the filter
+    /// has one to merge, on one more; and makes it durable.
+    pub(super) fn each_part(&self, act: impl Fn(&Part) -> Result<()> + Sync) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let run = || {
+            while let Some(part) = self.parts.get(next.fetch_add(1, Relaxed)) {
+                act(part)?;
+                self.checkpoint_some(part)?;
+            }
+            Ok(())
+        };
+        let done = std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (0..self.options.merge_threads).map(|_| scope.spawn(run)).collect();
+            let done = run();
+            // A panic over there goes on here.
+            others.into_iter().fold(done, |done, other| {
+                done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        });
+        done.and_then(|()| Ok(self.volume.checkpoint()?))
     }
 
     /// Takes a checkpoint once for an eighth of the parts, so that no more of them have their old runs beside
     /// the new ones.
-    pub(super) fn checkpoint_some(&self, part: &Part) -> Result<()> {
+    fn checkpoint_some(&self, part: &Part) -> Result<()> {
         let every = (self.parts.len() as u64 / CHECKPOINT_SHARE).max(1);
         if u64::from(part.number + 1).is_multiple_of(every) {
             self.volume.checkpoint()?;
@@ -297,7 +326,7 @@ impl Inner {
     /// Makes one run of all runs of a part, and of more; leaves alone what is one run and no larger than it
     /// must be.
     pub(super) fn merge_all(&self, part: &Part, begin: Begin<'_>) -> Result<()> {
-        let _turn = self.merge_turn();
+        let _turn = part.turn();
         let more = begin()?;
         let levels = part.levels();
         let plan = levels.plan(more.entries, Goal::Compact, &self.config);

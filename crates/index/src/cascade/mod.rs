@@ -36,7 +36,7 @@
 //! 4. A merge writes a new run beside the old ones. One checkpoint puts it in their place; only when that is
 //!    durable are their pages used again.
 //! 5. Tombstones end where nothing older is left below.
-//! 6. Locks are taken in this order: the merge's turn, a part, then the log, the spare buffers or the retired
+//! 6. Locks are taken in this order: a part's turn, the part, then the log, the spare buffers or the retired
 //!    runs; nobody waits for a checkpoint, for the log's room or for a merge while holding a part.
 //!
 //! | act | flash reads | flash writes | RAM |
@@ -134,8 +134,6 @@ struct Inner {
     next_cut: AtomicU64,
     next_run: AtomicU64,
     unmatched: AtomicU64,
-    /// One merge at a time.
-    merge_turn: Mutex<()>,
     /// Runs that are out of the list and may still be read.
     retired: Mutex<Vec<Arc<Run>>>,
     work: Work,
@@ -158,10 +156,6 @@ impl Inner {
 
     fn spares(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.spares.lock().expect("no holder of the spare buffers panics")
-    }
-
-    fn merge_turn(&self) -> MutexGuard<'_, ()> {
-        self.merge_turn.lock().expect("no holder of the merge's turn panics")
     }
 
     fn retired(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {

@@ -1,6 +1,6 @@
 //! A part: a share of the universe with a buffer and levels of its own.
 
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex_store::Lsn;
 
@@ -14,6 +14,8 @@ pub(super) struct Part {
     pub number: u32,
     /// Its first fingerprint; its buffers and runs count from there.
     pub first: u64,
+    /// One merge of it at a time.
+    turn: Mutex<()>,
     state: RwLock<State>,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct Frozen {
 
 impl Part {
     pub(super) fn new(number: u32, first: u64, state: State) -> Self {
-        Self { number, first, state: RwLock::new(state) }
+        Self { number, first, turn: Mutex::default(), state: RwLock::new(state) }
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -52,6 +54,10 @@ impl Part {
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().expect("no holder of a part's lock panics")
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().expect("no holder of a part's turn panics")
     }
 
     pub(super) fn levels(&self) -> Arc<Levels> {

@@ -145,7 +145,6 @@ fn assemble(
         next_cut: AtomicU64::new(next_cut),
         next_run: AtomicU64::new(head.next_run),
         unmatched: AtomicU64::new(head.unmatched),
-        merge_turn: Mutex::default(),
         retired: Mutex::default(),
         work: Work::default(),
         pace: Pace::new(config.part_entries()),

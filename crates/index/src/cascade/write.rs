@@ -6,6 +6,7 @@ use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::Durability;
+use nandex_store::log::Room as LogRoom;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Entry;
 
@@ -103,8 +104,7 @@ impl Inner {
             let is_empty = state.active.updates == 0 && state.active.entries() == 0;
             assert!(count > 0 || !is_empty, "an empty buffer takes an update");
             if count < some.len() {
-                drop(room);
-                self.rotate(part, state)?;
+                self.rotate(part, state, room)?;
             }
             updates = updates.after(count);
         }
@@ -147,8 +147,10 @@ impl Inner {
 
     fn logged_bytes(&self, updates: Updates<'_>) -> usize {
         match updates {
-            Updates::Insert(_) | Updates::Delete(_) => self.update_bytes,
-            Updates::Add(_) => AMOUNT_BYTES,
+            Updates::Add(entries) if entries.iter().any(|entry| entry.count.abs() != 1) => {
+                AMOUNT_BYTES
+            }
+            _ => self.update_bytes,
         }
     }
 
@@ -170,6 +172,9 @@ impl Inner {
         match updates {
             Updates::Insert(fingerprints) => put(fingerprints, false),
             Updates::Delete(fingerprints) => put(fingerprints, true),
+            Updates::Add(entries) if entry_bytes == self.update_bytes => {
+                entries.iter().for_each(|entry| put(&[entry.fingerprint], entry.count < 0));
+            }
             Updates::Add(entries) => {
                 let mut put = |it: &Entry| put_amount(&mut bytes, first + it.fingerprint, it.count);
                 entries.iter().for_each(&mut put);
@@ -179,13 +184,19 @@ impl Inner {
         Ok(())
     }
 
-    /// A part's buffer is full: puts an empty one in its place, or waits for one.
+    /// A part's buffer is full: puts an empty one in its place, or waits for one. The log's room is for the
+    /// cut.
     #[cold]
-    fn rotate(&self, part: &Part, mut state: RwLockWriteGuard<'_, State>) -> Result<()> {
+    fn rotate(
+        &self,
+        part: &Part,
+        mut state: RwLockWriteGuard<'_, State>,
+        room: Option<LogRoom<'_>>,
+    ) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
         let is_frozen = state.frozen.is_none() && self.freeze(part, &mut state, Goal::Merge)?;
-        drop(state);
+        drop((state, room));
         if is_frozen {
             self.pace.full();
             self.work.push(part.number as usize);
