@@ -5,7 +5,7 @@ use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
 use super::buffer::bytes_of;
-use crate::quotient::{Counts, Shape};
+use crate::quotient::{Counts, REPEATS_MAX, Shape};
 use crate::{Error, Result};
 
 /// The fill of a buffer at which it counts as full: more would make inserts slower than the RAM is worth.
@@ -97,6 +97,14 @@ impl Config {
             let reason = format!(
                 "{} fingerprints; buffers take at least 1 for each of {} parts, and at most a quarter of those \
                  there are, {most}",
+                self.buffer_entries, self.parts
+            );
+            return refuse("buffer_entries", reason);
+        }
+        if !self.counts && self.part_entries() < REPEATS_MAX as u64 {
+            let reason = format!(
+                "{} fingerprints in {} parts; one key may take {REPEATS_MAX} places where nothing counts, and a \
+                 part's buffer has as many at least",
                 self.buffer_entries, self.parts
             );
             return refuse("buffer_entries", reason);

@@ -70,13 +70,13 @@ fn len(setup: Setup, len: usize) -> usize {
 #[test]
 fn every_configuration_in_memory_agrees_with_the_oracle() {
     for (seed, setup) in (0..).zip((0..120).map(Setup::numbered)) {
-        run(setup, Ground::memory(), &acts_of(seed, len(setup, 16)));
+        run(setup, Ground::memory(), &acts_of(seed, len(setup, 10)));
     }
 }
 
 #[test]
 fn configurations_of_one_universe_give_the_same_answers() {
-    let acts = acts_of(77, 25);
+    let acts = acts_of(77, 20);
     let with = |number| {
         let setup = Setup::numbered(number);
         let config = Setup::exact(setup.durability).config;

@@ -32,14 +32,16 @@ impl Setup {
     #[must_use]
     pub fn cascade(number: u64) -> Self {
         let mut dice = SplitMix64::stream(number, 1);
-        let is_exact = (number / 24).is_multiple_of(2);
+        let is_exact = number / 24 % 2 == 0;
+        let parts = pick(&mut dice, &[1, 1, 2, 5]);
         let config = Config {
             keys: 1000,
             rate: if is_exact { 1e-9 } else { pick(&mut dice, &[0.5, 0.1]) },
-            buffer_entries: pick(&mut dice, &[8, 20, 50, 120]),
-            parts: pick(&mut dice, &[1, 1, 2, 5]),
+            // A key takes up to eight places of a part's buffer.
+            buffer_entries: pick(&mut dice, &[8, 20, 50, 120]).max(8 * u64::from(parts)),
+            parts,
             fan_out: FAN_OUTS[(number % 3) as usize],
-            counts: (number / 12).is_multiple_of(2),
+            counts: number / 12 % 2 == 0,
             ..Config::tiny()
         };
         Self {
@@ -83,8 +85,10 @@ impl Setup {
     pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, Cascade)> {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
         let log_bytes = self.log_buffers * 2 * 16 * self.config.buffer_entries;
+        let blocks = 8 + 8 * u64::from(self.config.parts);
         let options = VolumeOptions {
-            log_bytes: log_bytes.max(8 * block_bytes).next_multiple_of(block_bytes),
+            // Each part that is saved ends its updates with a cut, which may take a block to itself.
+            log_bytes: log_bytes.max(blocks * block_bytes).next_multiple_of(block_bytes),
             log_block_bytes: usize::try_from(block_bytes).expect("one or two pages"),
             durability: self.durability,
             threads: Threads::Inline,
