@@ -292,14 +292,17 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn absorb(&self, other: &Self) -> Result<()> {
-        self.check_alike(other)?;
+    pub(super) fn absorb(&self, others: &[&Self]) -> Result<()> {
+        others.iter().try_for_each(|other| self.check_alike(other))?;
         self.save()?;
-        other.save()?;
-        let levels = Arc::clone(&other.read_state().levels);
-        let others: Vec<_> = levels.all().map(|run| (other, Arc::clone(run))).collect();
-        if !others.is_empty() {
-            self.merge_all(&others)?;
+        let mut runs = Vec::new();
+        for other in others {
+            other.save()?;
+            let levels = Arc::clone(&other.read_state().levels);
+            runs.extend(levels.all().map(|run| (*other, Arc::clone(run))));
+        }
+        if !runs.is_empty() {
+            self.merge_all(&runs)?;
         }
         Ok(self.volume.checkpoint()?)
     }

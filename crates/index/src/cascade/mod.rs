@@ -43,11 +43,13 @@
 //! | open | the image of the buffer, and the log from the cut on | 0 | |
 
 mod buffer;
+mod check;
 mod config;
 mod format;
 mod iter;
 mod levels;
 mod merge;
+pub mod model;
 mod read;
 mod recover;
 mod stats;
@@ -71,6 +73,7 @@ use crate::api::{Counter, Filter, FilterStats};
 use crate::intake::pool::LanePool;
 use crate::{Error, Result};
 
+pub(crate) use check::check;
 pub use config::{Config, FAN_OUT_MIN, RuntimeOptions, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
@@ -240,12 +243,13 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Cascade {
-    /// Creates a cascade filter in a volume, with default options. It takes its pages as it grows.
+    /// Creates a cascade filter in a volume, with the options that suit it. It takes its pages as it grows.
     ///
     /// # Errors
     /// [`Error::Config`], a name that is taken, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
+        config.validate()?;
+        Self::create_with(volume, name, config, RuntimeOptions::suited(&config)?)
     }
 
     /// Creates a cascade filter in a volume.
@@ -265,13 +269,15 @@ impl Cascade {
         recover::open(volume, &structure, options)
     }
 
-    /// Opens a cascade filter of a volume by its name, with default options: loads the image of its buffer
-    /// and replays the log's updates.
+    /// Opens a cascade filter of a volume by its name, with the options that suit it: loads the image of its
+    /// buffer and replays the log's updates.
     ///
     /// # Errors
     /// No structure of that name and kind, one that is open already, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
+        let structure = volume.open_structure(name, KIND)?;
+        let options = RuntimeOptions::suited(&recover::config_of(&structure)?)?;
+        recover::open(volume, &structure, options)
     }
 
     /// Opens a cascade filter of a volume by its name.
@@ -322,7 +328,17 @@ impl Cascade {
     /// [`Error::Config`] unless both have one universe and one hash function with one key; as
     /// [`compact`](Self::compact).
     pub fn absorb(&self, other: &Self) -> Result<()> {
-        self.inner.absorb(&other.inner)
+        self.absorb_all(&[other])
+    }
+
+    /// Adds all that some other filters hold, as [`absorb`](Self::absorb), in one pass over all of them: no
+    /// byte is written more than once, however many there are.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb); nothing was added then.
+    pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
+        let others: Vec<&Inner> = others.iter().map(|other| &*other.inner).collect();
+        self.inner.absorb(&others)
     }
 
     /// Saves what is buffered and ends the merging thread. Dropping does the same, and ignores failures.

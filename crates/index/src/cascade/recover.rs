@@ -36,14 +36,18 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// The configuration of a filter that is in a volume.
+pub(super) fn config_of(structure: &Structure) -> Result<Config> {
+    Config::decode(&mut Reader::new(&structure.config, "cascade configuration", PageId(0)))
+}
+
 /// Opens a filter: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
     options: RuntimeOptions,
 ) -> Result<Cascade> {
-    let mut reader = Reader::new(&structure.config, "cascade configuration", PageId(0));
-    let config = Config::decode(&mut reader)?;
+    let config = config_of(structure)?;
     let (head, levels) = restore(structure, config.universe()?)?;
     let inner = Arc::new(assemble(volume, structure, (config, options), head, levels)?);
     if inner.replay(structure, head)? {
@@ -60,7 +64,7 @@ pub(super) fn open(
 }
 
 /// The state of a checkpoint: the head, then the image, then the levels.
-fn restore(structure: &Structure, universe: Universe) -> Result<(Head, Levels)> {
+pub(super) fn restore(structure: &Structure, universe: Universe) -> Result<(Head, Levels)> {
     if structure.state.is_empty() {
         let head = Head { next_run: 1, ..Head::default() };
         return Ok((head, Levels::default()));
@@ -72,6 +76,9 @@ fn restore(structure: &Structure, universe: Universe) -> Result<(Head, Levels)> 
     if let Some(lost) = extents.iter().find(|extent| !structure.extents.contains(extent)) {
         let expected = "runs on extents of the filter's own";
         return Err(reader.refuse(expected, format!("{lost:?}")).into());
+    }
+    if reader.left() > 0 {
+        return Err(reader.refuse("the end of the state", reader.left()).into());
     }
     Ok((head, levels))
 }

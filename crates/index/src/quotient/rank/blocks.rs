@@ -69,10 +69,14 @@ impl Blocks {
     /// Blocks for so many slots at least, all empty.
     pub fn new(slots: usize, slot_bits: u32) -> Self {
         let blocks = slots.div_ceil(SLOTS);
-        let block_bytes = HEAD_BYTES + 8 * slot_bits as usize;
-        let bytes = vec![0; blocks * block_bytes + TAIL_BYTES];
+        let bytes = vec![0; Self::bytes_for(slots, slot_bits)];
         prefer_huge_pages(&bytes);
         Self { bytes, blocks }
+    }
+
+    /// RAM that blocks for so many slots take.
+    pub const fn bytes_for(slots: usize, slot_bits: u32) -> usize {
+        slots.div_ceil(SLOTS) * (HEAD_BYTES + 8 * slot_bits as usize) + TAIL_BYTES
     }
 
     /// How many.

@@ -58,6 +58,13 @@ impl RankFilter {
         Self { shape, blocks, outliers: Outliers::default(), entries: 0 }
     }
 
+    /// RAM that a filter of these sizes takes, in bytes; outliers come on top.
+    #[must_use]
+    pub fn ram_bytes_for(shape: &Shape) -> u64 {
+        let slots = usize::try_from(shape.slots()).unwrap_or(usize::MAX / 1024);
+        (Blocks::bytes_for(slots, shape.slot_bits()) + size_of::<Self>()) as u64
+    }
+
     /// Its sizes.
     #[must_use]
     pub const fn shape(&self) -> Shape {
