@@ -131,6 +131,29 @@ mod tests {
         }
     }
 
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The examples of docs/format.md: a change here makes every filter unreadable.
+    #[test]
+    fn log_entries_and_the_head_are_the_bytes_that_the_format_says() {
+        let mut updates = Vec::new();
+        put_update(&mut updates, 700_000, false, 3);
+        put_update(&mut updates, 700_000, true, 3);
+        assert_eq!(hex(&updates), "c05c15c15c15");
+        let mut amount = Vec::new();
+        put_amount(&mut amount, 700_000, -77);
+        assert_eq!(hex(&amount), "60ae0a0000000000b3ffffffffffffff");
+        assert_eq!(hex(&cut_bytes(5)), "05000000000000006375742e");
+        let mut head = Vec::new();
+        Head { cut: 3, cut_at: Lsn(8192), next_run: 7, unmatched: 1 }.encode(&mut head);
+        assert_eq!(
+            hex(&head),
+            "010300000000000000002000000000000007000000000000000100000000000000"
+        );
+    }
+
     #[test]
     fn a_head_is_read_back() {
         let head = Head { cut: 3, cut_at: Lsn(99), next_run: 7, unmatched: 1 };
