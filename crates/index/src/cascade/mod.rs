@@ -38,7 +38,7 @@
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
 //! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | two buffers |
-//! | merge into a level | all runs it takes, once, in strokes | the new run, once, in strokes | four strokes, and two for each run |
+//! | merge into a level | all runs it takes, once, in strokes | the new run, once | three strokes for each of them |
 //! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
 //! | open | the image of the buffer, and the log from the cut on | 0 | |
 

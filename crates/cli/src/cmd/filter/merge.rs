@@ -20,13 +20,14 @@ use super::open::{Making, NameArgs, Opened, create, open};
 /// Files that are open at once: one pass over all of them.
 const GROUP: usize = 8;
 
+/// What users have to know about filters that merge.
+const ALIKE: &str = "Filters merge when they were made for the same keys at the same rate \
+    (build --keys, --rate) and hash alike. The files stay as they are. Where the sum holds more \
+    keys than one was made for, it errs more often: make parts for as many keys as the whole.";
+
 /// What to make of what.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Filters merge when they were made for the same keys at the same rate (build --keys, \
-    --rate) and hash alike. The files stay as they are. Where the sum holds more keys than one was made for, \
-    it errs more often: make parts for as many keys as the whole."
-)]
+#[command(after_help = ALIKE)]
 pub struct Args {
     /// The volume to make
     #[arg(short, long, value_name = "FILE")]

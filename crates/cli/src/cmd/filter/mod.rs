@@ -47,9 +47,9 @@ enum Verb {
 }
 
 /// What users of filters have to know about hash keys.
-const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of them are made with one published \
-    hash key unless --hash-key says otherwise. Whoever knows it can choose keys that collide: for keys from \
-    strangers take --hash sip13 --hash-key random, or a key of your own in hex.";
+const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of them are made with \
+    one published hash key unless --hash-key says otherwise. Whoever knows it can choose keys that \
+    collide: for keys from strangers take --hash sip13 --hash-key random, or a key of your own.";
 
 /// Runs the verb.
 ///
