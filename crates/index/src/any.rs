@@ -4,7 +4,7 @@ use nandex_store::Volume;
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::model::OperationCosts;
-use crate::{BufferHash, Error, Result, SliceHash, bufferhash, slicehash};
+use crate::{BufferHash, Error, Result, SliceHash, bufferhash, cascade, slicehash};
 
 /// What a table of any kind is created with: its kind, and that kind's configuration.
 ///
@@ -153,6 +153,13 @@ impl AnyTable {
             Some(bufferhash::KIND) | None => {
                 BufferHash::open_with(volume, name, options.bufferhash).map(Self::BufferHash)
             }
+            Some(cascade::KIND) => Err(Error::Config {
+                field: "table",
+                reason: format!(
+                    "{name:?} is a filter, which holds no values and cannot list its keys; open it with \
+                     Cascade::open, or use the verbs of `nandex filter`"
+                ),
+            }),
             Some(other) => Err(Error::Config {
                 field: "table",
                 reason: format!(

@@ -9,7 +9,7 @@ use nandex_device::Device;
 use nandex_store::check::{Checker, Report, Subject};
 use nandex_store::values;
 
-use crate::{Result, bufferhash, slicehash};
+use crate::{Result, bufferhash, cascade, slicehash};
 
 /// How far a check has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,10 +26,12 @@ pub struct CheckProgress<'a> {
 pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 
 /// Checks a volume: its own pages, the whole log, and every page of every live incarnation, filter,
-/// slicetable, run and image of its tables. `log_device` is needed where the volume was created with one.
+/// slicetable, run and image of its tables, and of every run of its filters. `log_device` is needed where the
+/// volume was created with one.
 ///
 /// Of each entry it proves that its key belongs to that super table, page and bucket, or to that partition
-/// and slice, is there once, and passes the incarnation's filter. Of value logs it proves every written
+/// and slice, is there once, and passes the incarnation's filter. Of cascade filters it proves that fingerprints
+/// ascend and that each run holds as much as the checkpoint says. Of value logs it proves every written
 /// page, not that somebody refers to a record. Reads all that is in use once, in strokes of 1 MiB, and the
 /// log twice;
 /// holds a checkpoint, a stroke, and the filter of one incarnation in memory. Never writes, so a device
@@ -69,6 +71,10 @@ pub fn check(
         }
         if entry.kind == slicehash::KIND {
             slicehash::check(&mut checker, &contents, entry, progress);
+            continue;
+        }
+        if entry.kind == cascade::KIND {
+            cascade::check(&mut checker, &contents, entry, progress);
             continue;
         }
         let subject = Subject { structure: Some(&entry.name), what: "structure" };

@@ -189,6 +189,12 @@ impl Checker {
         self.device.snapshot().pages_read + of_log
     }
 
+    /// The device, for rooms whose parts read by themselves. What they read is counted.
+    #[must_use]
+    pub fn device(&self) -> Arc<dyn Device> {
+        Arc::clone(&self.device) as Arc<dyn Device>
+    }
+
     /// Notes something that is wrong.
     pub fn note(&mut self, subject: Subject<'_>, page: PageId, message: impl std::fmt::Display) {
         if self.report.findings.len() >= FINDINGS_MAX {

@@ -135,20 +135,23 @@ impl Index {
         if let Some(volume) = &volume {
             return Ok(Self { opened: made(volume)?, _folder: None });
         }
-        let folder = scratch_folder()?;
+        let folder = scratch_folder("--index")?;
         let opened = made(&VolumeArgs::single(folder.path().join("index.nandex")))?;
         Ok(Self { opened, _folder: Some(folder) })
     }
 }
 
 /// A folder for an index that nobody wants to keep: in `$TMPDIR` where that is set, else here, because
-/// the system's default is often kept in memory.
-fn scratch_folder() -> Result<TempDir> {
+/// the system's default is often kept in memory. `option` is the one that names a place to keep it.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn scratch_folder(option: &str) -> Result<TempDir> {
     let place = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let builder = || tempfile::Builder::new().prefix(".nandex-").tempdir_in(&place);
     builder().with_context(|| {
         format!(
-            "cannot make a folder for the index in {}; set TMPDIR, or say where with --index",
+            "cannot make a folder for the index in {}; set TMPDIR, or say where with {option}",
             place.display()
         )
     })

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::device::Device;
-use nandex::{AnyTable, Durability, Table, Volume, bufferhash, slicehash};
+use nandex::{AnyTable, Cascade, Durability, Table, Volume, bufferhash, cascade, slicehash};
 use serde::Serialize;
 
+use crate::cmd::filter::figures::FilterFigures;
 use crate::devices::VolumeArgs;
 use crate::need::Costs;
 use crate::place::open_volume;
@@ -44,6 +45,9 @@ struct TableInfo {
     /// Nothing for a structure that is no table.
     #[serde(flatten)]
     figures: Option<Figures>,
+    /// Nothing for a structure that is no filter.
+    #[serde(flatten)]
+    filter: Option<FilterFigures>,
 }
 
 /// The figures of a table.
@@ -87,7 +91,15 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
 fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
     let is_table = [bufferhash::KIND, slicehash::KIND].contains(&kind.as_str());
     let figures = if is_table { Some(figures(AnyTable::open(volume, &name)?)?) } else { None };
-    Ok(TableInfo { name, kind, figures })
+    let filter = if kind == cascade::KIND { Some(filter_figures(volume, &name)?) } else { None };
+    Ok(TableInfo { name, kind, figures, filter })
+}
+
+fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
+    let filter = Cascade::open(volume, name)?;
+    let figures = FilterFigures::of(&filter, volume.hasher());
+    filter.close()?;
+    Ok(figures)
 }
 
 fn figures(table: AnyTable) -> Result<Figures> {
@@ -126,9 +138,11 @@ fn text(info: &Info) -> String {
 fn table_text(table: &TableInfo) -> String {
     let mut rows = vec![("kind", table.kind.clone())];
     rows.extend(table.figures.iter().flat_map(figure_rows));
+    rows.extend(table.filter.iter().flat_map(FilterFigures::rows));
     let lines = aligned(&rows);
     let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    format!("table {}\n{lines}", table.name)
+    let noun = if table.filter.is_some() { "filter" } else { "table" };
+    format!("{noun} {}\n{lines}", table.name)
 }
 
 fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {

@@ -44,9 +44,16 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
 
 fn write_all(command: Command, dir: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let mut commands: Vec<Command> = command.get_subcommands().cloned().collect();
-    commands.push(command);
+    let commands = with_verbs(command);
     let write = |command| Man::new(command).generate_to(dir);
     let pages: io::Result<Vec<PathBuf>> = commands.into_iter().map(write).collect();
     pages.with_context(|| format!("cannot write to {}", dir.display()))
+}
+
+/// A command and all of its verbs, and theirs.
+fn with_verbs(command: Command) -> Vec<Command> {
+    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help").cloned();
+    let mut all: Vec<Command> = verbs.flat_map(with_verbs).collect();
+    all.push(command);
+    all
 }

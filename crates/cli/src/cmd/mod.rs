@@ -6,6 +6,7 @@ mod completions;
 mod create;
 mod dedup;
 mod dump;
+mod filter;
 mod get;
 mod info;
 mod load;
@@ -36,6 +37,8 @@ pub enum Command {
     Get(get::Args),
     /// Write all records of a table to stdout
     Dump(dump::Args),
+    /// Sets of keys in 11 bits each, bigger than RAM: make, ask, merge them
+    Filter(filter::Args),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
@@ -64,6 +67,7 @@ impl Command {
             Self::Load(args) => load::run(&args, talk),
             Self::Get(args) => get::run(&args, talk),
             Self::Dump(args) => dump::run(&args, talk),
+            Self::Filter(args) => filter::run(&args, talk),
             Self::Advise(args) => advise::run(&args, talk),
             Self::Probe(args) => probe::run(&args, talk),
             Self::Sim(args) => sim::run(&args, talk),

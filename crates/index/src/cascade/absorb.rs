@@ -41,17 +41,21 @@ impl Source for Window {
 }
 
 impl Inner {
-    pub(super) fn absorb(&self, other: &Self) -> Result<()> {
-        self.check_alike(other)?;
+    pub(super) fn absorb(&self, others: &[&Self]) -> Result<()> {
+        others.iter().try_for_each(|other| self.check_alike(other))?;
         self.save()?;
-        other.save()?;
-        self.each_part(|part| self.merge_all(part, &|| self.share_of(part, other)))
+        others.iter().try_for_each(|other| other.save())?;
+        let shares = |part: &Part| {
+            let mut more = More::default();
+            others.iter().try_for_each(|other| self.add_share(&mut more, part, other))?;
+            Ok(more)
+        };
+        self.each_part(|part| self.merge_all(part, &|| shares(part)))
     }
 
-    /// What another filter has for a part.
-    fn share_of(&self, part: &Part, other: &Self) -> Result<More> {
+    /// Adds what another filter has for a part.
+    fn add_share(&self, more: &mut More, part: &Part, other: &Self) -> Result<()> {
         let part_end = self.split.first(u64::from(part.number) + 1);
-        let mut more = More::default();
         for theirs in &other.parts {
             let their_end = other.split.first(u64::from(theirs.number) + 1);
             let (from, to) = (part.first.max(theirs.first), part_end.min(their_end));
@@ -73,7 +77,7 @@ impl Inner {
                 more.runs.push(Arc::clone(run));
             }
         }
-        Ok(more)
+        Ok(())
     }
 
     fn check_alike(&self, other: &Self) -> Result<()> {

@@ -290,6 +290,14 @@ mod tests {
         }
     }
 
+    /// The example of docs/format.md: a change here makes every filter unreadable.
+    #[test]
+    fn a_configuration_is_the_bytes_that_the_format_says() {
+        let hex: String =
+            Config::tiny().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "0110270000000000007b14ae47e17a843fc80000000000000001000000020000000000");
+    }
+
     #[test]
     fn levels_grow_by_the_fan_out() {
         let tiny = Config::tiny();

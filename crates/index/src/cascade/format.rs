@@ -152,6 +152,28 @@ mod tests {
         }
     }
 
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The examples of docs/format.md: a change here makes every filter unreadable.
+    #[test]
+    fn log_entries_and_the_head_are_the_bytes_that_the_format_says() {
+        let [more, less] = [false, true].map(|is_delete| update(700_000, is_delete));
+        assert_eq!([hex(&more[..3]), hex(&less[..3])], ["c05c15", "c15c15"]);
+        let mut amount = Vec::new();
+        put_amount(&mut amount, 700_000, -77);
+        assert_eq!(hex(&amount), "60ae0a0000000000b3ffffffffffffff");
+        assert_eq!(hex(&Cut { number: 5, part: 7 }.encode()), "050000000000000007000000");
+        let mut state = Vec::new();
+        Head { next_run: 7, unmatched: 1 }.encode(&mut state);
+        Covered { cut: 3, cut_at: Lsn(8192) }.encode(&mut state);
+        assert_eq!(
+            hex(&state),
+            "010700000000000000010000000000000003000000000000000020000000000000"
+        );
+    }
+
     #[test]
     fn a_head_is_read_back() {
         let head = Head { next_run: 7, unmatched: 1 };

@@ -48,11 +48,13 @@
 
 mod absorb;
 mod buffer;
+mod check;
 mod config;
 mod format;
 mod iter;
 mod levels;
 mod merge;
+pub mod model;
 mod part;
 mod read;
 mod recover;
@@ -77,6 +79,7 @@ use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
 use crate::intake::pool::LanePool;
 
+pub(crate) use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
@@ -172,12 +175,13 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Cascade {
-    /// Creates a cascade filter in a volume, with default options. It takes its pages as it grows.
+    /// Creates a cascade filter in a volume, with the options that suit it. It takes its pages as it grows.
     ///
     /// # Errors
     /// [`Error::Config`], a name that is taken, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
-        Self::create_with(volume, name, config, RuntimeOptions::default())
+        config.validate()?;
+        Self::create_with(volume, name, config, RuntimeOptions::suited(&config)?)
     }
 
     /// Creates a cascade filter in a volume.
@@ -197,13 +201,15 @@ impl Cascade {
         recover::open(volume, &structure, options)
     }
 
-    /// Opens a cascade filter of a volume by its name, with default options: loads the image of its buffer
-    /// and replays the log's updates.
+    /// Opens a cascade filter of a volume by its name, with the options that suit it: loads images of its
+    /// buffers and replays the log's updates.
     ///
     /// # Errors
     /// No structure of that name and kind, one that is open already, damage, a failed read.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_with(volume, name, RuntimeOptions::default())
+        let structure = volume.open_structure(name, KIND)?;
+        let options = RuntimeOptions::suited(&recover::config_of(&structure)?)?;
+        recover::open(volume, &structure, options)
     }
 
     /// Opens a cascade filter of a volume by its name.
@@ -254,7 +260,17 @@ impl Cascade {
     /// [`Error::Config`] unless both have one universe and one hash function with one key; as
     /// [`compact`](Self::compact).
     pub fn absorb(&self, other: &Self) -> Result<()> {
-        self.inner.absorb(&other.inner)
+        self.absorb_all(&[other])
+    }
+
+    /// Adds all that some other filters hold, as [`absorb`](Self::absorb), in one pass over all of them: no
+    /// byte is written more than once, however many there are.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb); nothing was added then.
+    pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
+        let others: Vec<&Inner> = others.iter().map(|other| &*other.inner).collect();
+        self.inner.absorb(&others)
     }
 
     /// Saves what is buffered and ends the merging thread. Dropping does the same, and ignores failures.

@@ -40,14 +40,18 @@ pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// The configuration of a filter that is in a volume.
+pub(super) fn config_of(structure: &Structure) -> Result<Config> {
+    Config::decode(&mut Reader::new(&structure.config, "cascade configuration", PageId(0)))
+}
+
 /// Opens a filter: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
     options: RuntimeOptions,
 ) -> Result<Cascade> {
-    let mut reader = Reader::new(&structure.config, "cascade configuration", PageId(0));
-    let config = Config::decode(&mut reader)?;
+    let config = config_of(structure)?;
     let (head, parts) = restore(structure, &config)?;
     let inner = Arc::new(assemble(volume, structure, (config, options), head, parts)?);
     for part in inner.replay(structure)? {
@@ -64,7 +68,10 @@ pub(super) fn open(
 }
 
 /// The state of a checkpoint: the head, then each part.
-fn restore(structure: &Structure, config: &Config) -> Result<(Head, Vec<(Covered, Levels)>)> {
+pub(super) fn restore(
+    structure: &Structure,
+    config: &Config,
+) -> Result<(Head, Vec<(Covered, Levels)>)> {
     let parts = config.split()?.quotients();
     if structure.state.is_empty() {
         let head = Head { next_run: 1, ..Head::default() };
@@ -83,6 +90,9 @@ fn restore(structure: &Structure, config: &Config) -> Result<(Head, Vec<(Covered
             return Err(reader.refuse(expected, format!("{lost:?}")).into());
         }
         restored.push((covered, levels));
+    }
+    if reader.left() > 0 {
+        return Err(reader.refuse("the end of the state", reader.left()).into());
     }
     Ok((head, restored))
 }

@@ -260,3 +260,60 @@ fn pages_of_old_runs_are_used_again_but_not_while_somebody_reads_them() {
     }
     assert!(device.page_count() <= before + 64, "{} pages, {before} before", device.page_count());
 }
+
+fn check_of(image: Vec<u8>) -> nandex_store::check::Report {
+    crate::check(Arc::new(MemoryDevice::from_image(image)), None, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged() {
+    const PAGE: usize = nandex_device::PAGE_BYTES;
+    let device = Arc::new(MemoryDevice::new());
+    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
+    insert(&filter, 0..1300);
+    filter.delete(&key(3)).unwrap();
+    Filter::flush(&filter).unwrap();
+    filter.add_many(&[(&key(1), 5), (&key(2), 1)]).unwrap();
+    Filter::sync(&filter).unwrap();
+    // As a power cut leaves it: levels, an image, and a log behind it.
+    std::mem::forget(filter);
+    let image = device.image();
+    let whole = check_of(image.clone());
+    assert_eq!(whole.findings, []);
+    // 1,300 inserts and one tombstone.
+    assert_eq!(whole.structures[0].entries, 1301);
+    assert!(whole.log_entries >= 2);
+    let volume = reopened(&Arc::new(MemoryDevice::from_image(image.clone())));
+    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
+    let runs: Vec<_> = filter.inner.parts[0].levels().all().map(|run| run.place().extent).collect();
+    assert!(runs.len() > 1 && runs.iter().any(|it| it.pages > 1), "{runs:?}");
+    for page in runs.iter().flat_map(|it| it.start.0..it.end().0) {
+        let mut bad = image.clone();
+        bad[page as usize * PAGE + 500] ^= 4;
+        let report = check_of(bad);
+        let found: Vec<_> = report.findings.iter().map(|it| it.page.0).collect();
+        assert_eq!(found, [page]);
+        assert_eq!(report.findings[0].structure.as_deref(), Some("f"));
+    }
+}
+
+#[test]
+fn several_filters_are_absorbed_in_one_pass_and_none_when_one_is_unlike() {
+    let device = Arc::new(MemoryDevice::new());
+    let volume = volume_on(&device);
+    let create = |name, config| Cascade::create_with(&volume, name, config, INLINE).unwrap();
+    let whole = create("whole", spread());
+    let parts = ["a", "b", "c"].map(|name| create(name, spread()));
+    for (part, first) in parts.iter().zip([0, 500, 1000]) {
+        insert(part, first..first + 700);
+    }
+    let unlike = create("unlike", Config { keys: 7777, ..spread() });
+    let error = whole.absorb_all(&[&parts[0], &unlike]).unwrap_err().to_string();
+    assert!(error.starts_with("universe: "), "{error}");
+    assert_eq!(Filter::stats(&whole).entries, 0);
+    let before = Filter::stats(&whole).merges;
+    whole.absorb_all(&parts.each_ref()).unwrap();
+    let stats = Filter::stats(&whole);
+    assert_eq!((stats.merges - before, stats.entries, stats.levels.len()), (1, 1700, 1));
+    assert_eq!([0, 600, 800, 1100].map(|n| whole.count(&key(n)).unwrap()), [1, 2, 1, 2]);
+}

@@ -85,7 +85,8 @@ pub struct RunPlace {
 
 impl RunPlace {
     /// What the run's page of that number must prove to be.
-    fn label(&self, page: u64) -> PageLabel {
+    #[must_use]
+    pub fn label(&self, page: u64) -> PageLabel {
         let page = self.extent.start.plus(page);
         let Self { structure, generation, .. } = *self;
         PageLabel { kind: PageKind::Run, structure, generation, page }

@@ -1,0 +1,122 @@
+//! `nandex filter add`: more keys into a filter that is there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nandex::Filter;
+use serde::Serialize;
+
+use crate::devices::VolumeArgs;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::place::DurabilityArg;
+use crate::size::show_count;
+use crate::talk::{Talk, aligned};
+
+use super::figures::FilterFigures;
+use super::keys::{Fed, KeyArgs};
+use super::open::{NameArgs, Opened, open};
+
+/// From where, to where.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    name: NameArgs,
+    /// Make one level of all, so that a lookup reads one page
+    #[arg(long)]
+    compact: bool,
+    /// When a key that was added is durable: always, every:MS or never, which is at the end
+    #[arg(long, default_value = "every:100")]
+    durability: DurabilityArg,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+pub struct Added {
+    path: PathBuf,
+    name: String,
+    keys_read: u64,
+    elapsed_s: f64,
+    keys_per_s: f64,
+    interrupted: bool,
+    #[serde(flatten)]
+    figures: FilterFigures,
+}
+
+/// Adds all keys and makes them durable.
+///
+/// # Errors
+/// An input that cannot be read, a filter that refuses; the keys before it are in the filter and durable.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    args.keys.check()?;
+    let opened = open(&args.volume, &args.name, args.durability.0)?;
+    let (fed, result) = feed(&opened, &args.keys, (talk, &interrupt));
+    finish(&args.volume.file, opened, (fed, result), args.compact, talk)
+}
+
+/// Adds all keys.
+pub fn feed(
+    opened: &Opened,
+    keys: &KeyArgs,
+    (talk, interrupt): (&Talk, &Interrupt),
+) -> (Fed, Result<()>) {
+    keys.feed("adding", (talk, interrupt), &mut |keys| {
+        opened.filter.insert_many(keys)?;
+        Ok(true)
+    })
+}
+
+/// Closes what keys were added to, and says what came of it.
+///
+/// # Errors
+/// What adding ended with; a failed write or sync.
+pub fn finish(
+    path: &Path,
+    opened: Opened,
+    (fed, result): (Fed, Result<()>),
+    compact: bool,
+    talk: &Talk,
+) -> Result<()> {
+    let Fed { keys: keys_read, elapsed_s, interrupted } = fed;
+    let stopped = || format!("stopped after {keys_read} keys, which are in {}", path.display());
+    if result.is_err() {
+        opened.close()?;
+        return result.with_context(stopped);
+    }
+    if compact && !interrupted {
+        opened.filter.compact()?;
+    } else {
+        Filter::flush(&opened.filter)?;
+    }
+    let added = Added {
+        path: path.to_owned(),
+        name: opened.name.clone(),
+        keys_read,
+        elapsed_s,
+        keys_per_s: fed.keys_per_s(),
+        interrupted,
+        figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
+    };
+    opened.close()?;
+    talk.print(&added, text)?;
+    if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+fn text(added: &Added) -> String {
+    let note = if added.interrupted { ", interrupted" } else { "" };
+    let read = format!(
+        "{} keys in {:.1} s ({:.0} a second){note}",
+        show_count(added.keys_read),
+        added.elapsed_s,
+        added.keys_per_s
+    );
+    let mut rows =
+        vec![("filter", format!("{} in {}", added.name, added.path.display())), ("read", read)];
+    rows.extend(added.figures.rows());
+    aligned(&rows)
+}

@@ -1,0 +1,127 @@
+//! `nandex filter delete`: takes keys out of a filter.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use nandex::{Counter, Filter};
+use serde::Serialize;
+
+use crate::devices::VolumeArgs;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::place::DurabilityArg;
+use crate::size::show_count;
+use crate::talk::{Talk, aligned};
+
+use super::figures::FilterFigures;
+use super::keys::KeyArgs;
+use super::open::{NameArgs, Opened, open};
+
+/// Which keys, and from where.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Only keys that were added may be deleted. One that was not, but has the fingerprint of \
+    another one, as happens at the filter's rate, takes that one out. Keys that are not there are passed over."
+)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    name: NameArgs,
+    /// Take each key out however often it was added, and not once
+    #[arg(long, conflicts_with = "unchecked")]
+    all: bool,
+    /// Do not look whether keys are there: faster, for keys that are all known to have been added
+    #[arg(long)]
+    unchecked: bool,
+    /// Make one level of all, which gives back the room of what was deleted
+    #[arg(long)]
+    compact: bool,
+    /// When a delete is durable: always, every:MS or never, which is at the end
+    #[arg(long, default_value = "every:100")]
+    durability: DurabilityArg,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Deleted {
+    path: PathBuf,
+    name: String,
+    keys_read: u64,
+    deleted: u64,
+    absent: u64,
+    elapsed_s: f64,
+    interrupted: bool,
+    #[serde(flatten)]
+    figures: FilterFigures,
+}
+
+/// Takes the keys out.
+///
+/// # Errors
+/// An input that cannot be read; what came before it is done and durable.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    args.keys.check()?;
+    let opened = open(&args.volume, &args.name, args.durability.0)?;
+    let mut deleted = 0;
+    let (fed, result) = args.keys.feed("deleting", (talk, &interrupt), &mut |keys| {
+        deleted += delete(&opened, keys, args)?;
+        Ok(true)
+    });
+    if args.compact && result.is_ok() && !fed.interrupted {
+        opened.filter.compact()?;
+    } else {
+        Filter::flush(&opened.filter)?;
+    }
+    let done = Deleted {
+        path: args.volume.file.clone(),
+        name: opened.name.clone(),
+        keys_read: fed.keys,
+        deleted,
+        absent: fed.keys - deleted.min(fed.keys),
+        elapsed_s: fed.elapsed_s,
+        interrupted: fed.interrupted,
+        figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
+    };
+    opened.close()?;
+    result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
+    talk.print(&done, text)?;
+    if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+/// Takes the keys of a batch out that are there; gives how many those were.
+fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
+    if args.unchecked {
+        opened.filter.delete_many(keys)?;
+        return Ok(keys.len() as u64);
+    }
+    let counts = opened.filter.count_many(keys)?;
+    // A key that the batch has more often than the filter is there only so often.
+    let mut left: HashMap<&[u8], u64> = keys.iter().copied().zip(counts).collect();
+    let mut amounts: Vec<(&[u8], i64)> = Vec::with_capacity(keys.len());
+    for key in keys {
+        let left = left.get_mut(key).expect("each key of the batch was counted");
+        let taken = if args.all { *left } else { (*left).min(1) };
+        *left -= taken;
+        if taken > 0 {
+            amounts.push((key, -i64::try_from(taken).unwrap_or(i64::MAX)));
+        }
+    }
+    opened.filter.add_many(&amounts)?;
+    Ok(amounts.len() as u64)
+}
+
+fn text(done: &Deleted) -> String {
+    let note = if done.interrupted { ", interrupted" } else { "" };
+    let (deleted, absent) = (show_count(done.deleted), show_count(done.absent));
+    let mut rows = vec![
+        ("filter", format!("{} in {}", done.name, done.path.display())),
+        ("deleted", format!("{deleted} keys, {absent} were not there{note}")),
+    ];
+    rows.extend(done.figures.rows());
+    aligned(&rows)
+}

@@ -1,0 +1,153 @@
+//! The figures of a filter, for people and programs.
+
+use nandex::cascade::model::SHARED_HASH_KEY;
+use nandex::cascade::{Config, WhenFull};
+use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::{Cascade, Filter, FilterStats};
+use serde::Serialize;
+
+use crate::size::{show_bytes, show_count};
+
+/// The figures of a filter.
+#[derive(Debug, Serialize)]
+pub struct FilterFigures {
+    /// Different fingerprints held; one that several parts have is counted in each.
+    entries: u64,
+    /// Of these, in a buffer.
+    buffered: u64,
+    /// Deletes that wait for a merge.
+    tombstones: u64,
+    /// At most so many of the keys that are not there are said to be.
+    rate: f64,
+    rate_made_for: f64,
+    keys_made_for: u64,
+    /// What is on flash, the smallest part first.
+    levels: Vec<Level>,
+    bits_per_key: f64,
+    ram_bytes: u64,
+    flash_bytes: u64,
+    /// Nothing for a single level.
+    fan_out: Option<u32>,
+    buffer_entries: u64,
+    counts: bool,
+    when_full: &'static str,
+    hash: &'static str,
+    /// `shared`, or `own`.
+    hash_key: &'static str,
+    unmatched_deletes: u64,
+}
+
+/// A part of a filter that lies on flash.
+#[derive(Debug, Serialize)]
+struct Level {
+    entries: u64,
+    tombstones: u64,
+    pages: u64,
+}
+
+impl FilterFigures {
+    /// The figures of an open filter.
+    pub fn of(filter: &Cascade, hasher: KeyHasher) -> Self {
+        let stats = Filter::stats(filter);
+        let bits_per_key = stats.bits_per_entry_on_flash();
+        let FilterStats { entries, buffered, tombstones, ram_bytes, flash_bytes, .. } = stats;
+        let Config { fan_out, buffer_entries, counts, when_full, .. } = *filter.config();
+        let level = |it: &nandex::LevelStats| Level {
+            entries: it.entries,
+            tombstones: it.tombstones,
+            pages: it.pages,
+        };
+        Self {
+            entries,
+            buffered,
+            tombstones,
+            rate: stats.rate,
+            rate_made_for: stats.rate_made_for,
+            keys_made_for: stats.keys_made_for,
+            levels: stats.levels.iter().map(level).collect(),
+            bits_per_key,
+            ram_bytes,
+            flash_bytes,
+            fan_out,
+            buffer_entries,
+            counts,
+            when_full: if when_full == WhenFull::Refuse { "refuse" } else { "grow" },
+            hash: hash_name(hasher.kind()),
+            hash_key: if hasher.key() == SHARED_HASH_KEY { "shared" } else { "own" },
+            unmatched_deletes: stats.unmatched_deletes,
+        }
+    }
+
+    /// Lines of a name and a value each.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let levels: Vec<_> = self.levels.iter().map(|it| show_count(it.entries)).collect();
+        let levels = if levels.is_empty() { "none".into() } else { levels.join(" + ") };
+        let fan_out = match self.fan_out {
+            Some(times) => format!("each level {times} times the one above"),
+            None => "one level".into(),
+        };
+        let mut rows = vec![
+            (
+                "keys",
+                format!(
+                    "{}, {} of them buffered",
+                    show_count(self.entries),
+                    show_count(self.buffered)
+                ),
+            ),
+            ("rate", format!("{} of absent keys are said to be there", percent(self.rate))),
+            (
+                "made for",
+                format!(
+                    "{} keys at {}",
+                    show_count(self.keys_made_for),
+                    percent(self.rate_made_for)
+                ),
+            ),
+            ("levels", format!("{levels}; a lookup reads {} of them", self.levels.len())),
+            ("shape", format!("{fan_out}, buffers of {} keys", show_count(self.buffer_entries))),
+            ("when full", self.when_full.into()),
+            ("hash", format!("{}, {} key", self.hash, self.hash_key)),
+            ("RAM", show_bytes(self.ram_bytes)),
+            (
+                "flash",
+                format!("{}, {:.2} bits per key", show_bytes(self.flash_bytes), self.bits_per_key),
+            ),
+        ];
+        if self.tombstones > 0 {
+            rows.push(("deletes", format!("{} wait for a merge", show_count(self.tombstones))));
+        }
+        rows
+    }
+}
+
+/// The hash function's name on the command line.
+pub fn hash_name(kind: HashKind) -> &'static str {
+    match kind {
+        HashKind::Identity => "identity",
+        HashKind::Xxh3 => "xxh3",
+        HashKind::Sip13 => "sip13",
+    }
+}
+
+/// A rate as people read it, three digits.
+pub fn percent(rate: f64) -> String {
+    let percent = rate * 100.0;
+    if percent == 0.0 || percent >= 0.001 {
+        format!("{percent:.3} %")
+    } else {
+        format!("{percent:.2e} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_shown_with_what_counts_of_them() {
+        assert_eq!(percent(0.0), "0.000 %");
+        assert_eq!(percent(0.0039), "0.390 %");
+        assert_eq!(percent(1e-9), "1.00e-7 %");
+    }
+}

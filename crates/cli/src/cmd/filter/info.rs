@@ -1,0 +1,47 @@
+//! `nandex filter info`: what a filter holds, how often it errs, and what it takes.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use nandex::Durability;
+use serde::Serialize;
+
+use crate::devices::VolumeArgs;
+use crate::talk::{Talk, aligned};
+
+use super::figures::FilterFigures;
+use super::open::{NameArgs, open};
+
+/// Which filter.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+    #[command(flatten)]
+    name: NameArgs,
+}
+
+/// A filter, for people and programs.
+#[derive(Debug, Serialize)]
+struct Info {
+    path: PathBuf,
+    name: String,
+    #[serde(flatten)]
+    figures: FilterFigures,
+}
+
+/// Prints the figures.
+///
+/// # Errors
+/// As opening.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let opened = open(&args.volume, &args.name, Durability::default())?;
+    let figures = FilterFigures::of(&opened.filter, opened.volume.hasher());
+    let info = Info { path: args.volume.file.clone(), name: opened.name.clone(), figures };
+    opened.close()?;
+    talk.print(&info, |info| {
+        let mut rows = vec![("filter", format!("{} in {}", info.name, info.path.display()))];
+        rows.extend(info.figures.rows());
+        aligned(&rows)
+    })
+}

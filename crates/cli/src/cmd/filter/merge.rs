@@ -1,0 +1,167 @@
+//! `nandex filter merge`: one filter of several that were made alike.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use nandex::store::fingerprint::Universe;
+use nandex::store::hash::KeyHasher;
+use nandex::{Cascade, Durability, cascade};
+use serde::Serialize;
+
+use crate::devices::VolumeArgs;
+use crate::talk::{Talk, aligned};
+
+use super::figures::{FilterFigures, hash_name, percent};
+use super::open::{Making, NameArgs, Opened, create, open};
+
+/// Files that are open at once: one pass over all of them.
+const GROUP: usize = 8;
+
+/// What users have to know about filters that merge.
+const ALIKE: &str = "Filters merge when they were made for the same keys at the same rate \
+    (build --keys, --rate) and hash alike. The files stay as they are. Where the sum holds more \
+    keys than one was made for, it errs more often: make parts for as many keys as the whole.";
+
+/// What to make of what.
+#[derive(Debug, clap::Args)]
+#[command(after_help = ALIKE)]
+pub struct Args {
+    /// The volume to make
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The volumes to merge, of one filter each
+    #[arg(required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+    /// The new filter's name
+    #[arg(long, default_value = "filter")]
+    name: String,
+}
+
+/// What was made.
+#[derive(Debug, Serialize)]
+struct Merged {
+    path: PathBuf,
+    name: String,
+    files: usize,
+    elapsed_s: f64,
+    #[serde(flatten)]
+    figures: FilterFigures,
+}
+
+/// Merges all files into a new one.
+///
+/// # Errors
+/// Files that are not there, in use, or not alike; a file that is there already.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let start = Instant::now();
+    refuse_twice(&args.files)?;
+    let like = survey(&args.files)?;
+    let making = Making {
+        name: &args.name,
+        config: like.config,
+        hasher: like.hasher,
+        durability: Durability::Never,
+    };
+    let volume = VolumeArgs::single(args.output.clone());
+    let whole = create(&volume, making)?;
+    let absorbed = args.files.chunks(GROUP).try_for_each(|group| absorb(&whole, group));
+    if absorbed.is_err() {
+        drop(whole);
+        // Best effort: the first error is the news.
+        let _ = fs::remove_file(&args.output);
+        return absorbed;
+    }
+    let merged = Merged {
+        path: args.output.clone(),
+        name: args.name.clone(),
+        files: args.files.len(),
+        elapsed_s: start.elapsed().as_secs_f64(),
+        figures: FilterFigures::of(&whole.filter, whole.volume.hasher()),
+    };
+    whole.close()?;
+    talk.print(&merged, |merged| {
+        let name =
+            format!("{} in {}, of {} files", merged.name, merged.path.display(), merged.files);
+        let mut rows = vec![("filter", name)];
+        rows.extend(merged.figures.rows());
+        aligned(&rows)
+    })
+}
+
+/// What must be the same for filters to merge.
+struct Like {
+    config: cascade::Config,
+    universe: Universe,
+    hasher: KeyHasher,
+}
+
+/// Looks at all files before anything is made; gives what they are like.
+fn survey(files: &[PathBuf]) -> Result<Like> {
+    let mut first: Option<Like> = None;
+    for path in files {
+        let opened = open_one(path)?;
+        let like = Like {
+            config: *opened.filter.config(),
+            universe: opened.filter.universe(),
+            hasher: opened.volume.hasher(),
+        };
+        opened.close()?;
+        match &first {
+            Some(first) => refuse_unlike((&files[0], first), (path, &like))?,
+            None => first = Some(like),
+        }
+    }
+    first.context("no files")
+}
+
+fn refuse_unlike((first, one): (&Path, &Like), (path, other): (&Path, &Like)) -> Result<()> {
+    let (first, path) = (first.display(), path.display());
+    if one.universe != other.universe {
+        let made = |like: &Like| {
+            let shown = crate::size::show_count(like.config.keys);
+            format!("{shown} keys at {}", percent(like.config.rate))
+        };
+        bail!(
+            "{path} was made for {}, {first} for {}; only filters made for the same merge: build one anew",
+            made(other),
+            made(one)
+        );
+    }
+    let (ours, theirs) = (one.hasher, other.hasher);
+    if ours.kind() != theirs.kind() || ours.key() != theirs.key() {
+        bail!(
+            "{path} hashes keys by {}, {first} by {}, or under another key; build both with the same --hash \
+             and --hash-key",
+            hash_name(theirs.kind()),
+            hash_name(ours.kind())
+        );
+    }
+    Ok(())
+}
+
+fn open_one(path: &Path) -> Result<Opened> {
+    open(&VolumeArgs::single(path.to_owned()), &NameArgs::default(), Durability::default())
+}
+
+fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {
+    let parts: Vec<Opened> = files.iter().map(|path| open_one(path)).collect::<Result<_>>()?;
+    let filters: Vec<&Cascade> = parts.iter().map(|part| &part.filter).collect();
+    whole.filter.absorb_all(&filters)?;
+    parts.into_iter().try_for_each(Opened::close)
+}
+
+/// A file that counts twice would double its keys.
+fn refuse_twice(files: &[PathBuf]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for path in files {
+        let real =
+            fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
+        if !seen.insert(real) {
+            bail!("{} is named twice; name each file once", path.display());
+        }
+    }
+    Ok(())
+}

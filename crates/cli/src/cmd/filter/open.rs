@@ -1,0 +1,126 @@
+//! Filters, as the verbs open and make them.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use nandex::cascade;
+use nandex::device::Striping;
+use nandex::store::hash::KeyHasher;
+use nandex::{Cascade, Durability, Volume, VolumeOptions};
+
+use crate::devices::{Devices, VolumeArgs};
+use crate::place::open_volume;
+
+/// How a filter lies on several devices: a megabyte on each in turn.
+const STRIPING: Striping = Striping::Extent { pages: 256 };
+
+/// Which filter of a volume.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct NameArgs {
+    /// The filter's name; not needed where the volume holds one
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// An open volume and one of its filters.
+#[derive(Debug)]
+pub struct Opened {
+    /// The volume.
+    pub volume: Volume,
+    /// The filter's name.
+    pub name: String,
+    /// The filter.
+    pub filter: Cascade,
+}
+
+impl Opened {
+    /// Closes filter and volume, in that order.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn close(self) -> Result<()> {
+        self.filter.close()?;
+        Ok(self.volume.checkpoint()?)
+    }
+}
+
+/// How a new filter is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Making<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its sizes.
+    pub config: cascade::Config,
+    /// How its volume hashes keys.
+    pub hasher: KeyHasher,
+    /// When an update is durable.
+    pub durability: Durability,
+}
+
+/// Makes a volume with one empty filter. Files that this call has made are removed when it fails.
+///
+/// # Errors
+/// A file that is there already, sizes that cannot work, no space.
+pub fn create(args: &VolumeArgs, making: Making<'_>) -> Result<Opened> {
+    let devices = args.create(STRIPING)?;
+    create_on(&devices, making)
+        .with_context(|| args.cannot("create"))
+        .inspect_err(|_| devices.remove_made())
+}
+
+fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
+    let Making { name, config, hasher, durability } = making;
+    let options = VolumeOptions {
+        hash: hasher.kind(),
+        hash_key: Some(hasher.key()),
+        log_bytes: config.log_bytes_best(),
+        log_device: devices.log.clone(),
+        durability,
+        ..VolumeOptions::default()
+    };
+    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
+    let filter = Cascade::create(&volume, name, config)?;
+    Ok(Opened { volume, name: name.to_owned(), filter })
+}
+
+/// Opens a volume and the filter that was named, or the only one.
+///
+/// # Errors
+/// No such file, a file that is no volume, one that is in use, damage; a name that is not there or a table's.
+pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Result<Opened> {
+    let (volume, _) = open_volume(args, durability)?;
+    let name = choose(&volume, name.name.as_deref()).with_context(|| args.cannot("open"))?;
+    let filter = Cascade::open(&volume, &name)?;
+    Ok(Opened { volume, name, filter })
+}
+
+fn choose(volume: &Volume, name: Option<&str>) -> Result<String> {
+    let structures = volume.structures();
+    if let Some(name) = name {
+        if let Some(other) =
+            structures.iter().find(|it| it.name == name && it.kind != cascade::KIND)
+        {
+            bail!(
+                "{name:?} is no filter but of the kind {:?}; look keys up with `nandex get`",
+                other.kind
+            );
+        }
+        return Ok(name.to_owned());
+    }
+    let filters: Vec<_> = structures.iter().filter(|it| it.kind == cascade::KIND).collect();
+    match &filters[..] {
+        [filter] => Ok(filter.name.clone()),
+        [] => match structures.first() {
+            Some(other) => bail!(
+                "the volume holds no filter; it holds {:?} of the kind {:?}: look keys up with `nandex get`",
+                other.name,
+                other.kind
+            ),
+            None => bail!("the volume holds no filter; make one with `nandex filter build`"),
+        },
+        several => {
+            let names: Vec<_> = several.iter().map(|it| it.name.as_str()).collect();
+            bail!("the volume holds {}; say which with --name", names.join(", "))
+        }
+    }
+}

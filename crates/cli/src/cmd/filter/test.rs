@@ -1,0 +1,120 @@
+//! `nandex filter test`: which keys are in a filter.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::{Result, bail};
+use nandex::{Counter, Durability, Filter};
+use serde::Serialize;
+
+use crate::devices::VolumeArgs;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::talk::{Talk, aligned};
+
+use super::figures::percent;
+use super::keys::{Form, KeyArgs};
+use super::open::{NameArgs, Opened, open};
+
+/// Which keys, where, and what is wanted of them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    name: NameArgs,
+    /// Print the keys that are not there instead
+    #[arg(long)]
+    absent: bool,
+    /// Print every key behind how often it was added and a tab; 0 where it is not there
+    #[arg(long, conflicts_with = "absent")]
+    count: bool,
+    /// Print no keys, but how many there are
+    #[arg(long)]
+    summary: bool,
+    /// Print nothing, and stop at the first key that would be printed
+    #[arg(long, conflicts_with = "summary")]
+    quiet: bool,
+}
+
+/// What was asked, and how it was answered.
+#[derive(Debug, Default, Serialize)]
+struct Tested {
+    keys_read: u64,
+    present: u64,
+    absent: u64,
+    /// At most so many of the absent keys were said to be there.
+    rate: f64,
+    elapsed_s: f64,
+    keys_per_s: f64,
+    interrupted: bool,
+}
+
+/// Prints the keys that are there, in the order of the input, as they were written there.
+///
+/// # Errors
+/// A failed read, damage, or, quietly, when no key was selected.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    args.keys.check()?;
+    let form = args.keys.form()?;
+    if args.count && matches!(form, Form::Width(_)) {
+        bail!(
+            "keys of fixed width cannot stand behind counts; take lines or --nul, or leave --count out"
+        );
+    }
+    let opened = open(&args.volume, &args.name, Durability::default())?;
+    let prints = !(args.summary || args.quiet || talk.json);
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut tested = Tested { rate: Filter::stats(&opened.filter).rate, ..Tested::default() };
+    let (fed, result) = args.keys.feed("tested", (talk, &interrupt), &mut |keys| {
+        let counts = ask(&opened, keys, args.count)?;
+        tested.keys_read += keys.len() as u64;
+        for (key, count) in keys.iter().zip(counts) {
+            let is_there = count > 0;
+            *if is_there { &mut tested.present } else { &mut tested.absent } += 1;
+            if prints && args.count {
+                write!(out, "{count}\t")?;
+            }
+            if prints && (args.count || is_there != args.absent) {
+                form.write(&mut out, key)?;
+            }
+        }
+        out.flush()?;
+        Ok(!(args.quiet && tested.selected(args) > 0))
+    });
+    opened.close()?;
+    result?;
+    (tested.elapsed_s, tested.keys_per_s) = (fed.elapsed_s, fed.keys_per_s());
+    tested.interrupted = fed.interrupted;
+    drop(out);
+    if (args.summary || talk.json) && !args.quiet {
+        talk.print(&tested, text)?;
+    }
+    if tested.selected(args) == 0 || fed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+/// How often each key is there, or 1 for those that are.
+fn ask(opened: &Opened, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
+    if counted {
+        return Ok(opened.filter.count_many(keys)?);
+    }
+    Ok(opened.filter.contains_many(keys)?.into_iter().map(u64::from).collect())
+}
+
+impl Tested {
+    /// Keys that were to be printed.
+    fn selected(&self, args: &Args) -> u64 {
+        if args.absent { self.absent } else { self.present }
+    }
+}
+
+fn text(tested: &Tested) -> String {
+    aligned(&[
+        ("keys", tested.keys_read.to_string()),
+        ("there", tested.present.to_string()),
+        ("not there", tested.absent.to_string()),
+        ("rate", format!("{} of absent keys are said to be there", percent(tested.rate))),
+    ])
+}

@@ -1,0 +1,111 @@
+//! `nandex filter unique`: each key the first time it is seen, by a filter of those seen before.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use nandex::{Durability, Filter};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::cmd::dedup::scratch_folder;
+use crate::devices::VolumeArgs;
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::talk::Talk;
+
+use super::keys::KeyArgs;
+use super::open::{Making, NameArgs, Opened, create, open};
+use super::wish::WishArgs;
+
+/// What to read, and where to remember it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Remember the keys in this volume, and go on with it where it is there already
+    #[arg(long, value_name = "FILE")]
+    filter: Option<PathBuf>,
+    /// Share of new keys that are passed over because they seem to have been seen
+    #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 1e-6)]
+    rate: f64,
+    #[command(flatten)]
+    wish: WishArgs,
+}
+
+/// What was seen.
+#[derive(Debug, Serialize)]
+struct Seen {
+    keys_read: u64,
+    unique: u64,
+    rate: f64,
+    elapsed_s: f64,
+    keys_per_s: f64,
+    interrupted: bool,
+}
+
+/// Prints each key the first time, in the order of the input. With `--json` prints how many there were.
+///
+/// # Errors
+/// An input that cannot be read, no space, stdout's refusal.
+pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    args.keys.check()?;
+    let form = args.keys.form()?;
+    let (opened, _folder) = place(args, talk)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut unique = 0;
+    let (fed, result) = args.keys.feed("read", (talk, &interrupt), &mut |keys| {
+        let new = first_seen(&opened, keys)?;
+        unique += new.len() as u64;
+        if !talk.json {
+            new.iter().try_for_each(|key| form.write(&mut out, key))?;
+            out.flush()?;
+        }
+        // Only what was printed counts as seen.
+        opened.filter.insert_many(&new)?;
+        Ok(true)
+    });
+    drop(out);
+    let seen = Seen {
+        keys_read: fed.keys,
+        unique,
+        rate: Filter::stats(&opened.filter).rate,
+        elapsed_s: fed.elapsed_s,
+        keys_per_s: fed.keys_per_s(),
+        interrupted: fed.interrupted,
+    };
+    opened.close()?;
+    result?;
+    if talk.json {
+        talk.print(&seen, |_| String::new())?;
+    }
+    if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+/// The filter of what was seen, and the folder that goes with it when it is temporary.
+fn place(args: &Args, talk: &Talk) -> Result<(Opened, Option<TempDir>)> {
+    if let Some(path) = args.filter.as_ref().filter(|path| path.exists()) {
+        let volume = VolumeArgs::single(path.clone());
+        return Ok((open(&volume, &NameArgs::default(), Durability::default())?, None));
+    }
+    let config = args.wish.config(&args.keys, args.rate, talk)?;
+    let (hasher, kept) = (args.wish.hasher()?, args.filter.is_some());
+    let durability = if kept { Durability::default() } else { Durability::Never };
+    let making = Making { name: "seen", config, hasher, durability };
+    if let Some(path) = &args.filter {
+        return Ok((create(&VolumeArgs::single(path.clone()), making)?, None));
+    }
+    let folder = scratch_folder("--filter")?;
+    let volume = VolumeArgs::single(folder.path().join("seen.nandex"));
+    Ok((create(&volume, making)?, Some(folder)))
+}
+
+/// The keys of a batch that were not seen, each once.
+fn first_seen<'k>(opened: &Opened, keys: &[&'k [u8]]) -> Result<Vec<&'k [u8]>> {
+    let before = opened.filter.contains_many(keys)?;
+    let mut here = HashSet::new();
+    let new = keys.iter().zip(before).filter(|(key, before)| !before && here.insert(**key));
+    Ok(new.map(|(key, _)| *key).collect())
+}

@@ -1,0 +1,158 @@
+//! What a new filter is wanted for: the options of verbs that make one.
+
+use std::str::FromStr;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use nandex::cascade::model::{FanOut, Need, SHARED_HASH_KEY};
+use nandex::cascade::{Config, WhenFull};
+use nandex::store::hash::{HashKind, KeyHasher};
+
+use crate::size;
+use crate::talk::Talk;
+
+use super::keys::KeyArgs;
+
+/// Keys that a filter is made for where nothing else is known.
+const KEYS_UNKNOWN: u64 = 100_000_000;
+/// The fewest keys that a filter is made for by an estimate.
+const KEYS_MIN: u64 = 100_000;
+
+/// How a new filter is to be.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WishArgs {
+    /// Different keys it is made for; without it, about as many as the inputs hold
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    keys: Option<u64>,
+    /// RAM that it may take
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    ram: u64,
+    /// Levels on flash: auto, one, or how many times larger each is than the one above
+    #[arg(long, value_name = "TIMES", default_value = "auto")]
+    fan_out: FanOutArg,
+    /// Keep counts compact: for keys that come often
+    #[arg(long)]
+    counts: bool,
+    /// Refuse more keys than it was made for rather than err more often
+    #[arg(long)]
+    refuse: bool,
+    /// How keys are hashed
+    #[arg(long, value_name = "HASH", default_value = "xxh3")]
+    hash: HashArg,
+    /// The hash's key: `shared`, which all filters have that nobody gave another; `random`; or up to 32
+    /// digits in hex
+    #[arg(long, value_name = "KEY", default_value = "shared")]
+    hash_key: HashKeyArg,
+}
+
+/// A fan-out by its word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FanOutArg(FanOut);
+
+impl FromStr for FanOutArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "auto" => Ok(Self(FanOut::Advised)),
+            "one" => Ok(Self(FanOut::OneLevel)),
+            _ => match word.parse() {
+                Ok(times @ 2..) => Ok(Self(FanOut::Times(times))),
+                _ => {
+                    Err(format!("`{word}` is no fan-out; choose auto, one, or a number from 2 on"))
+                }
+            },
+        }
+    }
+}
+
+/// A hash by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum HashArg {
+    /// XXH3: fast, for keys that nobody chooses to do harm
+    Xxh3,
+    /// SipHash-1-3: for keys that somebody else may choose, under a key that nobody else knows
+    Sip13,
+}
+
+/// A hash key by its word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HashKeyArg {
+    Random,
+    Given(u128),
+}
+
+impl FromStr for HashKeyArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "shared" => Ok(Self::Given(SHARED_HASH_KEY)),
+            "random" => Ok(Self::Random),
+            _ => u128::from_str_radix(word.trim_start_matches("0x"), 16).map(Self::Given).map_err(
+                |_| {
+                    format!(
+                        "`{word}` is no hash key; choose shared, random, or up to 32 digits in hex"
+                    )
+                },
+            ),
+        }
+    }
+}
+
+impl WishArgs {
+    /// How keys are hashed.
+    ///
+    /// # Errors
+    /// A kernel that has no random key.
+    pub fn hasher(&self) -> Result<KeyHasher> {
+        let kind = match self.hash {
+            HashArg::Xxh3 => HashKind::Xxh3,
+            HashArg::Sip13 => HashKind::Sip13,
+        };
+        let key = match self.hash_key {
+            HashKeyArg::Given(key) => key,
+            HashKeyArg::Random => nandex::device::random_u128()?,
+        };
+        Ok(KeyHasher::new(kind, key))
+    }
+
+    /// The configuration, of the largest buffers that the RAM has room for. Says what it is made for where
+    /// that was not given.
+    ///
+    /// # Errors
+    /// Sizes that cannot work, with what would do; a failed read of the inputs.
+    pub fn config(&self, inputs: &KeyArgs, rate: f64, talk: &Talk) -> Result<Config> {
+        let keys = match self.keys {
+            Some(keys) => keys,
+            None => {
+                let keys = inputs.estimate()?.map_or(KEYS_UNKNOWN, |keys| keys + keys / 8);
+                let keys = keys.max(KEYS_MIN);
+                let shown = size::show_count(keys);
+                talk.note(&format!(
+                    "made for {shown} keys; with more it errs more often, --keys says how many there will be"
+                ));
+                keys
+            }
+        };
+        let when_full = if self.refuse { WhenFull::Refuse } else { WhenFull::Grow };
+        let (counts, fan_out) = (self.counts, self.fan_out.0);
+        let need = Need { counts, fan_out, when_full, ..Need::new(keys, rate, self.ram) };
+        Ok(need.config()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_no_choices_are_refused_with_the_choices() {
+        assert_eq!("one".parse(), Ok(FanOutArg(FanOut::OneLevel)));
+        assert_eq!("8".parse(), Ok(FanOutArg(FanOut::Times(8))));
+        assert!("1".parse::<FanOutArg>().unwrap_err().contains("auto, one, or a number from 2"));
+        assert_eq!("shared".parse(), Ok(HashKeyArg::Given(SHARED_HASH_KEY)));
+        assert_eq!("0xff".parse(), Ok(HashKeyArg::Given(255)));
+        assert!("secret".parse::<HashKeyArg>().unwrap_err().contains("32 digits in hex"));
+    }
+}

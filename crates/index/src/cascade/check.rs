@@ -1,0 +1,154 @@
+//! Proves a cascade filter offline: its configuration, its list of runs, every page of every run, and the
+//! log's entries of it.
+//!
+//! A run is read as a merge reads it. Where that stops at a page that is not the run's, the pages behind it
+//! are still proven one by one, so that all that is damaged is named.
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::check::{Checker, Contents, Subject};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::fingerprint::Universe;
+use nandex_store::generation;
+use nandex_store::run::{Run, RunReader, RunStrokes, Source};
+use nandex_store::{Lsn, Structure};
+
+use super::format::{Covered, Head, LogEntry};
+use super::levels::Levels;
+use super::{Config, recover};
+use crate::check::{CheckProgress, OnProgress};
+use crate::intake::check::{note, visit_entries};
+use crate::{Error, Result};
+
+/// What each part has on flash.
+type Parts = Vec<(Covered, Levels)>;
+
+/// Checks one filter and notes in the checker what is wrong with it; counts its fingerprints, one once for
+/// each part that has it. Reads each page of its runs once.
+pub(crate) fn check(
+    checker: &mut Checker,
+    contents: &Contents,
+    entry: &CatalogEntry,
+    progress: &mut OnProgress<'_>,
+) {
+    let place = contents.superblock.checkpoint.start;
+    match decode(entry, place) {
+        Ok((universe, head, parts)) => {
+            let runs = || parts.iter().flat_map(|(_, levels)| levels.all());
+            let mut pages_done = 0;
+            let pages = runs().map(|run| run.used_pages()).sum();
+            for run in runs() {
+                progress(CheckProgress { structure: &entry.name, pages_done, pages });
+                check_run(checker, &entry.name, head, run);
+                pages_done += run.used_pages();
+            }
+            progress(CheckProgress { structure: &entry.name, pages_done, pages });
+            check_log(checker, contents, entry, universe);
+        }
+        Err(error) => {
+            let subject = Subject { structure: Some(&entry.name), what: "configuration and runs" };
+            note(checker, subject, place, &error);
+        }
+    }
+}
+
+fn decode(entry: &CatalogEntry, place: PageId) -> Result<(Universe, Head, Parts)> {
+    let mut reader = Reader::new(&entry.config, "cascade configuration", place);
+    let config = Config::decode(&mut reader)?;
+    if reader.left() > 0 {
+        return Err(reader.refuse("the end of the configuration", reader.left()).into());
+    }
+    let structure = Structure {
+        id: entry.id,
+        name: entry.name.clone(),
+        config: entry.config.clone(),
+        state: entry.state.clone(),
+        extents: entry.extents.clone(),
+        tail: entry.tail,
+    };
+    let (head, parts) = recover::restore(&structure, &config)?;
+    Ok((config.universe()?, head, parts))
+}
+
+/// What was read of a run.
+#[derive(Default)]
+struct Held {
+    entries: u64,
+    tombstones: u64,
+    sum: i128,
+}
+
+fn check_run(checker: &mut Checker, name: &str, head: Head, run: &Run) {
+    let subject = Subject { structure: Some(name), what: "page of a run" };
+    let start = run.place().extent.start;
+    let number = generation::sequence(run.place().generation);
+    if number >= head.next_run {
+        let next = head.next_run;
+        checker.note(subject, start, format!("run number {number}, where {next} comes next"));
+    }
+    let mut held = Held::default();
+    match read_run(checker, run, &mut held) {
+        Ok(()) => {
+            let (found, expected) = (
+                (held.entries, held.tombstones, held.sum),
+                (run.entries(), run.tombstones(), run.sum()),
+            );
+            if found != expected {
+                let message = format!(
+                    "expected entries, tombstones and the sum of counts to be {expected:?}, found {found:?}"
+                );
+                checker.note(subject, start, message);
+            }
+        }
+        Err(error) => {
+            note(checker, subject, start, &error);
+            prove_rest(checker, subject, run, &error);
+        }
+    }
+    checker.count_entries(name, held.entries);
+}
+
+/// Reads it from front to back, up to what is wrong with it.
+fn read_run(checker: &Checker, run: &Run, held: &mut Held) -> Result<()> {
+    let mut reader = RunReader::new(&*checker.device(), run, RunStrokes::default())?;
+    let mut batch = Vec::new();
+    while reader.next_batch(&mut batch)? {
+        held.entries += batch.len() as u64;
+        held.tombstones += batch.iter().filter(|entry| entry.count < 0).count() as u64;
+        held.sum += batch.iter().map(|entry| i128::from(entry.count)).sum::<i128>();
+        batch.clear();
+    }
+    Ok(())
+}
+
+/// Proves that the pages behind the damaged one are the run's; all but that one where it is not known.
+fn prove_rest(checker: &mut Checker, subject: Subject<'_>, run: &Run, error: &Error) {
+    let start = run.place().extent.start;
+    let damaged = match error {
+        Error::Store(nandex_store::Error::Corrupt { page, .. }) => page.0.checked_sub(start.0),
+        _ => None,
+    };
+    let first = damaged.map_or(0, |damaged| damaged + 1);
+    let pages = run.used_pages().saturating_sub(first);
+    let label = |index| run.place().label(first + index);
+    checker.pages(subject, (start.plus(first), pages), &label, &mut |_, _, _| {});
+}
+
+fn check_log(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry, universe: Universe) {
+    let subject = Subject { structure: Some(&entry.name), what: "log entry" };
+    let update_bytes = Config::update_bytes(universe);
+    let mut wrong = Vec::new();
+    let read = visit_entries(contents, entry, &mut |lsn: Lsn, bytes| {
+        if LogEntry::decode(bytes, universe, update_bytes).is_none() {
+            wrong.push(lsn);
+        }
+    });
+    wrong.dedup();
+    for lsn in wrong {
+        let page = contents.log_page(lsn);
+        checker.note(subject, page, "expected an update or a cut of the filter");
+    }
+    if let Err(error) = read {
+        checker.note_error(subject, contents.log_page(entry.tail), &error);
+    }
+}

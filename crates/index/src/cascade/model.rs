@@ -1,0 +1,397 @@
+//! The advisor of cascade filters: how large buffers are in a budget of RAM, how many levels there are, and
+//! what both cost.
+//!
+//! With N keys, buffers of M fingerprints and R = N / M buffers' worth of keys:
+//!
+//! - **One level** takes every buffer as it comes. The j-th of them writes j buffers' worth, so a key is
+//!   written (R + 1) / 2 times, and a lookup reads one page. With R = 16 that is 8.5 times, at 11 bits a key
+//!   about 12 bytes: less than the log's 5 bytes and one key of 8 together. Up to 16 there is one level.
+//! - **Levels** of fan-out T: level l holds M T^(l+1), and what arrives in it is u(l) buffers' worth: u(0) = 1, and
+//!   u(l) = T^(l-1) (T + 1), because T buffers fill level 0 and the next one takes them down. The c-th arrival
+//!   writes c u(l). A level that fills up and is taken down, T arrivals in level 0 and T - 1 below, writes
+//!   T (T + 1) / 2 there and u(l) T (T - 1) / 2 below: a key T / 2 or (T - 1) / 2 times. So 63 buffers' worth at
+//!   T = 8 make 7 arrivals of 9 in level 1: 28 x 9 + 7 x 36 = 504 buffers are written, a key 8 times, where one
+//!   level would write it 32 times. Above 16 buffers the fan-out is the root of R for the fewest levels that keep
+//!   it at 16 or less.
+//!
+//! A buffer is a filter of rank and select: a slot takes its remainder, log2(U / slots) bits, a bit or a byte
+//! for its count, and 2.25 bits of metadata, and nine slots of ten are used. Every part has one, and they fill up
+//! in turn: M is what all take when all are full, half of that is what they hold, in RAM for three quarters. For
+//! 100 million keys at a rate of 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 12 + 1 + 2.25 bits,
+//! and a key takes 17 in a buffer that is full.
+
+use nandex_store::run::RunShape;
+
+use super::{Config, RuntimeOptions, WhenFull};
+use crate::model::PAGE_BYTES;
+use crate::quotient::RankFilter;
+use crate::{Error, Result};
+
+/// The most buffers' worth of keys in a single level, and the largest fan-out of several.
+pub const FAN_OUT_MAX: u32 = 16;
+
+/// The hash key under which filters that are to be merged are made, where nobody asks for another: `nandex
+/// filter 01` in ASCII. Filters merge only when they hash alike. Since everybody knows it, whoever chooses keys
+/// can choose them so that they collide: a filter for strangers' keys needs a secret key, and SipHash.
+pub const SHARED_HASH_KEY: u128 = u128::from_be_bytes(*b"nandex filter 01");
+
+/// RAM for what does not depend on sizes: eight blocks of the log, and the pages of a batch of lookups.
+const FIXED_RAM_BYTES: u64 = (8 << 17) + 32 * PAGE_BYTES;
+
+/// The least that buffers are made for where there are as many keys: less is not worth a merge.
+const BUFFER_ENTRIES_MIN: u64 = 1024;
+
+/// Fingerprints that make a part of their own, and the most parts that the advisor takes: beyond, a merge is
+/// short enough.
+const PART_ENTRIES: u64 = 1 << 16;
+const PARTS_ADVISED_MAX: u64 = 64;
+
+/// Strokes that a run has in memory while it is read or written.
+const STROKES: u64 = 3;
+
+/// The share of the buffers' RAM that strokes may take: one of so many parts.
+const STROKES_SHARE: u64 = 4;
+
+/// What decides how many levels there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FanOut {
+    /// One level up to [`FAN_OUT_MAX`] buffers, then as few as keep it below that.
+    #[default]
+    Advised,
+    /// One level, however large.
+    OneLevel,
+    /// Levels of which each is so many times larger than the one above.
+    Times(u32),
+}
+
+/// What a cascade filter is wanted for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Need {
+    /// Different keys it is made for.
+    pub keys: u64,
+    /// Rate of false positives with so many keys in it.
+    pub rate: f64,
+    /// RAM that it may take, in bytes: buffers, merges and its log's buffers.
+    pub ram_bytes: u64,
+    /// Is it for counting?
+    pub counts: bool,
+    /// How many levels there are.
+    pub fan_out: FanOut,
+    /// What happens when it has as many keys as it was made for.
+    pub when_full: WhenFull,
+}
+
+/// What a filter costs once it holds as many keys as it was made for.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct FilterCosts {
+    /// Levels on flash: pages that a lookup reads at most, and one more while a buffer that was saved half
+    /// full is on flash too.
+    pub levels: u32,
+    /// Buffers' worth of keys.
+    pub buffers: f64,
+    /// How often a key is written to a level.
+    pub times_written: f64,
+    /// Bytes written to levels, for each key.
+    pub written_bytes_per_key: f64,
+    /// Bytes read by merges, for each key.
+    pub read_bytes_per_key: f64,
+    /// Bytes written to the log, for each key.
+    pub log_bytes_per_key: f64,
+    /// RAM in bytes: buffers, strokes of a merge of all levels, lookups, and the log's buffers.
+    pub ram_bytes: u64,
+    /// RAM of a buffer, for each key that it takes, in bits.
+    pub ram_bits_per_buffered_key: f64,
+    /// Flash in bytes when all is in one run.
+    pub flash_bytes: u64,
+    /// Bits of flash for each key then.
+    pub bits_per_key: f64,
+}
+
+impl Need {
+    /// A filter for so many keys that grows when there are more, and does not count.
+    #[must_use]
+    pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
+        let (fan_out, when_full) = (FanOut::default(), WhenFull::default());
+        Self { keys, rate, ram_bytes, counts: false, fan_out, when_full }
+    }
+
+    /// The configuration with the largest buffers that the RAM has room for; none is larger than all keys.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the least
+    /// that would do.
+    pub fn config(&self) -> Result<Config> {
+        let universe = self.with_buffers(1).universe()?;
+        let most = self.keys.min(universe.size() / 4).max(1);
+        let least = most.min(BUFFER_ENTRIES_MIN);
+        let smallest = self.with_buffers(least);
+        smallest.validate()?;
+        let needed = smallest.ram_bytes()?;
+        if needed > self.ram_bytes {
+            let reason = format!(
+                "{} bytes; a filter for {} keys at a rate of {} needs {needed}",
+                self.ram_bytes, self.keys, self.rate
+            );
+            return Err(Error::Config { field: "ram_bytes", reason });
+        }
+        let (mut fitting, mut too_many) = (least, most + 1);
+        while too_many - fitting > 1 {
+            let middle = fitting.midpoint(too_many);
+            if self.with_buffers(middle).ram_bytes()? <= self.ram_bytes {
+                fitting = middle;
+            } else {
+                too_many = middle;
+            }
+        }
+        let config = self.with_buffers(fitting);
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn with_buffers(&self, buffer_entries: u64) -> Config {
+        let fan_out = match self.fan_out {
+            FanOut::OneLevel => None,
+            FanOut::Times(times) => Some(times),
+            FanOut::Advised => advised(self.keys as f64 / buffer_entries as f64),
+        };
+        let &Self { keys, rate, counts, when_full, .. } = self;
+        let parts = (buffer_entries / PART_ENTRIES).clamp(1, PARTS_ADVISED_MAX) as u32;
+        Config { keys, rate, buffer_entries, parts, fan_out, counts, when_full }
+    }
+}
+
+/// The fan-out for so many buffers' worth of keys; nothing for a single level.
+fn advised(buffers: f64) -> Option<u32> {
+    let most = f64::from(FAN_OUT_MAX);
+    if buffers <= most {
+        return None;
+    }
+    let levels = (buffers.ln() / most.ln() - 1e-9).ceil().max(2.0);
+    let times = buffers.powf(1.0 / levels);
+    // What rounding adds must not cost a level.
+    Some(((times - 1e-9).ceil() as u32).clamp(2, FAN_OUT_MAX))
+}
+
+impl Config {
+    /// The configuration for so many keys at a rate, in a budget of RAM: [`Need::new`] has the rest.
+    ///
+    /// # Errors
+    /// As [`Need::config`].
+    pub fn for_budget(keys: u64, rate: f64, ram_bytes: u64) -> Result<Self> {
+        Need::new(keys, rate, ram_bytes).config()
+    }
+
+    /// What a filter of this configuration costs when it holds as many keys as it was made for.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for what is none.
+    pub fn costs(&self) -> Result<FilterCosts> {
+        let universe = self.universe()?;
+        let buffers = self.keys as f64 / self.buffer_entries as f64;
+        let levels = self.levels();
+        let run = RunShape::for_entries(universe, self.keys, 0);
+        let flash_bytes = run.slot_pages * PAGE_BYTES;
+        let bits_per_key = (flash_bytes * 8) as f64 / self.keys as f64;
+        let full = self.buffer_shapes()?.pop().expect("a buffer has a size");
+        let buffer_bits = RankFilter::bytes_of(&full) as f64 * 8.0;
+        let (mut times_written, mut written_bytes) = (0.0, 0.0);
+        for (written, held) in self.writes(buffers) {
+            let entries = (held * self.buffer_entries as f64).max(1.0) as u64;
+            let pages = RunShape::for_entries(universe, entries, 0).slot_pages;
+            times_written += written / buffers;
+            written_bytes += written / buffers * (pages * PAGE_BYTES) as f64 / entries as f64;
+        }
+        Ok(FilterCosts {
+            levels,
+            buffers,
+            times_written,
+            written_bytes_per_key: written_bytes,
+            // Of what is written to a level all but what arrives was read there, and what arrives was read
+            // in the level above; only the buffer comes from RAM.
+            read_bytes_per_key: written_bytes * (times_written - 1.0) / times_written.max(1.0),
+            log_bytes_per_key: Self::update_bytes(universe) as f64,
+            ram_bytes: self.ram_bytes()?,
+            ram_bits_per_buffered_key: buffer_bits / self.part_entries() as f64,
+            flash_bytes,
+            bits_per_key,
+        })
+    }
+
+    /// For each level how many buffers' worth it writes, and holds when it does, on average.
+    fn writes(&self, buffers: f64) -> Vec<(f64, f64)> {
+        let levels = self.levels() as usize;
+        let times = f64::from(self.fan_out.unwrap_or(0));
+        let mut writes = vec![(0.0, 1.0); levels];
+        let mut left = buffers;
+        for level in (0..levels).rev() {
+            let arrival = self.arrival(level);
+            let count = if level == 0 { left } else { (left / arrival).floor() };
+            left -= count * arrival;
+            writes[level].0 += count * (count + 1.0) / 2.0 * arrival;
+            writes[level].1 = (count * 2.0 / 3.0).max(1.0) * arrival;
+            // What arrives has filled the levels above.
+            for (above, write) in writes.iter_mut().enumerate().take(level) {
+                let full = if above == 0 { times } else { times - 1.0 };
+                let own = times * if above == 0 { times + 1.0 } else { times - 1.0 } / 2.0;
+                let often = count * times.powf((level - 1 - above) as f64);
+                write.0 += often * own * self.arrival(above);
+                write.1 = (full * 2.0 / 3.0).max(1.0) * self.arrival(above);
+            }
+        }
+        writes
+    }
+
+    /// Buffers' worth that arrives in a level at once.
+    fn arrival(&self, level: usize) -> f64 {
+        match (self.fan_out, level) {
+            (_, 0) => 1.0,
+            (None, _) => f64::INFINITY,
+            (Some(times), _) => {
+                let times = f64::from(times);
+                times.powf((level - 1) as f64) * (times + 1.0)
+            }
+        }
+    }
+
+    /// Levels in use with all keys: those in which as much can have arrived.
+    fn levels(&self) -> u32 {
+        let buffers = self.keys as f64 / self.buffer_entries as f64;
+        let reached = (1..64).take_while(|level| self.arrival(*level) <= buffers);
+        reached.last().map_or(1, |last| last as u32 + 1)
+    }
+
+    /// RAM in all, in bytes.
+    fn ram_bytes(&self) -> Result<u64> {
+        let stroke_pages = u64::from(self.stroke_pages()?);
+        let strokes = self.strokes() * stroke_pages * PAGE_BYTES;
+        Ok(self.buffer_bytes_max()? + strokes + FIXED_RAM_BYTES)
+    }
+
+    /// Strokes in memory while all levels and an image are merged into a new run.
+    fn strokes(&self) -> u64 {
+        (u64::from(self.levels()) + 2) * STROKES
+    }
+
+    /// Pages of a stroke: up to 1 MiB, and a quarter of what buffers take for all of them.
+    fn stroke_pages(&self) -> Result<u32> {
+        let bytes = self.buffer_bytes_max()? / STROKES_SHARE / self.strokes();
+        Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
+    }
+}
+
+impl RuntimeOptions {
+    /// The options that [`Need::config`] counts with: strokes that are small where buffers are.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a configuration that is none.
+    pub fn suited(config: &Config) -> Result<Self> {
+        Ok(Self { stroke_pages: config.stroke_pages()?, ..Self::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nandex_device::MemoryDevice;
+    use nandex_store::{Durability, Threads, Volume, VolumeOptions};
+
+    use super::*;
+    use crate::{Cascade, Filter};
+
+    fn near(found: f64, expected: f64, share: f64) -> bool {
+        (found - expected).abs() <= expected.abs() * share
+    }
+
+    #[test]
+    fn one_level_up_to_sixteen_buffers_then_as_few_as_keep_the_fan_out_there() {
+        let expected = [
+            (1.0, None),
+            (16.0, None),
+            (16.1, Some(5)),
+            (64.0, Some(8)),
+            (256.0, Some(16)),
+            (257.0, Some(7)),
+            (4096.0, Some(16)),
+        ];
+        for (buffers, fan_out) in expected {
+            assert_eq!(advised(buffers), fan_out, "{buffers}");
+        }
+    }
+
+    #[test]
+    fn the_worked_numbers_of_the_page_are_what_comes_out() {
+        let config = |buffers: u64, fan_out| Config {
+            keys: 12_000_000 * buffers,
+            rate: 0.0039,
+            buffer_entries: 12_000_000,
+            fan_out,
+            ..Config::tiny()
+        };
+        let times = |buffers, fan_out| config(buffers, fan_out).costs().unwrap().times_written;
+        assert_eq!(times(16, None), 8.5);
+        assert_eq!((times(63, Some(8)), times(63, None)), (8.0, 32.0));
+        let sixteen = config(16, None).costs().unwrap();
+        assert!(near(sixteen.written_bytes_per_key, 12.0, 0.05), "{sixteen:?}");
+        assert_eq!((sixteen.levels, sixteen.log_bytes_per_key), (1, 5.0));
+        assert_eq!(config(64, Some(8)).costs().unwrap().levels, 2);
+        let hundred = Config { keys: 100_000_000, parts: 32, ..config(1, None) }.costs().unwrap();
+        assert!(near(hundred.ram_bits_per_buffered_key, 17.0, 0.01), "{hundred:?}");
+        assert!(near(hundred.bits_per_key, 10.5, 0.01), "{hundred:?}");
+    }
+
+    #[test]
+    fn buffers_fill_the_budget_and_never_more() {
+        for (keys, ram_bytes) in [(100_000_000, 64 << 20), (1 << 33, 1 << 30), (5_000_000, 6 << 20)]
+        {
+            for counts in [false, true] {
+                let need = Need { counts, ..Need::new(keys, 0.001, ram_bytes) };
+                let config = need.config().unwrap();
+                let costs = config.costs().unwrap();
+                assert!(costs.ram_bytes <= ram_bytes, "{need:?}: {costs:?}");
+                assert!(
+                    near(costs.ram_bytes as f64, ram_bytes as f64, 0.01),
+                    "{need:?}: {costs:?}"
+                );
+            }
+        }
+        let small = Config::for_budget(500, 0.01, 64 << 20).unwrap();
+        assert_eq!((small.buffer_entries, small.fan_out), (500, None));
+        let error = Config::for_budget(1 << 30, 0.001, 1 << 20).unwrap_err().to_string();
+        assert!(error.starts_with("ram_bytes: 1048576 bytes; a filter for"), "{error}");
+        assert!(Config::for_budget(0, 0.01, 1 << 30).is_err());
+        let times = Need { fan_out: FanOut::Times(1), ..Need::new(1000, 0.1, 1 << 30) };
+        assert!(times.config().unwrap_err().to_string().starts_with("fan_out"));
+    }
+
+    #[test]
+    fn a_filter_writes_as_often_and_takes_as_much_ram_as_the_model_says() {
+        for (fan_out, buffers) in [(None, 12), (Some(2), 40), (Some(4), 60), (Some(8), 64)] {
+            let buffer_entries = 8000;
+            let keys = buffer_entries * buffers;
+            let config = Config { keys, buffer_entries, fan_out, rate: 1e-6, ..Config::tiny() };
+            let options =
+                RuntimeOptions { merge_threads: 0, ..RuntimeOptions::suited(&config).unwrap() };
+            let volume_options = VolumeOptions {
+                log_bytes: config.log_bytes_best(),
+                durability: Durability::Never,
+                threads: Threads::Inline,
+                ..VolumeOptions::tiny()
+            };
+            let volume = Volume::create(Arc::new(MemoryDevice::new()), volume_options).unwrap();
+            let filter = Cascade::create_with(&volume, "f", config, options).unwrap();
+            // One more, so that the last full buffer is merged and not saved as it is.
+            let all: Vec<_> = (0..=keys).map(u64::to_le_bytes).collect();
+            filter.insert_many(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+            let (stats, costs) = (Filter::stats(&filter), config.costs().unwrap());
+            let written = stats.data_bytes_written as f64 / keys as f64;
+            let shown = format!("{fan_out:?}: {written} {costs:?} {stats:?}");
+            assert!(near(written, costs.written_bytes_per_key, 0.12), "{shown}");
+            let read = stats.merge_bytes_read as f64 / keys as f64;
+            assert!(near(read, costs.read_bytes_per_key, 0.16), "{shown}");
+            assert!(stats.levels.len() <= costs.levels as usize + 1, "{shown}");
+            assert!(stats.ram_bytes <= costs.ram_bytes, "{shown}");
+        }
+    }
+}
