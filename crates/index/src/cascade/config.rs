@@ -315,7 +315,7 @@ mod tests {
             (Config { keys: 1 << 60, rate: 1e-9, ..tiny }, "rate"),
             (Config { buffer_entries: 0, ..tiny }, "buffer_entries"),
             (Config { buffer_entries: 1 << 40, ..tiny }, "buffer_entries"),
-            (Config { buffer_entries: 1, keys: 1 << 30, rate: 1e-9, ..tiny }, "quotients"),
+            (Config { buffer_entries: 8, keys: 1 << 30, rate: 1e-9, ..tiny }, "quotients"),
             (Config { fan_out: Some(1), ..tiny }, "fan_out"),
             (Config { parts: 0, ..tiny }, "parts"),
             (Config { parts: 201, ..tiny }, "buffer_entries"),

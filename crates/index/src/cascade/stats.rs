@@ -94,8 +94,8 @@ impl Inner {
             held.add_levels(&state.levels);
         }
         held.add_buffers(self.spares().iter());
-        let images = Some(held.images).filter(|images| images.entries > 0);
-        let levels: Vec<_> = images.into_iter().chain(held.levels).collect();
+        let levels = std::iter::once(held.images).chain(held.levels);
+        let levels: Vec<_> = levels.filter(|level| level.pages > 0).collect();
         let entries = held.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
         let lookups = counters.lookups.read();
         FilterStats {
