@@ -43,6 +43,23 @@ fn the_second_paper_can_be_run_too() {
 }
 
 #[test]
+fn the_deck_on_cascade_filters_can_be_run_too() {
+    let folder = Folder::new();
+    let words = "reproduce cascade --only in-ram --scale 8192 --report r.html --json";
+    let outcome = folder.run(&format!("{words} --progress none"));
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let json: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    assert!(
+        json["paper"].as_str().is_some_and(|paper| paper.ends_with("HotStorage 2011")),
+        "{json}"
+    );
+    let rows = json["experiments"][0]["tables"][0]["rows"].as_array().expect("there are rows");
+    assert!(rows.iter().any(|row| row["paper"]["value"] == 3.0), "{json}");
+    let page = fs::read_to_string(folder.path("r.html")).expect("it was written");
+    assert!(page.contains("Quotient filters in RAM"));
+}
+
+#[test]
 fn what_the_paper_does_not_have_is_refused_before_anything_runs() {
     let folder = Folder::new();
     let outcome = folder.run("reproduce bufferhash --only figure-99 --report r.html");

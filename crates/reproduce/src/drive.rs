@@ -51,6 +51,9 @@ impl Drive {
     /// The Crucial M4 by its data sheet, which promises 40 000 reads a second.
     pub const CRUCIAL_SHEET: Self = Self::named("Crucial M4 by its data sheet", "crucial-m4");
 
+    /// The Intel X25-M of the second generation, of HotStorage 2011.
+    pub const X25M: Self = Self::named("Intel X25-M", "intel-x25m");
+
     const fn named(name: &'static str, preset: &'static str) -> Self {
         Self { name, preset, cleans_at_rest: false }
     }
@@ -134,6 +137,7 @@ mod tests {
             Drive::TRANSCEND_SHEET,
             Drive::CRUCIAL,
             Drive::CRUCIAL_SHEET,
+            Drive::X25M,
         ];
         for drive in drives {
             for times in [Scale::MOST, Scale::DEFAULT] {

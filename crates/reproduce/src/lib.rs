@@ -17,6 +17,7 @@
 
 pub mod batch;
 pub mod bufferhash;
+pub mod cascade;
 mod drive;
 mod error;
 mod experiment;
@@ -43,6 +44,8 @@ pub enum Paper {
     BufferHash,
     /// Anand et al., "Design Patterns for Tunable and Efficient SSD-based Indexes", ANCS 2014.
     SliceHash,
+    /// Bender et al., "Don't Thrash: How to Cache Your Hash in Flash", HotStorage 2011, as the deck has it.
+    Cascade,
 }
 
 impl Paper {
@@ -57,6 +60,29 @@ impl Paper {
             Self::SliceHash => {
                 "Anand et al., Design Patterns for Tunable and Efficient SSD-based Indexes, ANCS 2014"
             }
+            Self::Cascade => {
+                "Bender et al., Don't Thrash: How to Cache Your Hash in Flash, HotStorage 2011"
+            }
+        }
+    }
+
+    /// What of it is divided by the scale, and what is as in the paper.
+    #[must_use]
+    pub const fn scaled(self) -> &'static str {
+        match self {
+            Self::BufferHash | Self::SliceHash => {
+                "Divided are partitions (super tables), entries and bytes of the drives (which \
+                 keep at least 64 blocks in each plane). Sizes of pages, buffers and entries, \
+                 incarnations of each partition, bits of filters for each entry and all times of \
+                 the drives are the paper's, so a lookup reads and a flush writes as much as \
+                 there."
+            }
+            Self::Cascade => {
+                "Divided are keys, RAM and bytes of the drive (which keeps at least 64 blocks in \
+                 each plane). The filter over RAM, buffers for all keys, fan-outs, false \
+                 positives, sizes of pages and all times of the drive are those of the deck's \
+                 size, so a lookup reads as many pages and a key is written as often."
+            }
         }
     }
 }
@@ -67,5 +93,6 @@ pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
     match paper {
         Paper::BufferHash => bufferhash::experiments(),
         Paper::SliceHash => slicehash::experiments(),
+        Paper::Cascade => cascade::experiments(),
     }
 }

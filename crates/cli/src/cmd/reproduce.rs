@@ -35,6 +35,8 @@ enum Structure {
     Bufferhash,
     /// ANCS 2014
     Slicehash,
+    /// HotStorage 2011
+    Cascade,
 }
 
 impl Structure {
@@ -42,6 +44,7 @@ impl Structure {
         match self {
             Self::Bufferhash => Paper::BufferHash,
             Self::Slicehash => Paper::SliceHash,
+            Self::Cascade => Paper::Cascade,
         }
     }
 }

@@ -30,6 +30,9 @@ pub struct Ran {
 pub struct Report {
     /// The paper.
     pub paper: &'static str,
+    /// What of it is smaller.
+    #[serde(skip)]
+    pub scaled: &'static str,
     /// How much smaller, and with which seed.
     pub scale: Scale,
     /// What ran.
@@ -52,7 +55,7 @@ impl Report {
     /// A report of a paper without anything that ran yet.
     #[must_use]
     pub fn new(paper: Paper, scale: Scale) -> Self {
-        Self { paper: paper.title(), scale, experiments: Vec::new() }
+        Self { paper: paper.title(), scaled: paper.scaled(), scale, experiments: Vec::new() }
     }
 }
 

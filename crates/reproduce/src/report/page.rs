@@ -40,13 +40,10 @@ fn write_header(out: &mut String, report: &Report) -> fmt::Result {
         out,
         "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours beside the \
          paper's</h1>\n<p class=\"lead\">{}</p>\n<p class=\"notice\">At 1/{times} of the paper's \
-         size, seed {}: {times} times fewer partitions (super tables), entries and bytes of the \
-         drives (which keep at least 64 blocks in each plane). Sizes of pages, buffers and \
-         entries, incarnations of each partition, bits of filters for each entry and all times \
-         of the drives are the paper's, so a lookup reads and a flush writes as much as \
-         there.</p>\n<nav>",
+         size, seed {}. {}</p>\n<nav>",
         Escaped(report.paper),
         report.scale.seed(),
+        Escaped(report.scaled),
     )?;
     for ran in &report.experiments {
         write!(out, "<span>{}: {}</span>", Escaped(ran.name), Escaped(ran.title))?;

@@ -12,6 +12,7 @@ presets![
     "agrawal-slc",
     "intel-x18m",
     "intel-x18m-paper",
+    "intel-x25m",
     "flash-chip",
     "flash-chip-paper",
     "transcend-ts32",

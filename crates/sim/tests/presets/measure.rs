@@ -118,11 +118,11 @@ pub fn with_few_blocks(spec: &Spec) -> Spec {
     small
 }
 
-/// Random 4 KiB writes a second of an SSD that has seen them without end. One of more than 400 GB is
-/// measured small, so that it fits into memory.
+/// Random 4 KiB writes a second of an SSD that has seen them without end. One of more than 130 GB is
+/// measured small, so that it fits into memory and comes to its steady state.
 pub fn steady_write_iops(preset: &Preset, depth: u32) -> f64 {
     let spec = spec(preset);
-    let spec = if spec.page_count() > 100_000_000 { shrunk(spec) } else { spec.clone() };
+    let spec = if spec.page_count() > 32_000_000 { shrunk(spec) } else { spec.clone() };
     let mut ssd = Ssd::new(spec, Fill::Steady { seed: 3 }).unwrap();
     random_iops(&mut ssd, RequestKind::Write, depth, (100_000, 300_000))
 }

@@ -87,6 +87,12 @@ pub const STATED: &[(Row, Measure)] = &[
     (row("intel-x18m-paper", "a read of 128 KiB alone", (0.31, 2, "ms"), EXACT), block_read_ms),
     (row("intel-x18m-paper", "a write of 128 KiB alone", (0.83, 2, "ms"), EXACT), block_write_ms),
     (row("intel-x18m-paper", SLOWEST, (2.72, 2, "ms"), EXACT), slowest_block_write_ms),
+    (row("intel-x25m", READ_MB, (250.0, 0, "MB/s"), SHEET), read_mb),
+    (row("intel-x25m", WRITE_MB, (100.0, 0, "MB/s"), SHEET), write_mb),
+    (row("intel-x25m", READ_IOPS, (35_000.0, 0, "1/s"), SHEET), read_iops),
+    (row("intel-x25m", STEADY_IOPS, (8600.0, 0, "1/s"), SHEET), steady_iops),
+    (row("intel-x25m", READ_ALONE, (65.0, 0, "us"), SHEET), read_alone_us),
+    (row("intel-x25m", WRITE_ALONE, (85.0, 0, "us"), SHEET), write_alone_us),
     (
         row("flash-chip", "a read of two pages, by its part's times", (172.9, 1, "us"), EXACT),
         read_alone_us,

@@ -1,0 +1,78 @@
+//! Pages in RAM, brought in when they are touched, as a memory map has them: one after another.
+//!
+//! Which one leaves is decided by lot. Pages are touched by lot too, so no rule does better.
+
+use std::collections::HashMap;
+
+use nandex::device::{Device, PageBuf, PageId};
+use nandex_sim::SimDevice;
+use nandex_sim::workload::SplitMix64;
+
+use crate::Result;
+
+/// What a page is touched for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// To look at it.
+    Look,
+    /// To change it.
+    Change,
+}
+
+/// A page in RAM.
+struct Frame {
+    page: u64,
+    bytes: PageBuf,
+    is_changed: bool,
+}
+
+/// So many pages in RAM.
+pub(super) struct Cache {
+    frames: Vec<Frame>,
+    frames_max: usize,
+    places: HashMap<u64, usize>,
+    dice: SplitMix64,
+}
+
+impl Cache {
+    pub(super) fn new(frames_max: usize, seed: u64) -> Self {
+        let dice = SplitMix64::stream(seed, 500);
+        Self { frames: Vec::new(), frames_max, places: HashMap::new(), dice }
+    }
+
+    /// The bytes of a page, and whether it had to be read.
+    pub(super) fn page(
+        &mut self,
+        drive: &SimDevice,
+        page: u64,
+        used: Use,
+    ) -> Result<(&mut [u8], bool)> {
+        let (place, was_read) = match self.places.get(&page) {
+            Some(place) => (*place, false),
+            None => (self.bring_in(drive, page)?, true),
+        };
+        let frame = &mut self.frames[place];
+        frame.is_changed |= used == Use::Change;
+        Ok((frame.bytes.page_mut(0), was_read))
+    }
+
+    fn bring_in(&mut self, drive: &SimDevice, page: u64) -> Result<usize> {
+        if self.frames.len() < self.frames_max {
+            let bytes = drive.read(PageId(page), PageBuf::zeroed(1))?;
+            self.frames.push(Frame { page, bytes, is_changed: false });
+            self.places.insert(page, self.frames.len() - 1);
+            return Ok(self.frames.len() - 1);
+        }
+        let place = self.dice.below(self.frames.len() as u64) as usize;
+        let frame = &mut self.frames[place];
+        let mut bytes = std::mem::replace(&mut frame.bytes, PageBuf::zeroed(1));
+        if std::mem::take(&mut frame.is_changed) {
+            bytes = drive.write(PageId(frame.page), bytes)?;
+        }
+        frame.bytes = drive.read(PageId(page), bytes)?;
+        self.places.remove(&frame.page);
+        frame.page = page;
+        self.places.insert(page, place);
+        Ok(place)
+    }
+}

@@ -1,0 +1,222 @@
+//! Quotient filters beside a Bloom filter in RAM: memory touched by each operation.
+
+use nandex::quotient::{Counts, QuotientFilter, RankFilter, Shape};
+use nandex::store::fingerprint::Universe;
+use nandex_sim::workload::SplitMix64;
+
+use super::bloom::HASHES;
+use super::lab::RATE;
+use super::layout::{Layout, Lines, Slots, lines_of};
+use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
+
+/// See the [module](self).
+pub struct InRam;
+
+/// Keys at full size: 600 MB of filter.
+const KEYS: u64 = 512 << 20;
+/// Operations that are averaged.
+const SAMPLES: u64 = 4_000;
+/// Fills of the filter with three bits, and that by rank and select.
+const FILLS: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 0.94];
+/// Bits of a Bloom filter for each key at that rate.
+const BLOOM_BITS: f64 = 11.54;
+
+/// What an operation touches, on average.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    lines: f64,
+    jumps: f64,
+}
+
+/// Of each operation.
+struct Measured {
+    insert: Touched,
+    absent: Touched,
+    present: Touched,
+}
+
+fn mean(all: impl Iterator<Item = Lines>) -> Touched {
+    let (mut count, mut lines, mut jumps) = (0_u64, 0_u64, 0_u64);
+    for it in all {
+        (count, lines, jumps) = (count + 1, lines + it.count(), jumps + it.jumps());
+    }
+    let each = |sum: u64| sum as f64 / count.max(1) as f64;
+    Touched { lines: each(lines), jumps: each(jumps) }
+}
+
+impl Experiment for InRam {
+    fn name(&self) -> &'static str {
+        "in-ram"
+    }
+
+    fn title(&self) -> &'static str {
+        "Quotient filters in RAM"
+    }
+
+    fn reference(&self) -> &'static str {
+        "the slide \"Conclusions\": in RAM, 3x faster inserts, same lookups"
+    }
+
+    fn run(&self, scale: Scale) -> Result<Outcome> {
+        let slots = scale.of(KEYS);
+        let seed = scale.seed();
+        let mut plain = Vec::new();
+        let mut fast = Vec::new();
+        for fill in FILLS {
+            plain.push(readable(slots, fill, seed)?);
+            fast.push(by_rank(slots, fill, seed)?);
+        }
+        let bloom = bloom(slots, seed);
+        let setup = vec![
+            format!(
+                "Counted are cache lines of 64 bytes, and jumps: lines that are not the one \
+                 behind another, which a processor fetches only when it is asked for them. \
+                 Filters of {slots} slots are really filled; where their fingerprints lie, and \
+                 so what an operation touches, follows from the fingerprints that they list.",
+            ),
+            format!(
+                "Means of {SAMPLES} operations at a fill. A Bloom filter of {HASHES} hash \
+                 functions, with 11.54 bits for each key, is full. Nothing here is time: how \
+                 long a line takes depends on the machine, and a filter that its cache holds \
+                 waits for none.",
+            ),
+        ];
+        Ok(Outcome {
+            setup,
+            tables: vec![table(&plain, &fast, &bloom)],
+            charts: vec![chart(&plain, &fast, &bloom)],
+        })
+    }
+}
+
+fn shape(slots: u64, fill: f64) -> Result<Shape> {
+    let universe = Universe::for_rate((slots as f64 * 0.75) as u64, RATE)?;
+    Ok(Shape::new(universe, slots, Counts::One, (slots as f64 * fill) as u64)?)
+}
+
+/// The filter with three bits for each slot.
+fn readable(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
+    let mut filter = QuotientFilter::new(shape(slots, fill)?);
+    let mut dice = SplitMix64::stream(seed, 600);
+    while !filter.is_full() {
+        filter.add(filter.shape().split().universe().of(dice.roll()), 1)?;
+    }
+    let bits = u64::from(filter.shape().slot_bits()) + 3;
+    let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));
+    Ok(measure(Slots::Plain { bits }, filter.shape(), held, seed))
+}
+
+/// The one by rank and select.
+fn by_rank(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
+    let shape = shape(slots, fill)?;
+    let mut filter = RankFilter::new(shape);
+    let mut dice = SplitMix64::stream(seed, 600);
+    while !filter.is_full() {
+        filter.add(shape.split().universe().of(dice.roll()), 1)?;
+    }
+    let bits = u64::from(shape.slot_bits());
+    let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));
+    Ok(measure(Slots::Blocks { bits }, shape, held, seed))
+}
+
+fn measure(slots: Slots, shape: Shape, held: impl Iterator<Item = u64>, seed: u64) -> Measured {
+    let split = shape.split();
+    let held: Vec<u64> = held.map(|fingerprint| split.quotient(fingerprint)).collect();
+    let layout = Layout::new(slots, split.quotients(), held.iter().copied());
+    let mut dice = SplitMix64::stream(seed, 700);
+    let mut any = || dice.below(split.quotients());
+    let new: Vec<u64> = (0..SAMPLES).map(|_| any()).collect();
+    let mut dice = SplitMix64::stream(seed, 800);
+    let there = (0..SAMPLES).map(|_| held[dice.below(held.len() as u64) as usize]);
+    Measured {
+        insert: mean(new.iter().map(|quotient| layout.insert(*quotient))),
+        absent: mean(new.iter().map(|quotient| layout.lookup(*quotient))),
+        present: mean(there.map(|quotient| layout.lookup(quotient))),
+    }
+}
+
+/// A Bloom filter with as many keys as three quarters of the slots.
+fn bloom(slots: u64, seed: u64) -> Measured {
+    let keys = slots * 3 / 4;
+    let bits = (keys as f64 * BLOOM_BITS) as u64;
+    let mut set = vec![false; bits as usize];
+    let places = |key: u64| {
+        let mut dice = SplitMix64::stream(seed, key);
+        (0..HASHES).map(move |_| dice.below(bits))
+    };
+    for key in 0..keys {
+        places(key).for_each(|bit| set[bit as usize] = true);
+    }
+    let absent = |key: u64| {
+        let mut goes_on = true;
+        lines_of(places(key).take_while(|bit| {
+            // The bit that is not set is looked at too.
+            std::mem::replace(&mut goes_on, set[*bit as usize])
+        }))
+    };
+    Measured {
+        insert: mean((0..SAMPLES).map(|key| lines_of(places(keys + key)))),
+        absent: mean((0..SAMPLES).map(|key| absent(keys + key))),
+        present: mean((0..SAMPLES).map(|key| lines_of(places(key)))),
+    }
+}
+
+/// The deck's fill is not known; three quarters is what its space for a rate of 0.4 % comes to.
+const DECK_FILL: usize = 2;
+const CASCADE_FILL: usize = 3;
+
+fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
+    let all = [
+        ("quotient filter with three bits, 75 % full", &plain[DECK_FILL]),
+        ("quotient filter by rank and select, 90 % full", &fast[CASCADE_FILL]),
+        ("quotient filter by rank and select, 94 % full", &fast[CASCADE_FILL + 1]),
+        ("Bloom filter", bloom),
+    ];
+    let mut rows = Vec::new();
+    for (name, measured) in all {
+        for (what, touched) in [
+            ("insert", measured.insert),
+            ("absent key", measured.absent),
+            ("key that is there", measured.present),
+        ] {
+            rows.push(Row::ours(format!("{name}, {what}: lines"), "", touched.lines));
+            rows.push(Row::ours(format!("{name}, {what}: jumps"), "", touched.jumps));
+        }
+    }
+    let quotient = &plain[DECK_FILL];
+    rows.push(
+        Row::ours("jumps of an insert: Bloom filter over quotient filter", "", bloom.insert.jumps / quotient.insert.jumps)
+            .paper(3.0)
+            .why("The deck has measured time, with the processor's work, of which a quotient filter has more; only waits for memory are counted here."),
+    );
+    rows.push(
+        Row::ours("jumps of a lookup, absent key: Bloom filter over quotient filter", "", bloom.absent.jumps / quotient.absent.jumps)
+            .paper(1.0)
+            .why("A lookup of an absent key in a Bloom filter ends at the first bit that is not set, the second on average."),
+    );
+    Table { title: "Memory touched by an operation".into(), rows }
+}
+
+fn chart(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Chart {
+    let curve = |name: &str, of: fn(&Measured) -> f64, all: &[Measured]| {
+        Series::ours(name, FILLS.into_iter().zip(all.iter().map(of)).collect())
+    };
+    let level = |name: &str, lines: f64| {
+        Series::ours(name, vec![(FILLS[0], lines), (FILLS[FILLS.len() - 1], lines)])
+    };
+    Chart {
+        title: "Lines of an operation against the fill".into(),
+        x: "share of slots in use",
+        y: "lines",
+        x_scaling: Scaling::Linear,
+        y_scaling: Scaling::Linear,
+        series: vec![
+            curve("three bits, insert", |it| it.insert.lines, plain),
+            curve("three bits, absent key", |it| it.absent.lines, plain),
+            curve("rank and select, insert", |it| it.insert.lines, fast),
+            curve("rank and select, absent key", |it| it.absent.lines, fast),
+            level("Bloom filter, insert", bloom.insert.lines),
+            level("Bloom filter, absent key", bloom.absent.lines),
+        ],
+    }
+}

@@ -1,0 +1,176 @@
+//! The deck's measures at a scale: so many keys, so much RAM for whoever holds a filter, one drive.
+
+use std::sync::Arc;
+
+use nandex::cascade::{Config, RuntimeOptions, WhenFull};
+use nandex::device::{Device, MemoryDevice, PAGE_BYTES};
+use nandex::quotient::Shape;
+use nandex::store::fingerprint::Universe;
+use nandex::store::run::RunShape;
+use nandex::{Cascade, Durability, Threads, Volume, VolumeOptions};
+use nandex_sim::SimDevice;
+
+use crate::{Drive, Filled, Result, Scale};
+
+/// Hashes that the deck inserts.
+pub const KEYS: u64 = 8_400_000_000;
+/// False positives: the deck's 16 GB are 15 bits for each of them, about what a quotient filter of this rate
+/// takes; ours takes 10.6.
+pub const RATE: f64 = 1.0 / 256.0;
+/// The filter over RAM: the deck's 16 GB over 0.994.
+pub const FILTER_OVER_RAM: u64 = 16;
+/// Pages of a stroke: an eighth of what the structure takes by itself, so that a run of a few MiB is several.
+pub const STROKE_PAGES: u32 = 32;
+/// Keys from here on are in no filter.
+pub const ABSENT: u64 = 1 << 40;
+/// Keys that are inserted with one call, at most.
+const BATCH: u64 = 512;
+/// Pages beside the filters' own that the drive must have.
+const SPARE_PAGES: u64 = 8192;
+
+/// How large a filter gets, and what RAM it has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Measures {
+    /// Keys that are inserted.
+    pub keys: u64,
+    /// RAM for buffers, queues or cached pages, in bytes.
+    pub ram_bytes: u64,
+    /// A cascade filter's bytes on flash over those of RAM.
+    pub filter_over_ram: u64,
+    /// Where it all begins.
+    pub scale: Scale,
+}
+
+impl Measures {
+    /// The deck's at that scale.
+    pub fn deck(scale: Scale) -> Result<Self> {
+        Self::new(scale, scale.of(KEYS), FILTER_OVER_RAM)
+    }
+
+    /// So many keys in a cascade filter that takes so many times the RAM on flash.
+    pub fn new(scale: Scale, keys: u64, filter_over_ram: u64) -> Result<Self> {
+        let flash_bytes = flash_bytes(keys)?;
+        Ok(Self { keys, ram_bytes: flash_bytes / filter_over_ram, filter_over_ram, scale })
+    }
+
+    /// The deck's drive, written once in order, empty for whoever comes.
+    pub fn drive(&self) -> Result<SimDevice> {
+        let pages_min = 4 * flash_bytes(self.keys)? / PAGE_BYTES as u64 + SPARE_PAGES;
+        let model = Drive::X25M.model(self.scale, Filled::Once, pages_min)?;
+        Ok(SimDevice::with_model(model).with_geometry(Drive::X25M.geometry()?))
+    }
+
+    /// A cascade filter on that drive. It merges on the caller's thread, so that the same keys give the same
+    /// operations; its log lies elsewhere, and takes only the marks of full buffers.
+    pub fn cascade(&self, fan_out: Option<u32>, drive: &SimDevice) -> Result<(Cascade, Volume)> {
+        let config = self.config(fan_out)?;
+        let volume = VolumeOptions {
+            hash_key: Some(u128::from(self.scale.seed())),
+            volume_id: Some(1),
+            log_bytes: config.log_bytes_best(),
+            log_device: Some(Arc::new(MemoryDevice::new())),
+            durability: Durability::Never,
+            threads: Threads::Inline,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(Arc::new(drive.clone()), volume)?;
+        let options = RuntimeOptions {
+            merge_threads: 0,
+            stroke_pages: STROKE_PAGES,
+            ..RuntimeOptions::default()
+        };
+        let filter = Cascade::create_with(&volume, "deck", config, options)?;
+        Ok((filter, volume))
+    }
+
+    /// What it is created with.
+    pub fn config(&self, fan_out: Option<u32>) -> Result<Config> {
+        let buffer_entries = ((self.keys as f64 * self.buffer_part()?) as u64).max(1);
+        Ok(Config { buffer_entries, fan_out, ..config(self.keys) })
+    }
+
+    /// The part of all keys that each of two buffers holds which share the RAM. It is that of the deck's size, so
+    /// that there are as many merges: small buffers take more bits for a fingerprint.
+    fn buffer_part(&self) -> Result<f64> {
+        let ram_bytes = flash_bytes(KEYS)? as f64 / self.filter_over_ram as f64;
+        let mut entries = ram_bytes / 4.0;
+        for _ in 0..16 {
+            let config = Config { buffer_entries: entries as u64, ..config(KEYS) };
+            entries *= ram_bytes / (2.0 * buffer_bytes(full_shape(&config)?));
+        }
+        Ok(entries / KEYS as f64)
+    }
+
+    /// Bits of RAM that a fingerprint takes in a full buffer at the deck's size, with its part of the empty one.
+    pub fn ram_bits(&self) -> Result<f64> {
+        let bits = flash_bytes(KEYS)? as f64 * 8.0 / self.filter_over_ram as f64;
+        Ok(bits / (2.0 * self.buffer_part()? * KEYS as f64))
+    }
+
+    /// Keys that are inserted with one call: a small part of a buffer.
+    pub fn batch(buffer_entries: u64) -> u64 {
+        (buffer_entries / 8).clamp(1, BATCH)
+    }
+}
+
+const fn config(keys: u64) -> Config {
+    Config {
+        keys,
+        rate: RATE,
+        buffer_entries: 1,
+        parts: 1,
+        fan_out: None,
+        counts: false,
+        when_full: WhenFull::Grow,
+    }
+}
+
+/// The last of the sizes that a buffer grows through.
+fn full_shape(config: &Config) -> Result<Shape> {
+    let mut shapes = config.buffer_shapes()?;
+    Ok(shapes.pop().expect("a buffer has a size"))
+}
+
+/// RAM of a quotient filter by rank and select: blocks of 64 slots behind a head of 18 bytes.
+fn buffer_bytes(shape: Shape) -> f64 {
+    shape.slots() as f64 * (18.0 + 8.0 * f64::from(shape.slot_bits())) / 64.0
+}
+
+/// What a run of so many keys takes on flash, in bytes.
+pub fn flash_bytes(keys: u64) -> Result<u64> {
+    let universe = Universe::for_rate(keys, RATE)?;
+    Ok(RunShape::for_entries(universe, keys, 0).slot_pages * PAGE_BYTES as u64)
+}
+
+/// The present of a drive, in nanoseconds.
+pub fn now_ns(drive: &SimDevice) -> u64 {
+    Device::now(drive)
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex::quotient::RankFilter;
+
+    use super::*;
+
+    #[test]
+    fn a_buffer_takes_the_ram_that_is_reckoned() {
+        let config = Config { buffer_entries: 200_000, ..config(1 << 24) };
+        let shape = full_shape(&config).unwrap();
+        let ratio = RankFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
+        assert!((0.99..1.01).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn there_are_as_many_buffers_at_any_scale() {
+        let buffers = |times, ratio| {
+            let scale = Scale::new(times, 1).unwrap();
+            let measures = Measures::new(scale, scale.of(KEYS), ratio).unwrap();
+            measures.keys as f64 / measures.config(None).unwrap().buffer_entries as f64
+        };
+        assert!((buffers(64, 16) / buffers(8192, 16) - 1.0).abs() < 0.001);
+        // Two buffers, and more bits for a fingerprint than on flash.
+        assert!((50.0..65.0).contains(&buffers(1024, 16)), "{}", buffers(1024, 16));
+        assert!(buffers(1024, 64) > 4.0 * buffers(1024, 16));
+    }
+}
