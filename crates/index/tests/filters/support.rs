@@ -43,7 +43,7 @@ impl Setup {
             buffer_entries: 60 + dice.below(400),
             parts: 1 + dice.below(5) as u32,
             fan_out: FAN_OUTS[number / 5 % 4],
-            counts: number / 20 % 2 == 0,
+            counts: (number / 20).is_multiple_of(2),
             ..Config::tiny()
         };
         Self {

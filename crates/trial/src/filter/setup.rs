@@ -32,7 +32,7 @@ impl Setup {
     #[must_use]
     pub fn cascade(number: u64) -> Self {
         let mut dice = SplitMix64::stream(number, 1);
-        let is_exact = number / 24 % 2 == 0;
+        let is_exact = (number / 24).is_multiple_of(2);
         let parts = pick(&mut dice, &[1, 1, 2, 5]);
         let config = Config {
             keys: 1000,
@@ -41,7 +41,7 @@ impl Setup {
             buffer_entries: pick(&mut dice, &[8, 20, 50, 120]).max(8 * u64::from(parts)),
             parts,
             fan_out: FAN_OUTS[(number % 3) as usize],
-            counts: number / 12 % 2 == 0,
+            counts: (number / 12).is_multiple_of(2),
             ..Config::tiny()
         };
         Self {
