@@ -181,15 +181,19 @@ impl Config {
         (universe.bits() as usize + 1).div_ceil(8)
     }
 
-    /// A log that does not make the filter save its buffers before they are full: five times what they take,
-    /// and 8 MiB at least, in bytes. Of one that counts, twenty times, since it takes a key again and again.
+    /// A log that does not make the filter save its buffers before they are full: three times what they take,
+    /// and 8 MiB at least, in bytes. Of one that counts, twelve times, since it takes a key again and again.
+    /// [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) will do where the volume is opened without durability.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let update_bytes = self.universe().map_or(8, Self::update_bytes) as u64;
-        let times = if self.counts { 20 } else { 5 };
+        let times = if self.counts { 12 } else { 3 };
         let bytes = self.buffer_entries.saturating_mul(times * update_bytes.max(1));
-        bytes.next_multiple_of(1 << 20).max(8 << 20)
+        bytes.next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
+
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    pub const LOG_BYTES_MIN: u64 = 8 << 20;
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];

@@ -292,6 +292,6 @@ impl<'i> Batch<'i> {
 }
 
 /// A count is never below 0, but where a key was taken away that was not there.
-fn clamped(sum: i64) -> u64 {
+pub(super) fn clamped(sum: i64) -> u64 {
     u64::try_from(sum).unwrap_or_default()
 }

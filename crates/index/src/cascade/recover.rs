@@ -11,7 +11,7 @@ use nandex_store::fingerprint::Universe;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::{Entry, Run};
 use nandex_store::schedule::Channels;
-use nandex_store::{Captured, Checkpointed, Lsn, Structure, StructureId, Volume};
+use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, StructureId, Volume};
 
 use super::buffer::{Buffer, Sizes, Updates};
 use super::config::SPARE_BUFFERS;
@@ -23,8 +23,12 @@ use super::{Cascade, Config, Inner, RuntimeOptions};
 use crate::intake::pool::LanePool;
 use crate::{Error, Result};
 
-/// Refuses a filter whose buffers the volume's log could not cover.
+/// Refuses a filter whose buffers the volume's log could not cover. Without durability it has not to: opened
+/// with it later, the filter saves its buffers before they are full.
 pub(super) fn check_log(volume: &Volume, config: &Config) -> Result<()> {
+    if volume.durability() == Durability::Never {
+        return Ok(());
+    }
     let update_bytes = Config::update_bytes(config.universe()?) as u64;
     let bytes = config.buffer_entries.saturating_mul(update_bytes);
     let log_bytes = volume.log().capacity_bytes();

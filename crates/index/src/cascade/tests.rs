@@ -135,6 +135,26 @@ fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
 }
 
 #[test]
+fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
+    let device = Arc::new(MemoryDevice::new());
+    let config = Config { parts: 3, counts: true, ..spread() };
+    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
+    insert(&filter, 0..2000);
+    insert(&filter, 500..900);
+    filter.delete(&key(7)).unwrap();
+    // In no order, some of them absent and some twice.
+    let asked: Vec<_> = (0..3000u64).map(|number| key(number * 7919 % 2600)).collect();
+    let asked: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
+    let before = Filter::stats(&filter);
+    let swept = filter.sweep(&asked).unwrap();
+    let after = Filter::stats(&filter);
+    assert_eq!(after.lookup_reads, before.lookup_reads);
+    assert_eq!(after.positives + after.negatives - before.positives - before.negatives, 3000);
+    assert_eq!(swept, filter.count_many(&asked).unwrap());
+    assert_eq!(filter.sweep(&[]).unwrap(), []);
+}
+
+#[test]
 fn parts_take_turns_and_answer_as_one() {
     let device = Arc::new(MemoryDevice::new());
     let config = Config { parts: 4, fan_out: None, ..spread() };

@@ -99,7 +99,7 @@ fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
         opened.filter.delete_many(keys)?;
         return Ok(keys.len() as u64);
     }
-    let counts = opened.filter.count_many(keys)?;
+    let counts = opened.look_up(keys, true)?;
     // A key that the batch has more often than the filter is there only so often.
     let mut left: HashMap<&[u8], u64> = keys.iter().copied().zip(counts).collect();
     let mut amounts: Vec<(&[u8], i64)> = Vec::with_capacity(keys.len());

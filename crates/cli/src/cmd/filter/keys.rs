@@ -15,9 +15,9 @@ use crate::size;
 use crate::talk::Talk;
 
 /// Keys of a batch at most.
-const BATCH_KEYS: usize = 16_384;
+const BATCH_KEYS: usize = 1 << 18;
 /// Bytes of a batch at which it is full.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// Batches that wait.
 const BATCHES: usize = 3;
 /// The longest key: a longer one is hardly meant.

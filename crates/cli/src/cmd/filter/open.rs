@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use nandex::cascade;
+use nandex::cascade::{self, Config};
 use nandex::device::Striping;
 use nandex::store::hash::KeyHasher;
-use nandex::{Cascade, Durability, Volume, VolumeOptions};
+use nandex::{Cascade, Counter, Durability, Filter, Volume, VolumeOptions};
 
 use crate::devices::{Devices, VolumeArgs};
 use crate::place::open_volume;
@@ -34,6 +34,22 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// How often each key is there; unless `counted`, at least 1 stands for those that are. Many keys at once
+    /// are looked up by reading the filter from front to back, few by a page for each.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub fn look_up(&self, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
+        let pages: u64 = Filter::stats(&self.filter).levels.iter().map(|level| level.pages).sum();
+        if keys.len() as u64 > pages / 2 {
+            return Ok(self.filter.sweep(keys)?);
+        }
+        if counted {
+            return Ok(self.filter.count_many(keys)?);
+        }
+        Ok(self.filter.contains_many(keys)?.into_iter().map(u64::from).collect())
+    }
+
     /// Closes filter and volume, in that order.
     ///
     /// # Errors
@@ -50,7 +66,7 @@ pub struct Making<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its sizes.
-    pub config: cascade::Config,
+    pub config: Config,
     /// How its volume hashes keys.
     pub hasher: KeyHasher,
     /// When an update is durable.
@@ -73,7 +89,10 @@ fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
-        log_bytes: config.log_bytes_best(),
+        log_bytes: match durability {
+            Durability::Never => Config::LOG_BYTES_MIN,
+            _ => config.log_bytes_best(),
+        },
         log_device: devices.log.clone(),
         durability,
         ..VolumeOptions::default()

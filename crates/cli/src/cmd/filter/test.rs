@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
-use nandex::{Counter, Durability, Filter};
+use nandex::{Durability, Filter};
 use serde::Serialize;
 
 use crate::devices::VolumeArgs;
@@ -13,7 +13,7 @@ use crate::talk::{Talk, aligned};
 
 use super::figures::percent;
 use super::keys::{Form, KeyArgs};
-use super::open::{NameArgs, Opened, open};
+use super::open::{NameArgs, open};
 
 /// Which keys, where, and what is wanted of them.
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut tested = Tested { rate: Filter::stats(&opened.filter).rate, ..Tested::default() };
     let (fed, result) = args.keys.feed("tested", (talk, &interrupt), &mut |keys| {
-        let counts = ask(&opened, keys, args.count)?;
+        let counts = opened.look_up(keys, args.count)?;
         tested.keys_read += keys.len() as u64;
         for (key, count) in keys.iter().zip(counts) {
             let is_there = count > 0;
@@ -93,14 +93,6 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         talk.print(&tested, text)?;
     }
     if tested.selected(args) == 0 || fed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
-}
-
-/// How often each key is there, or 1 for those that are.
-fn ask(opened: &Opened, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
-    if counted {
-        return Ok(opened.filter.count_many(keys)?);
-    }
-    Ok(opened.filter.contains_many(keys)?.into_iter().map(u64::from).collect())
 }
 
 impl Tested {

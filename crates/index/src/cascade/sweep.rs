@@ -1,0 +1,67 @@
+//! Very many lookups at once: all runs are read once, from front to back, in place of a page for each key.
+
+use std::sync::Arc;
+
+use nandex_store::run::{Run, Source};
+
+use super::Inner;
+use super::read::clamped;
+use crate::Result;
+use crate::intake::stats::Lookups;
+
+/// A key of a batch: its fingerprint in its part, and its place in the batch.
+#[derive(Clone, Copy)]
+struct Asked {
+    part: usize,
+    fingerprint: u64,
+    index: usize,
+}
+
+impl Inner {
+    /// The counts of all of `keys`, in their order.
+    pub(super) fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        let place = |(index, key): (usize, &&[u8])| {
+            let (part, fingerprint) = self.place(key);
+            Asked { part, fingerprint, index }
+        };
+        let mut asked: Vec<_> = keys.iter().enumerate().map(place).collect();
+        asked.sort_unstable_by_key(|asked| (asked.part, asked.fingerprint));
+        let mut sums = vec![0; keys.len()];
+        for group in asked.chunk_by(|one, next| one.part == next.part) {
+            self.sweep_part(group, &mut sums)?;
+        }
+        let mut lookups = Lookups::default();
+        sums.iter().for_each(|sum| lookups.count(*sum > 0, 0));
+        self.counters.lookups.add(&lookups);
+        Ok(sums.into_iter().map(clamped).collect())
+    }
+
+    /// Adds up what a part's buffers and runs have for keys of it, in ascending order.
+    fn sweep_part(&self, asked: &[Asked], sums: &mut [i64]) -> Result<()> {
+        let levels = {
+            let state = self.parts[asked[0].part].read();
+            asked.iter().for_each(|it| sums[it.index] = state.buffered(it.fingerprint));
+            Arc::clone(&state.levels)
+        };
+        levels.readable().try_for_each(|run| self.sweep_run(run, asked, sums))
+    }
+
+    fn sweep_run(&self, run: &Run, mut asked: &[Asked], sums: &mut [i64]) -> Result<()> {
+        let mut reader = self.reader(run)?;
+        let mut batch = Vec::new();
+        while !asked.is_empty() && reader.next_batch(&mut batch)? {
+            for entry in &batch {
+                while let [first, rest @ ..] = asked
+                    && first.fingerprint <= entry.fingerprint
+                {
+                    if first.fingerprint == entry.fingerprint {
+                        sums[first.index] = sums[first.index].saturating_add(entry.count);
+                    }
+                    asked = rest;
+                }
+            }
+            batch.clear();
+        }
+        Ok(())
+    }
+}
