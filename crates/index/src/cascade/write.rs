@@ -147,7 +147,9 @@ impl Inner {
 
     fn logged_bytes(&self, updates: Updates<'_>) -> usize {
         match updates {
-            Updates::Add(entries) if entries.iter().any(|entry| entry.count.abs() != 1) => {
+            Updates::Add(entries)
+                if entries.iter().any(|entry| entry.count.unsigned_abs() != 1) =>
+            {
                 AMOUNT_BYTES
             }
             _ => self.update_bytes,
