@@ -179,7 +179,7 @@ impl Cascade {
     /// Creates a cascade filter in a volume, with the options that suit it. It takes its pages as it grows.
     ///
     /// # Errors
-    /// [`Error::Config`], a name that is taken, a failed write.
+    /// [`Error::Config`](crate::Error::Config), a name that is taken, a failed write.
     pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
         config.validate()?;
         Self::create_with(volume, name, config, RuntimeOptions::suited(&config)?)
@@ -269,8 +269,8 @@ impl Cascade {
     /// merges all runs in one pass, reading and writing each byte once. The other one stays as it is.
     ///
     /// # Errors
-    /// [`Error::Config`] unless both have one universe and one hash function with one key; as
-    /// [`compact`](Self::compact).
+    /// [`Error::Config`](crate::Error::Config) unless both have one universe and one hash function with one
+    /// key; as [`compact`](Self::compact).
     pub fn absorb(&self, other: &Self) -> Result<()> {
         self.absorb_all(&[other])
     }

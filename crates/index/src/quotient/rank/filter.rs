@@ -13,8 +13,7 @@ use crate::{Error, Result};
 const AHEAD: usize = 16;
 
 /// A multiset of fingerprints, or counts of them, in RAM: the same as a
-/// [`QuotientFilter`](crate::quotient::QuotientFilter), faster and in fewer bits. See the
-/// [module](super) for how it works.
+/// [`QuotientFilter`](crate::quotient::QuotientFilter), faster and in fewer bits.
 ///
 /// ```
 /// use nandex::quotient::{Counts, RankFilter, Shape};
