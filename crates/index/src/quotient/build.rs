@@ -3,10 +3,10 @@
 use nandex_store::run::{Entry, Source};
 
 use super::counts::{Held, added};
-use super::full::{no_slot_behind, room};
+use super::full::{in_order, no_slot_behind, room};
 use super::slots::Stored;
 use super::{QuotientFilter, Shape};
-use crate::{Error, Result};
+use crate::Result;
 
 /// A filter that takes entries in ascending order.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Builder {
     pub fn append(&mut self, entry: Entry) -> Result<()> {
         let Entry { fingerprint, count } = entry;
         let shape = self.filter.shape;
-        self.check_order(fingerprint)?;
+        in_order(&shape, self.last, fingerprint)?;
         let held = Held::of(shape.counts(), added(shape.counts(), 0, count)?);
         let outliers = (held.beside != 0).then_some(self.filter.outliers.len() as u64);
         room(&shape, self.filter.entries, held.slots, outliers)?;
@@ -53,25 +53,6 @@ impl Builder {
         }
         self.next = start + times;
         Ok(())
-    }
-
-    fn check_order(&self, fingerprint: u64) -> Result<()> {
-        let size = self.filter.shape.split().universe().size();
-        if self.last < Some(fingerprint) && fingerprint < size {
-            return Ok(());
-        }
-        let reason = match self.last {
-            Some(last) if fingerprint <= last => {
-                format!(
-                    "fingerprint {fingerprint} behind {last}; they must come in ascending order"
-                )
-            }
-            _ => format!(
-                "fingerprint {fingerprint} of a universe of {size}; filters are merged with others of the \
-                 same universe only"
-            ),
-        };
-        Err(Error::Config { field: "source", reason })
     }
 
     pub fn finish(self) -> QuotientFilter {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::counts::{Held, added};
-use super::full::{no_slot_behind, room};
+use super::full::{is_full, no_slot_behind, room};
 use super::iter::{Batches, Iter};
 use super::slots::{SlotArray, Stored};
 use super::{Counts, Outliers, Shape};
@@ -117,8 +117,7 @@ impl QuotientFilter {
     /// Are as many slots in use, or as many outliers there, as may be? Then the next `add` may be refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.entries >= self.shape.entries_max()
-            || self.outliers.len() as u64 >= self.shape.outliers_max()
+        is_full(&self.shape, self.entries, self.outliers.len())
     }
 
     /// Forgets everything.

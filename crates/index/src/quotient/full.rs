@@ -1,4 +1,4 @@
-//! When a filter is full, and what it says then.
+//! What both variants ask of an update: is there room for it, and does it come in order?
 
 use super::Shape;
 use crate::{Error, Result};
@@ -28,6 +28,39 @@ pub fn room(shape: &Shape, entries: u64, more: usize, outliers: Option<u64>) -> 
         return Err(refuse(shape, entries, reason));
     }
     Ok(())
+}
+
+/// Are as many slots in use, or as many outliers there, as may be?
+#[must_use]
+pub const fn is_full(shape: &Shape, entries: u64, outliers: usize) -> bool {
+    entries >= shape.entries_max() || outliers as u64 >= shape.outliers_max()
+}
+
+/// Does a fingerprint of a source come behind the last one, and is it of the shape's universe?
+///
+/// # Errors
+/// [`Error::Config`].
+#[inline(always)]
+pub fn in_order(shape: &Shape, last: Option<u64>, fingerprint: u64) -> Result<()> {
+    let size = shape.split().universe().size();
+    if last < Some(fingerprint) && fingerprint < size {
+        return Ok(());
+    }
+    Err(disorder(last, fingerprint, size))
+}
+
+#[cold]
+fn disorder(last: Option<u64>, fingerprint: u64, size: u64) -> Error {
+    let reason = match last {
+        Some(last) if fingerprint <= last => {
+            format!("fingerprint {fingerprint} behind {last}; they must come in ascending order")
+        }
+        _ => format!(
+            "fingerprint {fingerprint} of a universe of {size}; filters are merged with others of the same \
+             universe only"
+        ),
+    };
+    Error::Config { field: "source", reason }
 }
 
 /// The error of a filter in whose last clusters there is no slot left.

@@ -5,10 +5,10 @@ use nandex_store::run::{Entry, Source};
 use super::blocks::SLOTS;
 use super::filter::RankFilter;
 use super::width::{Width, with_width};
+use crate::Result;
 use crate::quotient::counts::{Held, added};
-use crate::quotient::full::{no_slot_behind, room};
+use crate::quotient::full::{in_order, no_slot_behind, room};
 use crate::quotient::{Shape, Slots};
-use crate::{Error, Result};
 
 /// How far a filter is built.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl RankFilter {
     #[inline(always)]
     fn append(&mut self, width: impl Width, end: &mut End, entry: Entry) -> Result<()> {
         let Entry { fingerprint, count } = entry;
-        self.check_order(end, fingerprint)?;
+        in_order(&self.shape, end.last, fingerprint)?;
         let counts = self.shape.counts();
         let held = Held::of(counts, added(counts, 0, count)?);
         let outliers = (held.beside != 0).then_some(self.outliers.len() as u64);
@@ -63,29 +63,6 @@ impl RankFilter {
         *end = End { next: start + held.slots, last: Some(fingerprint) };
         Ok(())
     }
-
-    #[inline(always)]
-    fn check_order(&self, end: &End, fingerprint: u64) -> Result<()> {
-        let size = self.shape.split().universe().size();
-        if end.last < Some(fingerprint) && fingerprint < size {
-            return Ok(());
-        }
-        Err(disorder(end.last, fingerprint, size))
-    }
-}
-
-#[cold]
-fn disorder(last: Option<u64>, fingerprint: u64, size: u64) -> Error {
-    let reason = match last {
-        Some(last) if fingerprint <= last => {
-            format!("fingerprint {fingerprint} behind {last}; they must come in ascending order")
-        }
-        _ => format!(
-            "fingerprint {fingerprint} of a universe of {size}; filters are merged with others of the same \
-             universe only"
-        ),
-    };
-    Error::Config { field: "source", reason }
 }
 
 impl super::blocks::Blocks {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::blocks::{Blocks, SLOTS};
 use super::width::{Kind, Lanes, Width, with_width};
 use crate::quotient::counts::{Held, added};
-use crate::quotient::full::{no_slot_behind, room};
+use crate::quotient::full::{is_full, no_slot_behind, room};
 use crate::quotient::{Counts, Outliers, Shape};
 use crate::{Error, Result};
 
@@ -168,8 +168,7 @@ impl RankFilter {
     /// Are as many slots in use, or as many outliers there, as may be? Then the next `add` may be refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.entries >= self.shape.entries_max()
-            || self.outliers.len() as u64 >= self.shape.outliers_max()
+        is_full(&self.shape, self.entries, self.outliers.len())
     }
 
     /// Forgets everything.
