@@ -60,8 +60,8 @@ fn configurations_that_cannot_work_are_refused_and_leave_nothing_behind() {
         (RuntimeOptions { merge_threads: 2, ..RuntimeOptions::default() }, "merge_threads"),
         (RuntimeOptions { read_depth: 0, ..RuntimeOptions::default() }, "read_depth"),
         (RuntimeOptions { read_depth: 5000, ..RuntimeOptions::default() }, "read_depth"),
-        (RuntimeOptions { stroke_pages: 0, ..RuntimeOptions::default() }, "stroke_pages"),
-        (RuntimeOptions { stroke_pages: 1 << 20, ..RuntimeOptions::default() }, "stroke_pages"),
+        (RuntimeOptions { io_chunk_pages: 0, ..RuntimeOptions::default() }, "io_chunk_pages"),
+        (RuntimeOptions { io_chunk_pages: 1 << 20, ..RuntimeOptions::default() }, "io_chunk_pages"),
     ] {
         let error = refusal(Cascade::create_with(&volume, "f", tiny, options));
         assert!(error.starts_with(&format!("{field}: ")), "{options:?}: {error}");

@@ -196,7 +196,7 @@ fn a_key_takes_few_bits_on_flash_and_none_of_ram() {
         counts: false,
         ..Config::tiny()
     };
-    let setup = Setup { config, stroke_pages: 16, ..Setup::exact(Durability::Never) };
+    let setup = Setup { config, io_chunk_pages: 16, ..Setup::exact(Durability::Never) };
     let lab = Lab::new(setup);
     lab.insert(0..20_000);
     let ram = lab.stats().ram_bytes;

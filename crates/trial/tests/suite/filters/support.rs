@@ -21,14 +21,14 @@ pub struct Setup {
     pub durability: Durability,
     pub threads: Threads,
     pub merge_threads: usize,
-    pub stroke_pages: u32,
+    pub io_chunk_pages: u32,
 }
 
 impl Setup {
     /// Buffers of 200 fingerprints over as many as make collisions impossible, all on the calling thread.
     pub fn exact(durability: Durability) -> Self {
         let config = Config { keys: 1_000_000, rate: 1e-9, ..Config::tiny() };
-        Self { config, durability, threads: Threads::Inline, merge_threads: 0, stroke_pages: 3 }
+        Self { config, durability, threads: Threads::Inline, merge_threads: 0, io_chunk_pages: 3 }
     }
 
     /// Each 120 numbers in turn give all rates, fan-outs, durabilities and both answers to whether it counts;
@@ -51,7 +51,7 @@ impl Setup {
             durability: DURABILITIES[number / 40 % 3],
             threads: if dice.below(2) == 0 { Threads::Inline } else { Threads::Background },
             merge_threads: dice.below(2) as usize,
-            stroke_pages: 1 + dice.below(6) as u32,
+            io_chunk_pages: 1 + dice.below(6) as u32,
         }
     }
 
@@ -92,8 +92,8 @@ impl Setup {
     }
 
     pub fn runtime(&self) -> RuntimeOptions {
-        let Self { merge_threads, stroke_pages, .. } = *self;
-        RuntimeOptions { merge_threads, stroke_pages, ..RuntimeOptions::default() }
+        let Self { merge_threads, io_chunk_pages, .. } = *self;
+        RuntimeOptions { merge_threads, io_chunk_pages, ..RuntimeOptions::default() }
     }
 
     /// Creates a filter of this setup in a volume.

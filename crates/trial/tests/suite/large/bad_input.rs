@@ -37,7 +37,7 @@ fn keys_and_values_are_taken_up_to_their_limits_and_refused_beyond() {
 #[test]
 fn a_value_of_16_mebibytes_comes_back_whole() {
     let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
-    setup.values = ValuesConfig { segment_pages: 5000, stroke_pages: 256, ..setup.values };
+    setup.values = ValuesConfig { segment_pages: 5000, io_chunk_pages: 256, ..setup.values };
     let device = MemoryDevice::new();
     let table = setup.create(Arc::new(device.clone())).unwrap();
     let large = value(1, 16 << 20);
@@ -58,9 +58,9 @@ fn a_table_of_other_widths_is_refused_by_what_it_must_have() {
         let text = error.to_string();
         assert!(text.contains(field) && text.contains("must have 16"), "{text}");
     }
-    let config = ValuesConfig { stroke_pages: 100, ..ValuesConfig::tiny() };
+    let config = ValuesConfig { io_chunk_pages: 100, ..ValuesConfig::tiny() };
     let error = LargeTable::create(&volume, "v", MapTable::new(16, 16), config).unwrap_err();
-    assert!(error.to_string().contains("stroke_pages: 100"), "{error}");
+    assert!(error.to_string().contains("io_chunk_pages: 100"), "{error}");
 }
 
 /// The pages of the value log that are written.

@@ -40,11 +40,11 @@ proptest! {
         acts in proptest::collection::vec(act(), 1..80),
         durability in 0..3usize,
         identity: bool,
-        (segment_pages, stroke_pages) in (4..12u32).prop_flat_map(|pages| (Just(pages), 1..=pages)),
+        (segment_pages, io_chunk_pages) in (4..12u32).prop_flat_map(|pages| (Just(pages), 1..=pages)),
     ) {
         let mut setup = Setup::new(DURABILITIES[durability], WhenFull::Keep);
         setup.hash = if identity { HashKind::Identity } else { HashKind::Xxh3 };
-        setup.values = ValuesConfig { segment_pages, stroke_pages, segments: 40, ..setup.values };
+        setup.values = ValuesConfig { segment_pages, io_chunk_pages, segments: 40, ..setup.values };
         let device = MemoryDevice::new();
         let mut map = Map::new();
         let mut table = setup.create(Arc::new(device.clone())).unwrap();

@@ -40,7 +40,7 @@ impl Setup {
     /// The same with room for everything.
     pub fn roomy(self) -> Self {
         let values =
-            ValuesConfig { segment_pages: 64, segments: 64, stroke_pages: 8, ..self.values };
+            ValuesConfig { segment_pages: 64, segments: 64, io_chunk_pages: 8, ..self.values };
         Self { values, ..self }
     }
 

@@ -220,7 +220,7 @@ fn slices(config: slicehash::Config) -> (SliceHash, Volume, Device1) {
     };
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
     let runtime =
-        slicehash::RuntimeOptions { flush_threads: 0, stroke_pages: 5, ..Default::default() };
+        slicehash::RuntimeOptions { flush_threads: 0, io_chunk_pages: 5, ..Default::default() };
     let table = SliceHash::create_with(&volume, "t", config, runtime).unwrap();
     (table, volume, device)
 }

@@ -273,7 +273,7 @@ impl Setup {
         slicehash::RuntimeOptions {
             flush_threads: self.flush_threads,
             // Not a divisor of a slicetable's pages.
-            stroke_pages: 5,
+            io_chunk_pages: 5,
             filter_bytes: if slices.filters { 8 << 10 } else { 0 },
             ..slicehash::RuntimeOptions::default()
         }

@@ -7,25 +7,25 @@ use super::labelled::Member;
 use super::striping::Layout;
 use crate::{Device, Error, PageBuf, Result};
 
-/// A member and the label it bears.
-type Called = (Member, Label);
+/// A member and its label.
+type Labelled = (Member, Label);
 
-/// Reads all labels, refuses whoever does not belong or does not come, and puts the rest in order.
-pub(super) fn call(members: Vec<Member>) -> Result<Vec<Called>> {
+/// Reads all labels, refuses members that do not belong or are missing, and sorts the rest.
+pub(super) fn verify_members(members: Vec<Member>) -> Result<Vec<Labelled>> {
     let with_label = |(index, member): (usize, Member)| {
         let label = member.label(index)?;
         Ok((member, label))
     };
-    let mut called: Vec<Called> =
+    let mut members: Vec<Labelled> =
         members.into_iter().enumerate().map(with_label).collect::<Result<_>>()?;
-    refuse_foreign(&called)?;
+    refuse_foreign(&members)?;
     // Of two with the same place, the newer comes first.
-    called.sort_by_key(|(_, label)| (label.member, u64::MAX - label.generation));
-    refuse_duplicate(&called)?;
-    refuse_missing(&called)?;
-    refuse_stale(&called)?;
-    refuse_short(&called)?;
-    Ok(called)
+    members.sort_by_key(|(_, label)| (label.member, u64::MAX - label.generation));
+    refuse_duplicate(&members)?;
+    refuse_missing(&members)?;
+    refuse_stale(&members)?;
+    refuse_short(&members)?;
+    Ok(members)
 }
 
 fn fault(member: &Member, fault: LabelFault) -> Error {
@@ -33,17 +33,18 @@ fn fault(member: &Member, fault: LabelFault) -> Error {
 }
 
 /// The array is that of the most members, and of those, that of the first.
-fn refuse_foreign(called: &[Called]) -> Result<()> {
+fn refuse_foreign(members: &[Labelled]) -> Result<()> {
     let mut votes: HashMap<u128, usize> = HashMap::new();
-    called.iter().for_each(|(_, label)| *votes.entry(label.array_id).or_default() += 1);
+    members.iter().for_each(|(_, label)| *votes.entry(label.array_id).or_default() += 1);
     let most = votes.values().max();
-    let host = called.iter().find(|(_, label)| votes.get(&label.array_id) == most);
+    let host = members.iter().find(|(_, label)| votes.get(&label.array_id) == most);
     let Some((host, expected)) = host else { return Ok(()) };
-    for (member, label) in called {
+    for (member, label) in members {
         if label.array_id != expected.array_id {
-            let (members, other) = (label.members(), host.name.clone());
+            let (count, other) = (label.members(), host.name.clone());
             let (found, expected, index) = (label.array_id, expected.array_id, label.member);
-            let foreign = LabelFault::Foreign { member: index, members, found, expected, other };
+            let foreign =
+                LabelFault::Foreign { member: index, members: count, found, expected, other };
             return Err(fault(member, foreign));
         }
         if !label.agrees(expected) {
@@ -53,8 +54,8 @@ fn refuse_foreign(called: &[Called]) -> Result<()> {
     Ok(())
 }
 
-fn refuse_duplicate(called: &[Called]) -> Result<()> {
-    for pair in called.windows(2) {
+fn refuse_duplicate(members: &[Labelled]) -> Result<()> {
+    for pair in members.windows(2) {
         let [(newer, newest), (older, label)] = pair else { continue };
         if newest.member == label.member {
             let duplicate = LabelFault::Duplicate {
@@ -70,10 +71,10 @@ fn refuse_duplicate(called: &[Called]) -> Result<()> {
 }
 
 /// Expects no duplicates, and the members in order.
-fn refuse_missing(called: &[Called]) -> Result<()> {
-    let newest = called.iter().map(|(_, label)| label).max_by_key(|label| label.generation);
+fn refuse_missing(members: &[Labelled]) -> Result<()> {
+    let newest = members.iter().map(|(_, label)| label).max_by_key(|label| label.generation);
     let Some(newest) = newest else { return Ok(()) };
-    let is_there = |index: usize| called.iter().any(|(_, label)| label.member == index);
+    let is_there = |index: usize| members.iter().any(|(_, label)| label.member == index);
     let missing = newest.names.iter().enumerate().find(|&(index, _)| !is_there(index));
     match missing {
         None => Ok(()),
@@ -84,12 +85,12 @@ fn refuse_missing(called: &[Called]) -> Result<()> {
     }
 }
 
-fn refuse_stale(called: &[Called]) -> Result<()> {
-    let Some((other, newest)) = called.iter().max_by_key(|(_, label)| label.generation) else {
+fn refuse_stale(members: &[Labelled]) -> Result<()> {
+    let Some((other, newest)) = members.iter().max_by_key(|(_, label)| label.generation) else {
         return Ok(());
     };
     let behind = |label: &Label| newest.generation - label.generation;
-    let Some((member, label)) = called.iter().find(|(_, label)| behind(label) > 1) else {
+    let Some((member, label)) = members.iter().find(|(_, label)| behind(label) > 1) else {
         return Ok(());
     };
     let stale = LabelFault::Stale {
@@ -103,10 +104,11 @@ fn refuse_stale(called: &[Called]) -> Result<()> {
 
 /// Refuses a member that has not all the pages that the array was grown to. All members had them before
 /// the first label said so.
-fn refuse_short(called: &[Called]) -> Result<()> {
-    let page_count = called.iter().map(|(_, label)| label.page_count).max().unwrap_or(0);
-    for (index, (member, label)) in called.iter().enumerate() {
-        let layout = Layout { striping: label.striping, members: called.len(), first: label.first };
+fn refuse_short(members: &[Labelled]) -> Result<()> {
+    let page_count = members.iter().map(|(_, label)| label.page_count).max().unwrap_or(0);
+    for (index, (member, label)) in members.iter().enumerate() {
+        let layout =
+            Layout { striping: label.striping, members: members.len(), first: label.first };
         let (pages, pages_min) =
             (member.device.page_count(), layout.member_pages(index, page_count));
         if pages < pages_min {
@@ -118,7 +120,7 @@ fn refuse_short(called: &[Called]) -> Result<()> {
 
 /// Writes a label to its page of the member; it is durable after the next sync. A member that never had
 /// one gets the other page emptied with it.
-pub(super) fn bear(device: &dyn Device, label: &Label) -> Result<()> {
+pub(super) fn write_label(device: &dyn Device, label: &Label) -> Result<()> {
     if label.generation > 1 {
         let mut page = PageBuf::zeroed(1);
         label.encode(&mut page);
