@@ -28,7 +28,7 @@ use nandex_device::{PageBuf, PageId};
 pub use pipeline::{Answered, ReadPipeline};
 pub use pool::ReadPool;
 
-use crate::schedule::Stroke;
+use crate::schedule::SequentialWrite;
 
 /// What follows from what a lookup knows so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,16 +46,16 @@ pub struct ReadPlace {
     pub page: PageId,
     /// How many pages.
     pub pages: u32,
-    /// The pages that were written together with it.
-    pub stroke: Stroke,
+    /// The write that brought it there.
+    pub write: SequentialWrite,
 }
 
 impl ReadPlace {
-    /// One page, of a stroke that begins with the page `start`.
+    /// One page, of a write that began with the page `start`.
     #[inline]
     #[must_use]
     pub const fn page(page: PageId, start: PageId) -> Self {
-        Self { page, pages: 1, stroke: Stroke::at(start) }
+        Self { page, pages: 1, write: SequentialWrite::at(start) }
     }
 }
 

@@ -113,7 +113,7 @@ impl ReadPool {
 
     #[inline]
     pub(super) fn channel(&self, place: ReadPlace) -> u32 {
-        self.channels.channel(place.page, place.stroke)
+        self.channels.channel(place.page, place.write)
     }
 
     pub(super) fn schedule(&self) -> Schedule<Request> {

@@ -7,7 +7,7 @@ use nandex_device::PageBuf;
 
 use crate::page::RawPage;
 use crate::reads::{LookupStep, PageReads, ReadPlace, UserStep};
-use crate::schedule::Stroke;
+use crate::schedule::SequentialWrite;
 use crate::{Error, Result};
 
 use super::format::{
@@ -179,8 +179,8 @@ impl PageReads for Inner {
 
     fn place(&self, reading: &Reading, part: u32) -> ReadPlace {
         let (slot, Range { start, end }) = (reading.reference.slot, reading.part(part));
-        let stroke = Stroke::at(self.page(slot, 0));
-        ReadPlace { page: self.page(slot, start), pages: end - start, stroke }
+        let write = SequentialWrite::at(self.page(slot, 0));
+        ReadPlace { page: self.page(slot, start), pages: end - start, write }
     }
 
     fn look(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
