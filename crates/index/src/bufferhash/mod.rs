@@ -50,7 +50,10 @@ pub mod model;
 mod read;
 mod recover;
 mod rings;
+mod row;
 mod table;
+#[cfg(feature = "testing")]
+mod testing;
 
 #[cfg(test)]
 mod tests;
@@ -69,9 +72,10 @@ use crate::api::Value;
 use crate::intake::{self, Asked, Handle, Intake, Next, Place, Room, Seen};
 use crate::{Error, Result};
 
-pub(crate) use check::{check, refuse_chip};
+use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
+pub(crate) use row::ROW;
 
 use filter::{Filter, Positions, Slices};
 use rings::Rings;
