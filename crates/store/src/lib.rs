@@ -10,6 +10,7 @@ mod error;
 pub mod fingerprint;
 pub mod generation;
 pub mod hash;
+mod io_chunks;
 pub mod log;
 pub mod mutants;
 pub mod page;
@@ -24,10 +25,11 @@ pub mod values;
 mod volume;
 
 pub use error::{Error, Result};
+pub use io_chunks::IoChunks;
 pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
-pub use poison::Poison;
+pub use poison::{PanicGuard, Poison};
 pub use volume::{
-    Captured, Checkpointed, Left, OpenOptions, Structure, StructureInfo, Threads, Volume,
+    Captured, Checkpointed, OpenOptions, Shutdown, Structure, StructureInfo, Threads, Volume,
     VolumeOptions, VolumeStats,
 };

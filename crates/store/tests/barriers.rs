@@ -134,11 +134,11 @@ impl Checkpointed for Needs {
 
     fn committed(&self) {}
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }

@@ -142,7 +142,7 @@ impl Inner {
             encode_log_put(&mut bytes, entry.key, entry.value);
         }
         let log = self.volume.log();
-        if !log.has_room(bytes.len() as u64) {
+        if !log.has_space(bytes.len() as u64) {
             return Ok(false);
         }
         state.since.get_or_insert_with(|| log.next_lsn());

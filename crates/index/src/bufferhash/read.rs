@@ -6,7 +6,7 @@ use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentId;
-use nandex_store::schedule::Stroke;
+use nandex_store::schedule::SequentialWrite;
 
 use super::filter::Positions;
 use super::table::{Candidates, Job, Known};
@@ -65,7 +65,7 @@ impl Inner {
         let ring = self.room.rings.of(self.partition_of(hash));
         let page = ring.page(candidates.next, self.page_index(hash));
         // An incarnation is written front to back, as a slicetable is.
-        let stroke = Stroke::at(ring.page(candidates.next, 0));
+        let stroke = SequentialWrite::at(ring.page(candidates.next, 0));
         Place { page, channel: self.room.channels.channel(page, stroke) }
     }
 

@@ -77,7 +77,7 @@ use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
 use nandex_store::run::Run;
 use nandex_store::schedule::Channels;
-use nandex_store::{Left, Lsn, StructureId, Volume};
+use nandex_store::{Lsn, Shutdown, StructureId, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
@@ -308,7 +308,7 @@ impl Cascade {
             let _ = thread.join();
         }
         let whole = saved.is_ok() && !self.inner.volume.poison().is_set();
-        let left = if whole { Left::Nothing } else { Left::Updates };
+        let left = if whole { Shutdown::Clean } else { Shutdown::NeedsReplay };
         self.inner.volume.deregister(self.inner.id, left);
         saved
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nandex_device::{Completion, Op, OpKind, PageBuf, PageId};
 use nandex_store::run::{Look, Run};
-use nandex_store::schedule::{Schedule, Stroke};
+use nandex_store::schedule::{Schedule, SequentialWrite};
 
 use super::Inner;
 use super::levels::Levels;
@@ -218,7 +218,7 @@ impl<'i> Batch<'i> {
 
     fn channel(&self, pending: &Pending) -> u32 {
         let run = pending.run();
-        self.inner.channels.channel(pending.page, Stroke::at(run.place().extent.start))
+        self.inner.channels.channel(pending.page, SequentialWrite::at(run.place().extent.start))
     }
 
     /// Pushes reads while the schedule and the lane have room.

@@ -317,18 +317,18 @@ impl Checkpointed for Inner {
 
     fn committed(&self) {}
 
-    fn relieve(&self, before: Lsn) -> nandex_store::Result<()> {
-        let relieve = |part: &Part| -> Result<()> {
+    fn flush_before(&self, before: Lsn) -> nandex_store::Result<()> {
+        let flush = |part: &Part| -> Result<()> {
             if part.read().tail(self.tail) >= before {
                 return Ok(());
             }
             self.empty_buffer(part, Goal::Save)?;
             self.move_cut(part)
         };
-        self.parts.iter().try_for_each(relieve).map_err(crate::intake::into_store)
+        self.parts.iter().try_for_each(flush).map_err(crate::intake::into_store)
     }
 
-    fn catch_up(&self) -> nandex_store::Result<()> {
+    fn run_deferred(&self) -> nandex_store::Result<()> {
         Ok(())
     }
 }

@@ -122,12 +122,10 @@ impl Inner {
         }
     }
 
-    /// The strokes of a merge of as many levels as a part has, lanes, and the log's buffers.
+    /// The I/O chunks of a merge of as many levels as a part has, lanes, and the log's buffers.
     fn ram_beside_buffers(&self) -> u64 {
         let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
-        let strokes = self.strokes();
-        let stroke_bytes = (strokes.stroke_pages * strokes.strokes * PAGE_BYTES) as u64;
-        (runs.unwrap_or(0) as u64 + 1) * stroke_bytes
+        (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
             + self.lanes.ram_bytes() as u64
             + self.volume.log().ram_bytes()
     }

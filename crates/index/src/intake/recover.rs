@@ -347,12 +347,12 @@ impl<R: Room> Checkpointed for Intake<R> {
         R::committed(self);
     }
 
-    fn relieve(&self, before: Lsn) -> nandex_store::Result<()> {
+    fn flush_before(&self, before: Lsn) -> nandex_store::Result<()> {
         self.wish_images_before(before);
         Ok(())
     }
 
-    fn catch_up(&self) -> nandex_store::Result<()> {
+    fn run_deferred(&self) -> nandex_store::Result<()> {
         self.catch_up_now().map(drop).map_err(into_store)
     }
 }

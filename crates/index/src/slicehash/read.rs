@@ -5,7 +5,7 @@ use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::ring::SegmentId;
-use nandex_store::schedule::Stroke;
+use nandex_store::schedule::SequentialWrite;
 use nandex_store::shadow::Block;
 
 use super::{Inner, State};
@@ -102,7 +102,7 @@ impl Inner {
                 (self.room.shadow.page(block, index), self.room.shadow.page(block, 0))
             }
         };
-        Place { page, channel: self.room.channels.channel(page, Stroke::at(first)) }
+        Place { page, channel: self.room.channels.channel(page, SequentialWrite::at(first)) }
     }
 
     /// Proves a page and looks for the key in it.

@@ -117,7 +117,7 @@ impl Inner {
     /// stroke.
     fn proven_pages(&self, segment: LiveSegment) -> Result<Vec<u32>> {
         let mut proven = Vec::new();
-        let (stroke, mut at, mut end) = (self.config.stroke_pages, segment.pages, segment.pages);
+        let (stroke, mut at, mut end) = (self.config.io_chunk_pages, segment.pages, segment.pages);
         while at < self.config.segment_pages && at < end + stroke {
             let count = stroke.min(self.config.segment_pages - at);
             let buf = PageBuf::zeroed(count as usize);

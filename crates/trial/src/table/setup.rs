@@ -223,7 +223,7 @@ fn stretch(number: u64, bytes: usize) -> Vec<u8> {
     let mut dice = SplitMix64::new(number);
     let mut out = number.to_le_bytes().to_vec();
     while out.len() < bytes {
-        out.extend_from_slice(&dice.roll().to_le_bytes());
+        out.extend_from_slice(&dice.next_u64().to_le_bytes());
     }
     out.truncate(bytes);
     out
