@@ -141,7 +141,6 @@ mod tests {
     use nandex_store::{Volume, VolumeOptions};
 
     use super::*;
-    use crate::{Filter, Table};
 
     fn volume(log_bytes: u64) -> Volume {
         let options = VolumeOptions { log_bytes, ..VolumeOptions::tiny() };

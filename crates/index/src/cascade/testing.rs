@@ -32,7 +32,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     };
     let own = RuntimeOptions {
         merge_threads: threads.min(1),
-        stroke_pages: 1 + (variant % 6) as u32,
+        io_chunk_pages: 1 + (variant % 6) as u32,
         ..RuntimeOptions::default()
     };
     TestFilter {

@@ -52,10 +52,10 @@ fn config(request: &TableRequest) -> TestTable {
     let slices = slices(&plain, request.keys, buffer_entries);
     let config = Config { slices, entries_max: slices * plain.slice_entries(), ..plain };
     // Not a divisor of a slicetable's pages.
-    let (flush_threads, stroke_pages) = (request.threads, 5);
+    let (flush_threads, io_chunk_pages) = (request.threads, 5);
     let own = RuntimeOptions {
         flush_threads,
-        stroke_pages,
+        io_chunk_pages,
         filter_bytes: sort.filter_bytes,
         ..RuntimeOptions::default()
     };
