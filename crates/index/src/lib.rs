@@ -44,9 +44,15 @@ mod lookup;
 pub mod model;
 pub mod oracle;
 pub mod quotient;
+pub mod registry;
 pub mod slicehash;
+#[cfg(feature = "testing")]
+pub mod testing;
 
-pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
+pub use any::{
+    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, OpenFilter,
+    OpenTable,
+};
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;

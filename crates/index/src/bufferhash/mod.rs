@@ -50,7 +50,10 @@ pub mod model;
 mod read;
 mod recover;
 mod rings;
+mod row;
 mod table;
+#[cfg(feature = "testing")]
+mod testing;
 
 #[cfg(test)]
 mod tests;
@@ -66,9 +69,10 @@ use nandex_store::{Lsn, Volume};
 use crate::intake::{self, Handle, Intake, Room};
 use crate::{Error, Result};
 
-pub(crate) use check::{check, refuse_chip};
+use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
+pub(crate) use row::ROW;
 
 use filter::{Filter, Slices};
 use rings::Rings;

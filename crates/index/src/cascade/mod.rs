@@ -58,8 +58,11 @@ pub mod model;
 mod part;
 mod read;
 mod recover;
+mod row;
 mod stats;
 mod sweep;
+#[cfg(feature = "testing")]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -79,10 +82,11 @@ use nandex_store::{Lsn, Shutdown, StructureId, Volume};
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
 
-pub(crate) use check::check;
+use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
+pub(crate) use row::ROW;
 
 use buffer::Buffer;
 use part::Part;

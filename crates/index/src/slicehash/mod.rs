@@ -57,7 +57,10 @@ mod merge;
 pub mod model;
 mod read;
 mod recover;
+mod row;
 pub mod slice;
+#[cfg(feature = "testing")]
+mod testing;
 
 #[cfg(test)]
 mod tests;
@@ -74,9 +77,10 @@ use crate::Result;
 use crate::intake::{self, Frozen, Handle, Intake, PartitionState, Room};
 use crate::model::Budget;
 
-pub(crate) use check::check;
+use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
 pub use iter::Iter;
+pub(crate) use row::ROW;
 
 use layout::Slicing;
 use slice::SliceLayout;
