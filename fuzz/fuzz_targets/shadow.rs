@@ -1,10 +1,10 @@
-//! A map of shadow blocks, and flips replayed on it, from any bytes are refused or make a map that reads back.
+//! A map of shadow blocks, and map updates replayed on it, from any bytes are refused or make a map that reads back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::shadow::{FLIP_BYTES, Flip, ShadowMap, ShadowRecovery, ShadowShape};
+use nandex_store::shadow::{MAP_UPDATE_BYTES, MapUpdate, ShadowMap, ShadowRecovery, ShadowShape};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, StructureId};
 
@@ -27,13 +27,13 @@ fuzz_target!(|data: (u8, u8, bool, &[u8], &[u8])| {
             Err(_) => return,
         },
     };
-    for bytes in log.chunks(FLIP_BYTES) {
-        match recovery.replay(&mut Reader::new(bytes, "flip", PLACE)) {
-            Ok(flip) => assert_eq!(flip.encode(), bytes),
+    for bytes in log.chunks(MAP_UPDATE_BYTES) {
+        match recovery.replay(&mut Reader::new(bytes, "map update", PLACE)) {
+            Ok(update) => assert_eq!(update.encode(), bytes),
             Err(_) => break,
         }
-        let flip = Flip::decode(&mut Reader::new(bytes, "flip", PLACE), shape);
-        assert!(flip.is_ok());
+        let update = MapUpdate::decode(&mut Reader::new(bytes, "map update", PLACE), shape);
+        assert!(update.is_ok());
     }
     let shadow = recovery.finish();
     let current = (0..logical).filter(|&logical| shadow.block(logical).is_some()).count();

@@ -293,7 +293,7 @@ impl Injector {
         }
         let at = self.seen[on as usize];
         let mut dice =
-            SplitMix64::new(SplitMix64::new(at << 3 | on as u64).roll() ^ self.faults.seed);
+            SplitMix64::new(SplitMix64::new(at << 3 | on as u64).next_u64() ^ self.faults.seed);
         let kind = self.faults.due(on, at, &mut dice)?;
         let strike = details(target, at, kind, &mut dice, image)?;
         self.strikes.push(strike);
@@ -320,7 +320,7 @@ fn details(
         }
         FaultKind::Flip => {
             (strike.page, strike.pages) = (PageId(page + dice.below(pages)), 1);
-            strike.bit = Some((dice.roll() % (8 * nandex_device::PAGE_BYTES as u64)) as u32);
+            strike.bit = Some((dice.next_u64() % (8 * nandex_device::PAGE_BYTES as u64)) as u32);
         }
         FaultKind::Misdirected => {
             let others = image.page_count() - pages;

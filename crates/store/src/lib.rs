@@ -10,10 +10,12 @@ mod error;
 pub mod fingerprint;
 pub mod generation;
 pub mod hash;
+mod io_chunks;
 pub mod log;
 pub mod mutants;
 pub mod page;
 mod poison;
+pub mod reads;
 pub mod ring;
 pub mod run;
 pub mod schedule;
@@ -24,10 +26,11 @@ pub mod values;
 mod volume;
 
 pub use error::{Error, Result};
+pub use io_chunks::IoChunks;
 pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
-pub use poison::Poison;
+pub use poison::{PanicGuard, Poison};
 pub use volume::{
-    Captured, Checkpointed, Left, OpenOptions, Structure, StructureInfo, Threads, Volume,
+    Captured, Checkpointed, OpenOptions, Shutdown, Structure, StructureInfo, Threads, Volume,
     VolumeOptions, VolumeStats,
 };

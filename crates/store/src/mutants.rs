@@ -113,17 +113,17 @@ barriers! {
     RingHidesUnfinished,
     /// A segment number used again after a crash is told from its first use.
     RingTellsEpochs,
-    /// A rewritten block is durable before its flip goes to the log.
+    /// A rewritten block is durable before its map update goes to the log.
     ShadowSyncsBlocks,
-    /// A block that was rewritten is not given out again before its flip is durable.
+    /// A block that was rewritten is not given out again before its map update is durable.
     ShadowSparesOld,
-    /// A flip counts as durable only once the log is synced behind its record.
-    ShadowSyncedBehindFlip,
-    /// A checkpoint gives back the blocks of flips that it holds, and of none that came after it.
+    /// A map update counts as durable only once the log is synced behind its record.
+    ShadowSyncedBehindUpdate,
+    /// A checkpoint gives back the blocks of map updates that it holds, and of none that came after it.
     ShadowCommitsItsCapture,
     /// A block that is still being written is none to a checkpoint.
     ShadowHidesDrafts,
-    /// A flip in the log does not undo a newer one that the checkpoint holds.
+    /// A map update in the log does not undo a newer one that the checkpoint holds.
     ShadowKeepsNewest,
     /// A block's number used again after a crash is told from its first use.
     ShadowTellsEpochs,

@@ -4,7 +4,7 @@
 //! nothing that is written later can be trusted. Whoever sees a failure poisons the volume; whoever is
 //! about to write asks first.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Result};
@@ -51,5 +51,28 @@ impl Poison {
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.cause.get().is_some()
+    }
+}
+
+/// Poisons the volume when the thread that holds it panics, because nobody does that thread's work any more.
+#[derive(Debug)]
+pub struct PanicGuard {
+    poison: Arc<Poison>,
+    thread: &'static str,
+}
+
+impl PanicGuard {
+    /// A guard for a thread of that name, as a sentence would begin with it.
+    #[must_use]
+    pub fn new(poison: Arc<Poison>, thread: &'static str) -> Self {
+        Self { poison, thread }
+    }
+}
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.poison.set(&format!("{} panicked", self.thread));
+        }
     }
 }

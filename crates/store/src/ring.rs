@@ -157,7 +157,7 @@ impl Ring {
     }
 
     /// Waits a while for a checkpoint to free a segment.
-    pub fn wait_for_room(&self, timeout: Duration) {
+    pub fn wait_for_space(&self, timeout: Duration) {
         let state = self.state();
         let head = state.oldest + state.live.len() as u64;
         if head >= state.granted {
@@ -189,7 +189,7 @@ impl Ring {
 
     /// Segments that can be reserved before the next checkpoint.
     #[must_use]
-    pub fn granted_segments(&self) -> u64 {
+    pub fn writable_segments(&self) -> u64 {
         let state = self.state();
         state.granted - (state.oldest + state.live.len() as u64)
     }

@@ -11,7 +11,7 @@ use nandex_device::{Completion, Device, Geometry, Op, OpKind, PageBuf, PageId, Q
 use nandex_sim::preset::Preset;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, SimDevice};
-use nandex_store::schedule::{Channels, Schedule, Stroke};
+use nandex_store::schedule::{Channels, Schedule, SequentialWrite};
 
 const DEPTH: usize = 32;
 /// Requests that the schedule may choose from.
@@ -145,7 +145,7 @@ fn pages(order: Order) -> Vec<PageId> {
 }
 
 fn estimated(pages: &[PageId], channels: &Channels) -> Vec<(u32, PageId)> {
-    let whole = Stroke::at(PageId(0));
+    let whole = SequentialWrite::at(PageId(0));
     pages.iter().map(|page| (channels.channel(*page, whole), *page)).collect()
 }
 
@@ -225,13 +225,13 @@ const STROKES: u64 = 48;
 
 /// A new drive with strokes on it that were written in no order of addresses, each after so many pages
 /// of something else.
-fn written(others_pages: u64) -> (SimDevice, Vec<Stroke>) {
+fn written(others_pages: u64) -> (SimDevice, Vec<SequentialWrite>) {
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
     device.grow(STROKES * STROKE_PAGES + others_pages).unwrap();
     let mut pages_before = 0;
     let mut write = |start: u64, pages: u64| {
-        let stroke = Stroke { start: PageId(start), pages_before };
+        let stroke = SequentialWrite { start: PageId(start), pages_before };
         if pages > 0 {
             device.write(stroke.start, PageBuf::zeroed(pages as usize)).unwrap();
         }
@@ -250,7 +250,7 @@ fn written(others_pages: u64) -> (SimDevice, Vec<Stroke>) {
 
 /// Reads a second of pages on these strokes, sixteen of a channel at a time, where channels are estimated
 /// with what `known` leaves of a stroke.
-fn rate_on_strokes(others_pages: u64, known: fn(Stroke) -> Stroke) -> f64 {
+fn rate_on_strokes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWrite) -> f64 {
     let (device, strokes) = written(others_pages);
     let channels = Channels::of(&device.geometry());
     assert!(STROKE_PAGES.is_multiple_of(channels.align_pages()) && channels.needs_stroke());
@@ -272,13 +272,13 @@ fn rate_on_strokes(others_pages: u64, known: fn(Stroke) -> Stroke) -> f64 {
 fn channels_estimated_from_the_order_of_writing_are_as_good_as_known_ones() {
     let known = schedule_rate(ordered::<16>, Way::Batches);
     // The paper's estimate: nothing but whole rounds is written.
-    let by_the_paper = rate_on_strokes(0, |stroke| Stroke::at(stroke.start));
+    let by_the_paper = rate_on_strokes(0, |stroke| SequentialWrite::at(stroke.start));
     assert!(by_the_paper > 0.97 * known, "{by_the_paper:.0} of {known:.0}");
     // Eleven pages of something else turn the order each time, by half a chunk too. Counted, they do no
     // harm; not counted, they make the estimate a guess, which still beats none.
     let counted = rate_on_strokes(11, |stroke| stroke);
     assert!(counted > 0.97 * known, "{counted:.0} of {known:.0}");
-    let guessed = rate_on_strokes(11, |stroke| Stroke::at(stroke.start));
+    let guessed = rate_on_strokes(11, |stroke| SequentialWrite::at(stroke.start));
     assert!(guessed < 0.9 * counted, "{guessed:.0} of {counted:.0}");
     assert!(guessed > 1.2 * fifo_rate(ordered::<16>, Way::Batches), "{guessed:.0}");
 }

@@ -76,11 +76,11 @@ impl Checkpointed for Slow {
 
     fn committed(&self) {}
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }
@@ -125,8 +125,9 @@ fn after_unregistering_no_checkpoint_holds_a_room() {
     volume.request_checkpoint();
     prepared.recv().unwrap();
     std::thread::scope(|scope| {
-        let waits = scope
-            .spawn(|| volume.deregister(nandex_store::StructureId(1), nandex_store::Left::Updates));
+        let waits = scope.spawn(|| {
+            volume.deregister(nandex_store::StructureId(1), nandex_store::Shutdown::NeedsReplay)
+        });
         let_go.send(()).unwrap();
         waits.join().unwrap();
     });
@@ -160,7 +161,7 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
         volume.log().append(other.id, &[&[1; 1000]]).unwrap();
         volume.checkpoint().unwrap();
         volume.poison().check().unwrap();
-        let error = volume.wait_for_room(40_000).unwrap_err().to_string();
+        let error = volume.wait_for_space(40_000).unwrap_err().to_string();
         assert!(error.contains("updates of \"kept\" are still in it"), "{error}");
     }
 }
@@ -182,12 +183,12 @@ impl Checkpointed for Pinning {
 
     fn committed(&self) {}
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         self.tail.store(self.volume.log().next_lsn().0, Relaxed);
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }
@@ -210,7 +211,7 @@ fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
         let (tell, told) = channel();
         std::thread::spawn({
             let volume = volume.clone();
-            move || tell.send(volume.reserve_room(capacity / 8 * 3).map(drop))
+            move || tell.send(volume.reserve(capacity / 8 * 3).map(drop))
         });
         let got = told.recv_timeout(Duration::from_secs(60));
         got.expect("the log's room comes, since its tail can be let go of").unwrap();
@@ -235,11 +236,11 @@ impl Checkpointed for Roamer {
 
     fn committed(&self) {}
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }

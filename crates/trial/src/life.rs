@@ -104,7 +104,7 @@ impl Life<'_> {
     /// Plans what goes wrong in this opening.
     fn arm(&mut self) {
         let dice = &mut self.dice;
-        let seed = dice.roll();
+        let seed = dice.next_u64();
         self.fault = None;
         match self.plan.adversity {
             Adversity::EveryCut | Adversity::Cuts => {}
@@ -235,7 +235,7 @@ impl Life<'_> {
         // A cut that was to come later does not come any more.
         self.device.cut_after(u64::MAX);
         if is_cut || dropped || self.dice.below(3) == 0 {
-            let survivors = self.dice.roll() % 16;
+            let survivors = self.dice.next_u64() % 16;
             self.story.push(format!("power back, survivors {survivors}"));
             self.tally.cut_points += 1;
             self.tally.operations += self.device.operations();

@@ -5,6 +5,7 @@
 //! are the machine's; bits and pages are the same everywhere.
 #![forbid(unsafe_code)]
 
+use nandex_store::IoChunks;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_store::fingerprint::Universe;
 use nandex_store::page::PAGE_HEADER_BYTES;
 use nandex_store::run::{
-    Entry, Look, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunStrokes,
-    RunWriter, Sorted, Source,
+    Entry, Look, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunWriter,
+    Sorted, Source,
 };
 use nandex_store::space::Extent;
 use nandex_store::{Poison, StructureId};
@@ -73,7 +74,7 @@ fn write(
     };
     let poison = Arc::new(Poison::default());
     let start = Instant::now();
-    let mut writer = RunWriter::new(&device, poison, place, shape, RunStrokes::default())?;
+    let mut writer = RunWriter::new(&device, poison, place, shape, IoChunks::default())?;
     fill(&mut writer)?;
     let run = writer.finish()?;
     Ok((Flash { device, run }, start.elapsed().as_secs_f64()))
@@ -159,7 +160,7 @@ fn merged(universe: Universe, arguments: &Arguments) -> Result<[f64; 2]> {
         let expected = inputs.iter().map(|flash| flash.run.entries()).sum();
         let (flash, seconds) = write(universe, expected, |writer| {
             let reader = |flash: &Flash| -> Result<Box<dyn Source>> {
-                Ok(Box::new(RunReader::new(&flash.device, &flash.run, RunStrokes::default())?))
+                Ok(Box::new(RunReader::new(&flash.device, &flash.run, IoChunks::default())?))
             };
             let sources = inputs.iter().map(reader).collect::<Result<_>>()?;
             let mut merge = Merge::new(sources, MergeOptions::default());
@@ -199,7 +200,7 @@ fn report(arguments: &Arguments) -> Result<String> {
     let (flash, _) = write_all(universe, &all)?;
     let write = median(arguments.runs, || Ok(all.len() as f64 / write_all(universe, &all)?.1))?;
     let read = median(arguments.runs, || {
-        drained(&mut RunReader::new(&flash.device, &flash.run, RunStrokes::default())?)
+        drained(&mut RunReader::new(&flash.device, &flash.run, IoChunks::default())?)
     })?;
     let decode = median(arguments.runs, || decoded(&flash))?;
     let look = median(arguments.runs, || Ok(looks(&flash, &all)?.0))?;

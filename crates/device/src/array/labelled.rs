@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::label::{LABEL_PAGES, Label, LabelFault, MEMBERS_MAX};
-use super::roll::{bear, call};
+use super::members::{verify_members, write_label};
 use super::striping::Layout;
 use super::{ArrayDevice, Members, Striping};
 use crate::random_u128;
@@ -155,7 +155,7 @@ impl LabelledArray {
             pages if pages < first => device.grow(first),
             _ => Ok(()),
         })?;
-        made.bear_all(&made.label())?;
+        made.write_labels(&made.label())?;
         Ok(made)
     }
 
@@ -168,15 +168,15 @@ impl LabelledArray {
     /// [`Error::Label`] with the name of the member that is wrong or missing, and how;
     /// [`Error::Array`] where none is given; [`Error::Member`] with a member's own failure.
     pub fn open(members: Vec<Member>, access: Access) -> Result<Self> {
-        let called = call(members)?;
-        let names = called.iter().map(|(member, _)| member.name.clone()).collect();
-        let generations: Vec<u64> = called.iter().map(|(_, label)| label.generation).collect();
-        let newest = called.iter().map(|(_, label)| label).max_by_key(|label| label.generation);
+        let verified = verify_members(members)?;
+        let names = verified.iter().map(|(member, _)| member.name.clone()).collect();
+        let generations: Vec<u64> = verified.iter().map(|(_, label)| label.generation).collect();
+        let newest = verified.iter().map(|(_, label)| label).max_by_key(|label| label.generation);
         let newest = newest
             .cloned()
             .ok_or_else(|| Error::Array { members: 0, reason: "it needs at least one".into() })?;
         let label = Label { names, ..newest };
-        let members = called.into_iter().map(|(member, _)| member).collect();
+        let members = verified.into_iter().map(|(member, _)| member).collect();
         let opened = Self::assemble(members, label, access)?;
         if access == Access::ReadWrite {
             opened.begin(&generations)?;
@@ -200,24 +200,24 @@ impl LabelledArray {
         let label = self.label();
         let behind = |member: usize| generations[member] < label.generation;
         if (0..generations.len()).any(behind) {
-            self.bear(&label, behind)?;
+            self.write_label(&label, behind)?;
         }
         for ahead in 1..=2 {
-            self.bear_all(&Label { generation: label.generation + ahead, ..label.clone() })?;
+            self.write_labels(&Label { generation: label.generation + ahead, ..label.clone() })?;
         }
         Ok(())
     }
 
-    fn bear_all(&self, label: &Label) -> Result<()> {
-        self.bear(label, |_| true)
+    fn write_labels(&self, label: &Label) -> Result<()> {
+        self.write_label(label, |_| true)
     }
 
     /// Writes the label to some members, makes it durable on all of these, and then believes it.
-    fn bear(&self, label: &Label, who: impl Fn(usize) -> bool) -> Result<()> {
+    fn write_label(&self, label: &Label, which: impl Fn(usize) -> bool) -> Result<()> {
         let members = &self.array.members;
-        let chosen = || members.devices.iter().enumerate().filter(|&(index, _)| who(index));
+        let chosen = || members.devices.iter().enumerate().filter(|&(index, _)| which(index));
         for (index, device) in chosen() {
-            bear(&**device, &Label { member: index, ..label.clone() })
+            write_label(&**device, &Label { member: index, ..label.clone() })
                 .map_err(|error| members.failed(index, error))?;
         }
         for (index, device) in chosen() {
@@ -281,7 +281,7 @@ impl Device for LabelledArray {
         self.array.grow(page_count)?;
         // A label must not promise a length that a crash could take back.
         self.array.sync()?;
-        self.bear_all(&Label { page_count, generation: label.generation + 1, ..label })
+        self.write_labels(&Label { page_count, generation: label.generation + 1, ..label })
     }
 
     fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {

@@ -8,8 +8,8 @@
 mod geometry;
 mod label;
 mod labelled;
+mod members;
 mod queue;
-mod roll;
 mod striping;
 #[cfg(test)]
 mod tests;

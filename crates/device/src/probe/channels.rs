@@ -106,7 +106,7 @@ pub(super) fn measure(
     let mut order: Vec<usize> = (0..distances).collect();
     for round in 1..=ROUNDS_MAX {
         // In another order each time, so that a device that grows slower does not look like a period.
-        sampler.dice.shuffle(&mut order);
+        sampler.rng.shuffle(&mut order);
         let mut is_dry = true;
         for index in &order {
             match sampler.fresh_pair((*index as u64 + 1) * chunk_pages) {

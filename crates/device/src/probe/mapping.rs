@@ -41,7 +41,7 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
     let chunks = (sampler.area_pages() - grid.phase) / grid.pages;
     let mut order: Vec<u64> = (0..chunks).map(|chunk| grid.phase + chunk * grid.pages).collect();
     let by_address = order.clone();
-    sampler.dice.shuffle(&mut order);
+    sampler.rng.shuffle(&mut order);
     sampler.rewrite(&order, grid.pages)?;
 
     let distances = (2 * period).max(DISTANCES_MIN).min(chunks / 2) as usize;
@@ -49,7 +49,7 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
     let mut turns: Vec<(usize, usize)> =
         (0..distances).flat_map(|index| [(0, index), (1, index)]).collect();
     for round in 1..=ROUNDS.1 {
-        sampler.dice.shuffle(&mut turns);
+        sampler.rng.shuffle(&mut turns);
         let mut is_dry = true;
         for (way, index) in &turns {
             let starts = if *way == 0 { &by_address } else { &order };
@@ -75,8 +75,8 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
 fn fresh(sampler: &mut Sampler<'_>, starts: &[u64], apart: usize, pages: u64) -> Option<[u64; 2]> {
     let room = starts.len() - apart;
     for _ in 0..64 {
-        let index = sampler.dice.below(room as u64) as usize;
-        let offset = sampler.dice.below(pages);
+        let index = sampler.rng.below(room as u64) as usize;
+        let offset = sampler.rng.below(pages);
         let pair = [starts[index] + offset, starts[index + apart] + offset];
         if !pair.iter().any(|page| sampler.is_read(*page)) {
             return Some(pair);

@@ -24,9 +24,9 @@
 
 mod channels;
 mod chunk;
-mod dice;
 mod findings;
 mod mapping;
+mod rng;
 mod sampler;
 mod weigh;
 

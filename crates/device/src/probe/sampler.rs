@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::dice::Dice;
+use super::rng::Rng;
 use crate::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue, Result};
 
 /// Pages of one write while the region is filled: long enough for every chunk and flash page.
@@ -27,7 +27,7 @@ pub(super) struct Sampler<'a> {
     was_read: Vec<bool>,
     done: Vec<Completion>,
     spare: Vec<PageBuf>,
-    pub dice: Dice,
+    pub rng: Rng,
     pub reads: u64,
     pub writes: u64,
 }
@@ -44,7 +44,7 @@ impl<'a> Sampler<'a> {
             area,
             done: Vec::with_capacity(2),
             spare: vec![PageBuf::zeroed(1), PageBuf::zeroed(1)],
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             reads: 0,
             writes: 0,
         })
@@ -113,7 +113,7 @@ impl<'a> Sampler<'a> {
         let room = self.area_pages().checked_sub(distance).filter(|room| *room > 0)?;
         let mut first = 0;
         for _ in 0..TRIES {
-            first = self.dice.below(room);
+            first = self.rng.below(room);
             if self.is_fresh(first, distance) {
                 return Some([first, first + distance]);
             }
@@ -156,7 +156,7 @@ impl<'a> Sampler<'a> {
             let mut buf = PageBuf::zeroed(pages as usize);
             // Pages that differ, for devices that compress or share equal ones.
             for word in buf.chunks_exact_mut(64) {
-                word[..8].copy_from_slice(&self.dice.roll().to_le_bytes());
+                word[..8].copy_from_slice(&self.rng.next_u64().to_le_bytes());
             }
             self.device.write(PageId(page), buf)?;
             self.writes += pages;

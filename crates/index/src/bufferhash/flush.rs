@@ -100,13 +100,13 @@ impl Inner {
         let ring = self.room.rings.of(index);
         loop {
             self.volume.poison().check()?;
-            if ring.granted_segments() <= self.room.rings.reserve_segments() / 2 {
+            if ring.writable_segments() <= self.room.rings.reserve_segments() / 2 {
                 self.ask_for_checkpoint()?;
             }
             if let Some(id) = ring.reserve() {
                 return Ok(id);
             }
-            ring.wait_for_room(Duration::from_millis(20));
+            ring.wait_for_space(Duration::from_millis(20));
         }
     }
 

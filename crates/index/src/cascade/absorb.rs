@@ -67,7 +67,7 @@ impl Inner {
                 let slot = |fingerprint: u64| split.quotient(fingerprint - theirs.first);
                 let slots = slot(from)..slot(to - 1) + 1;
                 let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
-                let reader = RunReader::of_slots(&*other.device, run, slots, self.strokes())?;
+                let reader = RunReader::of_slots(&*other.device, run, slots, self.io_chunks())?;
                 // As far as fingerprints are spread evenly.
                 more.entries += (run.entries() as f64 * share).ceil() as u64;
                 more.count_bytes += (run.count_bytes() as f64 * share).ceil() as u64;

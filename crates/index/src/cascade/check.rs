@@ -5,12 +5,13 @@
 //! are still proven one by one, so that all that is damaged is named.
 
 use nandex_device::PageId;
+use nandex_store::IoChunks;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::fingerprint::Universe;
 use nandex_store::generation;
-use nandex_store::run::{Run, RunReader, RunStrokes, Source};
+use nandex_store::run::{Run, RunReader, Source};
 use nandex_store::{Lsn, Structure};
 
 use super::format::{Covered, Head, LogEntry};
@@ -110,7 +111,7 @@ fn check_run(checker: &mut Checker, name: &str, head: Head, run: &Run) {
 
 /// Reads it from front to back, up to what is wrong with it.
 fn read_run(checker: &Checker, run: &Run, held: &mut Held) -> Result<()> {
-    let mut reader = RunReader::new(&*checker.device(), run, RunStrokes::default())?;
+    let mut reader = RunReader::new(&*checker.device(), run, IoChunks::default())?;
     let mut batch = Vec::new();
     while reader.next_batch(&mut batch)? {
         held.entries += batch.len() as u64;

@@ -236,14 +236,14 @@ pub struct RuntimeOptions {
     /// Reads in flight in a batch of lookups: 1 to 4096.
     pub read_depth: usize,
     /// Pages that a merge reads or writes at once.
-    pub stroke_pages: u32,
+    pub io_chunk_pages: u32,
     /// The device's channels, where it does not tell them itself.
     pub channels: Option<Channels>,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        Self { merge_threads: 1, read_depth: 32, stroke_pages: 256, channels: None }
+        Self { merge_threads: 1, read_depth: 32, io_chunk_pages: 256, channels: None }
     }
 }
 
@@ -257,10 +257,10 @@ impl RuntimeOptions {
         if !(1..=4096).contains(&self.read_depth) {
             return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
         }
-        if !(1..=65_536).contains(&self.stroke_pages) {
+        if !(1..=65_536).contains(&self.io_chunk_pages) {
             return refuse(
-                "stroke_pages",
-                format!("{}; they must be 1 to 65,536", self.stroke_pages),
+                "io_chunk_pages",
+                format!("{}; they must be 1 to 65,536", self.io_chunk_pages),
             );
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! All fingerprints in order.
 
+use nandex_store::IoChunks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nandex_device::Device;
-use nandex_store::run::{Merge, MergeOptions, Run, RunReader, RunStrokes, Source};
+use nandex_store::run::{Merge, MergeOptions, Run, RunReader, Source};
 
 use super::{Entry, Inner};
 use crate::Result;
@@ -13,7 +14,7 @@ use crate::Result;
 /// found them.
 pub struct Fingerprints {
     device: Arc<dyn Device>,
-    strokes: RunStrokes,
+    strokes: IoChunks,
     /// The first fingerprint of each part that is not begun, and its runs, whose pages are not used again
     /// while they are here.
     parts: VecDeque<(u64, Vec<Arc<Run>>)>,
@@ -36,7 +37,7 @@ impl Inner {
             self.parts.iter().map(|part| (part.first, part.levels().all().cloned().collect()));
         Ok(Fingerprints {
             device: Arc::clone(&self.device),
-            strokes: self.strokes(),
+            strokes: self.io_chunks(),
             parts: runs.collect(),
             current: None,
             batch: Vec::new().into_iter(),

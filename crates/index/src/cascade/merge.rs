@@ -1,5 +1,6 @@
 //! The filter's own act: merging a part's buffer and runs into one new run, while updates and lookups go on.
 
+use nandex_store::IoChunks;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_store::generation;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::{
-    Entry, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunStrokes, RunWriter, Source,
+    Entry, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunWriter, Source,
 };
 use nandex_store::space::Extent;
 
@@ -140,12 +141,12 @@ impl Inner {
     }
 
     pub(super) fn reader(&self, run: &Run) -> Result<RunReader> {
-        Ok(RunReader::new(&*self.device, run, self.strokes())?)
+        Ok(RunReader::new(&*self.device, run, self.io_chunks())?)
     }
 
-    pub(super) fn strokes(&self) -> RunStrokes {
-        let stroke_pages = self.options.stroke_pages as usize;
-        RunStrokes { stroke_pages, ..RunStrokes::default() }
+    pub(super) fn io_chunks(&self) -> IoChunks {
+        let chunk_pages = self.options.io_chunk_pages as usize;
+        IoChunks { chunk_pages, ..IoChunks::default() }
     }
 
     /// Writes a run to an extent of its own, which is given back when that fails, or when nothing is left to
@@ -184,7 +185,7 @@ impl Inner {
         let number = self.next_run.fetch_add(1, Relaxed);
         let generation = generation::generation(number, generation::low(self.volume.epoch()));
         let place = RunPlace { structure: self.id, extent, generation };
-        let mut writer = RunWriter::new(&*self.device, poison, place, shape, self.strokes())?;
+        let mut writer = RunWriter::new(&*self.device, poison, place, shape, self.io_chunks())?;
         let (mut batch, mut done) = (Vec::<Entry>::new(), 0);
         while merge.next_batch(&mut batch)? {
             writer.push(&batch)?;
@@ -239,7 +240,7 @@ impl Inner {
 
     /// As [`empty_buffer`](Self::empty_buffer), after waiting for the log's room for a cut.
     fn empty_buffer_in_turn(&self, part: &Part, goal: Goal) -> Result<()> {
-        let _room = self.volume.reserve_room(CUT_BYTES as u64)?;
+        let _room = self.volume.reserve(CUT_BYTES as u64)?;
         self.empty_buffer(part, goal)
     }
 

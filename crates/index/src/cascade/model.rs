@@ -263,8 +263,8 @@ impl Config {
 
     /// RAM in all, in bytes.
     fn ram_bytes(&self) -> Result<u64> {
-        let stroke_pages = u64::from(self.stroke_pages()?);
-        let strokes = self.strokes() * stroke_pages * PAGE_BYTES;
+        let io_chunk_pages = u64::from(self.io_chunk_pages()?);
+        let strokes = self.strokes() * io_chunk_pages * PAGE_BYTES;
         Ok(self.buffer_bytes_max()? + strokes + FIXED_RAM_BYTES)
     }
 
@@ -274,7 +274,7 @@ impl Config {
     }
 
     /// Pages of a stroke: up to 1 MiB, and a quarter of what buffers take for all of them.
-    fn stroke_pages(&self) -> Result<u32> {
+    fn io_chunk_pages(&self) -> Result<u32> {
         let bytes = self.buffer_bytes_max()? / STROKES_SHARE / self.strokes();
         Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
     }
@@ -286,7 +286,7 @@ impl RuntimeOptions {
     /// # Errors
     /// [`Error::Config`] for a configuration that is none.
     pub fn suited(config: &Config) -> Result<Self> {
-        Ok(Self { stroke_pages: config.stroke_pages()?, ..Self::default() })
+        Ok(Self { io_chunk_pages: config.io_chunk_pages()?, ..Self::default() })
     }
 }
 

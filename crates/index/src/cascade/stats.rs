@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::levels::Levels;
 use super::{Inner, WhenFull};
 use crate::api::{FilterStats, LevelStats};
-use crate::intake::stats::LookupCounters;
+use crate::lookup::counts::LookupCounters;
 
 /// What is counted since the filter was opened, and how much it holds.
 #[derive(Debug, Default)]
@@ -122,13 +122,11 @@ impl Inner {
         }
     }
 
-    /// The strokes of a merge of as many levels as a part has, lanes, and the log's buffers.
+    /// The I/O chunks of a merge of as many levels as a part has, page buffers of lookups, and the log's buffers.
     fn ram_beside_buffers(&self) -> u64 {
         let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
-        let strokes = self.strokes();
-        let stroke_bytes = (strokes.stroke_pages * strokes.strokes * PAGE_BYTES) as u64;
-        (runs.unwrap_or(0) as u64 + 1) * stroke_bytes
-            + self.lanes.ram_bytes() as u64
+        (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
+            + self.reads.ram_bytes() as u64
             + self.volume.log().ram_bytes()
     }
 }

@@ -10,7 +10,7 @@ use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
 use super::*;
 
 const INLINE: RuntimeOptions =
-    RuntimeOptions { merge_threads: 0, read_depth: 4, stroke_pages: 4, channels: None };
+    RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
 
 fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
     let options = VolumeOptions {

@@ -6,7 +6,7 @@ use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::Durability;
-use nandex_store::log::Room as LogRoom;
+use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Entry;
 
@@ -96,7 +96,7 @@ impl Inner {
             self.pace.keep(&self.work);
             let some = updates.first(updates.len().min(LOCKED_MAX));
             let bytes = (some.len() * self.logged_bytes(some) + CUT_BYTES) as u64;
-            let room = self.volume.wait_for_room(bytes)?;
+            let room = self.volume.wait_for_space(bytes)?;
             let mut state = part.write();
             self.check_room(some)?;
             let count = self.apply(part, &mut state, some)?;
@@ -193,7 +193,7 @@ impl Inner {
         &self,
         part: &Part,
         mut state: RwLockWriteGuard<'_, State>,
-        room: Option<LogRoom<'_>>,
+        room: Option<Reservation<'_>>,
     ) -> Result<()> {
         self.volume.poison().check()?;
         self.work.report_fault()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::thread::JoinHandle;
 
-use nandex_store::Left;
+use nandex_store::Shutdown;
 
 use super::{Intake, Room};
 use crate::Result;
@@ -32,7 +32,7 @@ impl<R: Room> Handle<R> {
         // A checkpoint that still held the table would keep the volume, and its file, open.
         let whole =
             saved.is_ok() && self.inner.ready.load(Acquire) && !self.inner.volume.poison().is_set();
-        let left = if whole { Left::Nothing } else { Left::Updates };
+        let left = if whole { Shutdown::Clean } else { Shutdown::NeedsReplay };
         self.inner.volume.deregister(self.inner.id, left);
         saved
     }

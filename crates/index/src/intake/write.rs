@@ -5,10 +5,10 @@ use std::sync::MutexGuard;
 use nandex_store::Durability;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
-use nandex_store::log::Room as LogRoom;
+use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
-use super::format::{LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
+use super::format::{LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
 use super::pool::Job;
 use super::{Intake, PartitionState, Room};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ impl<R: Room> Intake<R> {
     /// processor's cache. The order of pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         self.volume.poison().check()?;
-        let _room = self.volume.reserve_room(self.batch_bytes(pairs.len()))?;
+        let _room = self.volume.reserve(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let order = self.by_partition(&hashes);
         let mut records = Vec::new();
@@ -128,15 +128,15 @@ impl<R: Room> Intake<R> {
 
     /// Refuses on a poisoned volume, and waits for room in the log, before any lock is taken.
     #[inline]
-    fn start_write(&self) -> Result<Option<LogRoom<'_>>> {
+    fn start_write(&self) -> Result<Option<Reservation<'_>>> {
         self.volume.poison().check()?;
-        Ok(self.volume.wait_for_room(self.logged_bytes(1))?)
+        Ok(self.volume.wait_for_space(self.logged_bytes(1))?)
     }
 
     /// Bytes of so many entries in the log.
     #[inline]
     fn logged_bytes(&self, entries: usize) -> u64 {
-        (entries * (1 + self.layout.entry_bytes())) as u64
+        (entries * (LOG_ENTRY_EXTRA_BYTES + self.layout.entry_bytes())) as u64
     }
 
     /// Bytes of the log that a batch reserves. Where each buffer that it fills is followed by a move, and by

@@ -19,14 +19,14 @@ impl<T: Table> Inner<T> {
         // Twice round is more than it can take; that copies fill what they free is possible where records
         // are nearly as long as segments.
         for _ in 0..2 * self.values.config().segments {
-            if self.values.has_room(bytes) {
+            if self.values.has_space(bytes) {
                 return Ok(());
             }
-            if !self.values.make_room()? && !self.values.has_room(bytes) {
+            if !self.values.make_space()? && !self.values.has_space(bytes) {
                 self.clean_one()?;
             }
         }
-        if self.values.has_room(bytes) { Ok(()) } else { Err(self.full()) }
+        if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
     /// Cleans the segment that is most worth it. Crashes in the midst of cleaning may have used up what is

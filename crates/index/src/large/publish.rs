@@ -100,7 +100,7 @@ impl<T: Table> Inner<T> {
     /// Publishes when as much waits as may.
     pub(super) fn relieve(&self) -> Result<()> {
         let many = lock(&self.updates).open.len() >= UPDATES_MAX;
-        if many || self.values.unwritten_bytes() >= self.values.config().stroke_bytes() {
+        if many || self.values.unwritten_bytes() >= self.values.config().io_chunk_bytes() {
             return self.publish_all();
         }
         self.volume.poison().check()?;
@@ -111,7 +111,7 @@ impl<T: Table> Inner<T> {
     /// are full and seldom followed by a short one.
     pub(super) fn relieve_for(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
-        let stroke = self.values.config().stroke_bytes() as u64;
+        let stroke = self.values.config().io_chunk_bytes() as u64;
         if unwritten > 0 && unwritten + record_bytes > stroke { self.publish_all() } else { Ok(()) }
     }
 

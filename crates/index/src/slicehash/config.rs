@@ -404,7 +404,7 @@ pub struct RuntimeOptions {
     pub filter_bytes: u64,
     /// Pages of 4 KiB that a merge reads or writes in one stroke. Default 128; four strokes are in memory
     /// for each flush thread.
-    pub stroke_pages: u32,
+    pub io_chunk_pages: u32,
 }
 
 impl RuntimeOptions {
@@ -422,7 +422,7 @@ impl Default for RuntimeOptions {
             read_depth: 32,
             channels: None,
             filter_bytes: 0,
-            stroke_pages: 128,
+            io_chunk_pages: 128,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From a full buffer to its slicetable: merge, make durable, and then change the map.
 
+use nandex_store::IoChunks;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
@@ -7,7 +8,7 @@ use nandex_store::entries::{Entry, EntryLayout};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
-use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter, Strokes};
+use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter};
 
 use super::filter::Filter;
 use super::front::ROOM_WAIT;
@@ -17,8 +18,8 @@ use crate::intake::format::ImageRef;
 use crate::intake::{Frozen, Room, pool};
 use crate::{Error, Result};
 
-/// Strokes in memory: one is read, one merged, and two are written.
-const STROKES: u32 = 4;
+/// I/O chunks in memory: one is read, one merged, and two are written.
+const CHUNKS: usize = 4;
 
 /// What a flush needs again and again.
 pub(crate) struct Scratch {
@@ -80,14 +81,14 @@ type FrozenBuffer = Frozen<super::Slicetables>;
 
 impl Inner {
     pub(super) fn new_scratch(&self) -> Result<Scratch> {
-        // As many strokes as that takes, all of about the same length.
+        // As many chunks as that takes, all of about the same length.
         let block_pages = self.room.config.block_pages();
-        let stroke_pages =
-            block_pages.div_ceil(block_pages.div_ceil(self.room.options.stroke_pages));
-        let strokes = Strokes { stroke_pages, strokes: STROKES };
+        let io_chunk_pages =
+            block_pages.div_ceil(block_pages.div_ceil(self.room.options.io_chunk_pages));
+        let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
         let poison = std::sync::Arc::clone(self.volume.poison());
-        let rewriter = Rewriter::new(&**self.volume.device(), poison, strokes)?;
-        let buffers = u64::from(stroke_pages * STROKES) * PAGE_BYTES as u64;
+        let rewriter = Rewriter::new(&**self.volume.device(), poison, chunks)?;
+        let buffers = chunks.ram_bytes() as u64;
         let order = Vec::with_capacity(self.shape.entries_max as usize);
         self.count_scratch(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
         Ok(Scratch { rewriter, order })
@@ -215,9 +216,9 @@ impl Inner {
             if let Some(draft) = self.room.shadow.begin(logical, self.volume.log().synced()) {
                 return Ok(draft);
             }
-            if !self.room.shadow.make_room(self.volume.log())? {
+            if !self.room.shadow.make_space(self.volume.log())? {
                 self.ask_for_checkpoint()?;
-                self.room.shadow.wait_for_room(ROOM_WAIT);
+                self.room.shadow.wait_for_space(ROOM_WAIT);
             }
         }
     }
@@ -309,9 +310,9 @@ impl Inner {
         visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let pages = u64::from(self.room.config.block_pages());
-        let stroke_pages = u64::from(self.room.options.stroke_pages);
-        for first in (0..pages).step_by(self.room.options.stroke_pages as usize) {
-            let count = usize::try_from(stroke_pages.min(pages - first)).expect("fits in memory");
+        let io_chunk_pages = u64::from(self.room.options.io_chunk_pages);
+        for first in (0..pages).step_by(self.room.options.io_chunk_pages as usize) {
+            let count = usize::try_from(io_chunk_pages.min(pages - first)).expect("fits in memory");
             let place = self.room.shadow.page(block, first);
             let buf = self.volume.device().read(place, PageBuf::zeroed(count))?;
             for (index, page) in (first..).zip(0..buf.pages()) {

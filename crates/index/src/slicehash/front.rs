@@ -119,7 +119,7 @@ impl Inner {
         if self.work.flushes_waiting() == 0 {
             return None;
         }
-        if ring.granted_segments() <= ring.shape().segments / 4 {
+        if ring.writable_segments() <= ring.shape().segments / 4 {
             self.volume.request_checkpoint();
         }
         ring.reserve()

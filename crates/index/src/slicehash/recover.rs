@@ -3,14 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::reads::ReadPool;
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
-use nandex_store::shadow::{FLIP_BYTES, Shadow, ShadowRecovery};
+use nandex_store::shadow::{MAP_UPDATE_BYTES, Shadow, ShadowRecovery};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
 
@@ -35,12 +36,12 @@ pub(super) fn open(
     let channels = runtime.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = Opening {
         shape: config.shape()?,
-        options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
+        options: Options { flush_threads: runtime.flush_threads },
         images_at: place.plus(config.slicetable_pages() + config.front_pages()),
+        reads: ReadPool::new(Arc::clone(volume.device()), channels, runtime.read_depth),
     };
     let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
-    let recovery =
-        Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime, channels };
+    let recovery = Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.lock().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -55,8 +56,11 @@ fn check_options(options: &RuntimeOptions) -> Result<()> {
     if options.read_depth == 0 {
         return refuse("read_depth", "0 does not do; lookups need at least one read in flight");
     }
-    if options.stroke_pages == 0 {
-        return refuse("stroke_pages", "0 does not do; a merge reads at least one page at a time");
+    if options.io_chunk_pages == 0 {
+        return refuse(
+            "io_chunk_pages",
+            "0 does not do; a merge reads at least one page at a time",
+        );
     }
     Ok(())
 }
@@ -134,10 +138,10 @@ impl Maps {
     pub fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
         let before = self.shadow.block(partition);
         let mut reader = Reader::new(bytes, "move of a slicetable", self.place);
-        let flip = self.shadow.replay(&mut reader)?;
-        if flip.logical != partition || bytes.len() != FLIP_BYTES + 8 {
+        let update = self.shadow.replay(&mut reader)?;
+        if update.logical != partition || bytes.len() != MAP_UPDATE_BYTES + 8 {
             let expected = format!("a move of partition {partition}");
-            let found = format!("{} bytes, of partition {}", bytes.len(), flip.logical);
+            let found = format!("{} bytes, of partition {}", bytes.len(), update.logical);
             return Err(reader.refuse(expected, found).into());
         }
         let newest = reader.u64()?;
@@ -163,7 +167,6 @@ impl Maps {
 struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
-    channels: Channels,
 }
 
 impl Recovery<Slicetables> for Recovering {
@@ -179,7 +182,6 @@ impl Recovery<Slicetables> for Recovering {
         let room = Slicetables {
             slices: config.slice_layout(),
             slicing: Slicing::new(&config),
-            channels: self.channels,
             options: self.runtime,
             maps: Mutex::default(),
             captured: Captured::default(),
@@ -227,7 +229,7 @@ fn levels(
 /// What the last capture said of each map.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
-    flips: AtomicU64,
+    updates: AtomicU64,
     oldest_run: AtomicU64,
 }
 
@@ -243,7 +245,7 @@ impl Inner {
     pub(super) fn capture_maps(&self, log_now: Lsn) -> Vec<u8> {
         let room = &self.room;
         let capture = room.shadow.capture(log_now);
-        room.captured.flips.store(capture.mark, Release);
+        room.captured.updates.store(capture.mark, Release);
         let mut bytes = capture.bytes;
         room.captured.oldest_run.store(room.front.capture(&mut bytes), Release);
         bytes
@@ -251,7 +253,7 @@ impl Inner {
 
     pub(super) fn commit_maps(&self) {
         let room = &self.room;
-        room.shadow.committed(room.captured.flips.load(Acquire));
+        room.shadow.committed(room.captured.updates.load(Acquire));
         room.front.committed(room.captured.oldest_run.load(Acquire));
     }
 

@@ -17,7 +17,7 @@ fn volume(device: &MemoryDevice) -> Volume {
 }
 
 fn inline() -> RuntimeOptions {
-    RuntimeOptions { flush_threads: 0, stroke_pages: 5, ..RuntimeOptions::default() }
+    RuntimeOptions { flush_threads: 0, io_chunk_pages: 5, ..RuntimeOptions::default() }
 }
 
 fn fill(table: &SliceHash, keys: std::ops::Range<u64>) {

@@ -82,14 +82,14 @@ fn touched(asked: u64, which: Asked, seed: u64) -> Result<Touched> {
     let mut dice = SplitMix64::stream(seed, 3);
     let mut oldest = Vec::new();
     for column in 0..INCARNATIONS {
-        let keys: Vec<u64> = (0..BUFFER_ENTRIES).map(|_| dice.roll()).collect();
+        let keys: Vec<u64> = (0..BUFFER_ENTRIES).map(|_| dice.next_u64()).collect();
         slices.or_column(column as usize, &filter.build(&keys).bits);
         oldest = keys;
     }
     let mut touched = Touched::default();
     for number in 0..asked {
         let hash = match which {
-            Asked::Absent => dice.roll(),
+            Asked::Absent => dice.next_u64(),
             Asked::InTheOldest => oldest[(number % u64::from(BUFFER_ENTRIES)) as usize],
         };
         let mut rows = Vec::with_capacity(16);

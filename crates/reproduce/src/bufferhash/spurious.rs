@@ -125,12 +125,12 @@ fn vain(columns: usize, bits: f64, asked: u64, seed: u64) -> Result<u64> {
     let mut dice = SplitMix64::stream(seed, 5);
     let mut live: Columns = [0; WORDS_MAX];
     for column in 0..columns {
-        let keys: Vec<u64> = (0..ENTRIES).map(|_| dice.roll()).collect();
+        let keys: Vec<u64> = (0..ENTRIES).map(|_| dice.next_u64()).collect();
         slices.or_column(column, &filter.build(&keys).bits);
         live[column / 64] |= 1 << (column % 64);
     }
     let yes = |hash| {
         filter.candidates(&slices, hash, &live).iter().map(|it| it.count_ones()).sum::<u32>()
     };
-    Ok((0..asked).map(|_| u64::from(yes(dice.roll()))).sum())
+    Ok((0..asked).map(|_| u64::from(yes(dice.next_u64()))).sum())
 }

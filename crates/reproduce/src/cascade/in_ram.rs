@@ -99,7 +99,7 @@ fn readable(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
     let mut filter = QuotientFilter::new(shape(slots, fill)?);
     let mut dice = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
-        filter.add(filter.shape().split().universe().of(dice.roll()), 1)?;
+        filter.add(filter.shape().split().universe().of(dice.next_u64()), 1)?;
     }
     let bits = u64::from(filter.shape().slot_bits()) + 3;
     let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));
@@ -112,7 +112,7 @@ fn by_rank(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
     let mut filter = RankFilter::new(shape);
     let mut dice = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
-        filter.add(shape.split().universe().of(dice.roll()), 1)?;
+        filter.add(shape.split().universe().of(dice.next_u64()), 1)?;
     }
     let bits = u64::from(shape.slot_bits());
     let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));

@@ -76,7 +76,7 @@ impl Measures {
         let volume = Volume::create(Arc::new(drive.clone()), volume)?;
         let options = RuntimeOptions {
             merge_threads: 0,
-            stroke_pages: STROKE_PAGES,
+            io_chunk_pages: STROKE_PAGES,
             ..RuntimeOptions::default()
         };
         let filter = Cascade::create_with(&volume, "deck", config, options)?;

@@ -95,7 +95,7 @@ impl Setup {
         let volume = Volume::create(device, volume)?;
         let options = RuntimeOptions {
             flush_threads: 0,
-            stroke_pages: STROKE_PAGES,
+            io_chunk_pages: STROKE_PAGES,
             ..RuntimeOptions::default()
         };
         Ok(SliceHash::create_with(&volume, "paper", config, options)?)

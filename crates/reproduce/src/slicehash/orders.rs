@@ -1,7 +1,7 @@
 //! Reads on channels in the orders of section 7.3: at random, skewed, and one channel after another.
 
 use nandex::device::PageId;
-use nandex::store::schedule::{Channels, Stroke};
+use nandex::store::schedule::{Channels, SequentialWrite};
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 
@@ -46,7 +46,7 @@ impl Order {
     pub fn tape(self, pages: &[u64], channels: Channels, lookups: usize, seed: u64) -> Tape {
         let mut by_channel = vec![Vec::new(); channels.count() as usize];
         for page in pages {
-            let channel = channels.channel(PageId(*page), Stroke::at(PageId(0)));
+            let channel = channels.channel(PageId(*page), SequentialWrite::at(PageId(0)));
             by_channel[channel as usize].push(*page);
         }
         let mut dice = SplitMix64::stream(seed, 4);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use nandex::device::PageId;
-use nandex::store::schedule::{Schedule, Stroke};
+use nandex::store::schedule::{Schedule, SequentialWrite};
 use nandex_sim::{Done, Model};
 
 use super::crew::{Crew, Pace};
@@ -227,7 +227,7 @@ impl<'a> Stage<'a> {
         let wave = steps.iter().take_while(|step| step.wave == steps[0].wave);
         for step in wave {
             let (drive, page) = step.place();
-            let channel = self.crew.channels.channel(PageId(page), Stroke::at(PageId(0)));
+            let channel = self.crew.channels.channel(PageId(page), SequentialWrite::at(PageId(0)));
             self.desks[drive].push(channel, Read { operation, channel, step: *step });
             state.steps_done += 1;
             state.left += 1;

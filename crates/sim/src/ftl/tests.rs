@@ -141,7 +141,7 @@ fn written_in_order_chunks_take_the_domains_in_turn() {
     let per_channel = planes / 5;
     let (mut ftl, mut work) = (PageFtl::empty(&spec), Vec::new());
     let mut units: Vec<u32> = (0..4 * planes).collect();
-    units.sort_by_cached_key(|_| dice.roll());
+    units.sort_by_cached_key(|_| dice.next_u64());
     for (count, pair) in (0..).zip(units.chunks(2)) {
         pair.iter().for_each(|&unit| ftl.write(unit, &mut work));
         for &unit in pair {

@@ -140,6 +140,6 @@ impl Fates {
     }
 
     pub(crate) fn coin(&mut self) -> bool {
-        self.dice.roll() & 1 == 1
+        self.dice.next_u64() & 1 == 1
     }
 }

@@ -183,7 +183,7 @@ fn held(slot: &Slot) -> u64 {
 pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
     let mut dice = SplitMix64::new(page.wrapping_add(2));
     for word in bytes.chunks_exact_mut(8) {
-        word.copy_from_slice(&dice.roll().to_le_bytes());
+        word.copy_from_slice(&dice.next_u64().to_le_bytes());
     }
 }
 

@@ -162,7 +162,7 @@ impl Scatter {
     fn new(places: u64, seed: u64) -> Self {
         let bits = u64::BITS - places.saturating_sub(1).leading_zeros();
         let mut dice = SplitMix64::stream(seed, 0x5CA7);
-        let keys = std::array::from_fn(|_| dice.roll());
+        let keys = std::array::from_fn(|_| dice.next_u64());
         Self { places, half_bits: bits.div_ceil(2).max(1), keys }
     }
 

@@ -23,18 +23,18 @@ impl SplitMix64 {
     }
 
     /// The next 64 bits.
-    pub const fn roll(&mut self) -> u64 {
+    pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         mix(self.state)
     }
 
     /// A number below `bound` (at least 1), each with the same probability. Rejects as Lemire (2019) does.
     pub fn below(&mut self, bound: u64) -> u64 {
-        let mut wide = u128::from(self.roll()) * u128::from(bound);
+        let mut wide = u128::from(self.next_u64()) * u128::from(bound);
         if low(wide) < bound {
             let unfair = bound.wrapping_neg() % bound;
             while low(wide) < unfair {
-                wide = u128::from(self.roll()) * u128::from(bound);
+                wide = u128::from(self.next_u64()) * u128::from(bound);
             }
         }
         (wide >> 64) as u64
@@ -42,7 +42,7 @@ impl SplitMix64 {
 
     /// A multiple of 2^-53 in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.roll() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// True in so many of a million cases.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn it_is_splitmix64() {
         let mut stream = SplitMix64::new(1_234_567);
-        let rolled: Vec<u64> = (0..3).map(|_| stream.roll()).collect();
+        let rolled: Vec<u64> = (0..3).map(|_| stream.next_u64()).collect();
         assert_eq!(
             rolled,
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]

@@ -300,33 +300,33 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::LogFull`] when they would not fit an empty log; [`Error::Poisoned`].
-    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<Room<'_>>> {
-        let is_kept = self.shared.wait_for_room(bytes)?;
-        Ok(is_kept.then(|| Room { shared: &self.shared, bytes }))
+    pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        let is_kept = self.shared.wait_for_space(bytes)?;
+        Ok(is_kept.then(|| Reservation { shared: &self.shared, bytes }))
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room however much there is: for
+    /// As [`wait_for_space`](Self::wait_for_space), and keeps the room however much there is: for
     /// batches, several of which could otherwise be let in where one fits.
     ///
     /// # Errors
-    /// As [`wait_for_room`](Self::wait_for_room).
-    pub fn reserve_room(&self, bytes: u64) -> Result<Room<'_>> {
-        self.shared.reserve_room(bytes)?;
-        Ok(Room { shared: &self.shared, bytes })
+    /// As [`wait_for_space`](Self::wait_for_space).
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+        self.shared.reserve(bytes)?;
+        Ok(Reservation { shared: &self.shared, bytes })
     }
 
-    /// As [`reserve_room`](Self::reserve_room), and gives nothing where it would wait.
+    /// As [`reserve`](Self::reserve), and gives nothing where it would wait.
     ///
     /// # Errors
-    /// As [`reserve_room`](Self::reserve_room).
-    pub fn try_reserve_room(&self, bytes: u64) -> Result<Option<Room<'_>>> {
-        let fits = self.shared.try_reserve_room(bytes)?;
-        Ok(fits.then(|| Room { shared: &self.shared, bytes }))
+    /// As [`reserve`](Self::reserve).
+    pub fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        let fits = self.shared.try_reserve(bytes)?;
+        Ok(fits.then(|| Reservation { shared: &self.shared, bytes }))
     }
 
     /// Waits a moment for others to give room back.
-    pub fn pause_for_room(&self) {
-        self.shared.pause_for_room();
+    pub fn pause_for_space(&self) {
+        self.shared.pause_for_space();
     }
 
     /// Counts one more who waits for room, until what this gives is dropped.
@@ -343,8 +343,8 @@ impl Log {
     /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may
     /// use some of what those who wait leave free.
     #[must_use]
-    pub fn has_room(&self, bytes: u64) -> bool {
-        self.shared.has_room(bytes)
+    pub fn has_space(&self, bytes: u64) -> bool {
+        self.shared.has_space(bytes)
     }
 
     /// Makes everything durable and stops the threads. Entries appended later become durable by
@@ -377,22 +377,22 @@ impl Log {
     }
 }
 
-/// Room in the log that nobody else is given; see [`Log::reserve_room`].
+/// Reservation in the log that nobody else is given; see [`Log::reserve`].
 #[must_use = "the room is given back when this is dropped"]
-pub struct Room<'l> {
+pub struct Reservation<'l> {
     shared: &'l Shared,
     bytes: u64,
 }
 
-impl fmt::Debug for Room<'_> {
+impl fmt::Debug for Reservation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room").field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Reservation").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.shared.give_back_room(self.bytes);
+        self.shared.release_reservation(self.bytes);
     }
 }
 

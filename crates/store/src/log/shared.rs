@@ -183,7 +183,7 @@ impl Shared {
         let fits = staging.start + self.region.block() <= staging.tail + self.region.bytes();
         if !fits && is_on(Barrier::LogSparesItsTail) {
             return Err(self.full(
-                "append never waits for its tail to move; call wait_for_room \
+                "append never waits for its tail to move; call wait_for_space \
                                   first, or flush the structures that hold the tail",
             ));
         }
@@ -205,10 +205,10 @@ impl Shared {
         start
     }
 
-    /// See [`Log::wait_for_room`](super::Log::wait_for_room).
+    /// See [`Log::wait_for_space`](super::Log::wait_for_space).
     ///
     /// Says whether the room is kept for the caller, who then gives it back.
-    pub fn wait_for_room(&self, bytes: u64) -> Result<bool> {
+    pub fn wait_for_space(&self, bytes: u64) -> Result<bool> {
         // Half full and asked for little: that needs no lock, which every insert would have to take. A
         // copy that is a moment old makes no difference so far from the end.
         let used =
@@ -216,28 +216,28 @@ impl Shared {
         if used < self.region.bytes() / 2 && bytes < self.region.bytes() / 64 {
             return self.poison.check().map(|()| false);
         }
-        self.reserve_room(bytes).map(|()| true)
+        self.reserve(bytes).map(|()| true)
     }
 
-    /// See [`Log::reserve_room`](super::Log::reserve_room).
-    pub fn reserve_room(&self, bytes: u64) -> Result<()> {
+    /// See [`Log::reserve`](super::Log::reserve).
+    pub fn reserve(&self, bytes: u64) -> Result<()> {
         self.wait_until_fits(bytes)?.reserved += self.reckoned(bytes);
         Ok(())
     }
 
-    pub fn give_back_room(&self, bytes: u64) {
+    pub fn release_reservation(&self, bytes: u64) {
         self.staging().reserved -= self.reckoned(bytes);
         self.room.notify_all();
     }
 
-    /// See [`Log::has_room`](super::Log::has_room).
-    pub fn has_room(&self, bytes: u64) -> bool {
+    /// See [`Log::has_space`](super::Log::has_space).
+    pub fn has_space(&self, bytes: u64) -> bool {
         let staging = self.staging();
         staging.used_bytes() + bytes + self.region.block() <= self.region.bytes()
     }
 
-    /// See [`Log::try_reserve_room`](super::Log::try_reserve_room).
-    pub fn try_reserve_room(&self, bytes: u64) -> Result<bool> {
+    /// See [`Log::try_reserve`](super::Log::try_reserve).
+    pub fn try_reserve(&self, bytes: u64) -> Result<bool> {
         let used_max = self.used_max(bytes)?;
         self.poison.check()?;
         let mut staging = self.staging();
@@ -246,8 +246,8 @@ impl Shared {
         Ok(fits)
     }
 
-    /// See [`Log::pause_for_room`](super::Log::pause_for_room).
-    pub fn pause_for_room(&self) {
+    /// See [`Log::pause_for_space`](super::Log::pause_for_space).
+    pub fn pause_for_space(&self) {
         // Whether time or room woke us, the caller tries again.
         drop(self.room.wait_timeout(self.staging(), PAUSE));
     }

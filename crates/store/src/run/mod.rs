@@ -37,8 +37,8 @@
 //! | act | flash | memory |
 //! |---|---|---|
 //! | a lookup | one page read; in 1 of 10,000 at most another | none |
-//! | a stream of the run | each page read once, 256 at once | three strokes |
-//! | writing it | each page written once, 256 at once | three strokes, two pages of entries |
+//! | a stream of the run | each page read once, 256 at once | three chunks |
+//! | writing it | each page written once, 256 at once | three chunks, two pages of entries |
 //!
 //! At a rate of false positives of 0.39 % a fingerprint takes 10.6 bits or less, all pages counted.
 
@@ -90,32 +90,6 @@ impl RunPlace {
         let page = self.extent.start.plus(page);
         let Self { structure, generation, .. } = *self;
         PageLabel { kind: PageKind::Run, structure, generation, page }
-    }
-}
-
-/// How a run is cut in strokes while it is read or written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RunStrokes {
-    /// Pages that are read or written at once.
-    pub stroke_pages: usize,
-    /// Strokes in memory. With two, one is on its way while the other is worked on.
-    pub strokes: usize,
-}
-
-impl Default for RunStrokes {
-    /// Three strokes of 1 MiB.
-    fn default() -> Self {
-        Self { stroke_pages: 256, strokes: 3 }
-    }
-}
-
-impl RunStrokes {
-    fn validate(self) -> Result<()> {
-        if self.stroke_pages == 0 || self.strokes == 0 {
-            let reason = "0 does not do; a run needs at least one stroke of one page";
-            return Err(Error::config("strokes", reason));
-        }
-        Ok(())
     }
 }
 

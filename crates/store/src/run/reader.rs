@@ -1,21 +1,22 @@
-//! Reading a run from front to back, in large strokes: while one is decoded, the next ones are on their way.
+//! Reading a run from front to back, in large chunks: while one is decoded, the next ones are on their way.
 
+use crate::IoChunks;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
-use super::{Entry, Run, RunPage, RunStrokes, Source};
+use super::{Entry, Run, RunPage, Source};
 use crate::Result;
 
 /// Streams the entries of a run, or of a range of its slots, and proves every page, its order, and that
 /// nothing is missing between it and the page before.
 ///
-/// After a failed read it may be asked again, and goes on where it was. Memory: its strokes.
+/// After a failed read it may be asked again, and goes on where it was. Memory: its chunks.
 pub struct RunReader {
     run: Run,
     queue: Box<dyn Queue>,
-    strokes: RunStrokes,
+    chunks: IoChunks,
     /// Fingerprints that are wanted.
     wanted: Range<u64>,
     /// The page that is decoded next, and where it must begin; the first one of a range may begin earlier.
@@ -24,9 +25,9 @@ pub struct RunReader {
     /// The page that is read next, and the one up to which reading goes on.
     next_read: u64,
     until: u64,
-    /// The stroke that is decoded, by its first page.
-    stroke: Option<(u64, PageBuf)>,
-    /// Strokes that are there and wait for their turn, by their first pages.
+    /// The chunk that is decoded, by its first page.
+    chunk: Option<(u64, PageBuf)>,
+    /// Chunks that are there and wait for their turn, by their first pages.
     ready: BTreeMap<u64, PageBuf>,
     idle: Vec<PageBuf>,
     done: Vec<Completion>,
@@ -36,9 +37,9 @@ impl RunReader {
     /// Streams the whole run.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) for strokes that are none; as [`Device::queue`].
-    pub fn new(device: &dyn Device, run: &Run, strokes: RunStrokes) -> Result<Self> {
-        Self::of_slots(device, run, 0..run.slot_pages(), strokes)
+    /// [`Error::Config`](crate::Error::Config) for chunks that are none; as [`Device::queue`].
+    pub fn new(device: &dyn Device, run: &Run, chunks: IoChunks) -> Result<Self> {
+        Self::of_slots(device, run, 0..run.slot_pages(), chunks)
     }
 
     /// Streams the fingerprints whose slots are these. Reads their pages, and those behind to which some of
@@ -53,23 +54,23 @@ impl RunReader {
         device: &dyn Device,
         run: &Run,
         slots: Range<u64>,
-        strokes: RunStrokes,
+        chunks: IoChunks,
     ) -> Result<Self> {
         assert!(slots.start <= slots.end && slots.end <= run.slot_pages(), "the run has the slots");
-        strokes.validate()?;
+        chunks.validate()?;
         let split = run.split();
         let wanted = split.first(slots.start)..split.first(slots.end);
         let is_last = slots.end == run.slot_pages();
         Ok(Self {
             run: run.clone(),
-            queue: device.queue(strokes.strokes)?,
-            strokes,
+            queue: device.queue(chunks.chunks)?,
+            chunks,
             base: (slots.start == 0).then_some(0),
             page: slots.start,
             next_read: slots.start,
             until: if is_last { run.used_pages() } else { slots.end },
             wanted,
-            stroke: None,
+            chunk: None,
             ready: BTreeMap::new(),
             idle: Vec::new(),
             done: Vec::new(),
@@ -82,16 +83,16 @@ impl RunReader {
         let buffers = self.idle.len()
             + self.ready.len()
             + self.queue.in_flight()
-            + usize::from(self.stroke.is_some());
-        buffers * self.strokes.stroke_pages * PAGE_BYTES
+            + usize::from(self.chunk.is_some());
+        buffers * self.chunks.chunk_pages * PAGE_BYTES
     }
 
-    /// Starts reads as long as strokes are free.
+    /// Starts reads as long as chunks are free.
     fn read_ahead(&mut self) -> Result<()> {
-        let depth = self.strokes.strokes;
+        let depth = self.chunks.chunks;
         while self.next_read < self.until && self.queue.in_flight() + self.ready.len() < depth {
             let left = usize::try_from(self.until - self.next_read).unwrap_or(usize::MAX);
-            let buf = self.buffer(left.min(self.strokes.stroke_pages));
+            let buf = self.buffer(left.min(self.chunks.chunk_pages));
             let (token, page) = (self.next_read, self.run.page(self.next_read));
             let pages = buf.pages() as u64;
             self.queue.push(Op { token, kind: OpKind::Read, page, buf })?;
@@ -115,20 +116,20 @@ impl RunReader {
         }
         if self.page == self.until {
             // Some of the wanted ones were carried over.
-            let more = self.until + self.strokes.stroke_pages as u64;
+            let more = self.until + self.chunks.chunk_pages as u64;
             self.until = more.min(self.run.used_pages());
             if self.page == self.until {
                 return Err(self.run.refuse(self.page - 1, "an end", "more behind it"));
             }
         }
-        let stroke_ends = |(first, buf): &(u64, PageBuf)| self.page >= first + buf.pages() as u64;
-        if self.stroke.as_ref().is_some_and(stroke_ends) {
-            self.idle.extend(self.stroke.take().map(|(_, buf)| buf));
+        let chunk_ends = |(first, buf): &(u64, PageBuf)| self.page >= first + buf.pages() as u64;
+        if self.chunk.as_ref().is_some_and(chunk_ends) {
+            self.idle.extend(self.chunk.take().map(|(_, buf)| buf));
         }
-        while self.stroke.is_none() {
+        while self.chunk.is_none() {
             self.read_ahead()?;
-            self.stroke = self.ready.remove(&self.page).map(|buf| (self.page, buf));
-            if self.stroke.is_none() {
+            self.chunk = self.ready.remove(&self.page).map(|buf| (self.page, buf));
+            if self.chunk.is_none() {
                 self.take_back()?;
             }
         }
@@ -164,9 +165,9 @@ impl RunReader {
 
     /// Appends the wanted entries of the next page.
     fn decode(&mut self, out: &mut Vec<Entry>) -> Result<()> {
-        let Some((first, stroke)) = &self.stroke else { return Ok(()) };
+        let Some((first, chunk)) = &self.chunk else { return Ok(()) };
         let index = (self.page - first) as usize;
-        let body = self.run.prove(self.page, stroke.page(index))?;
+        let body = self.run.prove(self.page, chunk.page(index))?;
         if body.base() != self.base.unwrap_or(body.base().min(self.wanted.start)) {
             let expected = self.base.unwrap_or(self.wanted.start);
             return Err(self.run.refuse(self.page, format!("base {expected}"), body.base()));

@@ -1,18 +1,19 @@
-//! Writing a run, front to back, in large strokes: while one is on its way, the next one is encoded.
+//! Writing a run, front to back, in large chunks: while one is on its way, the next one is encoded.
 
+use crate::IoChunks;
 use std::sync::Arc;
 
 use nandex_device::{Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
 use super::encode::fill;
 use super::page::PAGE_ENTRIES_MAX;
-use super::{Entry, Run, RunPlace, RunShape, RunStrokes};
+use super::{Entry, Run, RunPlace, RunShape};
 use crate::fingerprint::Split;
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, seal};
 use crate::{Error, Poison, Result};
 
-/// Writes one run. Memory: its strokes, and at most two pages' worth of entries.
+/// Writes one run. Memory: its chunks, and at most two pages' worth of entries.
 pub struct RunWriter {
     run: Run,
     shape: RunShape,
@@ -33,14 +34,14 @@ impl RunWriter {
     /// Starts a run at the place that it is given, which nobody else writes to. Writes nothing yet.
     ///
     /// # Errors
-    /// [`Error::Config`] where the extent is shorter than the shape, or the strokes are none; as
+    /// [`Error::Config`] where the extent is shorter than the shape, or the chunks are none; as
     /// [`Device::queue`].
     pub fn new(
         device: &dyn Device,
         poison: Arc<Poison>,
         place: RunPlace,
         shape: RunShape,
-        strokes: RunStrokes,
+        chunks: IoChunks,
     ) -> Result<Self> {
         shape.validate()?;
         if place.extent.pages < shape.pages() {
@@ -53,7 +54,7 @@ impl RunWriter {
             run: Run::empty(place, shape),
             shape,
             split,
-            pages: PageWriter::new(device, poison, place, strokes)?,
+            pages: PageWriter::new(device, poison, place, chunks)?,
             page: 0,
             base: 0,
             next: split.first(1),
@@ -61,7 +62,7 @@ impl RunWriter {
         })
     }
 
-    /// Takes the next entries. Writes a stroke when it is full.
+    /// Takes the next entries. Writes a chunk when it is full.
     ///
     /// # Errors
     /// [`Error::RunFull`] when they do not fit the pages of the run: start anew with a wider
@@ -161,19 +162,19 @@ impl std::fmt::Debug for RunWriter {
     }
 }
 
-/// Seals pages one behind the other and writes them in strokes.
+/// Seals pages one behind the other and writes them in chunks.
 struct PageWriter {
     queue: Box<dyn Queue>,
     poison: Arc<Poison>,
     place: RunPlace,
-    strokes: RunStrokes,
-    /// The stroke that is filled, and pages of it that are.
-    stroke: Option<PageBuf>,
+    chunks: IoChunks,
+    /// The chunk that is filled, and pages of it that are.
+    chunk: Option<PageBuf>,
     filled: usize,
-    /// Strokes that are back, and how many there are in all.
+    /// Chunks that are back, and how many there are in all.
     idle: Vec<PageBuf>,
     buffers: usize,
-    /// Where the stroke goes, counted from the run's first page.
+    /// Where the chunk goes, counted from the run's first page.
     start: u64,
     bytes_written: u64,
 }
@@ -183,16 +184,16 @@ impl PageWriter {
         device: &dyn Device,
         poison: Arc<Poison>,
         place: RunPlace,
-        strokes: RunStrokes,
+        chunks: IoChunks,
     ) -> Result<Self> {
-        strokes.validate()?;
-        let queue = device.queue(strokes.strokes)?;
+        chunks.validate()?;
+        let queue = device.queue(chunks.chunks)?;
         Ok(Self {
             queue,
             poison,
             place,
-            strokes,
-            stroke: None,
+            chunks,
+            chunk: None,
             filled: 0,
             idle: Vec::new(),
             buffers: 0,
@@ -203,30 +204,30 @@ impl PageWriter {
 
     fn push(&mut self, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         self.poison.check()?;
-        let mut stroke = match self.stroke.take() {
-            Some(stroke) => stroke,
+        let mut chunk = match self.chunk.take() {
+            Some(chunk) => chunk,
             None => self.buffer()?,
         };
-        let page = stroke.page_mut(self.filled);
+        let page = chunk.page_mut(self.filled);
         fill(&mut page[PAGE_HEADER_BYTES..]);
         seal(page, self.place.label(self.start + self.filled as u64));
         self.filled += 1;
-        if self.filled == stroke.pages() {
-            return self.write(stroke);
+        if self.filled == chunk.pages() {
+            return self.write(chunk);
         }
-        self.stroke = Some(stroke);
+        self.chunk = Some(chunk);
         Ok(())
     }
 
-    /// A stroke that is not in use, after a wait where all are.
+    /// A chunk that is not in use, after a wait where all are.
     fn buffer(&mut self) -> Result<PageBuf> {
         self.take_back(0)?;
-        if self.idle.is_empty() && self.buffers == self.strokes.strokes {
+        if self.idle.is_empty() && self.buffers == self.chunks.chunks {
             self.take_back(1)?;
         }
         Ok(self.idle.pop().unwrap_or_else(|| {
             self.buffers += 1;
-            PageBuf::zeroed(self.strokes.stroke_pages)
+            PageBuf::zeroed(self.chunks.chunk_pages)
         }))
     }
 
@@ -250,13 +251,13 @@ impl PageWriter {
         result
     }
 
-    /// Writes the last stroke, as long as it is, and waits for all.
+    /// Writes the last chunk, as long as it is, and waits for all.
     fn finish(&mut self) -> Result<()> {
-        if let Some(stroke) = self.stroke.take() {
+        if let Some(chunk) = self.chunk.take() {
             let mut last = PageBuf::zeroed(self.filled);
             let bytes = last.len();
-            last.copy_from_slice(&stroke[..bytes]);
-            drop(stroke);
+            last.copy_from_slice(&chunk[..bytes]);
+            drop(chunk);
             self.write(last)?;
         }
         if is_on(Barrier::RunHearsItsWrites) {
@@ -268,6 +269,6 @@ impl PageWriter {
     }
 
     fn ram_bytes(&self) -> usize {
-        self.buffers * self.strokes.stroke_pages * PAGE_BYTES
+        self.buffers * self.chunks.chunk_pages * PAGE_BYTES
     }
 }

@@ -6,7 +6,7 @@ use super::{Loads, Schedule};
 
 /// Pages that were written front to back without a pause, as a slicetable or an incarnation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stroke {
+pub struct SequentialWrite {
     /// The first page.
     pub start: PageId,
     /// Pages that the device had been given before this stroke, where the caller has counted them: they
@@ -15,7 +15,7 @@ pub struct Stroke {
     pub pages_before: u64,
 }
 
-impl Stroke {
+impl SequentialWrite {
     /// A stroke that begins with the first channel, as the paper takes all of them to do.
     #[must_use]
     pub const fn at(start: PageId) -> Self {
@@ -27,7 +27,7 @@ impl Stroke {
 ///
 /// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always right.
 /// - **By order of writing**, or where that is not known: the page's chunk, counted from the start of the
-///   [`Stroke`] it was written in, mod N. Right where strokes are whole [rounds](Self::align_pages) and little
+///   [`SequentialWrite`] it was written in, mod N. Right where strokes are whole [rounds](Self::align_pages) and little
 ///   else is written, or where the caller counts what is.
 /// - **Opaque**: a single channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ impl Channels {
     /// The channel that the read of a page will go to, less than [`count`](Self::count). A page before the
     /// stroke's first counts as that one. It costs two divisions, and no access to flash.
     #[must_use]
-    pub const fn channel(&self, page: PageId, stroke: Stroke) -> u32 {
+    pub const fn channel(&self, page: PageId, stroke: SequentialWrite) -> u32 {
         if self.count == 1 {
             return 0;
         }
@@ -130,7 +130,11 @@ mod tests {
         ..Geometry::opaque()
     };
 
-    fn of_pages(geometry: Geometry, pages: std::ops::Range<u64>, stroke: Stroke) -> Vec<u32> {
+    fn of_pages(
+        geometry: Geometry,
+        pages: std::ops::Range<u64>,
+        stroke: SequentialWrite,
+    ) -> Vec<u32> {
         let channels = Channels::of(&geometry);
         pages.map(|page| channels.channel(PageId(page), stroke)).collect()
     }
@@ -138,8 +142,8 @@ mod tests {
     #[test]
     fn chunks_by_address_go_round_the_channels_wherever_a_stroke_begins() {
         let by_address = Geometry { mapping: Some(Mapping::Lba), ..KNOWN };
-        let elsewhere = Stroke { start: PageId(3), pages_before: 5 };
-        for stroke in [Stroke::at(PageId(0)), elsewhere] {
+        let elsewhere = SequentialWrite { start: PageId(3), pages_before: 5 };
+        for stroke in [SequentialWrite::at(PageId(0)), elsewhere] {
             assert_eq!(of_pages(by_address, 0..9, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
         }
         // The first whole chunk begins with page 1, so pages 1 and 2 are together.
@@ -151,9 +155,9 @@ mod tests {
     fn chunks_by_order_of_writing_are_counted_from_the_start_of_their_stroke() {
         for mapping in [Some(Mapping::WriteOrder), None] {
             let geometry = Geometry { mapping, ..KNOWN };
-            let stroke = Stroke::at(PageId(100));
+            let stroke = SequentialWrite::at(PageId(100));
             assert_eq!(of_pages(geometry, 100..109, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
-            let turned = Stroke { start: PageId(100), pages_before: 8 + 3 };
+            let turned = SequentialWrite { start: PageId(100), pages_before: 8 + 3 };
             assert_eq!(of_pages(geometry, 100..106, turned), [1, 2, 2, 3, 3, 0]);
             assert_eq!(of_pages(geometry, 90..92, stroke), [0, 0]);
         }
@@ -165,7 +169,9 @@ mod tests {
         assert_eq!((channels.count(), channels.buses(), channels.align_pages()), (4, 2, 8));
         for pages_before in 0..24 {
             let start = PageId(64);
-            let at = |pages_before| channels.channel(PageId(67), Stroke { start, pages_before });
+            let at = |pages_before| {
+                channels.channel(PageId(67), SequentialWrite { start, pages_before })
+            };
             assert_eq!(at(pages_before), at(pages_before + channels.align_pages()));
         }
     }
@@ -197,7 +203,7 @@ mod tests {
         for geometry in vague {
             let channels = Channels::of(&geometry);
             assert_eq!(channels, Channels::opaque(), "{geometry:?}");
-            assert_eq!(of_pages(geometry, 0..9, Stroke::at(PageId(2))), [0; 9]);
+            assert_eq!(of_pages(geometry, 0..9, SequentialWrite::at(PageId(2))), [0; 9]);
             assert_eq!(channels.align_pages(), 1);
         }
     }

@@ -24,7 +24,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub use channels::{Channels, Stroke};
+pub use channels::{Channels, SequentialWrite};
 pub use passes::select;
 
 use self::loads::{IN_FLIGHT_MAX, Loads};

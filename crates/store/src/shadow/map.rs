@@ -1,15 +1,15 @@
-//! The map's bytes in a checkpoint and a flip's in the log. They are drawn in docs/format.md.
+//! The map's bytes in a checkpoint and a map update's in the log. They are drawn in docs/format.md.
 
 use super::ShadowShape;
 use crate::Result;
 use crate::bytes::Reader;
 use crate::generation::{SEQUENCE_MAX, sequence};
 
-/// The version of the bytes of a [`ShadowMap`] and of a [`Flip`].
+/// The version of the bytes of a [`ShadowMap`] and of a [`MapUpdate`].
 pub const SHADOW_VERSION: u8 = 1;
 
-/// Bytes of a [`Flip`] in the log.
-pub const FLIP_BYTES: usize = 20;
+/// Bytes of a [`MapUpdate`] in the log.
+pub const MAP_UPDATE_BYTES: usize = 20;
 
 /// Bytes of one logical block in the map.
 const ENTRY_BYTES: usize = 16;
@@ -35,24 +35,24 @@ impl Block {
 
 /// A logical block's move to another physical block: what the log has of a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flip {
+pub struct MapUpdate {
     /// Which logical block.
     pub logical: u32,
     /// Its new version.
     pub block: Block,
 }
 
-impl Flip {
+impl MapUpdate {
     /// Its bytes for the log.
     #[must_use]
-    pub fn encode(self) -> [u8; FLIP_BYTES] {
-        let mut out = Vec::with_capacity(FLIP_BYTES);
+    pub fn encode(self) -> [u8; MAP_UPDATE_BYTES] {
+        let mut out = Vec::with_capacity(MAP_UPDATE_BYTES);
         out.extend_from_slice(&self.logical.to_le_bytes());
         self.block.encode(&mut out);
         out.try_into().expect("a number of 32 bits and a block are 20 bytes")
     }
 
-    /// Reads a flip from bytes that may be anything, and proves it possible for a map of this shape.
+    /// Reads a map update from bytes that may be anything, and proves it possible for a map of this shape.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).

@@ -8,9 +8,9 @@
 //! ```text
 //!  logical      0     1     2     3          rewrite of 2:   begin    takes 4, which is free
 //!               |     |     |     |                          write    its pages
-//!               v     v     v     v                          publish  sync, flip the map, log the flip
+//!               v     v     v     v                          publish  sync, update the map and log that
 //!  physical  +-----+-----+-----+-----+-----+-----+
-//!            |  0  |  1  |  2  |  3  |  4  |  5  |           then 2 waits: it is free once the flip is
+//!            |  0  |  1  |  2  |  3  |  4  |  5  |           then 2 waits: it is free once the map update is
 //!            +-----+-----+-----+-----+-----+-----+           durable, in the log or in a checkpoint
 //!              current blocks          free ones
 //! ```
@@ -19,10 +19,10 @@
 //! 1. A block's pages are durable before anything refers to them that may become durable: neither a
 //!    checkpoint nor the log, whose blocks may reach flash at any time, names a block before a sync.
 //! 2. Whatever a power cut leaves of checkpoints and log, no block that their map names was given out
-//!    again. A block that a flip has left is free only when the log is synced behind the flip's record, or
-//!    a checkpoint that holds the flip is durable.
+//!    again. A block that a map update has left is free only when the log is synced behind the map update's record, or
+//!    a checkpoint that holds the map update is durable.
 //! 3. A physical block is one of four things: a logical block's newest version, a draft, free, or waiting
-//!    for a flip to become durable. After a recovery it is one of two: newest version or free.
+//!    for a map update to become durable. After a recovery it is one of two: newest version or free.
 //! 4. Generations never come twice: numbers grow, and those that a crash makes grow again have another
 //!    epoch.
 //!
@@ -52,11 +52,11 @@ use std::time::Duration;
 
 use nandex_device::PageId;
 
-pub use map::{Block, FLIP_BYTES, Flip, SHADOW_VERSION, ShadowMap};
+pub use map::{Block, MAP_UPDATE_BYTES, MapUpdate, SHADOW_VERSION, ShadowMap};
 pub use pool::Draft;
 pub use publish::{DurableDraft, Journal, Published};
 pub use recover::ShadowRecovery;
-pub use rewrite::{RewriteCosts, Rewriter, Strokes};
+pub use rewrite::{RewriteCosts, Rewriter};
 
 use crate::generation;
 use crate::mutants::{Barrier, is_on};
@@ -73,7 +73,7 @@ pub struct ShadowShape {
     pub block_pages: u32,
     /// Logical blocks.
     pub logical: u32,
-    /// Physical blocks beyond the logical ones. As many are on their way, or wait for their flips to become
+    /// Physical blocks beyond the logical ones. As many are on their way, or wait for their map updates to become
     /// durable, at the same time.
     pub spares: u32,
     /// The first block begins at a multiple of so many pages; 1 where that does not matter.
@@ -138,9 +138,9 @@ pub struct Shadow {
 pub struct ShadowCapture {
     /// Its bytes for the checkpoint.
     pub bytes: Vec<u8>,
-    /// The flips that it holds: what to hand to [`Shadow::committed`] once the checkpoint is durable.
+    /// The map updates that it holds: what to hand to [`Shadow::committed`] once the checkpoint is durable.
     pub mark: u64,
-    /// Flips that it does not hold are in the log from here on: the structure's tail lies no later.
+    /// Map updates that it does not hold are in the log from here on: the structure's tail lies no later.
     pub tail: Lsn,
 }
 
@@ -171,7 +171,7 @@ impl Shadow {
     }
 
     /// The newest whole version of a logical block; nothing where none was ever written. Costs three loads
-    /// and no lock, but while this very block is being flipped.
+    /// and no lock, but while this very block is being updated.
     ///
     /// # Panics
     /// If there is no such block.
@@ -202,8 +202,8 @@ impl Shadow {
     }
 
     /// Takes a free physical block for the next version of a logical one. `log_synced` is
-    /// [`Log::synced`](crate::Log::synced), so that blocks whose flips have become durable count as free.
-    /// Gives nothing when none is free: see [`make_room`](Self::make_room).
+    /// [`Log::synced`](crate::Log::synced), so that blocks whose map updates have become durable count as free.
+    /// Gives nothing when none is free: see [`make_space`](Self::make_space).
     ///
     /// # Panics
     /// If there is no such logical block, or it has a draft already.
@@ -213,38 +213,38 @@ impl Shadow {
         assert!(!has_draft, "a logical block has one draft at a time, and {logical} has one");
         let mut state = self.pool.lock();
         state.synced(log_synced);
-        let flip = state.begin(logical, self.epoch)?;
-        Some(Draft { pool: Arc::clone(&self.pool), flip, is_open: true })
+        let update = state.begin(logical, self.epoch)?;
+        Some(Draft { pool: Arc::clone(&self.pool), update, is_open: true })
     }
 
     /// Makes the map name the draft, which is durable.
-    fn flip(&self, mut draft: Draft, entries: u32) -> Flip {
+    fn update_map(&self, mut draft: Draft, entries: u32) -> MapUpdate {
         assert!(Arc::ptr_eq(&self.pool, &draft.pool), "a draft is published where it was begun");
         draft.is_open = false;
-        let mut flip = draft.flip;
+        let mut update = draft.update;
         let mut state = self.pool.lock();
-        state.end(flip);
-        flip.block.entries = entries;
-        let old = self.settled(flip.logical);
-        self.slots[flip.logical as usize].set(flip.block);
-        old.into_iter().for_each(|old| state.displace(old, flip));
-        state.flips += 1;
-        flip
+        state.end(update);
+        update.block.entries = entries;
+        let old = self.settled(update.logical);
+        self.slots[update.logical as usize].set(update.block);
+        old.into_iter().for_each(|old| state.displace(old, update));
+        state.updates += 1;
+        update
     }
 
-    /// Notes where a flip is in the log.
-    fn logged(&self, flip: Flip, record: Lsn) {
-        self.pool.lock().logged(flip, record);
+    /// Notes where a map update is in the log.
+    fn logged(&self, update: MapUpdate, record: Lsn) {
+        self.pool.lock().logged(update, record);
     }
 
-    /// Told that the log is durable up to a place: what was left by flips logged before it is free.
+    /// Told that the log is durable up to a place: what was left by map updates logged before it is free.
     pub fn synced(&self, log_synced: Lsn) {
         self.pool.lock().synced(log_synced);
         self.pool.tell();
     }
 
     /// The map, for the checkpoint, without the drafts. `log_next` is
-    /// [`Log::next_lsn`](crate::Log::next_lsn) before this call, not after it: a flip that came between
+    /// [`Log::next_lsn`](crate::Log::next_lsn) before this call, not after it: a map update that came between
     /// would be in neither.
     #[must_use]
     pub fn capture(&self, log_next: Lsn) -> ShadowCapture {
@@ -257,7 +257,7 @@ impl Shadow {
                 .iter()
                 .for_each(|open| map.blocks[open.logical as usize] = Some(open.block));
         }
-        ShadowCapture { bytes: map.encode(), mark: state.flips, tail: log_next }
+        ShadowCapture { bytes: map.encode(), mark: state.updates, tail: log_next }
     }
 
     /// Told when the checkpoint with the capture of this mark is durable: what it no longer names is free.
@@ -267,7 +267,7 @@ impl Shadow {
     }
 
     /// Waits a while for a block to become free.
-    pub fn wait_for_room(&self, timeout: Duration) {
+    pub fn wait_for_space(&self, timeout: Duration) {
         self.pool.wait(timeout);
     }
 
@@ -277,7 +277,7 @@ impl Shadow {
         self.pool.lock().free_blocks()
     }
 
-    /// Blocks that are free once a sync of the log, or a checkpoint, has made their flips durable.
+    /// Blocks that are free once a sync of the log, or a checkpoint, has made their map updates durable.
     #[must_use]
     pub fn waiting_blocks(&self) -> usize {
         self.pool.lock().waiting_blocks()

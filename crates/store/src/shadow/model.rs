@@ -16,9 +16,9 @@ use crate::bytes::Reader;
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Begin(u32),
-    Flip(usize),
-    /// A flip for whose record the log has no room.
-    FlipUnlogged(usize),
+    Publish(usize),
+    /// A map update for whose record the log has no room.
+    PublishUnlogged(usize),
     Abandon(usize),
     Sync,
     Capture,
@@ -30,8 +30,8 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         8 => (0..SHAPE.logical).prop_map(Act::Begin),
-        6 => any::<usize>().prop_map(Act::Flip),
-        1 => any::<usize>().prop_map(Act::FlipUnlogged),
+        6 => any::<usize>().prop_map(Act::Publish),
+        1 => any::<usize>().prop_map(Act::PublishUnlogged),
         1 => any::<usize>().prop_map(Act::Abandon),
         3 => Just(Act::Sync),
         2 => Just(Act::Capture),
@@ -57,7 +57,7 @@ struct Model {
     epoch: u64,
     drafts: Vec<Draft>,
     map: BTreeMap<u32, Block>,
-    log: Vec<Flip>,
+    log: Vec<MapUpdate>,
     /// Where the log's open block starts.
     open: usize,
     synced: usize,
@@ -93,10 +93,10 @@ impl Model {
     fn amount(&self, checkpoint: &Checkpoint, end: usize) -> BTreeMap<u32, Block> {
         let mut map = checkpoint.map.clone();
         let tail = usize::try_from(checkpoint.capture.tail.0).unwrap();
-        for flip in &self.log[tail.min(end)..end] {
-            let newest = map.entry(flip.logical).or_insert(flip.block);
-            if number(flip.block) > number(*newest) {
-                *newest = flip.block;
+        for update in &self.log[tail.min(end)..end] {
+            let newest = map.entry(update.logical).or_insert(update.block);
+            if number(update.block) > number(*newest) {
+                *newest = update.block;
             }
         }
         map
@@ -126,16 +126,16 @@ impl Model {
         assert_eq!((held + free + waiting) as u64, SHAPE.physical(), "each block is one thing");
     }
 
-    fn flip(&mut self, at: usize, logged: bool) {
+    fn publish(&mut self, at: usize, logged: bool) {
         if self.drafts.is_empty() {
             return;
         }
         let draft = self.drafts.swap_remove(at % self.drafts.len());
-        let flip = self.shadow.flip(draft, 3);
-        self.map.insert(flip.logical, flip.block);
+        let update = self.shadow.update_map(draft, 3);
+        self.map.insert(update.logical, update.block);
         if logged {
-            self.shadow.logged(flip, Lsn(self.open as u64));
-            self.log.push(flip);
+            self.shadow.logged(update, Lsn(self.open as u64));
+            self.log.push(update);
             self.open +=
                 if self.log.len() - self.open == BLOCK_RECORDS { BLOCK_RECORDS } else { 0 };
         }
@@ -180,9 +180,9 @@ impl Model {
         let mut recovery =
             ShadowRecovery::start(structure, EXTENT, SHAPE, epoch, &mut reader).unwrap();
         let tail = usize::try_from(durable.capture.tail.0).unwrap();
-        for flip in &self.log[tail..end] {
-            let bytes = flip.encode();
-            recovery.replay(&mut Reader::new(&bytes, "flip", PageId(0))).unwrap();
+        for update in &self.log[tail..end] {
+            let bytes = update.encode();
+            recovery.replay(&mut Reader::new(&bytes, "map update", PageId(0))).unwrap();
         }
         self.drafts.clear();
         self.shadow = recovery.finish();
@@ -195,8 +195,8 @@ impl Model {
     fn act(&mut self, act: Act) {
         match act {
             Act::Begin(logical) => self.begin(logical),
-            Act::Flip(at) => self.flip(at, true),
-            Act::FlipUnlogged(at) => self.flip(at, false),
+            Act::Publish(at) => self.publish(at, true),
+            Act::PublishUnlogged(at) => self.publish(at, false),
             Act::Abandon(_) if self.drafts.is_empty() => {}
             Act::Abandon(at) => drop(self.drafts.swap_remove(at % self.drafts.len())),
             Act::Sync => self.sync(),

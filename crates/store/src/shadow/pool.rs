@@ -1,11 +1,11 @@
-//! The physical blocks that no logical block is in: free ones, drafts, and those that wait for a flip to
+//! The physical blocks that no logical block is in: free ones, drafts, and those that wait for a map update to
 //! become durable.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::{Block, Flip, ShadowShape};
+use super::{Block, MapUpdate, ShadowShape};
 use crate::Lsn;
 use crate::generation::{generation, sequence};
 use crate::mutants::{Barrier, is_on};
@@ -22,32 +22,32 @@ pub(super) struct Pool {
 pub(super) struct State {
     /// The sequence number that the next draft gets.
     pub next: u64,
-    /// Flips since the start.
-    pub flips: u64,
+    /// Map updates since the start.
+    pub updates: u64,
     /// Free blocks of each lane, the one that has been free for the longest first, so that readers
     /// of an old version have the longest time.
     free: Vec<VecDeque<u32>>,
     waiting: Vec<Waiting>,
-    pub drafts: Vec<Flip>,
+    pub drafts: Vec<MapUpdate>,
 }
 
-/// A block that a flip has left, which may be given out again once that flip is durable.
+/// A block that a map update has left, which may be given out again once that map update is durable.
 #[derive(Debug)]
 struct Waiting {
     physical: u32,
     logical: u32,
-    /// The number of the flip, in the order of all flips.
-    flip: u64,
+    /// The number of the map update, in the order of all map updates.
+    update: u64,
     /// The generation that took its place.
     successor: u64,
-    /// Where the flip's record is in the log, if it is there.
+    /// Where the map update's record is in the log, if it is there.
     record: Option<Lsn>,
 }
 
 impl Pool {
     pub fn new(shape: ShadowShape, next: u64, unused: impl Iterator<Item = u32>) -> Self {
         let free = vec![VecDeque::new(); shape.lanes as usize];
-        let mut state = State { next, flips: 0, free, waiting: Vec::new(), drafts: Vec::new() };
+        let mut state = State { next, updates: 0, free, waiting: Vec::new(), drafts: Vec::new() };
         unused.for_each(|physical| state.give(physical));
         Self { state: Mutex::new(state), room: Condvar::new() }
     }
@@ -88,7 +88,7 @@ impl State {
         let free: usize = self.free.iter().map(VecDeque::capacity).sum();
         free * size_of::<u32>()
             + self.waiting.capacity() * size_of::<Waiting>()
-            + self.drafts.capacity() * size_of::<Flip>()
+            + self.drafts.capacity() * size_of::<MapUpdate>()
     }
 
     fn give(&mut self, physical: u32) {
@@ -110,62 +110,62 @@ impl State {
     }
 
     /// Opens a draft of a logical block in a free physical one.
-    pub fn begin(&mut self, logical: u32, epoch: u16) -> Option<Flip> {
+    pub fn begin(&mut self, logical: u32, epoch: u16) -> Option<MapUpdate> {
         let physical = self.take(logical as usize % self.free.len())?;
         let epoch = if is_on(Barrier::ShadowTellsEpochs) { epoch } else { 0 };
         let block = Block { physical, generation: generation(self.next, epoch), entries: 0 };
         self.next += 1;
-        let draft = Flip { logical, block };
+        let draft = MapUpdate { logical, block };
         self.drafts.push(draft);
         Some(draft)
     }
 
     /// Takes a draft out of the list; its block is then nobody's.
-    pub fn end(&mut self, draft: Flip) {
+    pub fn end(&mut self, draft: MapUpdate) {
         self.drafts.retain(|open| open.block.generation != draft.block.generation);
     }
 
-    pub fn abandon(&mut self, draft: Flip) {
+    pub fn abandon(&mut self, draft: MapUpdate) {
         self.end(draft);
         self.give(draft.block.physical);
     }
 
-    /// Notes that a flip has left the block `old`.
-    pub fn displace(&mut self, old: Block, by: Flip) {
+    /// Notes that a map update has left the block `old`.
+    pub fn displace(&mut self, old: Block, by: MapUpdate) {
         if !is_on(Barrier::ShadowSparesOld) {
             return self.give(old.physical);
         }
         self.waiting.push(Waiting {
             physical: old.physical,
             logical: by.logical,
-            flip: self.flips,
+            update: self.updates,
             successor: by.block.generation,
             record: None,
         });
     }
 
-    /// Notes where a flip is in the log. What earlier flips of the same logical block have left waits
+    /// Notes where a map update is in the log. What earlier map updates of the same logical block have left waits
     /// for no more than that either: a replay of this one alone puts nothing there.
-    pub fn logged(&mut self, flip: Flip, record: Lsn) {
-        let newest = sequence(flip.block.generation);
-        for old in self.waiting.iter_mut().filter(|old| old.logical == flip.logical) {
+    pub fn logged(&mut self, update: MapUpdate, record: Lsn) {
+        let newest = sequence(update.block.generation);
+        for old in self.waiting.iter_mut().filter(|old| old.logical == update.logical) {
             if old.record.is_none() && sequence(old.successor) <= newest {
                 old.record = Some(record);
             }
         }
     }
 
-    /// Frees what was left by flips whose record lies before `place`, up to which the log is durable.
+    /// Frees what was left by map updates whose record lies before `place`, up to which the log is durable.
     pub fn synced(&mut self, place: Lsn) {
-        let strict = is_on(Barrier::ShadowSyncedBehindFlip);
+        let strict = is_on(Barrier::ShadowSyncedBehindUpdate);
         let is_durable = |record: Lsn| record < place || !strict && record == place;
         self.free_if(|old| old.record.is_some_and(is_durable));
     }
 
-    /// Frees what was left by the first `flips` flips.
-    pub fn committed(&mut self, flips: u64) {
+    /// Frees what was left by the first `updates` map updates.
+    pub fn committed(&mut self, updates: u64) {
         let all = !is_on(Barrier::ShadowCommitsItsCapture);
-        self.free_if(|old| old.flip < flips || all);
+        self.free_if(|old| old.update < updates || all);
     }
 
     fn free_if(&mut self, is_durable: impl Fn(&Waiting) -> bool) {
@@ -185,7 +185,7 @@ impl State {
 #[must_use = "dropped, it gives the block back"]
 pub struct Draft {
     pub(super) pool: Arc<Pool>,
-    pub(super) flip: Flip,
+    pub(super) update: MapUpdate,
     pub(super) is_open: bool,
 }
 
@@ -193,21 +193,21 @@ impl Draft {
     /// Whose next version it is to be.
     #[must_use]
     pub fn logical(&self) -> u32 {
-        self.flip.logical
+        self.update.logical
     }
 
     /// The block that is written, for [`Shadow::page`](super::Shadow::page) and
     /// [`Shadow::label`](super::Shadow::label). It counts no entries yet.
     #[must_use]
     pub fn block(&self) -> Block {
-        self.flip.block
+        self.update.block
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         if self.is_open {
-            self.pool.lock().abandon(self.flip);
+            self.pool.lock().abandon(self.update);
             self.pool.tell();
         }
     }

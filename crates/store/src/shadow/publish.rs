@@ -2,7 +2,7 @@
 
 use nandex_device::Device;
 
-use super::{Draft, FLIP_BYTES, Flip, Shadow};
+use super::{Draft, MAP_UPDATE_BYTES, MapUpdate, Shadow};
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Log, Poison, Result};
 
@@ -15,7 +15,7 @@ pub struct Journal<'a> {
     pub log: &'a Log,
     /// The volume's mark of a failed write or sync.
     pub poison: &'a Poison,
-    /// What stands before a flip's bytes in the structure's log entries, to tell them from its others.
+    /// What stands before a map update's bytes in the structure's log entries, to tell them from its others.
     pub prefix: &'a [u8],
 }
 
@@ -75,11 +75,11 @@ impl Shadow {
     }
 
     /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` behind
-    /// the flip's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
+    /// the map update's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
     /// lock under which what the new version took over leaves RAM.
     ///
     /// What the new version took over from buffers stays in the log until a checkpoint has captured the
-    /// map with it; so nothing is lost where the log was too full for the flip. Costs 20 bytes, prefix and
+    /// map with it; so nothing is lost where the log was too full for the map update. Costs 20 bytes, prefix and
     /// suffix in the log.
     ///
     /// # Errors
@@ -91,11 +91,11 @@ impl Shadow {
         entries: u32,
         suffix: &[u8],
     ) -> Result<Published> {
-        // The map first: a checkpoint that is captured in between holds the flip, and its replay changes
+        // The map first: a checkpoint that is captured in between holds the map update, and its replay changes
         // nothing. The other way round the checkpoint's tail might lie behind the record while its map
-        // lacks the flip, and the old block would be free all the same.
-        let flip = self.flip(draft, entries);
-        match journal.append(self, flip, suffix) {
+        // lacks the map update, and the old block would be free all the same.
+        let update = self.update_map(draft, entries);
+        match journal.append(self, update, suffix) {
             Err(Error::LogFull { .. }) => Ok(Published::AwaitsCheckpoint),
             result => result.map(|()| Published::Logged),
         }
@@ -106,7 +106,7 @@ impl Shadow {
     ///
     /// # Errors
     /// As [`Log::sync`].
-    pub fn make_room(&self, log: &Log) -> Result<bool> {
+    pub fn make_space(&self, log: &Log) -> Result<bool> {
         self.synced(log.synced());
         if self.free_blocks() == 0 && self.pool.lock().awaits_log() {
             log.sync()?;
@@ -117,10 +117,10 @@ impl Shadow {
 }
 
 impl Journal<'_> {
-    fn append(&self, shadow: &Shadow, flip: Flip, suffix: &[u8]) -> Result<()> {
-        let bytes: [u8; FLIP_BYTES] = flip.encode();
+    fn append(&self, shadow: &Shadow, update: MapUpdate, suffix: &[u8]) -> Result<()> {
+        let bytes: [u8; MAP_UPDATE_BYTES] = update.encode();
         let record = self.log.append(shadow.structure, &[self.prefix, &bytes, suffix])?;
-        shadow.logged(flip, record);
+        shadow.logged(update, record);
         Ok(())
     }
 }

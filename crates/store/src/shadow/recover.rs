@@ -1,17 +1,17 @@
 //! From a checkpoint and the log back to a map.
 
 use super::map::Used;
-use super::{Block, Flip, Shadow, ShadowMap, ShadowShape};
+use super::{Block, MapUpdate, Shadow, ShadowMap, ShadowShape};
 use crate::bytes::Reader;
 use crate::generation::sequence;
 use crate::mutants::{Barrier, is_on};
 use crate::space::Extent;
 use crate::{Result, StructureId};
 
-/// A shadow that is being recovered: the map of the checkpoint, to which the flips in the log are applied.
+/// A shadow that is being recovered: the map of the checkpoint, to which the map updates in the log are applied.
 ///
-/// It gives out no blocks. While flips are still to come, a block that the map calls free may be a current
-/// one, and one that it calls current may hold something else; so a structure replays all flips first, and
+/// It gives out no blocks. While map updates are still to come, a block that the map calls free may be a current
+/// one, and one that it calls current may hold something else; so a structure replays all map updates first, and
 /// goes through the log a second time for what needs blocks.
 #[derive(Debug)]
 pub struct ShadowRecovery {
@@ -25,7 +25,7 @@ pub struct ShadowRecovery {
 
 impl ShadowRecovery {
     /// Starts with no block ever written: for a structure that was just created, or of which the log
-    /// has flips and no checkpoint a map.
+    /// has map updates and no checkpoint a map.
     #[must_use]
     pub fn blank(structure: StructureId, extent: Extent, shape: ShadowShape, epoch: u64) -> Self {
         let (map, used) = (ShadowMap::empty(shape), Used::none(shape));
@@ -48,27 +48,27 @@ impl ShadowRecovery {
         Ok(Self { structure, extent, shape, epoch, map, used })
     }
 
-    /// Applies a flip that was found in the log, in the log's order, and gives it. One that the map has
+    /// Applies a map update that was found in the log, in the log's order, and gives it. One that the map has
     /// already, or has a newer version than, changes nothing.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no flip of this shape, or it puts a
+    /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no map update of this shape, or it puts a
     /// block where another one is.
-    pub fn replay(&mut self, record: &mut Reader<'_>) -> Result<Flip> {
-        let flip = Flip::decode(record, self.shape)?;
-        let number = sequence(flip.block.generation);
+    pub fn replay(&mut self, record: &mut Reader<'_>) -> Result<MapUpdate> {
+        let update = MapUpdate::decode(record, self.shape)?;
+        let number = sequence(update.block.generation);
         self.map.next = self.map.next.max(number + 1);
-        let slot = &mut self.map.blocks[flip.logical as usize];
+        let slot = &mut self.map.blocks[update.logical as usize];
         let known = slot.map_or(0, |block| sequence(block.generation));
         if known >= number && (is_on(Barrier::ShadowKeepsNewest) || known == number) {
-            return Ok(flip);
+            return Ok(update);
         }
         if let Some(old) = slot.take() {
             self.used.give_back(old.physical);
         }
-        self.used.take(flip.block.physical, record)?;
-        *slot = Some(flip.block);
-        Ok(flip)
+        self.used.take(update.block.physical, record)?;
+        *slot = Some(update.block);
+        Ok(update)
     }
 
     /// The newest version of a logical block that is known so far.
@@ -77,7 +77,7 @@ impl ShadowRecovery {
         self.map.blocks.get(logical as usize).copied().flatten()
     }
 
-    /// The shadow, once all flips are replayed: each physical block is a logical block's newest version or
+    /// The shadow, once all map updates are replayed: each physical block is a logical block's newest version or
     /// free.
     ///
     /// # Panics

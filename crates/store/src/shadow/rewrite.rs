@@ -1,10 +1,10 @@
 //! The read-modify-write of a block: large reads, changes, large writes (ANCS'14, DP2 and DP4), with a
-//! bounded number of strokes on their way at the same time.
+//! bounded number of chunks on their way at the same time.
 //!
 //! ```text
-//!   old block   | 0 | 1 | 2 | 3 | 4 |          stroke 3 is read
-//!                             |                stroke 2 is proven, changed, sealed
-//!   draft       | 0 | 1 | 2 | 3 | 4 |          stroke 1 is written
+//!   old block   | 0 | 1 | 2 | 3 | 4 |          chunk 3 is read
+//!                             |                chunk 2 is proven, changed, sealed
+//!   draft       | 0 | 1 | 2 | 3 | 4 |          chunk 1 is written
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,17 +15,7 @@ use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
 use super::{Block, Draft, Shadow};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, RawPage, seal};
-use crate::{Error, Poison, Result};
-
-/// How a rewrite is cut in strokes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Strokes {
-    /// Pages that are read or written at once; the last stroke of a block may be shorter.
-    pub stroke_pages: u32,
-    /// Strokes in memory, and at most so many on their way to or from the device; at least 3 let reads,
-    /// changes and writes go on side by side.
-    pub strokes: u32,
-}
+use crate::{Error, IoChunks, Poison, Result};
 
 /// What a rewrite has asked of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,7 +34,7 @@ pub type Change<'c> = dyn FnMut(u64, &mut [u8]) -> Result<()> + 'c;
 pub struct Rewriter {
     queue: Box<dyn Queue>,
     poison: Arc<Poison>,
-    strokes: Strokes,
+    chunks: IoChunks,
     /// Buffers that are not in use.
     idle: Vec<PageBuf>,
 }
@@ -55,10 +45,10 @@ struct Run<'r> {
     old: Option<Block>,
     draft: Block,
     kind: PageKind,
-    /// The next stroke to be read, and the next to be changed.
+    /// The next chunk to be read, and the next to be changed.
     next_read: u64,
     next_change: u64,
-    /// Strokes that were read before their turn, by number.
+    /// Chunks that were read before their turn, by number.
     read: BTreeMap<u64, PageBuf>,
     costs: RewriteCosts,
 }
@@ -79,21 +69,18 @@ impl Rewriter {
     /// Opens a lane of the device that the blocks are on. Holds no buffers before the first rewrite.
     ///
     /// # Errors
-    /// [`Error::Config`] for strokes of no pages or none at all; as [`Device::queue`].
-    pub fn new(device: &dyn Device, poison: Arc<Poison>, strokes: Strokes) -> Result<Self> {
-        if strokes.stroke_pages == 0 || strokes.strokes == 0 {
-            let reason = "0 does not do; a rewrite needs at least one stroke of one page";
-            return Err(Error::config("strokes", reason));
-        }
-        let queue = device.queue(strokes.strokes as usize)?;
-        Ok(Self { queue, poison, strokes, idle: Vec::new() })
+    /// [`Error::Config`] for chunks of no pages or none at all; as [`Device::queue`].
+    pub fn new(device: &dyn Device, poison: Arc<Poison>, chunks: IoChunks) -> Result<Self> {
+        chunks.validate()?;
+        let queue = device.queue(chunks.chunks)?;
+        Ok(Self { queue, poison, chunks, idle: Vec::new() })
     }
 
     /// Writes a draft: gives each page of the old version, or of zeros where there is none, to `change`, in
     /// ascending order, and writes what that leaves, sealed as `kind`. All writes have completed when it
     /// returns, well or badly; [`Shadow::publish`] comes next.
     ///
-    /// Reads each page of the old version once and writes each page of the draft once, in strokes.
+    /// Reads each page of the old version once and writes each page of the draft once, in chunks.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where an old page does not prove itself; a read's failure; what `change` returns;
@@ -123,7 +110,7 @@ impl Rewriter {
     }
 
     fn run(&mut self, run: &mut Run<'_>, change: &mut Change<'_>) -> Result<()> {
-        let count = u64::from(run.shadow.shape().block_pages.div_ceil(self.strokes.stroke_pages));
+        let count = u64::from(run.shadow.shape().block_pages).div_ceil(self.chunk_pages());
         loop {
             // What has ended in the meantime makes room for reads.
             self.take_back(run, 0)?;
@@ -142,23 +129,23 @@ impl Rewriter {
     /// Starts reads as long as there are buffers; what is not there is zeros at once.
     fn read_ahead(&mut self, run: &mut Run<'_>, count: u64) -> Result<()> {
         let held = |rewriter: &Self, run: &Run<'_>| rewriter.queue.in_flight() + run.read.len();
-        while run.next_read < count && held(self, run) < self.strokes.strokes as usize {
-            let stroke = run.next_read;
+        while run.next_read < count && held(self, run) < self.chunks.chunks {
+            let chunk = run.next_read;
             run.next_read += 1;
-            let mut buf = self.buffer(self.pages_of(run, stroke), held(self, run));
+            let mut buf = self.buffer(self.pages_of(run, chunk), held(self, run));
             let Some(old) = run.old else {
                 buf.fill(0);
-                run.read.insert(stroke, buf);
+                run.read.insert(chunk, buf);
                 continue;
             };
             run.costs.pages_read += buf.pages() as u64;
-            let page = run.shadow.page(old, self.first_page(stroke));
-            self.queue.push(Op { token: stroke, kind: OpKind::Read, page, buf })?;
+            let page = run.shadow.page(old, self.first_page(chunk));
+            self.queue.push(Op { token: chunk, kind: OpKind::Read, page, buf })?;
         }
         Ok(())
     }
 
-    /// Proves, changes and seals the pages of the stroke whose turn it is.
+    /// Proves, changes and seals the pages of the chunk whose turn it is.
     fn change(&self, run: &Run<'_>, buf: &mut PageBuf, change: &mut Change<'_>) -> Result<()> {
         let first = self.first_page(run.next_change);
         for at in 0..buf.pages() {
@@ -173,11 +160,11 @@ impl Rewriter {
     }
 
     fn write(&mut self, run: &mut Run<'_>, buf: PageBuf) -> Result<()> {
-        let stroke = run.next_change;
+        let chunk = run.next_change;
         run.next_change += 1;
         run.costs.pages_written += buf.pages() as u64;
-        let page = run.shadow.page(run.draft, self.first_page(stroke));
-        let op = Op { token: stroke, kind: OpKind::Write, page, buf };
+        let page = run.shadow.page(run.draft, self.first_page(chunk));
+        let op = Op { token: chunk, kind: OpKind::Write, page, buf };
         self.poison.guard(self.queue.push(op))
     }
 
@@ -213,29 +200,33 @@ impl Rewriter {
         self.idle.extend(done.into_iter().map(|completion| completion.buf));
     }
 
-    /// A buffer of that length, when `held` others are in use. The last stroke of a block may be shorter than
-    /// the others, so there is one buffer more than strokes: else each rewrite would give back a long one
+    /// A buffer of that length, when `held` others are in use. The last chunk of a block may be shorter than
+    /// the others, so there is one buffer more than chunks: else each rewrite would give back a long one
     /// and ask for it anew.
     fn buffer(&mut self, pages: usize, held: usize) -> PageBuf {
         if let Some(index) = self.idle.iter().position(|buf| buf.pages() == pages) {
             return self.idle.swap_remove(index);
         }
-        self.idle.truncate((self.strokes.strokes as usize).saturating_sub(held));
+        self.idle.truncate(self.chunks.chunks.saturating_sub(held));
         PageBuf::zeroed(pages)
     }
 
-    fn first_page(&self, stroke: u64) -> u64 {
-        stroke * u64::from(self.strokes.stroke_pages)
+    fn chunk_pages(&self) -> u64 {
+        self.chunks.chunk_pages as u64
     }
 
-    fn pages_of(&self, run: &Run<'_>, stroke: u64) -> usize {
-        let left = u64::from(run.shadow.shape().block_pages) - self.first_page(stroke);
-        left.min(u64::from(self.strokes.stroke_pages)) as usize
+    fn first_page(&self, chunk: u64) -> u64 {
+        chunk * self.chunk_pages()
+    }
+
+    fn pages_of(&self, run: &Run<'_>, chunk: u64) -> usize {
+        let left = u64::from(run.shadow.shape().block_pages) - self.first_page(chunk);
+        left.min(self.chunk_pages()) as usize
     }
 }
 
 impl std::fmt::Debug for Rewriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rewriter").field("strokes", &self.strokes).finish_non_exhaustive()
+        f.debug_struct("Rewriter").field("chunks", &self.chunks).finish_non_exhaustive()
     }
 }

@@ -17,9 +17,9 @@ fn shadow() -> Shadow {
 }
 
 /// Rewrites a logical block without any log.
-fn rewrite(shadow: &Shadow, logical: u32) -> Flip {
+fn rewrite(shadow: &Shadow, logical: u32) -> MapUpdate {
     let draft = shadow.begin(logical, NOTHING).unwrap();
-    shadow.flip(draft, 10 + logical)
+    shadow.update_map(draft, 10 + logical)
 }
 
 fn rewrite_each(shadow: &Shadow, blocks: impl IntoIterator<Item = u32>) {
@@ -33,8 +33,8 @@ fn recovery(bytes: &[u8]) -> Result<ShadowRecovery> {
     ShadowRecovery::start(StructureId(1), EXTENT, SHAPE, 6, &mut reader)
 }
 
-fn replay(recovery: &mut ShadowRecovery, bytes: &[u8]) -> Result<Flip> {
-    recovery.replay(&mut Reader::new(bytes, "flip", PageId(0)))
+fn replay(recovery: &mut ShadowRecovery, bytes: &[u8]) -> Result<MapUpdate> {
+    recovery.replay(&mut Reader::new(bytes, "map update", PageId(0)))
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_rewrite_shows_when_it_is_flipped_and_not_before() {
     assert_eq!(shadow.block(2), None);
     let draft = shadow.begin(2, NOTHING).unwrap();
     assert_eq!(shadow.block(2), None);
-    let Flip { logical, block } = shadow.flip(draft, 7);
+    let MapUpdate { logical, block } = shadow.update_map(draft, 7);
     assert_eq!((logical, shadow.block(2)), (2, Some(block)));
     assert_eq!(block.entries, 7);
     assert!(shadow.is_current(2, block));
@@ -103,11 +103,11 @@ fn a_logical_block_has_no_two_drafts() {
 fn an_old_block_is_given_out_again_only_once_the_log_is_synced_behind_its_flip() {
     let shadow = shadow();
     rewrite_each(&shadow, 0..4);
-    let flips = [rewrite(&shadow, 0), rewrite(&shadow, 1)];
-    assert!(shadow.begin(2, Lsn(u64::MAX)).is_none(), "the flips are not in the log");
+    let updates = [rewrite(&shadow, 0), rewrite(&shadow, 1)];
+    assert!(shadow.begin(2, Lsn(u64::MAX)).is_none(), "the map updates are not in the log");
     assert_eq!((shadow.free_blocks(), shadow.waiting_blocks()), (0, 2));
-    shadow.logged(flips[0], Lsn(40));
-    shadow.logged(flips[1], Lsn(50));
+    shadow.logged(updates[0], Lsn(40));
+    shadow.logged(updates[1], Lsn(50));
     assert!(shadow.begin(2, Lsn(40)).is_none(), "the log is synced up to the record");
     let draft = shadow.begin(2, Lsn(50)).unwrap();
     assert_eq!(draft.block().physical, 0, "what block 0 was in first");
@@ -154,7 +154,7 @@ fn a_checkpoint_knows_nothing_of_drafts_and_a_number_used_again_is_told_apart() 
     let shadow = shadow();
     let kept = rewrite(&shadow, 0).block;
     let lost = rewrite(&shadow, 1).block;
-    // The log is cut off before the flip of block 1, and the draft of block 2 is under way.
+    // The log is cut off before the map update of block 1, and the draft of block 2 is under way.
     let before = shadow.capture(NOTHING);
     let draft = shadow.begin(2, NOTHING).unwrap();
     let bytes = shadow.capture(NOTHING).bytes;
@@ -173,12 +173,12 @@ fn a_checkpoint_knows_nothing_of_drafts_and_a_number_used_again_is_told_apart() 
 fn replay_takes_flips_in_order_and_any_of_them_again() {
     let shadow = shadow();
     let empty = shadow.capture(NOTHING).bytes;
-    let flips: Vec<_> = [0, 1, 0, 2, 0].map(|logical| rewrite(&shadow, logical)).to_vec();
-    let newest = [flips[4].block, flips[1].block, flips[3].block];
+    let updates: Vec<_> = [0, 1, 0, 2, 0].map(|logical| rewrite(&shadow, logical)).to_vec();
+    let newest = [updates[4].block, updates[1].block, updates[3].block];
     for bytes in [empty, shadow.capture(NOTHING).bytes] {
         let mut recovery = recovery(&bytes).unwrap();
-        for flip in flips.iter().chain(&flips) {
-            assert_eq!(replay(&mut recovery, &flip.encode()).unwrap(), *flip);
+        for update in updates.iter().chain(&updates) {
+            assert_eq!(replay(&mut recovery, &update.encode()).unwrap(), *update);
         }
         let restored = recovery.finish();
         assert_eq!([0, 1, 2].map(|at| restored.block(at).unwrap()), newest);
@@ -200,22 +200,22 @@ fn an_older_flip_in_the_log_does_not_undo_one_that_only_the_checkpoint_has() {
 #[test]
 fn flips_that_cannot_be_are_refused() {
     let shadow = shadow();
-    let flip = rewrite(&shadow, 0);
+    let update = rewrite(&shadow, 0);
     let map = shadow.capture(NOTHING).bytes;
-    let good = Flip { logical: 1, block: Block { physical: 3, generation: 9, entries: 1 } };
+    let good = MapUpdate { logical: 1, block: Block { physical: 3, generation: 9, entries: 1 } };
     assert!(replay(&mut recovery(&map).unwrap(), &good.encode()).is_ok());
     for bad in [
-        Flip { logical: 4, ..good },
-        Flip { block: Block { physical: 6, ..good.block }, ..good },
-        Flip { block: Block { physical: flip.block.physical, ..good.block }, ..good },
-        Flip { block: Block { generation: 1 << 48, ..good.block }, ..good },
-        Flip { block: Block { generation: generation::SEQUENCE_MAX, ..good.block }, ..good },
-        Flip { block: Block { physical: 0, generation: 0, entries: 0 }, ..good },
+        MapUpdate { logical: 4, ..good },
+        MapUpdate { block: Block { physical: 6, ..good.block }, ..good },
+        MapUpdate { block: Block { physical: update.block.physical, ..good.block }, ..good },
+        MapUpdate { block: Block { generation: 1 << 48, ..good.block }, ..good },
+        MapUpdate { block: Block { generation: generation::SEQUENCE_MAX, ..good.block }, ..good },
+        MapUpdate { block: Block { physical: 0, generation: 0, entries: 0 }, ..good },
     ] {
         let refused = replay(&mut recovery(&map).unwrap(), &bad.encode());
         assert!(matches!(refused, Err(Error::Corrupt { .. })), "{bad:?}");
     }
-    for length in 0..FLIP_BYTES {
+    for length in 0..MAP_UPDATE_BYTES {
         assert!(replay(&mut recovery(&map).unwrap(), &good.encode()[..length]).is_err());
     }
 }
@@ -223,11 +223,11 @@ fn flips_that_cannot_be_are_refused() {
 #[test]
 fn a_flip_and_a_map_have_the_bytes_of_the_format() {
     let block = Block { physical: 5, generation: 0x0003_0000_0000_0007, entries: 300 };
-    let flip = Flip { logical: 2, block };
+    let update = MapUpdate { logical: 2, block };
     let bytes = [2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 3, 0, 5, 0, 0, 0, 0x2c, 1, 0, 0];
-    assert_eq!(flip.encode(), bytes);
-    let decoded = Flip::decode(&mut Reader::new(&bytes, "flip", PageId(0)), SHAPE);
-    assert_eq!(decoded.unwrap(), flip);
+    assert_eq!(update.encode(), bytes);
+    let decoded = MapUpdate::decode(&mut Reader::new(&bytes, "map update", PageId(0)), SHAPE);
+    assert_eq!(decoded.unwrap(), update);
     let mut map = vec![1, 8, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0];
     map.extend_from_slice(&[0; 32]);
     map.extend_from_slice(&bytes[4..]);
@@ -266,12 +266,12 @@ fn whoever_waits_for_room_is_woken_by_a_checkpoint() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while shadow.free_blocks() == 0 {
-                shadow.wait_for_room(Duration::from_secs(3600));
+                shadow.wait_for_space(Duration::from_secs(3600));
             }
         });
         shadow.committed(capture.mark);
     });
-    shadow.wait_for_room(Duration::from_secs(3600));
+    shadow.wait_for_space(Duration::from_secs(3600));
     assert_eq!(shadow.free_blocks(), 2);
 }
 
@@ -295,7 +295,7 @@ fn a_lookup_beside_rewrites_never_sees_parts_of_two_blocks() {
         }
         for number in 1..=50_000 {
             let draft = shadow.begin(0, NOTHING).unwrap();
-            shadow.flip(draft, number);
+            shadow.update_map(draft, number);
             shadow.committed(u64::from(number));
         }
         stop.store(true, Ordering::Relaxed);

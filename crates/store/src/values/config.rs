@@ -32,7 +32,7 @@ pub struct ValuesConfig {
     pub segments: u32,
     /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill so many,
     /// or somebody wants them durable.
-    pub stroke_pages: u32,
+    pub io_chunk_pages: u32,
     /// What happens when every segment holds something.
     pub when_full: WhenFull,
 }
@@ -52,13 +52,13 @@ impl ValuesConfig {
         let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
         // An eighth more, for what is garbage already and not yet worth cleaning.
         let segments = u32::try_from(used + used / 8 + 4).unwrap_or(u32::MAX).max(5);
-        Self { segment_pages, segments, stroke_pages: segment_pages.min(256), when_full }
+        Self { segment_pages, segments, io_chunk_pages: segment_pages.min(256), when_full }
     }
 
     /// The smallest limits that work, so that tests reach every one of them.
     #[must_use]
     pub fn tiny() -> Self {
-        Self { segment_pages: 6, segments: 6, stroke_pages: 2, when_full: WhenFull::Overwrite }
+        Self { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Overwrite }
     }
 
     /// Refuses what cannot work.
@@ -74,7 +74,7 @@ impl ValuesConfig {
         };
         in_range("segment_pages", self.segment_pages, (1, 1 << 20))?;
         in_range("segments", self.segments, (5, 1 << 20))?;
-        in_range("stroke_pages", self.stroke_pages, (1, self.segment_pages.min(4096)))
+        in_range("io_chunk_pages", self.io_chunk_pages, (1, self.segment_pages.min(4096)))
     }
 
     /// Pages of all segments.
@@ -91,15 +91,15 @@ impl ValuesConfig {
 
     /// Bytes of records, their headers included, that a stroke holds.
     #[must_use]
-    pub fn stroke_bytes(&self) -> usize {
-        self.stroke_pages as usize * PAYLOAD_BYTES
+    pub fn io_chunk_bytes(&self) -> usize {
+        self.io_chunk_pages as usize * PAYLOAD_BYTES
     }
 
     /// The bytes of docs/format.md.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION, self.when_full as u8];
-        for number in [self.segment_pages, self.segments, self.stroke_pages] {
+        for number in [self.segment_pages, self.segments, self.io_chunk_pages] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out
@@ -120,7 +120,7 @@ impl ValuesConfig {
             other => return Err(reader.refuse("0 or 1 for what happens when it is full", other)),
         };
         let (segment_pages, segments) = (reader.u32()?, reader.u32()?);
-        let config = Self { segment_pages, segments, stroke_pages: reader.u32()?, when_full };
+        let config = Self { segment_pages, segments, io_chunk_pages: reader.u32()?, when_full };
         config.validate()?;
         Ok(config)
     }

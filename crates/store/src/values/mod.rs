@@ -51,8 +51,9 @@ use nandex_device::{PageBuf, PageId};
 
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PageKind, PageLabel};
+use crate::reads::ReadPool;
 use crate::space::Extent;
-use crate::{Captured, Checkpointed, Error, Left, Result, StructureId, Volume};
+use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume};
 
 pub use check::check;
 pub use config::{ValuesConfig, WhenFull};
@@ -61,7 +62,6 @@ pub use format::{REF_BYTES, ValueRef};
 use batch::{Batch, Start};
 use config::RESERVE_SEGMENTS;
 use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, SEQUENCE_BITS};
-use read::Lanes;
 use segments::Segments;
 
 /// How the catalog names a value log.
@@ -129,7 +129,7 @@ struct Inner {
     state: Mutex<State>,
     /// Held by who writes a batch. Taken before `state`.
     writer: Mutex<Option<PageBuf>>,
-    lanes: Lanes,
+    reads: ReadPool,
     counters: Counters,
 }
 
@@ -191,7 +191,7 @@ impl ValueLog {
     }
 
     /// Appends a record, given in parts, and tells where it lies; nothing where there is no room, which
-    /// [`make_room`](Self::make_room) or cleaning may change. It is in RAM until the next
+    /// [`make_space`](Self::make_space) or cleaning may change. It is in RAM until the next
     /// [`commit`](Self::commit), and readable at once.
     ///
     /// Costs a lock and a copy; where a segment is full, a commit.
@@ -227,7 +227,7 @@ impl ValueLog {
 
     /// Would a record of so many bytes be taken?
     #[must_use]
-    pub fn has_room(&self, bytes: u64) -> bool {
+    pub fn has_space(&self, bytes: u64) -> bool {
         let state = self.inner.state();
         self.inner.head_takes(&state, Purpose::Put, bytes + RECORD_HEADER_BYTES as u64)
             || state.segments.free() > self.inner.spared(Purpose::Put)
@@ -238,7 +238,7 @@ impl ValueLog {
     ///
     /// # Errors
     /// As [`Volume::checkpoint`].
-    pub fn make_room(&self) -> Result<bool> {
+    pub fn make_space(&self) -> Result<bool> {
         self.inner.give_up_ahead(1);
         if self.inner.state().segments.given_up() == 0 {
             return Ok(false);
@@ -319,7 +319,7 @@ impl ValueLog {
             state.segments.live_and_garbage_bytes(PAYLOAD_BYTES as u64);
         let batches = state.open.as_ref().map_or(0, Batch::ram_bytes)
             + state.closing.as_ref().map_or(0, |batch| batch.ram_bytes());
-        let stroke = self.inner.config.stroke_pages as usize * nandex_device::PAGE_BYTES;
+        let stroke = self.inner.config.io_chunk_pages as usize * nandex_device::PAGE_BYTES;
         ValuesStats {
             live_bytes,
             garbage_bytes,
@@ -333,7 +333,10 @@ impl ValueLog {
             pages_read: counters.pages_read.load(Relaxed),
             overwritten_segments: counters.overwritten_segments.load(Relaxed),
             cleaned_segments: counters.cleaned_segments.load(Relaxed),
-            ram_bytes: (batches + stroke + state.segments.ram_bytes()) as u64,
+            ram_bytes: (batches
+                + stroke
+                + state.segments.ram_bytes()
+                + self.inner.reads.ram_bytes()) as u64,
         }
     }
 }
@@ -344,7 +347,7 @@ impl Drop for ValueLog {
         // Nobody is left to be told; what was committed is found again without this.
         let _ = inner.commit().and_then(|()| inner.volume.checkpoint());
         // It never has anything in the write-ahead log.
-        inner.volume.deregister(inner.id, Left::Nothing);
+        inner.volume.deregister(inner.id, Shutdown::Clean);
     }
 }
 
@@ -437,7 +440,7 @@ impl Inner {
     fn write(&self, batch: &Batch, writer: &mut Option<PageBuf>) -> Result<()> {
         let (mut at, pages) = (0, batch.pages());
         while at < pages {
-            let count = (pages - at).min(self.config.stroke_pages) as usize;
+            let count = (pages - at).min(self.config.io_chunk_pages) as usize;
             let whole = writer.take().filter(|buf| buf.pages() == count);
             let mut buf = whole.unwrap_or_else(|| PageBuf::zeroed(count));
             batch.seal(at, &mut buf, |page| {
@@ -496,11 +499,11 @@ impl Checkpointed for Inner {
         self.state().segments.committed();
     }
 
-    fn relieve(&self, _before: crate::Lsn) -> Result<()> {
+    fn flush_before(&self, _before: crate::Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }

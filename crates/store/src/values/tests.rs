@@ -12,7 +12,7 @@ use crate::bytes::Reader;
 use crate::{Durability, OpenOptions, Threads, VolumeOptions};
 
 const CONFIG: ValuesConfig =
-    ValuesConfig { segment_pages: 6, segments: 6, stroke_pages: 2, when_full: WhenFull::Keep };
+    ValuesConfig { segment_pages: 6, segments: 6, io_chunk_pages: 2, when_full: WhenFull::Keep };
 
 fn volume(device: &SimDevice) -> Volume {
     let options = VolumeOptions {
@@ -115,8 +115,8 @@ fn records_are_read_from_ram_and_from_flash_and_none_after_their_segment_is_gone
     let sizes = [0, 1, 4046, 4054, 4055, 9000, log.record_bytes_max() as usize];
     let mut references = Vec::new();
     for (number, bytes) in (0..).zip(sizes) {
-        while !log.has_room(bytes as u64) {
-            log.make_room().unwrap();
+        while !log.has_space(bytes as u64) {
+            log.make_space().unwrap();
         }
         let reference = append(&log, number, bytes);
         assert_eq!(log.read(reference).unwrap().unwrap(), record(number, bytes));
@@ -135,8 +135,8 @@ fn records_are_read_from_ram_and_from_flash_and_none_after_their_segment_is_gone
     let too_long = vec![0; log.record_bytes_max() as usize + 1];
     assert!(log.append(Purpose::Put, &[&too_long]).is_err());
     for number in 10..30 {
-        while !log.has_room(20_000) {
-            log.make_room().unwrap();
+        while !log.has_space(20_000) {
+            log.make_space().unwrap();
         }
         append(&log, number, 20_000);
     }
@@ -176,19 +176,19 @@ fn what_was_committed_is_found_without_a_checkpoint_and_the_log_goes_on_behind_i
 fn what_is_kept_for_copies_is_not_taken_by_puts() {
     let device = SimDevice::instant();
     let log = ValueLog::create(&volume(&device), "v", CONFIG).unwrap();
-    while log.has_room(9000) {
+    while log.has_space(9000) {
         append(&log, 1, 9000);
     }
     let fits = |purpose| log.append(purpose, &[&record(2, 9000)]).unwrap().is_some();
     assert_eq!(log.stats().free_segments, 2);
     assert!(!fits(Purpose::Put) && fits(Purpose::Copy));
     assert_eq!(log.stats().free_segments, 1);
-    assert!(!log.has_room(10) && !fits(Purpose::Put) && fits(Purpose::Copy));
+    assert!(!log.has_space(10) && !fits(Purpose::Put) && fits(Purpose::Copy));
     let oldest = log.inner.state().segments.oldest().unwrap();
     log.give_back(oldest);
-    assert!(log.make_room().unwrap());
+    assert!(log.make_space().unwrap());
     assert_eq!(log.stats().free_segments, 2);
-    assert!(log.has_room(10) && log.append(Purpose::Put, &[b"small"]).unwrap().is_some());
+    assert!(log.has_space(10) && log.append(Purpose::Put, &[b"small"]).unwrap().is_some());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn gaps_that_a_cut_has_left_are_closed_and_passed_over() {
     let mut gaps = 0;
     for seed in 2..60 {
         let device = SimDevice::instant();
-        let config = ValuesConfig { segment_pages: 12, stroke_pages: 6, ..CONFIG };
+        let config = ValuesConfig { segment_pages: 12, io_chunk_pages: 6, ..CONFIG };
         let log = ValueLog::create(&volume(&device), "v", config).unwrap();
         let first = append(&log, 1, 5000);
         log.commit().unwrap();

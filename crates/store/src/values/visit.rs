@@ -25,7 +25,7 @@ impl ValueLog {
         let mut records = Records::new(segment);
         let mut at = 0;
         while at < segment.pages {
-            let count = inner.config.stroke_pages.min(segment.pages - at);
+            let count = inner.config.io_chunk_pages.min(segment.pages - at);
             let buf = PageBuf::zeroed(count as usize);
             let buf = inner.volume.device().read(inner.page(segment.slot, at), buf)?;
             for index in 0..count {

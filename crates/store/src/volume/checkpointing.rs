@@ -6,18 +6,21 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::opening::write_superblock;
 use super::{Captured, Checkpointed, Inner, Root, Threads, Volume};
 use crate::checkpoint::{self, pages_for};
-use crate::log::{LogAnchor, Room as LogRoom};
+use crate::log::{LogAnchor, Reservation};
 use crate::mutants::{Barrier, is_on};
 use crate::space::Extent;
 use crate::superblock::Superblock;
-use crate::{Error, Lsn, Poison, Result, StructureId};
+use crate::{Error, Lsn, PanicGuard, Result, StructureId};
+
+/// Why taking the lock of the maintenance thread's requests cannot fail.
+const LOCKED: &str = "no holder of the requests' lock panics";
 
 /// How often the log's fill is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -32,75 +35,79 @@ impl Volume {
     }
 
     /// Asks for a checkpoint soon: of the background, or where there is none by the next
-    /// [`reserve_room`](Self::reserve_room).
+    /// [`reserve`](Self::reserve).
     pub fn request_checkpoint(&self) {
         self.inner.maintenance.request();
     }
 
     /// Waits until `bytes` more bytes of entries fit the log; see
-    /// [`Log::wait_for_room`](crate::Log::wait_for_room). Hold no lock that a checkpoint needs:
+    /// [`Log::wait_for_space`](crate::Log::wait_for_space). Hold no lock that a checkpoint needs:
     /// where there are no threads in the background, this takes the checkpoints that are due.
     ///
     /// # Errors
-    /// As [`Log::wait_for_room`](crate::Log::wait_for_room), and a checkpoint's failure.
+    /// As [`Log::wait_for_space`](crate::Log::wait_for_space), and a checkpoint's failure.
     #[inline]
-    pub fn wait_for_room(&self, bytes: u64) -> Result<Option<LogRoom<'_>>> {
+    pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         match self.threads() {
-            Threads::Background => self.inner.log.wait_for_room(bytes),
-            Threads::Inline => self.inner.make_room(bytes).map(Some),
+            Threads::Background => self.inner.log.wait_for_space(bytes),
+            Threads::Inline => self.inner.checkpoint_until_fits(bytes).map(Some),
         }
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), and keeps the room; see
-    /// [`Log::reserve_room`](crate::Log::reserve_room).
+    /// As [`wait_for_space`](Self::wait_for_space), and always reserves the space; see
+    /// [`Log::reserve`](crate::Log::reserve).
     ///
     /// # Errors
-    /// As [`wait_for_room`](Self::wait_for_room).
-    pub fn reserve_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
+    /// As [`wait_for_space`](Self::wait_for_space).
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
         match self.threads() {
-            Threads::Background => self.inner.log.reserve_room(bytes),
-            Threads::Inline => self.inner.make_room(bytes),
+            Threads::Background => self.inner.log.reserve(bytes),
+            Threads::Inline => self.inner.checkpoint_until_fits(bytes),
         }
     }
 }
 
-type Room = (StructureId, Arc<dyn Checkpointed>);
+type OpenStructure = (StructureId, Arc<dyn Checkpointed>);
 
 impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
-        let _turn = self.turn();
+        let _maintenance = self.lock_maintenance();
         self.poison.check()?;
-        let rooms = self.open_rooms();
-        rooms.iter().try_for_each(|(_, room)| room.prepare())?;
-        let captures: Vec<_> = rooms.iter().map(|(id, room)| (*id, room.capture())).collect();
+        let structures = self.open_structures();
+        structures.iter().try_for_each(|(_, structure)| structure.prepare())?;
+        let captures: Vec<_> =
+            structures.iter().map(|(id, structure)| (*id, structure.capture())).collect();
         // What a partial discard put back into buffers must be in the log for good before the place it
         // came from is overwritten.
         if is_on(Barrier::CheckpointSyncsLog) {
             self.log.sync()?;
         }
-        let written = self.write_checkpoint(captures, &rooms);
+        let written = self.write_checkpoint(captures, &structures);
         let tail = if is_on(Barrier::FailedCheckpointPoisons) {
             self.poison.guard(written)?
         } else {
             written?
         };
-        self.give_up(tail, &rooms);
+        self.truncate(tail, &structures);
         Ok(())
     }
 
     /// Lets what a durable checkpoint no longer refers to be overwritten.
-    fn give_up(&self, tail: Lsn, rooms: &[Room]) {
+    fn truncate(&self, tail: Lsn, structures: &[OpenStructure]) {
         self.log.release(tail);
-        rooms.iter().for_each(|(_, room)| room.committed());
+        structures.iter().for_each(|(_, structure)| structure.committed());
     }
 
-    fn open_rooms(&self) -> Vec<Room> {
-        let mut rooms: Vec<_> = {
-            let rooms = self.rooms();
-            rooms.iter().filter_map(|(id, room)| Some((*id, room.upgrade()?))).collect()
+    fn open_structures(&self) -> Vec<OpenStructure> {
+        let mut structures: Vec<_> = {
+            let structures = self.open();
+            structures
+                .iter()
+                .filter_map(|(id, structure)| Some((*id, structure.upgrade()?)))
+                .collect()
         };
-        rooms.sort_by_key(|(id, _)| *id);
-        rooms
+        structures.sort_by_key(|(id, _)| *id);
+        structures
     }
 
     /// One sync makes durable the checkpoint and all that it refers to: the structures' writes have
@@ -108,7 +115,7 @@ impl Inner {
     fn write_checkpoint(
         &self,
         captures: Vec<(StructureId, Captured)>,
-        rooms: &[Room],
+        structures: &[OpenStructure],
     ) -> Result<Lsn> {
         let mut root = self.root();
         root.note(captures);
@@ -123,7 +130,7 @@ impl Inner {
             self.device.sync()?;
         }
         if !is_on(Barrier::GivenUpAfterCheckpoint) {
-            self.give_up(tail, rooms);
+            self.truncate(tail, structures);
         }
         let superblock = Superblock {
             generation,
@@ -144,33 +151,33 @@ impl Inner {
         Ok(tail)
     }
 
-    /// What the background would do by now; then, where that is not enough, checkpoints until there is
-    /// room in the log.
-    fn make_room(&self, bytes: u64) -> Result<LogRoom<'_>> {
-        let mut requested = self.maintenance.take_wish();
+    /// Does what the background would have done by now. Where that is not enough, it takes checkpoints until
+    /// the log has space.
+    fn checkpoint_until_fits(&self, bytes: u64) -> Result<Reservation<'_>> {
+        let mut requested = self.maintenance.take_request();
         let mut waiting = None;
         loop {
-            self.tend(requested)?;
-            if let Some(room) = self.log.try_reserve_room(bytes)? {
-                return Ok(room);
+            self.maintain(requested)?;
+            if let Some(reservation) = self.log.try_reserve(bytes)? {
+                return Ok(reservation);
             }
             if waiting.is_some() {
-                // Other threads hold the room, or what pins the tail: they must get on.
-                self.log.pause_for_room();
+                // Other threads hold reservations, or pin the tail: they must get on.
+                self.log.pause_for_space();
             }
             waiting.get_or_insert_with(|| self.log.wait_in_line());
             requested = true;
         }
     }
 
-    /// One round of maintenance, and of what the structures have put off.
-    fn tend(&self, requested: bool) -> Result<()> {
-        self.poison.guard(self.maintain(requested))
+    /// One round of maintenance. A failure poisons the volume.
+    fn maintain(&self, requested: bool) -> Result<()> {
+        self.poison.guard(self.checkpoint_if_due(requested))
     }
 
-    /// Takes a checkpoint when the log fills, and makes structures let go of its tail when that alone
-    /// does not help.
-    fn maintain(&self, requested: bool) -> Result<()> {
+    /// Takes a checkpoint when the log fills. Where that alone does not help, the structures flush what pins
+    /// the log's tail. Then they do the work that they have deferred.
+    fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {
             return Ok(());
         }
@@ -189,27 +196,27 @@ impl Inner {
         self.checkpoint()?;
         if is_stuck || self.log.used_bytes() > capacity / 2 {
             let before = Lsn(self.log.tail().0 + self.log.used_bytes() / 2);
-            self.relieve(before)?;
+            self.flush_before(before)?;
             self.checkpoint()?;
             self.tell_what_pins_the_log(before);
         }
-        self.open_rooms().iter().try_for_each(|(_, room)| room.catch_up())
+        self.open_structures().iter().try_for_each(|(_, structure)| structure.run_deferred())
     }
 
-    fn relieve(&self, before: Lsn) -> Result<()> {
-        let _turn = self.turn();
-        self.open_rooms().iter().try_for_each(|(_, room)| room.relieve(before))
+    fn flush_before(&self, before: Lsn) -> Result<()> {
+        let _maintenance = self.lock_maintenance();
+        self.open_structures().iter().try_for_each(|(_, structure)| structure.flush_before(before))
     }
 
-    /// A structure that nobody has opened cannot save its updates, so they stay in the log. That is no
-    /// fault before somebody waits for their room: it may be about to be opened.
+    /// A structure that nobody has opened cannot flush its updates, so they stay in the log. That is no
+    /// fault before somebody waits for their space: it may be about to be opened.
     fn tell_what_pins_the_log(&self, before: Lsn) {
         if self.log.waiting() == 0 {
             return;
         }
         let root = self.root();
-        let open = self.rooms();
-        let closed = |id| open.get(id).is_none_or(|room| room.strong_count() == 0);
+        let open = self.open();
+        let closed = |id| open.get(id).is_none_or(|structure| structure.strong_count() == 0);
         let pinning = root.catalog.entries.iter().find(|e| e.tail < before && closed(&e.id));
         if let Some(entry) = pinning {
             let reason = format!(
@@ -229,8 +236,8 @@ impl Root {
                 entry.tail = captured.tail;
                 if let Some(extents) = captured.extents {
                     let before = std::mem::replace(&mut entry.extents, extents);
-                    let given_up = before.into_iter().filter(|it| !entry.extents.contains(it));
-                    self.removed.extend(given_up);
+                    let truncated = before.into_iter().filter(|it| !entry.extents.contains(it));
+                    self.removed.extend(truncated);
                 }
             }
         }
@@ -267,7 +274,7 @@ impl Root {
             Some(extent) if extent.pages >= pages => extent,
             spare => {
                 spare.into_iter().for_each(|extent| self.space.release(extent));
-                // Room to grow, so that this is rare.
+                // With pages to grow into, so that this is rare.
                 self.space.allocate(pages + pages / 2)
             }
         }
@@ -277,76 +284,68 @@ impl Root {
 /// What the maintenance thread waits on.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
-    wish: Mutex<Wish>,
+    request: Mutex<Request>,
     woken: Condvar,
     /// Where the log was when the last checkpoint was taken for its sake.
     last: AtomicU64,
-    /// Where it was when somebody was last seen waiting for its room.
+    /// Where it was when somebody was last seen waiting for its structure.
     seen: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Wish {
+struct Request {
     checkpoint: bool,
     stop: bool,
 }
 
 impl Maintenance {
+    fn lock(&self) -> MutexGuard<'_, Request> {
+        self.request.lock().expect(LOCKED)
+    }
+
     fn request(&self) {
-        self.wish.lock().expect("no holder of the wish panics").checkpoint = true;
+        self.lock().checkpoint = true;
         self.woken.notify_all();
     }
 
-    /// Is the log where it was when somebody was last seen waiting? Not compared with its last checkpoint:
-    /// that closes a block itself, and rooms log what they move, after which nothing may come any more.
+    /// Is the log where it was when somebody was last seen waiting? Its place at the last checkpoint would
+    /// not tell: a checkpoint closes a block itself, and structures log what they move.
     fn stands_still(&self, now: Lsn) -> bool {
         self.seen.swap(now.0, Relaxed) == now.0
     }
 
     /// Has somebody asked for a checkpoint since the last time?
-    fn take_wish(&self) -> bool {
-        std::mem::take(&mut self.wish.lock().expect("no holder of the wish panics").checkpoint)
+    fn take_request(&self) -> bool {
+        std::mem::take(&mut self.lock().checkpoint)
     }
 
     pub(super) fn stop(&self) {
-        self.wish.lock().expect("no holder of the wish panics").stop = true;
+        self.lock().stop = true;
         self.woken.notify_all();
     }
 
-    /// Waits for a wish or the period; gives nothing when it is time to stop.
+    /// Waits for a request or the period; gives nothing when it is time to stop.
     fn next(&self) -> Option<bool> {
-        let wish = self.wish.lock().expect("no holder of the wish panics");
-        let idle = |wish: &mut Wish| !wish.checkpoint && !wish.stop;
-        let (mut wish, _) = self
-            .woken
-            .wait_timeout_while(wish, PERIOD, idle)
-            .expect("no holder of the wish panics");
-        (!wish.stop).then(|| std::mem::take(&mut wish.checkpoint))
+        let request = self.lock();
+        let idle = |request: &mut Request| !request.checkpoint && !request.stop;
+        let (mut request, _) = self.woken.wait_timeout_while(request, PERIOD, idle).expect(LOCKED);
+        (!request.stop).then(|| std::mem::take(&mut request.checkpoint))
     }
 }
 
 /// Starts the maintenance thread; it ends with the volume.
 pub(super) fn spawn(inner: Weak<Inner>) -> Result<JoinHandle<()>> {
     let run = move || {
-        let _alarm = inner.upgrade().map(|inner| Alarm(Arc::clone(&inner.poison)));
+        let _guard = inner
+            .upgrade()
+            .map(|inner| PanicGuard::new(Arc::clone(&inner.poison), "the checkpoint thread"));
         while let Some(inner) = inner.upgrade() {
             let Some(requested) = inner.maintenance.next() else { return };
             // A failure has poisoned the volume; the next update reports it.
-            let _ = inner.tend(requested);
+            let _ = inner.maintain(requested);
         }
     };
     Builder::new().name("nandex-checkpoint".into()).spawn(run).map_err(|error| {
         Error::config("threads", format!("the checkpoint thread cannot start: {error}"))
     })
-}
-
-/// Poisons the volume when the thread that holds it panics: nobody takes checkpoints any more.
-struct Alarm(Arc<Poison>);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.set(&"the checkpoint thread panicked");
-        }
-    }
 }

@@ -58,9 +58,9 @@ struct Inner {
     poison: Arc<Poison>,
     work: Work,
     root: Mutex<Root>,
-    rooms: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
+    open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
     /// Held for the length of a checkpoint: there is one at a time.
-    turn: Mutex<()>,
+    maintenance_lock: Mutex<()>,
     maintenance: Maintenance,
 }
 
@@ -102,28 +102,27 @@ pub trait Checkpointed: Send + Sync {
     /// Told when a checkpoint with what `capture` gave last is durable.
     fn committed(&self);
 
-    /// Saves every buffered update that was logged before this place somewhere else than in the log,
-    /// which is nearly full.
+    /// Flushes every buffered update that was logged before this place, because the log is nearly full.
     ///
     /// # Errors
     /// A failed write.
-    fn relieve(&self, before: Lsn) -> Result<()>;
+    fn flush_before(&self, before: Lsn) -> Result<()>;
 
-    /// Does, on this thread, what the structure has put off for want of threads of its own. Called
-    /// after checkpoints, when no lock is held; it may take one itself.
+    /// Does the work that the structure has deferred because it has no threads of its own. Called after
+    /// checkpoints, with no lock held; it may take a checkpoint itself.
     ///
     /// # Errors
     /// A failed read or write.
-    fn catch_up(&self) -> Result<()>;
+    fn run_deferred(&self) -> Result<()>;
 }
 
-/// What a structure that closes leaves in the log.
+/// How a structure was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Left {
-    /// Nothing: a durable checkpoint holds its whole state.
-    Nothing,
-    /// Updates that its next opening must replay.
-    Updates,
+pub enum Shutdown {
+    /// A durable checkpoint holds its whole state.
+    Clean,
+    /// The log holds updates that its next opening must replay.
+    NeedsReplay,
 }
 
 /// A structure's state at one moment.
@@ -138,16 +137,16 @@ pub struct Captured {
     pub extents: Option<Vec<Extent>>,
 }
 
-/// A structure of a volume, as its room opens it.
+/// What the volume keeps of a structure, from which it is opened.
 #[derive(Clone, Debug)]
 pub struct Structure {
     /// Its number.
     pub id: StructureId,
     /// Its name.
     pub name: String,
-    /// What it was created with, in the room's own bytes.
+    /// What it was created with, in the structure's own bytes.
     pub config: Vec<u8>,
-    /// Its small maps in the room's own bytes; empty when it was just created.
+    /// Its small maps in the structure's own bytes; empty when it was just created.
     pub state: Vec<u8>,
     /// Where its pages lie.
     pub extents: Vec<Extent>,
@@ -211,7 +210,7 @@ impl Volume {
         self.inner.root().superblock.epoch
     }
 
-    /// Makes room for a new structure and notes it in the catalog, durably. One that takes extents as it
+    /// Allocates pages for a new structure and notes it in the catalog, durably. One that takes extents as it
     /// goes is given none here, with 0 pages.
     ///
     /// # Errors
@@ -247,8 +246,8 @@ impl Volume {
         self.inner.poison.check()?;
         let mut root = self.inner.root();
         let structure = root.find(name, kind)?;
-        let rooms = self.inner.rooms();
-        if rooms.get(&structure.id).is_some_and(|room| room.strong_count() > 0) {
+        let open = self.inner.open();
+        if open.get(&structure.id).is_some_and(|structure| structure.strong_count() > 0) {
             return Err(Error::Busy { name: name.into() });
         }
         // From here on its updates may be logged again.
@@ -284,19 +283,19 @@ impl Volume {
         self.inner.root().space.release(extent);
     }
 
-    /// Makes a structure's room part of every checkpoint from now on.
-    pub fn register(&self, id: StructureId, room: Weak<dyn Checkpointed>) {
-        self.inner.rooms().insert(id, room);
+    /// Makes an open structure part of every checkpoint from now on.
+    pub fn register(&self, id: StructureId, structure: Weak<dyn Checkpointed>) {
+        self.inner.open().insert(id, structure);
     }
 
-    /// Takes a structure's room out of the checkpoints: once this has returned, none of them holds it.
+    /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it.
     /// Waits for a checkpoint that is being taken. A structure whose last capture held everything needs
     /// nothing of the log until it is opened again.
-    pub fn deregister(&self, id: StructureId, left: Left) {
-        let _turn = self.inner.turn();
+    pub fn deregister(&self, id: StructureId, shutdown: Shutdown) {
+        let _maintenance = self.inner.lock_maintenance();
         let mut root = self.inner.root();
-        self.inner.rooms().remove(&id);
-        if left == Left::Nothing {
+        self.inner.open().remove(&id);
+        if shutdown == Shutdown::Clean {
             root.idle.insert(id);
         }
     }
@@ -315,16 +314,16 @@ impl Volume {
 }
 
 impl Inner {
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().expect("no holder of the turn panics")
+    fn lock_maintenance(&self) -> MutexGuard<'_, ()> {
+        self.maintenance_lock.lock().expect("no holder of the maintenance lock panics")
     }
 
     fn root(&self) -> MutexGuard<'_, Root> {
         self.root.lock().expect("no holder of the root's lock panics")
     }
 
-    fn rooms(&self) -> MutexGuard<'_, HashMap<StructureId, Weak<dyn Checkpointed>>> {
-        self.rooms.lock().expect("no holder of the rooms' lock panics")
+    fn open(&self) -> MutexGuard<'_, HashMap<StructureId, Weak<dyn Checkpointed>>> {
+        self.open.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -426,7 +425,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        // A checkpoint may hold the last handle, through a room that was dropped meanwhile; its thread
+        // A checkpoint may hold the last handle, through a structure that was dropped meanwhile; its thread
         // then runs this, cannot wait for itself, and ends behind it.
         let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
         if let Some(thread) = thread.filter(other) {
@@ -455,8 +454,8 @@ impl Volume {
             poison,
             work,
             root: Mutex::new(root),
-            rooms: Mutex::default(),
-            turn: Mutex::default(),
+            open: Mutex::default(),
+            maintenance_lock: Mutex::default(),
             maintenance: Maintenance::default(),
         });
         let thread = match work.threads {

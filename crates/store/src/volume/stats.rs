@@ -9,7 +9,7 @@ use super::Volume;
 pub struct StructureInfo {
     /// Its name.
     pub name: String,
-    /// Which room reads it.
+    /// What kind of structure it is.
     pub kind: String,
     /// Pages it occupies.
     pub pages: u64,

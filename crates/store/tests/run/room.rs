@@ -1,14 +1,14 @@
 //! The smallest structure that stands on runs: a list of them, newest last, in memory and in checkpoints. It
 //! adds runs and merges all of them into one; extents come from the volume and go back to it.
 
+use nandex_store::IoChunks;
 use std::sync::{Arc, Mutex, Weak};
 
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::Universe;
 use nandex_store::run::{
-    Entry, Look, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunStrokes, RunWriter,
-    Source,
+    Entry, Look, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunWriter, Source,
 };
 use nandex_store::space::Extent;
 use nandex_store::{
@@ -17,7 +17,7 @@ use nandex_store::{
 };
 
 /// Two pages a stroke, so that each run takes several.
-pub const STROKES: RunStrokes = RunStrokes { stroke_pages: 2, strokes: 2 };
+pub const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
 
 const UNIVERSE: u64 = 1 << 40;
 
@@ -76,11 +76,11 @@ impl Checkpointed for List {
 
     fn committed(&self) {}
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }
@@ -163,7 +163,7 @@ impl Room {
     fn fill(&self, place: RunPlace, shape: RunShape, source: &mut dyn Source) -> Result<Run> {
         let volume = self.volume();
         let poison = Arc::clone(volume.poison());
-        let mut writer = RunWriter::new(&**volume.device(), poison, place, shape, STROKES)?;
+        let mut writer = RunWriter::new(&**volume.device(), poison, place, shape, CHUNKS)?;
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
             writer.push(&batch)?;
@@ -187,7 +187,7 @@ impl Room {
     pub fn merge(&self) -> Result<()> {
         let runs = self.runs();
         let reader = |run: &Run| -> Result<Box<dyn Source>> {
-            Ok(Box::new(RunReader::new(&**self.volume().device(), run, STROKES)?))
+            Ok(Box::new(RunReader::new(&**self.volume().device(), run, CHUNKS)?))
         };
         let sources = runs.iter().map(reader).collect::<Result<_>>()?;
         let count = runs.iter().map(Run::entries).sum();
@@ -205,7 +205,7 @@ impl Room {
     pub fn contents(&self) -> Result<Vec<Entry>> {
         let device = &**self.volume().device();
         let reader = |run: &Run| -> Result<Box<dyn Source>> {
-            Ok(Box::new(RunReader::new(device, run, STROKES)?))
+            Ok(Box::new(RunReader::new(device, run, CHUNKS)?))
         };
         let sources = self.runs().iter().map(reader).collect::<Result<_>>()?;
         let (mut merge, mut all) = (Merge::new(sources, MergeOptions::default()), Vec::new());

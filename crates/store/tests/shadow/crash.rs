@@ -81,7 +81,7 @@ fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
         }
         // Now and then with a checkpoint, where the log is nearly full.
         3..=5 => {
-            drop(room.volume().reserve_room(2000)?);
+            drop(room.volume().reserve(2000)?);
             room.fill_log(2000)?;
         }
         6 => rewrite(room, 2, past, dice)?,
@@ -183,7 +183,7 @@ fn every_cut_leaves_each_block_whole_old_or_new() {
     sweep(|| None);
 }
 
-/// There a flip outlives the power the moment it is written, though its block may not.
+/// There a map update outlives the power the moment it is written, though its block may not.
 #[test]
 fn every_cut_leaves_each_block_whole_where_the_log_has_a_device_that_forgets_nothing() {
     sweep(|| Some(MemoryDevice::new()));

@@ -1,12 +1,13 @@
 //! What a rewrite costs, and what is left where it fails half way.
 
+use nandex_store::IoChunks;
 use std::sync::Arc;
 
 use nandex_device::{Counted, Counts, Device, MemoryDevice, PAGE_BYTES};
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Fill, SimDevice};
 use nandex_store::page::PageKind;
-use nandex_store::shadow::{Published, RewriteCosts, Rewriter, Strokes};
+use nandex_store::shadow::{Published, RewriteCosts, Rewriter};
 use nandex_store::{Error, Lsn};
 
 use crate::room::{Room, SHAPE};
@@ -47,7 +48,7 @@ fn a_rewrite_reads_and_writes_each_page_once_in_strokes_and_syncs_once() {
 #[test]
 fn a_rewriter_holds_no_more_memory_than_its_strokes() {
     let room = Room::create(Arc::new(MemoryDevice::new()), None).unwrap();
-    let strokes = Strokes { stroke_pages: 2, strokes: 3 };
+    let strokes = IoChunks { chunk_pages: 2, chunks: 3 };
     let volume = room.volume();
     let mut rewriter =
         Rewriter::new(&**volume.device(), Arc::clone(volume.poison()), strokes).unwrap();
@@ -123,7 +124,7 @@ fn nothing_of_a_rewrite_that_failed_lands_in_a_later_one() {
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
     let room = Room::create(Arc::new(device.clone()), None).unwrap();
     let volume = room.volume();
-    let strokes = Strokes { stroke_pages: 1, strokes: 4 };
+    let strokes = IoChunks { chunk_pages: 1, chunks: 4 };
     let new = || Rewriter::new(&device, Arc::clone(volume.poison()), strokes).unwrap();
     let mut failing = new();
     let physical = room.shadow().begin(0, Lsn(0)).unwrap().block().physical;
@@ -169,8 +170,8 @@ fn where_the_log_is_full_a_checkpoint_makes_flips_durable() {
     assert_eq!(room.rewrite(0).unwrap(), Published::AwaitsCheckpoint);
     assert_eq!(room.version(0), 2);
     room.volume().log().sync().unwrap();
-    assert!(room.shadow().make_room(room.volume().log()).unwrap());
-    assert_eq!(room.shadow().waiting_blocks(), 1, "its flip is nowhere yet");
+    assert!(room.shadow().make_space(room.volume().log()).unwrap());
+    assert_eq!(room.shadow().waiting_blocks(), 1, "its map update is nowhere yet");
     room.volume().checkpoint().unwrap();
     assert_eq!(room.shadow().waiting_blocks(), 0);
     let survivor = SimDevice::instant().with_image(device.survivors(0));

@@ -1,6 +1,7 @@
 //! The smallest structure that stands on a shadow: each rewrite of a block counts its version up, and carries
 //! on a chain of hashes in every page, which only a rewrite of the very version before can do.
 
+use nandex_store::IoChunks;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -9,7 +10,6 @@ use nandex_store::bytes::{Reader, get_u64, put_u64};
 use nandex_store::page::{PAGE_BODY_BYTES, PageKind, RawPage};
 use nandex_store::shadow::{
     Block, Draft, Journal, Published, RewriteCosts, Rewriter, Shadow, ShadowRecovery, ShadowShape,
-    Strokes,
 };
 use nandex_store::{
     Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Structure, Threads, Volume,
@@ -20,9 +20,9 @@ pub const SHAPE: ShadowShape =
     ShadowShape { block_pages: 5, logical: 4, spares: 2, align_pages: 4, lanes: 1 };
 
 /// Two pages a stroke, so that the last stroke of a block is a shorter one.
-const STROKES: Strokes = Strokes { stroke_pages: 2, strokes: 2 };
+const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
 
-/// What the room's log entries begin with that are flips.
+/// What the room's log entries begin with that are map updates.
 const FLIP: u8 = 9;
 
 /// And those that only fill the log.
@@ -52,11 +52,11 @@ impl Checkpointed for Maps {
         self.shadow.committed(self.mark.load(Ordering::Relaxed));
     }
 
-    fn relieve(&self, _before: Lsn) -> Result<()> {
+    fn flush_before(&self, _before: Lsn) -> Result<()> {
         Ok(())
     }
 
-    fn catch_up(&self) -> Result<()> {
+    fn run_deferred(&self) -> Result<()> {
         Ok(())
     }
 }
@@ -93,7 +93,7 @@ impl Room {
 
     fn assemble(volume: Volume, structure: Structure) -> Result<Self> {
         let shadow = recover(&volume, &structure)?.finish();
-        let rewriter = Rewriter::new(&**volume.device(), Arc::clone(volume.poison()), STROKES)?;
+        let rewriter = Rewriter::new(&**volume.device(), Arc::clone(volume.poison()), CHUNKS)?;
         let maps = Arc::new(Maps { volume, shadow, mark: AtomicU64::new(0) });
         let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&maps) as _));
         maps.volume.register(structure.id, weak);
@@ -115,7 +115,7 @@ impl Room {
             if let Some(draft) = self.shadow().begin(logical, log.synced()) {
                 return Ok(draft);
             }
-            if !self.shadow().make_room(log)? {
+            if !self.shadow().make_space(log)? {
                 self.volume().checkpoint()?;
             }
         }

@@ -19,7 +19,7 @@ pub struct Setup {
     /// When updates are durable.
     pub durability: Durability,
     config: Config,
-    stroke_pages: u32,
+    io_chunk_pages: u32,
     log_block_pages: u64,
     /// The log's size in what both buffers hold.
     log_buffers: u64,
@@ -47,7 +47,7 @@ impl Setup {
         Self {
             durability: DURABILITIES[(number / 3 % 4) as usize],
             config,
-            stroke_pages: pick(&mut dice, &[1, 3]),
+            io_chunk_pages: pick(&mut dice, &[1, 3]),
             log_block_pages: 1 + dice.below(2),
             log_buffers: pick(&mut dice, &[2, 4, 12]),
         }
@@ -74,8 +74,8 @@ impl Setup {
     }
 
     fn options(&self) -> RuntimeOptions {
-        let stroke_pages = self.stroke_pages;
-        RuntimeOptions { merge_threads: 0, stroke_pages, ..RuntimeOptions::default() }
+        let io_chunk_pages = self.io_chunk_pages;
+        RuntimeOptions { merge_threads: 0, io_chunk_pages, ..RuntimeOptions::default() }
     }
 
     /// Makes a volume on an empty device, and a filter in it.

@@ -39,7 +39,7 @@ pub struct Slices {
     align_pages: u32,
     spare_blocks: u32,
     spare_buffers: u32,
-    stroke_pages: u32,
+    io_chunk_pages: u32,
     stagger: bool,
 }
 
@@ -66,7 +66,7 @@ impl Slices {
             align_pages: pick(dice, &[1, 1, 4]),
             spare_blocks: pick(dice, &[1, 1, 2]),
             spare_buffers: pick(dice, &[1, 2, 3]),
-            stroke_pages: pick(dice, &[1, 5]),
+            io_chunk_pages: pick(dice, &[1, 5]),
             stagger: dice.below(2) == 0,
         }
     }
@@ -141,7 +141,7 @@ impl Slices {
         RuntimeOptions {
             flush_threads: usize::from(self.has_threads()),
             filter_bytes: self.filter_bytes,
-            stroke_pages: self.stroke_pages,
+            io_chunk_pages: self.io_chunk_pages,
             ..RuntimeOptions::default()
         }
     }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use nandex_store::run::Entry;
+
 use super::blocks::{Blocks, SLOTS};
 use super::width::{Kind, Lanes, Width, with_width};
 use crate::quotient::counts::{Held, added};
@@ -91,29 +93,50 @@ impl RankFilter {
         with_width!(self.kind, width => self.add_at(width, fingerprint, count))
     }
 
-    /// Adds 1 to the count of each fingerprint, and says how many there are in: all, or those before the
-    /// first for which there is no room.
+    /// Adds 1 to the count of each fingerprint, in order, and stops at the first that does not fit. Returns
+    /// how many it added.
     ///
     /// Cost: as [`add`](Self::add), but cache misses overlap.
     ///
     /// # Errors
-    /// As `add`, but for [`Error::FilterFull`].
+    /// As `add`, except [`Error::FilterFull`]. Those before the error are added.
     ///
     /// # Panics
     /// If a fingerprint is not of the shape's universe.
     pub fn add_many(&mut self, fingerprints: &[u64]) -> Result<usize> {
+        self.add_each(fingerprints, |&fingerprint| Entry { fingerprint, count: 1 })
+    }
+
+    /// Adds to the count of each entry's fingerprint, in order, and stops at the first entry that does not
+    /// fit. Returns how many it added. A fingerprint may occur more than once.
+    ///
+    /// Cost: as [`add`](Self::add), but cache misses overlap.
+    ///
+    /// # Errors
+    /// As `add`, except [`Error::FilterFull`]. Entries before the error are added.
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn add_entries(&mut self, entries: &[Entry]) -> Result<usize> {
+        self.add_each(entries, |entry| *entry)
+    }
+
+    /// Adds what `entry_of` makes of each item, up to the first that does not fit.
+    #[inline(always)]
+    fn add_each<T>(&mut self, items: &[T], entry_of: impl Fn(&T) -> Entry) -> Result<usize> {
         with_width!(self.kind, width => {
-            for (done, fingerprint) in fingerprints.iter().enumerate() {
-                if let Some(ahead) = fingerprints.get(done + AHEAD) {
-                    self.prefetch_at(width, *ahead);
+            for (done, item) in items.iter().enumerate() {
+                if let Some(ahead) = items.get(done + AHEAD) {
+                    self.prefetch_at(width, entry_of(ahead).fingerprint);
                 }
-                match self.add_at(width, *fingerprint, 1) {
+                let Entry { fingerprint, count } = entry_of(item);
+                match self.add_at(width, fingerprint, count) {
                     Err(Error::FilterFull { .. }) => return Ok(done),
                     added => added?,
                 }
             }
         });
-        Ok(fingerprints.len())
+        Ok(items.len())
     }
 
     /// The count of a fingerprint; 0 where it is not there.

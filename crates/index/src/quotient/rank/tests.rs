@@ -174,7 +174,39 @@ proptest! {
         prop_assert!(all.iter().map(|one| single.count(*one)).eq(counts));
         batched.clear();
         prop_assert!(batched == RankFilter::new(shape));
+        let entries: Vec<_> =
+            all.iter().map(|one| Entry { fingerprint: *one, count: 1 }).collect();
+        prop_assert_eq!(batched.add_entries(&entries).unwrap(), room);
+        prop_assert!(batched == single);
     }
+
+    #[test]
+    fn entries_are_added_up_to_the_first_that_does_not_fit(
+        shape in shapes(), seed in any::<u64>(),
+    ) {
+        let shape = Shape::new(shape.split().universe(), shape.split().quotients(),
+            Counts::Signed, shape.entries_max());
+        let Ok(shape) = shape else { return Ok(()) };
+        let mut next = chance(seed);
+        let size = shape.split().universe().size();
+        let entries: Vec<_> = (0..2 * shape.entries_max() + 20)
+            .map(|_| Entry { fingerprint: next() % size, count: (next() % 25) as i64 - 12 })
+            .collect();
+        let (mut batched, mut single) = (RankFilter::new(shape), RankFilter::new(shape));
+        let fits = |it: &&Entry| single.add(it.fingerprint, it.count).is_ok();
+        let fitting = entries.iter().take_while(fits).count();
+        prop_assert_eq!(batched.add_entries(&entries).unwrap(), fitting);
+        prop_assert!(batched == single);
+    }
+}
+
+#[test]
+fn a_sum_past_63_bits_is_an_error_and_the_entries_before_it_are_added() {
+    let mut filter = RankFilter::new(shape(1 << 20, 1000, Counts::Signed, 900));
+    let entries = [(5, 1), (7, i64::MAX), (7, 1), (9, 1)]
+        .map(|(fingerprint, count)| Entry { fingerprint, count });
+    assert!(matches!(filter.add_entries(&entries), Err(Error::CountRange { .. })));
+    assert_eq!([5, 7, 9].map(|one| filter.count(one)), [1, i64::MAX, 0]);
 }
 
 /// In slots of each number of bits, with and without the processor's instructions for bits.

@@ -84,17 +84,17 @@ pub(super) struct Shape {
 impl Shape {
     /// A number that says all of a key. Those of one page stand together, pages in ascending order.
     fn name_of(self, key: u64) -> u64 {
-        SplitMix64::stream(self.seed, key).roll()
+        SplitMix64::stream(self.seed, key).next_u64()
     }
 
     /// Page and bit of each of its hash functions.
     fn places(self, name: u64) -> [(u64, u64); HASHES] {
         let mut dice = SplitMix64::new(name);
-        let mut rolls = [dice.roll(), dice.roll()].into_iter().cycle();
+        let mut rolls = [dice.next_u64(), dice.next_u64()].into_iter().cycle();
         let mut places = [(self.page_of(name), 0); HASHES];
         for (index, place) in places.iter_mut().enumerate() {
             if self.kind == Kind::Plain {
-                let bit = high(dice.roll(), self.pages * PAGE_BITS);
+                let bit = high(dice.next_u64(), self.pages * PAGE_BITS);
                 *place = (bit / PAGE_BITS, bit % PAGE_BITS);
             } else {
                 // Four numbers of 15 bits in each 64.

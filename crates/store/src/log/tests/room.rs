@@ -55,9 +55,9 @@ fn a_release_behind_the_tail_changes_nothing() {
 fn more_than_an_empty_log_holds_is_never_waited_for() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Never);
-    drop(log.wait_for_room(6 * 4096).unwrap());
+    drop(log.wait_for_space(6 * 4096).unwrap());
     for bytes in [6 * 4096 + 1, u64::MAX] {
-        assert!(matches!(log.wait_for_room(bytes), Err(Error::LogFull { .. })));
+        assert!(matches!(log.wait_for_space(bytes), Err(Error::LogFull { .. })));
     }
 }
 
@@ -68,7 +68,7 @@ fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let _room = log.wait_for_room(1000)?;
+            let _room = log.wait_for_space(1000)?;
             log.append(StructureId(1), &[&numbered(7, 1000)])
         });
         log.sync().unwrap();
@@ -87,7 +87,7 @@ fn appends_after_waiting_for_room_always_fit() {
         if log.used_bytes() > region.bytes() / 2 {
             log.release(log.next_lsn());
         }
-        let _room = log.wait_for_room(3 * bytes as u64).unwrap();
+        let _room = log.wait_for_space(3 * bytes as u64).unwrap();
         for number in 0..3 {
             log.append(StructureId(number), &[&numbered(round, bytes)]).unwrap();
         }
@@ -104,7 +104,7 @@ fn whoever_waits_for_room_learns_of_the_poison() {
     let log = start(&region, Durability::Never);
     fill(&log);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| log.wait_for_room(1000));
+        let waiter = scope.spawn(|| log.wait_for_space(1000));
         device.fail_syncs(true);
         assert!(log.sync().is_err());
         assert!(matches!(waiter.join().unwrap(), Err(Error::Poisoned { .. })));
@@ -117,7 +117,7 @@ fn all_that_are_let_in_may_commit_one_by_one() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Always);
     let mut rooms = Vec::new();
-    while let Some(room) = log.try_reserve_room(40).unwrap() {
+    while let Some(room) = log.try_reserve(40).unwrap() {
         rooms.push(room);
     }
     assert!(rooms.len() > 3);

@@ -268,7 +268,7 @@ fn assert_poisoned(log: &Log) {
     poisoned(log.append_many(StructureId(1), 1, b"xyz").unwrap_err());
     poisoned(log.commit().unwrap_err());
     poisoned(log.sync().unwrap_err());
-    poisoned(log.wait_for_room(1).unwrap_err());
+    poisoned(log.wait_for_space(1).unwrap_err());
     poisoned(log.close().unwrap_err());
 }
 

@@ -64,7 +64,7 @@ fn a_range_of_slots_has_the_fingerprints_of_those_slots() {
     for start in 0..=slots {
         for end in [start, start + 1, start + 4, slots] {
             let range = start..end.clamp(start, slots);
-            let mut reader = RunReader::of_slots(&device, &run, range.clone(), STROKES).unwrap();
+            let mut reader = RunReader::of_slots(&device, &run, range.clone(), CHUNKS).unwrap();
             let is_inside = |entry: &&Entry| range.contains(&split.quotient(entry.fingerprint));
             let expected: Vec<_> = entries.iter().filter(is_inside).copied().collect();
             assert_eq!(collect(&mut reader).unwrap(), expected, "{range:?}");

@@ -66,7 +66,7 @@ fn two_runs_are_merged_into_a_third_on_the_same_device() {
     let runs = lists.each_ref().map(|list| written(&device, universe, list));
     let sources = runs
         .iter()
-        .map(|run| Box::new(RunReader::new(&device, run, STROKES).unwrap()) as Box<dyn Source>);
+        .map(|run| Box::new(RunReader::new(&device, run, CHUNKS).unwrap()) as Box<dyn Source>);
     let (all, _) = merge(sources.collect(), MergeOptions::default());
     assert_eq!(oracle(&all), sums(&lists));
     let run = written(&device, universe, &all);

@@ -6,6 +6,7 @@ mod life;
 mod merging;
 mod sizes;
 
+use crate::IoChunks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use nandex_device::{Device, MemoryDevice, PageBuf, PageId};
 use super::*;
 use crate::Poison;
 
-/// Tiny strokes, so that even small runs take several.
-pub(super) const STROKES: RunStrokes = RunStrokes { stroke_pages: 3, strokes: 2 };
+/// Tiny chunks, so that even small runs take several.
+pub(super) const CHUNKS: IoChunks = IoChunks { chunk_pages: 3, chunks: 2 };
 
 pub(super) const STRUCTURE: StructureId = StructureId(7);
 
@@ -62,7 +63,7 @@ pub(super) fn place(device: &dyn Device, pages: u64) -> RunPlace {
 /// Writes a run in pushes of uneven length.
 pub(super) fn write(device: &dyn Device, shape: RunShape, entries: &[Entry]) -> Result<Run> {
     let place = place(device, shape.pages());
-    let mut writer = RunWriter::new(device, Arc::new(Poison::default()), place, shape, STROKES)?;
+    let mut writer = RunWriter::new(device, Arc::new(Poison::default()), place, shape, CHUNKS)?;
     let mut dice = Dice(entries.len() as u64);
     let mut rest = entries;
     while !rest.is_empty() {
@@ -98,7 +99,7 @@ pub(super) fn collect(source: &mut dyn Source) -> Result<Vec<Entry>> {
 }
 
 pub(super) fn read(device: &dyn Device, run: &Run) -> Result<Vec<Entry>> {
-    collect(&mut RunReader::new(device, run, STROKES)?)
+    collect(&mut RunReader::new(device, run, CHUNKS)?)
 }
 
 /// What a lookup finds, and how many pages it read.

@@ -96,17 +96,17 @@ fn what_is_not_used_is_cut_off_and_given_back() {
 }
 
 #[test]
-fn a_lookup_reads_a_page_and_a_stream_or_a_writer_each_page_once_in_strokes() {
+fn a_lookup_reads_a_page_and_a_stream_or_a_writer_each_page_once_in_chunks() {
     let (universe, device) = (universe(1 << 26), Counted::new(MemoryDevice::new()));
     let entries = spread(universe, 30_000, 9);
     let before = device.snapshot();
     let run = write(&device, shape_of(universe, &entries), &entries).unwrap();
-    let strokes = run.used_pages().div_ceil(STROKES.stroke_pages as u64);
+    let chunks = run.used_pages().div_ceil(CHUNKS.chunk_pages as u64);
     let pages = run.used_pages();
     let expected = Counts {
-        writes: strokes,
+        writes: chunks,
         pages_written: pages,
-        completions: strokes,
+        completions: chunks,
         grows: 1,
         ..Counts::default()
     };
@@ -114,7 +114,7 @@ fn a_lookup_reads_a_page_and_a_stream_or_a_writer_each_page_once_in_strokes() {
     let before = device.snapshot();
     assert_eq!(read(&device, &run).unwrap(), entries);
     let expected =
-        Counts { reads: strokes, pages_read: pages, completions: strokes, ..Counts::default() };
+        Counts { reads: chunks, pages_read: pages, completions: chunks, ..Counts::default() };
     assert_eq!(device.snapshot() - before, expected);
     let before = device.snapshot();
     let reads: u64 = entries
@@ -128,24 +128,24 @@ fn a_lookup_reads_a_page_and_a_stream_or_a_writer_each_page_once_in_strokes() {
 }
 
 #[test]
-fn a_writer_and_a_reader_hold_no_more_than_their_strokes() {
+fn a_writer_and_a_reader_hold_no_more_than_their_chunks() {
     let (universe, device) = (universe(1 << 26), MemoryDevice::new());
     let entries = heap(7, 300_000, 1);
     let shape = RunShape::for_any(universe, 300_000, 0);
     let place = place(&device, shape.pages());
     let poison = Arc::new(Poison::default());
-    let mut writer = RunWriter::new(&device, poison, place, shape, STROKES).unwrap();
-    let strokes = STROKES.stroke_pages * STROKES.strokes * PAGE_BYTES;
+    let mut writer = RunWriter::new(&device, poison, place, shape, CHUNKS).unwrap();
+    let chunks = CHUNKS.chunk_pages * CHUNKS.chunks * PAGE_BYTES;
     for part in entries.chunks(10_000) {
         writer.push(part).unwrap();
-        assert!(writer.ram_bytes() <= strokes + 8 * PAGE_ENTRIES_MAX * 16);
+        assert!(writer.ram_bytes() <= chunks + 8 * PAGE_ENTRIES_MAX * 16);
     }
     assert!(writer.bytes_written() > 0);
     let run = writer.finish().unwrap();
-    let mut reader = RunReader::new(&device, &run, STROKES).unwrap();
+    let mut reader = RunReader::new(&device, &run, CHUNKS).unwrap();
     let mut batch = Vec::new();
     while reader.next_batch(&mut batch).unwrap() {
-        assert!(reader.ram_bytes() <= strokes + 2 * STROKES.stroke_pages * PAGE_BYTES);
+        assert!(reader.ram_bytes() <= chunks + 2 * CHUNKS.chunk_pages * PAGE_BYTES);
         assert!(batch.len() <= PAGE_ENTRIES_MAX);
         batch.clear();
     }
