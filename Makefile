@@ -72,7 +72,7 @@ filters: compiler ## Measure filters, ours and others', on the same keys, memory
 
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
-	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex --test conformance --test filters -- crash faults kill
+	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex-trial --test suite -- crash faults kill
 
 .PHONY: probe
 probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise
@@ -80,7 +80,7 @@ probe: compiler ## Find the geometry of a thousand simulated devices, with and w
 
 .PHONY: mutants
 mutants: compiler ## Switch off one barrier of durability at a time; some check must fail each time
-	$(CARGO) test $(FLAGS) -p nandex --features mutants --test mutants -- --nocapture
+	$(CARGO) test $(FLAGS) -p nandex-trial --features mutants --test mutants -- --nocapture
 
 .PHONY: trial
 TRIAL_LIMITS = $(if $(SEED),--seed $(SEED)) $(if $(START),--start $(START)) $(if $(HOURS),--hours $(HOURS)) \

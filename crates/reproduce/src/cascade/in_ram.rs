@@ -104,7 +104,7 @@ fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
     let mut filter = QuotientFilter::new(shape);
     let mut dice = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
-        filter.add(shape.split().universe().of(dice.roll()), 1)?;
+        filter.add(shape.split().universe().of(dice.next_u64()), 1)?;
     }
     let quotients = |it: Entry| (0..it.count).map(move |_| shape.split().quotient(it.fingerprint));
     Ok((shape, filter.iter().flat_map(quotients).collect()))

@@ -113,19 +113,15 @@ impl Setup {
 
     fn config(&self) -> AnyConfig {
         match self.kind {
-            Kind::Rings(rings) => AnyConfig::BufferHash(rings.config(self.widths, self.is_roomy)),
-            Kind::Slices(slices) => AnyConfig::SliceHash(slices.config(self.is_roomy)),
+            Kind::Rings(rings) => rings.config(self.widths, self.is_roomy).into(),
+            Kind::Slices(slices) => slices.config(self.is_roomy).into(),
         }
     }
 
     fn options(&self) -> AnyOptions {
         match self.kind {
-            Kind::Rings(rings) => {
-                AnyOptions { bufferhash: rings.options(), ..AnyOptions::default() }
-            }
-            Kind::Slices(slices) => {
-                AnyOptions { slicehash: slices.options(), ..AnyOptions::default() }
-            }
+            Kind::Rings(rings) => AnyOptions::default().with(rings.options()),
+            Kind::Slices(slices) => AnyOptions::default().with(slices.options()),
         }
     }
 
@@ -193,7 +189,7 @@ impl Setup {
             ..VolumeOptions::tiny()
         };
         let volume = Volume::create(device, options)?;
-        let table = AnyTable::create_with(&volume, "t", self.config(), self.options())?;
+        let table = AnyTable::create_with(&volume, "t", &self.config(), &self.options())?;
         Ok((volume, table))
     }
 
@@ -205,7 +201,7 @@ impl Setup {
         let (durability, threads) = (self.durability, self.threads());
         let options = OpenOptions { durability, threads, ..OpenOptions::default() };
         let volume = Volume::open(device, options)?;
-        let table = AnyTable::open_with(&volume, "t", self.options())?;
+        let table = AnyTable::open_with(&volume, "t", &self.options())?;
         Ok((volume, table))
     }
 

@@ -1,0 +1,318 @@
+//! The offline check finds nothing in a volume that is whole, and each damage where it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nandex::bufferhash::Config;
+use nandex::bufferhash::filter::FilterShape;
+use nandex::device::{
+    Access, Counted, Device, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId,
+};
+use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
+use nandex::store::superblock::Superblock;
+use nandex::{
+    AnyTable, BufferHash, Error, OpenOptions, Report, SliceHash, Table, Volume, VolumeOptions,
+    slicehash,
+};
+
+const KEYS: u64 = 4000;
+
+fn options() -> VolumeOptions {
+    VolumeOptions { log_bytes: 1 << 18, ..VolumeOptions::tiny() }
+}
+
+fn check(image: &[u8]) -> Report {
+    let device = Arc::new(MemoryDevice::from_image(image.to_vec()));
+    nandex::check(device, None, &mut |_| {}).unwrap()
+}
+
+/// A volume with segments, an image of each buffer, and a log tail behind the images, as a power cut
+/// leaves it.
+fn image(config: Config) -> Vec<u8> {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let table = BufferHash::create(&volume, "seen", config).unwrap();
+    fill(table.into());
+    device.image()
+}
+
+/// The same with slicetables, and with runs where there is a front.
+fn slice_image(config: slicehash::Config) -> Vec<u8> {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    let table = SliceHash::create(&volume, "seen", config).unwrap();
+    fill(table.into());
+    device.image()
+}
+
+fn slice_configs() -> [slicehash::Config; 3] {
+    let tiny = slicehash::Config::tiny();
+    let parts = slicehash::Config { slices: 5, slice_parts: 3, group_slices: 2, ..tiny };
+    [tiny, parts, slicehash::Config { front_runs: 8, spare_buffers: 6, ..tiny }]
+}
+
+fn fill(table: AnyTable) {
+    for key in 0..KEYS {
+        table.insert_u64(key, key * 3).unwrap();
+        if key == KEYS - 100 {
+            table.flush().unwrap();
+        }
+        if key == KEYS - 50 {
+            // The block after this one proves that this one was durable.
+            table.sync().unwrap();
+        }
+    }
+    table.sync().unwrap();
+    // As a power cut leaves it: nothing more is written.
+    std::mem::forget(table);
+}
+
+fn flipped(image: &[u8], page: usize, byte: usize) -> Vec<u8> {
+    let mut image = image.to_vec();
+    image[page * PAGE_BYTES + byte] ^= 0x10;
+    image
+}
+
+fn everything(image: Vec<u8>) -> Result<BTreeMap<u64, u64>, Error> {
+    let volume = Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default())?;
+    let table = AnyTable::open(&volume, "seen")?;
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    table.iter().map(|pair| pair.map(|(key, value)| (number(&key), number(&value)))).collect()
+}
+
+fn superblock(image: &[u8]) -> Superblock {
+    let (first, rest) = image.split_at(PAGE_BYTES);
+    Superblock::choose([first, &rest[..PAGE_BYTES]]).unwrap()
+}
+
+#[test]
+fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
+    let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
+    for config in [Config::tiny(), Config { filter: bloom, ..Config::tiny() }] {
+        let crashed = image(config);
+        let report = check(&crashed);
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.log_entries >= 99, "{report:?}");
+        assert_eq!(report.structures.len(), 1);
+        assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
+        let device = MemoryDevice::from_image(crashed);
+        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+        BufferHash::open(&volume, "seen").unwrap().close().unwrap();
+        drop(volume);
+        let report = check(&device.image());
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= KEYS, "{report:?}");
+    }
+}
+
+#[test]
+fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed() {
+    let image = image(Config::tiny());
+    let all = everything(image.clone()).unwrap();
+    assert_eq!(all.len() as u64, KEYS);
+    let log = superblock(&image).log;
+    let mut kinds = BTreeMap::new();
+    for page in 0..image.len() / PAGE_BYTES {
+        let number = PageId(page as u64);
+        let damaged = flipped(&image, page, 1000);
+        let findings = check(&damaged).findings;
+        assert!(findings.len() <= 1, "page {page}: {findings:#?}");
+        let Some(finding) = findings.first() else {
+            // Nobody needs it: everything is there all the same.
+            if number < log.start || number >= log.end() {
+                assert_eq!(everything(damaged).unwrap(), all, "page {page}");
+            }
+            continue;
+        };
+        if finding.what == "log" {
+            // A block has up to two pages, and is named by its first.
+            assert!(finding.page == number || finding.page.plus(1) == number, "{finding}");
+        } else {
+            assert_eq!(finding.page, number, "{finding}");
+        }
+        let kind = finding.what.split(" of ").next().unwrap().to_owned();
+        *kinds.entry(kind).or_insert(0) += 1;
+        assert_eq!(finding.structure.is_some(), finding.what.contains(" of super table"));
+    }
+    let names: Vec<_> = kinds.keys().map(String::as_str).collect();
+    let expected = ["checkpoint", "entry page", "filter page", "image page", "log", "superblock"];
+    assert_eq!(names, expected, "{kinds:?}");
+    assert_eq!(kinds["superblock"], 2);
+}
+
+#[test]
+fn an_entry_that_no_lookup_would_find_is_found_by_the_check() {
+    // Damage that was sealed: the checksums agree, and the contents are not what they should be.
+    let image = image(Config::tiny());
+    let page = (0..image.len() / PAGE_BYTES).find(|&page| {
+        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        RawPage::new(bytes).check_sum(PageId(page as u64)).is_ok_and(|page| {
+            page.kind_number() == PageKind::Data as u16 && page.body()[0] & 3 == 1
+        })
+    });
+    let page = page.expect("an entry page whose first slot is taken");
+    let reseal = |change: &dyn Fn(&mut [u8])| {
+        let mut image = image.clone();
+        let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
+        change(bytes);
+        let (kind, structure, page) = (PageKind::Data, StructureId(1), PageId(page as u64));
+        seal(bytes, PageLabel { kind, structure, generation, page });
+        check(&image).findings
+    };
+    let slots_at = PAGE_BYTES - 62 * 4 * 16;
+    let moved = reseal(&|bytes| bytes[slots_at] ^= 1);
+    assert_eq!(moved.len(), 1, "{moved:#?}");
+    assert!(moved[0].message.contains("its key belongs to"), "{}", moved[0]);
+    assert_eq!(moved[0].page, PageId(page as u64));
+    let lost = reseal(&|bytes| bytes[32] &= !3);
+    assert!(lost[0].message.contains("entries, found"), "{}", lost[0]);
+    let unknown = reseal(&|bytes| bytes[32] |= 3);
+    assert!(unknown[0].message.contains("state is 3"), "{}", unknown[0]);
+}
+
+#[test]
+fn a_filter_that_misses_its_entries_is_found() {
+    let mut image = image(Config::tiny());
+    let page = (0..image.len() / PAGE_BYTES).find(|&page| {
+        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let page = RawPage::new(bytes).check_sum(PageId(page as u64));
+        page.is_ok_and(|page| page.kind_number() == PageKind::Filter as u16)
+    });
+    let page = page.expect("a filter page");
+    let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+    let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
+    bytes[32..].fill(0);
+    let (kind, structure, number) = (PageKind::Filter, StructureId(1), PageId(page as u64));
+    seal(bytes, PageLabel { kind, structure, generation, page: number });
+    let findings = check(&image).findings;
+    assert!(!findings.is_empty());
+    assert!(findings.iter().all(|it| it.message.contains("the filter does not hold")));
+}
+
+#[test]
+fn a_foreign_file_is_an_error_and_a_truncated_volume_a_finding() {
+    let foreign = MemoryDevice::from_image(vec![7; 5 * PAGE_BYTES]);
+    let error = nandex::check(Arc::new(foreign), None, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("not a nandex volume"), "{error}");
+    let image = image(Config::tiny());
+    let pages = image.len() / PAGE_BYTES;
+    let report = check(&image[..(pages - 3) * PAGE_BYTES]);
+    let finding = &report.findings[0];
+    assert_eq!((&finding.what[..], finding.page), ("volume", PageId(pages as u64 - 3)));
+    assert!(finding.message.contains("truncated"), "{finding}");
+    let report = check(&image[..2 * PAGE_BYTES]);
+    assert_eq!(report.findings[0].page, PageId(2), "{report:?}");
+}
+
+#[test]
+fn both_superblocks_gone_is_a_finding_for_each() {
+    let image = image(Config::tiny());
+    let report = check(&flipped(&flipped(&image, 0, 50), 1, 50));
+    let pages: Vec<_> = report.findings.iter().map(|finding| finding.page).collect();
+    assert_eq!(pages, [PageId(0), PageId(1)]);
+    assert!(report.structures.is_empty());
+}
+
+#[test]
+fn a_check_writes_nothing_and_serves_on_a_file_opened_for_reading() {
+    let image = image(Config::tiny());
+    let counted = Arc::new(Counted::new(MemoryDevice::from_image(image.clone())));
+    let mut told = Vec::new();
+    let report = nandex::check(Arc::clone(&counted) as Arc<dyn Device>, None, &mut |progress| {
+        assert!(progress.pages_done <= progress.pages);
+        told.push((progress.structure.to_owned(), progress.pages_done));
+    });
+    assert!(report.unwrap().ok());
+    assert!(told.len() > 2 && told.is_sorted() && told[0].0 == "seen");
+    let counts = counted.snapshot();
+    assert_eq!((counts.writes, counts.syncs, counts.grows, counts.discards), (0, 0, 0, 0));
+    assert_eq!(counts.pages_read, check(&image).pages_read);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("volume");
+    std::fs::write(&path, &image).unwrap();
+    let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
+    let device = FileDevice::open(&path, &options).unwrap();
+    assert!(nandex::check(Arc::new(device), None, &mut |_| {}).unwrap().ok());
+    assert_eq!(std::fs::read(&path).unwrap(), image);
+}
+
+#[test]
+fn whole_slicetables_have_no_findings_after_a_crash_and_after_a_close() {
+    for config in slice_configs() {
+        let crashed = slice_image(config);
+        let report = check(&crashed);
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
+        let device = MemoryDevice::from_image(crashed);
+        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
+        let table = SliceHash::open(&volume, "seen").unwrap();
+        (0..KEYS).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key * 3)));
+        table.close().unwrap();
+        drop(volume);
+        let report = check(&device.image());
+        assert!(report.ok(), "{:#?}", report.findings);
+        assert!(report.structures[0].entries >= KEYS, "{report:?}");
+    }
+}
+
+#[test]
+fn a_damaged_page_of_a_slicehash_is_found_and_named_and_the_others_are_not_needed() {
+    let image = slice_image(slice_configs()[1]);
+    let all = everything(image.clone()).unwrap();
+    let log = superblock(&image).log;
+    let mut kinds = BTreeMap::new();
+    for page in 0..image.len() / PAGE_BYTES {
+        let number = PageId(page as u64);
+        let damaged = flipped(&image, page, 1000);
+        let findings = check(&damaged).findings;
+        assert!(findings.len() <= 1, "page {page}: {findings:#?}");
+        let Some(finding) = findings.first() else {
+            if number < log.start || number >= log.end() {
+                assert_eq!(everything(damaged).unwrap(), all, "page {page}");
+            }
+            continue;
+        };
+        assert!(finding.what == "log" || finding.page == number, "{finding}");
+        let kind = finding.what.split(" of ").next().unwrap().to_owned();
+        *kinds.entry(kind).or_insert(0) += 1;
+    }
+    let names: Vec<_> = kinds.keys().map(String::as_str).collect();
+    assert_eq!(names, ["checkpoint", "image page", "log", "slice page", "superblock"], "{kinds:?}");
+}
+
+#[test]
+fn a_slice_with_foreign_double_or_missing_entries_is_found() {
+    let image = slice_image(slice_configs()[0]);
+    let mut current = Vec::new();
+    for page in 0..image.len() / PAGE_BYTES {
+        let number = PageId(page as u64);
+        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let found = RawPage::new(bytes).check_sum(number);
+        let is_slice = found.is_ok_and(|page| page.kind_number() == PageKind::Slice as u16);
+        if is_slice && !check(&flipped(&image, page, 1000)).ok() {
+            current.push(page);
+        }
+    }
+    let reseal = |page: usize, change: &dyn Fn(&mut [u8])| {
+        let mut image = image.clone();
+        let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+        let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
+        change(&mut bytes[PAGE_HEADER_BYTES..]);
+        let (kind, structure, place) = (PageKind::Slice, StructureId(1), PageId(page as u64));
+        seal(bytes, PageLabel { kind, structure, generation, page: place });
+        let findings = check(&image).findings;
+        assert_eq!(findings[0].page, place, "{}", findings[0]);
+        (findings.len(), findings[0].message.clone())
+    };
+    let (page, next) = (current[3], current[4]);
+    let foreign = image[next * PAGE_BYTES + PAGE_HEADER_BYTES + 8..][..8].to_vec();
+    let (count, text) = reseal(page, &|body| body[8..16].copy_from_slice(&foreign));
+    assert!(count == 1 && text.starts_with("entry 0: its key belongs to slice 4, not 3"), "{text}");
+    let (count, text) = reseal(page, &|body| body.copy_within(8..16, 16));
+    assert!(count == 1 && text == "entry 1: its key is there twice", "{text}");
+    let (_, text) = reseal(page, &|body| body[1] = 255);
+    assert!(text.contains("more than 253 entries"), "{text}");
+    let (_, text) = reseal(current[0], &|body| body[0] -= 1);
+    assert!(text.contains("entries, found"), "{text}");
+}

@@ -1,0 +1,404 @@
+//! Filters that are wrong on purpose: the runner passes the sound one and fails each of the others, so it
+//! is known to look.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex::oracle::Multiset;
+use nandex::store::fingerprint::Universe;
+use nandex::{Counter, Filter, FilterStats, Result};
+
+use super::runner::{Law, Maker, Runner, acts_of, key};
+
+/// What is wrong with a filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flaw {
+    None,
+    /// One insert in 500 is lost.
+    Forgets,
+    /// Fingerprints are of a universe a third as large as it says.
+    RateTooHigh,
+    /// Strangers are denied more often than can be: it keeps whole keys besides.
+    RateTooLow,
+    /// A delete takes away all that has the fingerprint.
+    DeletesTheOther,
+    /// A delete does nothing.
+    KeepsDeleted,
+    /// A repeated key counts once.
+    TakesRepeatsForOne,
+    /// Counts beyond 2^31 are cut.
+    CutsGreatCounts,
+    /// A batch's answers come in another order.
+    MixesBatches,
+    /// Reopening loses the last key.
+    ForgetsAtClose,
+    /// Iteration leaves out the first fingerprint.
+    IteratesTooFew,
+    /// Iteration shows what is there no more.
+    ShowsTombstones,
+    /// Lookups are counted twice in the histogram.
+    MiscountsReads,
+    /// Deletes are counted as inserts.
+    MiscountsDeletes,
+    /// Says half its rate.
+    UnderstatesRate,
+}
+
+#[derive(Debug)]
+struct State {
+    counts: BTreeMap<u64, i64>,
+    stats: FilterStats,
+    updates: u64,
+}
+
+/// A filter in plain memory: the counts of fingerprints.
+#[derive(Clone, Debug)]
+struct Flawed {
+    flaw: Flaw,
+    universe: Universe,
+    state: Arc<Mutex<State>>,
+}
+
+/// It is made for so many keys, and for one wrong answer in ten.
+const MADE_FOR: u64 = 3000;
+
+impl Flawed {
+    fn new(flaw: Flaw, rate: f64) -> Self {
+        let universe = Universe::for_rate(MADE_FOR, rate).unwrap();
+        let stats = FilterStats::default();
+        let state = State { counts: BTreeMap::new(), stats, updates: 0 };
+        Self { flaw, universe, state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn is(&self, flaw: Flaw) -> bool {
+        self.flaw == flaw
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A test that fails is looked at no further.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn fingerprint(&self, key: &[u8]) -> u64 {
+        // FNV-1a, and a finisher that spreads it over all bits.
+        let hash = key.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let hash = crate::chance::Dice(hash).next();
+        let size = self.universe.size();
+        let narrow = if self.is(Flaw::RateTooHigh) { size / 3 } else { size };
+        Universe::new(narrow).unwrap().of(hash)
+    }
+
+    fn change(&self, key: &[u8], amount: i64) {
+        let fingerprint = self.fingerprint(key);
+        let mut state = self.state();
+        state.updates += 1;
+        let counts_as_insert = amount > 0 || self.is(Flaw::MiscountsDeletes);
+        if counts_as_insert {
+            state.stats.inserts += 1
+        } else {
+            state.stats.deletes += 1
+        }
+        let lost = match self.flaw {
+            Flaw::Forgets => state.updates.is_multiple_of(500) && amount > 0,
+            Flaw::KeepsDeleted => amount < 0,
+            _ => false,
+        };
+        if lost {
+            return;
+        }
+        let count = state.counts.entry(fingerprint).or_default();
+        *count += amount;
+        match self.flaw {
+            Flaw::DeletesTheOther if amount < 0 => *count = 0,
+            Flaw::TakesRepeatsForOne => *count = (*count).min(1),
+            Flaw::CutsGreatCounts => *count = (*count).min(1 << 31),
+            _ => {}
+        }
+        if *count <= 0 && !self.is(Flaw::ShowsTombstones) {
+            state.counts.remove(&fingerprint);
+        }
+    }
+
+    fn look_up(&self, key: &[u8]) -> u64 {
+        let fingerprint = self.fingerprint(key);
+        let mut state = self.state();
+        let mut count = state.counts.get(&fingerprint).copied().unwrap_or_default();
+        let stranger = u64::from_le_bytes(key[..8].try_into().unwrap()) >= 1 << 40;
+        if self.is(Flaw::RateTooLow) && stranger {
+            count = 0;
+        }
+        if count > 0 {
+            state.stats.positives += 1
+        } else {
+            state.stats.negatives += 1
+        }
+        state.stats.reads_histogram[0] += if self.is(Flaw::MiscountsReads) { 2 } else { 1 };
+        u64::try_from(count).unwrap_or_default()
+    }
+}
+
+impl Filter for Flawed {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.change(key, 1);
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.change(key, -1);
+        Ok(())
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.look_up(key) > 0)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        keys.iter().for_each(|key| self.change(key, 1));
+        Ok(())
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        keys.iter().for_each(|key| self.change(key, -1));
+        Ok(())
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let mut found: Vec<_> = keys.iter().map(|key| self.look_up(key) > 0).collect();
+        if self.is(Flaw::MixesBatches) {
+            found.rotate_left(1);
+        }
+        Ok(found)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> FilterStats {
+        let state = self.state();
+        let mut stats = state.stats.clone();
+        stats.entries = state.counts.len() as u64;
+        stats.buffered = stats.entries;
+        stats.rate = self.universe.rate(stats.entries);
+        stats.keys_made_for = MADE_FOR;
+        stats.rate_made_for = self.universe.rate(MADE_FOR);
+        if self.is(Flaw::UnderstatesRate) {
+            stats.rate /= 2.0;
+        }
+        stats
+    }
+}
+
+impl Counter for Flawed {
+    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
+        self.change(key, amount);
+        Ok(())
+    }
+
+    fn count(&self, key: &[u8]) -> Result<u64> {
+        Ok(self.look_up(key))
+    }
+
+    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
+        amounts.iter().for_each(|(key, amount)| self.change(key, *amount));
+        Ok(())
+    }
+
+    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        Ok(keys.iter().map(|key| self.look_up(key)).collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
+    }
+}
+
+impl Maker for Flawed {
+    type Made = Self;
+
+    fn open(&mut self) -> Self {
+        self.state().stats = FilterStats::default();
+        self.clone()
+    }
+
+    fn close(&mut self, filter: Self) -> Result<()> {
+        if self.is(Flaw::ForgetsAtClose) {
+            filter.state().counts.pop_last();
+        }
+        Ok(())
+    }
+
+    fn counter<'f>(&self, filter: &'f Self) -> Option<&'f dyn Counter> {
+        Some(filter)
+    }
+
+    fn compact(&self, _filter: &Self) -> Result<()> {
+        Ok(())
+    }
+
+    fn entries(&self, filter: &Self) -> Vec<(u64, i64)> {
+        let skipped = usize::from(self.is(Flaw::IteratesTooFew));
+        let state = filter.state();
+        state
+            .counts
+            .iter()
+            .skip(skipped)
+            .map(|(fingerprint, count)| (*fingerprint, *count))
+            .collect()
+    }
+
+    fn law(&self) -> Law {
+        Law { universe: Some(self.universe.size() as f64), shows_figures: true }
+    }
+}
+
+/// The oracle itself, as a filter under test. It keeps whole keys.
+struct Sound(Arc<Multiset>);
+
+/// A handle of it.
+struct Handle(Arc<Multiset>);
+
+impl std::ops::Deref for Handle {
+    type Target = Multiset;
+
+    fn deref(&self) -> &Multiset {
+        &self.0
+    }
+}
+
+impl Filter for Handle {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.0.insert(key)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.0.delete(key)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.0.contains(key)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.0.insert_many(keys)
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.0.delete_many(keys)
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.0.contains_many(keys)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Filter::sync(&*self.0)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Filter::flush(&*self.0)
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(&*self.0)
+    }
+}
+
+impl Maker for Sound {
+    type Made = Handle;
+
+    fn open(&mut self) -> Handle {
+        Handle(Arc::clone(&self.0))
+    }
+
+    fn close(&mut self, _filter: Handle) -> Result<()> {
+        Ok(())
+    }
+
+    fn counter<'f>(&self, filter: &'f Handle) -> Option<&'f dyn Counter> {
+        Some(&*filter.0)
+    }
+
+    fn compact(&self, _filter: &Handle) -> Result<()> {
+        Ok(())
+    }
+
+    fn entries(&self, filter: &Handle) -> Vec<(u64, i64)> {
+        let count = |number| i64::try_from(filter.count(&key(number)).unwrap()).unwrap();
+        let entries = (0..super::runner::KEYS).map(|number| (number, count(number)));
+        entries.filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn law(&self) -> Law {
+        Law { universe: None, shows_figures: false }
+    }
+}
+
+/// The first run that fails, in the words in which it does.
+fn failure(flaw: Flaw, rate: f64) -> Option<String> {
+    (0..6).find_map(|seed| {
+        let mut runner = Runner::new(Flawed::new(flaw, rate));
+        let run = AssertUnwindSafe(|| runner.run(&acts_of(seed, 40)));
+        catch_unwind(run).err().map(|panic| message(&*panic))
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap().into()
+}
+
+#[test]
+fn the_oracle_agrees_with_itself() {
+    for seed in 0..6 {
+        Runner::new(Sound(Arc::default())).run(&acts_of(seed, 40));
+    }
+}
+
+#[test]
+fn a_sound_filter_passes_at_every_rate() {
+    for rate in [0.5, 1e-1, 1e-2, 1e-3, 1e-6, 1e-9, 1e-14] {
+        assert_eq!(failure(Flaw::None, rate), None, "{rate}");
+    }
+}
+
+#[test]
+fn each_flaw_is_found_and_said_in_words_that_tell_it() {
+    let flaws = [
+        (Flaw::Forgets, 1e-9, "a false negative"),
+        (Flaw::RateTooHigh, 1e-2, "false positives: "),
+        (Flaw::RateTooLow, 1e-2, "false positives: 0 of "),
+        (Flaw::DeletesTheOther, 1e-1, "a false negative"),
+        (Flaw::KeepsDeleted, 1e-14, "is gone and found"),
+        (Flaw::KeepsDeleted, 1e-1, "the sum of all counts"),
+        (Flaw::TakesRepeatsForOne, 1e-9, "a false negative"),
+        (Flaw::CutsGreatCounts, 1e-9, "counted 21474836"),
+        (Flaw::MixesBatches, 1e-9, "a false negative"),
+        (Flaw::ForgetsAtClose, 1e-1, "a false negative"),
+        (Flaw::IteratesTooFew, 1e-1, "the sum of all counts"),
+        (Flaw::ShowsTombstones, 1e-1, "fingerprints that are not there"),
+        (Flaw::MiscountsReads, 1e-1, "histogram"),
+        (Flaw::MiscountsDeletes, 1e-1, "updates"),
+        (Flaw::UnderstatesRate, 1e-1, "rate"),
+    ];
+    for (flaw, rate, words) in flaws {
+        let found = failure(flaw, rate).unwrap_or_else(|| panic!("{flaw:?} passes"));
+        assert!(found.contains(words), "{flaw:?}: {found}");
+    }
+}

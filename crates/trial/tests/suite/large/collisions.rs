@@ -1,0 +1,70 @@
+//! Keys with one fingerprint. Under the identity as hash function, those are all keys that begin with the
+//! same 16 bytes.
+
+use std::sync::Arc;
+
+use nandex::Durability;
+use nandex::device::MemoryDevice;
+use nandex::large::WhenFull;
+use nandex::store::hash::HashKind;
+
+use super::support::{Setup, value};
+
+fn colliding(number: u8) -> Vec<u8> {
+    [&[7; 16][..], &[number]].concat()
+}
+
+#[test]
+fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
+    let mut setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    setup.hash = HashKind::Identity;
+    let device = MemoryDevice::new();
+    let mut table = setup.create(Arc::new(device.clone())).unwrap();
+    for number in 0..5 {
+        table.put(&colliding(number), &value(number.into(), 3000)).unwrap();
+    }
+    table.put(&[7; 16], b"the prefix alone").unwrap();
+    table.put(&colliding(2), b"new").unwrap();
+    table.remove(&colliding(3)).unwrap();
+    table.remove(&colliding(99)).unwrap();
+    for _ in 0..2 {
+        for number in 0..6 {
+            let expected = match number {
+                2 => Some(b"new".to_vec()),
+                3 | 5 => None,
+                _ => Some(value(number.into(), 3000)),
+            };
+            assert_eq!(table.get(&colliding(number)).unwrap(), expected, "{number}");
+        }
+        assert_eq!(table.get(&[7; 16]).unwrap().as_deref(), Some(&b"the prefix alone"[..]));
+        table.close().unwrap();
+        table = setup.open(Arc::new(device.clone())).unwrap();
+    }
+    for number in 0..5 {
+        table.remove(&colliding(number)).unwrap();
+        assert_eq!(table.get(&colliding(number)).unwrap(), None);
+    }
+    table.remove(&[7; 16]).unwrap();
+    assert_eq!(table.get(&[7; 16]).unwrap(), None);
+    table.sync().unwrap();
+    assert_eq!(table.stats().values.live_bytes, 0, "nothing is left");
+}
+
+#[test]
+fn too_many_keys_with_one_fingerprint_are_refused_and_those_before_stay() {
+    let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
+    setup.hash = HashKind::Identity;
+    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let mut kept = 0;
+    let error = loop {
+        match table.put(&colliding(kept), &value(kept.into(), 4000)) {
+            Ok(()) => kept += 1,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(kept >= 2 && error.contains("one fingerprint"), "{kept}: {error}");
+    for number in 0..kept {
+        let expected = value(number.into(), 4000);
+        assert_eq!(table.get(&colliding(number)).unwrap(), Some(expected));
+    }
+}

@@ -1,0 +1,15 @@
+//! Every configuration of every structure: the contract against an oracle, power cuts, failing devices, bad
+//! input, killed processes, costs and threads.
+//!
+//! `NANDEX_SWEEP=full` cuts and fails at every single device operation and kills 200 times, for a quarter of an
+//! hour, instead of at a spread of them that suits a short run.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod chance;
+mod filters;
+mod ground;
+mod guarded;
+mod large;
+mod processes;
+mod sites;
+mod tables;

@@ -1,0 +1,421 @@
+//! What is damaged, foreign, missing, too small or in use: each is refused with words of its own, and the
+//! rest goes on working.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nandex::bufferhash::model::Budget;
+use nandex::bufferhash::{Config, Policy};
+use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES};
+use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
+use nandex::store::superblock::Superblock;
+use nandex::{
+    AnyTable, BufferHash, OpenOptions, SliceHash, Table, Volume, VolumeOptions, slicehash,
+};
+
+use super::support::{DURABILITIES, SLICES, Setup};
+use crate::processes::again;
+
+const KEYS: u64 = 5000;
+
+fn setup() -> Setup {
+    Setup::new(Policy::Fifo, DURABILITIES[1])
+}
+
+/// The same as a SliceHash, with room for all keys.
+fn sliced() -> Setup {
+    Setup { super_tables: 8, ..setup() }.sliced(SLICES[0])
+}
+
+/// The bytes of a volume with a table of [`KEYS`] keys, closed.
+fn image() -> Vec<u8> {
+    image_of(setup())
+}
+
+fn image_of(setup: Setup) -> Vec<u8> {
+    let device = MemoryDevice::new();
+    let table = setup.create(Arc::new(device.clone())).unwrap();
+    for key in 0..KEYS {
+        table.insert_u64(key, key).unwrap();
+    }
+    table.close().unwrap();
+    device.image()
+}
+
+fn open(image: Vec<u8>) -> nandex::Result<AnyTable> {
+    let device = Arc::new(MemoryDevice::from_image(image));
+    AnyTable::open(&Volume::open(device, setup().open_options())?, "t")
+}
+
+fn refusal<T: std::fmt::Debug>(result: nandex::Result<T>) -> String {
+    result.unwrap_err().to_string()
+}
+
+/// The pages of this kind, by what their headers say.
+fn pages_of(image: &[u8], kind: PageKind) -> Vec<usize> {
+    let is_kind = |page: &[u8]| page[4..8] == *b"ndx1" && page[8] == kind as u8;
+    let pages = image.chunks(PAGE_BYTES).enumerate();
+    pages.filter(|(_, page)| is_kind(page)).map(|(index, _)| index).collect()
+}
+
+fn flip(image: &mut [u8], page: usize) {
+    image[page * PAGE_BYTES + 1000] ^= 4;
+}
+
+#[test]
+fn a_truncated_volume_says_how_much_is_missing() {
+    let mut image = image();
+    let pages = image.len() / PAGE_BYTES;
+    image.truncate((pages - 3) * PAGE_BYTES);
+    let error = refusal(open(image));
+    let expected = format!("needs {pages} pages of 4096 bytes, the device has {}", pages - 3);
+    assert!(error.contains("truncated") && error.contains(&expected), "{error}");
+}
+
+#[test]
+fn a_volume_truncated_to_almost_nothing_is_foreign() {
+    let mut image = image();
+    image.truncate(PAGE_BYTES);
+    let error = refusal(open(image));
+    assert!(error.contains("not a nandex volume: it has 1 whole pages"), "{error}");
+}
+
+#[test]
+fn one_flipped_superblock_is_passed_over_and_two_are_told() {
+    let whole = image();
+    let newest = Superblock::choose([&whole[..PAGE_BYTES], &whole[PAGE_BYTES..2 * PAGE_BYTES]]);
+    let newest = usize::try_from(newest.unwrap().place().0).unwrap();
+    let mut one = whole.clone();
+    flip(&mut one, 1 - newest);
+    let table = open(one).unwrap();
+    assert!((0..KEYS).all(|key| table.get_u64(key).unwrap() == Some(key)));
+    // With the newest gone, the one before it still opens; or it says what of its time is gone.
+    let mut one = whole.clone();
+    flip(&mut one, newest);
+    match open(one) {
+        Ok(table) => {
+            let wrong = |key: &u64| matches!(table.get_u64(*key), Ok(Some(value)) if value != *key);
+            assert_eq!((0..KEYS).find(wrong), None);
+        }
+        Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
+    }
+    let mut two = whole;
+    flip(&mut two, 0);
+    flip(&mut two, 1);
+    let error = refusal(open(two));
+    assert!(error.contains("at page 0 is damaged: expected checksum"), "{error}");
+}
+
+#[test]
+fn a_flipped_checkpoint_is_told() {
+    let mut image = image();
+    for page in pages_of(&image, PageKind::Checkpoint) {
+        flip(&mut image, page);
+    }
+    let error = refusal(open(image));
+    assert!(error.contains("is damaged: expected checksum"), "{error}");
+}
+
+#[test]
+fn a_flipped_data_page_spoils_its_own_keys_and_no_others() {
+    spoil_page(setup(), PageKind::Data, 100..400);
+}
+
+#[test]
+fn a_flipped_slice_page_spoils_its_own_keys_and_no_others() {
+    spoil_page(sliced(), PageKind::Slice, 10..150);
+}
+
+fn spoil_page(setup: Setup, kind: PageKind, spoils: std::ops::Range<usize>) {
+    let mut image = image_of(setup);
+    let pages = pages_of(&image, kind);
+    let spoiled = pages[pages.len() / 2];
+    flip(&mut image, spoiled);
+    let table = open(image).unwrap();
+    let found: Vec<_> = (0..KEYS).map(|key| table.get_u64(key)).collect();
+    let failed: Vec<_> = found.iter().filter_map(|found| found.as_ref().err()).collect();
+    assert!(spoils.contains(&failed.len()), "{}", failed.len());
+    for error in failed {
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("at page {spoiled} is damaged: expected checksum")),
+            "{text}"
+        );
+    }
+    for (key, found) in (0..KEYS).zip(&found) {
+        assert!(found.as_ref().map_or(true, |found| *found == Some(key)), "key {key}: {found:?}");
+    }
+    assert!(table.iter().any(|pair| pair.is_err()), "an iteration does not pass over damage");
+    table.insert_u64(KEYS, 1).unwrap();
+    table.close().unwrap();
+}
+
+#[test]
+fn a_flipped_filter_page_is_told_by_lookups_that_need_it() {
+    let mut image = image();
+    let spoiled = pages_of(&image, PageKind::Filter)[0];
+    flip(&mut image, spoiled);
+    let table = open(image).unwrap();
+    let results: Vec<_> = (0..KEYS).map(|key| table.get_u64(key)).collect();
+    let texts: Vec<_> =
+        results.iter().filter_map(|r| Some(r.as_ref().err()?.to_string())).collect();
+    assert!(!texts.is_empty());
+    let named = format!("at page {spoiled} is damaged");
+    assert!(
+        texts.iter().all(|text| text.contains(&named) || text.contains("refuses")),
+        "{texts:?}"
+    );
+    let fine = results.iter().filter(|result| result.is_ok()).count() as u64;
+    assert!(fine > KEYS / 2, "the other super tables go on: {fine}");
+}
+
+#[test]
+fn a_foreign_file_and_an_empty_one_are_refused() {
+    let error = refusal(open(b"GIF89a".repeat(4000)));
+    assert!(error.contains("not a nandex volume: it begins with"), "{error}");
+    let error = refusal(open(vec![0; 10 * PAGE_BYTES]));
+    assert!(error.contains("its first pages are all zeros"), "{error}");
+    let error = refusal(open(Vec::new()));
+    assert!(error.contains("it has 0 whole pages"), "{error}");
+}
+
+#[test]
+fn a_newer_version_is_refused() {
+    let mut image = image();
+    for place in 0..2 {
+        let page = &mut image[place * PAGE_BYTES..(place + 1) * PAGE_BYTES];
+        page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + 2].copy_from_slice(&7u16.to_le_bytes());
+        let generation = u64::from_le_bytes(page[16..24].try_into().unwrap());
+        let (kind, structure) = (PageKind::Superblock, StructureId::VOLUME);
+        let page_id = nandex::device::PageId(place as u64);
+        seal(page, PageLabel { kind, structure, generation, page: page_id });
+    }
+    let error = refusal(open(image));
+    assert!(error.contains("format version 7, and this nandex reads version 1"), "{error}");
+}
+
+#[test]
+fn a_budget_too_small_says_what_would_do() {
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default()).unwrap();
+    let budget = Budget { entries: 1_000_000, ram_bytes: 10_000 };
+    let error = refusal(BufferHash::with_budget(&volume, "t", budget));
+    assert!(error.contains("10000") || error.contains("bytes"), "{error}");
+    assert!(error.chars().any(|c| c.is_ascii_digit()), "{error}");
+    println!("{error}");
+}
+
+#[test]
+fn a_full_device_refuses_the_table_and_keeps_what_is_there() {
+    let device = MemoryDevice::with_limit(150);
+    let volume = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap();
+    let small = Config { segments: 8, ..Config::tiny() };
+    let table = BufferHash::create(&volume, "small", small).unwrap();
+    table.insert_u64(1, 2).unwrap();
+    let error = refusal(BufferHash::create(&volume, "big", Config::tiny()));
+    assert!(error.contains("no room for") && error.contains("limited to 150 pages"), "{error}");
+    table.insert_u64(3, 4).unwrap();
+    table.flush().unwrap();
+    assert_eq!((table.get_u64(1).unwrap(), table.get_u64(3).unwrap()), (Some(2), Some(4)));
+    let error = refusal(BufferHash::open(&volume, "big"));
+    assert!(error.contains("no structure named \"big\"; it holds \"small\""), "{error}");
+}
+
+#[test]
+fn a_device_too_small_for_a_volume_says_so() {
+    let device = MemoryDevice::with_limit(20);
+    let error = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap_err().to_string();
+    assert!(error.contains("no room for"), "{error}");
+}
+
+#[test]
+fn a_real_file_system_that_is_full_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = |args: &[&str]| {
+        let status = std::process::Command::new(args[0]).args(&args[1..]).arg(dir.path()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs"]) {
+        println!("left out: this process may not mount");
+        return;
+    }
+    let result = std::panic::catch_unwind(|| {
+        let options = FileOptions { create: Create::New, ..FileOptions::default() };
+        let device = Arc::new(FileDevice::open(dir.path().join("volume"), &options).unwrap());
+        let volume = Volume::create(device, VolumeOptions::tiny()).unwrap();
+        refusal(BufferHash::create(&volume, "t", Config::tiny()))
+    });
+    // A child that another test has just started holds the file until it is a program of its own.
+    let pause = std::time::Duration::from_millis(50);
+    let gone = (0..200).any(|_| {
+        mount(&["umount"]) || {
+            std::thread::sleep(pause);
+            false
+        }
+    });
+    assert!(gone, "the file system is still in use after ten seconds");
+    let error = result.unwrap();
+    assert!(error.contains("no room for"), "{error}");
+}
+
+fn try_file(path: &Path, options: FileOptions) -> String {
+    FileDevice::open(path, &options).unwrap_err().to_string()
+}
+
+#[test]
+fn paths_that_cannot_be_opened_say_which() {
+    let dir = tempfile::tempdir().unwrap();
+    let new = FileOptions { create: Create::New, ..FileOptions::default() };
+    let error = try_file(&dir.path().join("missing/volume"), new);
+    assert!(error.contains("cannot open") && error.contains("missing/volume"), "{error}");
+    let error = try_file(&dir.path().join("nothing"), FileOptions::default());
+    assert!(error.contains("nothing") && error.contains("No such file"), "{error}");
+    let error = try_file(dir.path(), FileOptions::default());
+    assert!(error.contains("directory"), "{error}");
+    let closed = dir.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let mut mode = std::fs::metadata(&closed).unwrap().permissions();
+    mode.set_readonly(true);
+    std::fs::set_permissions(&closed, mode).unwrap();
+    match FileDevice::open(closed.join("volume"), &new) {
+        Ok(_) => println!("left out: this process may write anywhere"),
+        Err(error) => assert!(error.to_string().contains("Permission denied"), "{error}"),
+    }
+}
+
+#[test]
+fn keys_and_values_of_another_width_are_refused() {
+    let table = setup().create(Arc::new(MemoryDevice::new())).unwrap();
+    let text = "a key of 3 bytes: this table was created with keys of 8 bytes";
+    assert_eq!(refusal(table.insert(b"abc", &[0; 8])), text);
+    assert_eq!(refusal(table.get(b"abc")), text);
+    assert_eq!(refusal(table.remove(b"abc")), text);
+    assert_eq!(refusal(table.contains(b"abc")), text);
+    assert_eq!(refusal(table.get_many(&[&[0; 8], b"abc"])), text);
+    let text = "a value of 9 bytes: this table was created with values of 8 bytes";
+    assert_eq!(refusal(table.insert(&[0; 8], &[0; 9])), text);
+    assert_eq!(refusal(table.insert_many(&[(&[1; 8], &[0; 8]), (&[0; 8], &[0; 9])])), text);
+    assert_eq!(table.get(&[1; 8]).unwrap(), None, "a refused batch puts nothing");
+    let narrow = Setup { widths: (8, 0), ..setup() };
+    let table = narrow.create(Arc::new(MemoryDevice::new())).unwrap();
+    assert!(refusal(table.get_u64(1)).contains("values of 0 bytes"));
+}
+
+#[test]
+fn names_that_are_missing_taken_bad_or_open_are_refused() {
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny()).unwrap();
+    let error = refusal(BufferHash::open(&volume, "a"));
+    assert!(error.contains("no structure named \"a\"; it holds none"), "{error}");
+    let table = BufferHash::create(&volume, "a", Config::tiny()).unwrap();
+    let error = refusal(BufferHash::create(&volume, "a", Config::tiny()));
+    assert!(error.contains("holds a structure named \"a\" already"), "{error}");
+    let error = refusal(BufferHash::open(&volume, "a"));
+    assert!(error.contains("\"a\" is open already"), "{error}");
+    assert!(volume.drop_structure("a").unwrap_err().to_string().contains("open already"));
+    let error = refusal(BufferHash::create(&volume, "a/b", Config::tiny()));
+    assert!(error.contains("is not 1 to 64 letters"), "{error}");
+    table.close().unwrap();
+    let error = volume.open_structure("a", "slicehash").unwrap_err().to_string();
+    assert_eq!(error, "the structure \"a\" is a bufferhash, not a slicehash");
+    BufferHash::open(&volume, "a").unwrap();
+    volume.drop_structure("a").unwrap();
+    assert!(refusal(BufferHash::open(&volume, "a")).contains("it holds none"));
+}
+
+#[test]
+fn a_volume_is_not_made_over_another() {
+    let device = MemoryDevice::from_image(image());
+    let error = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap_err().to_string();
+    assert!(error.contains("there is a nandex volume already"), "{error}");
+}
+
+const SECOND: &str = "NANDEX_SECOND_OPENER";
+
+/// The child's part: tries to open the volume and says how that went.
+#[test]
+fn child_of_the_second_opener_test() {
+    let Ok(path) = std::env::var(SECOND) else { return };
+    println!("{}", try_file(Path::new(&path), FileOptions::default()));
+}
+
+#[test]
+fn a_second_opener_is_refused_in_this_process_and_in_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    let create = FileOptions { create: Create::New, ..FileOptions::default() };
+    let table = setup().create(Arc::new(FileDevice::open(&path, &create).unwrap())).unwrap();
+    let text = "is in use by another process (or another handle of this one";
+    assert!(try_file(&path, FileOptions::default()).contains(text));
+    let test = "tables::bad_input::child_of_the_second_opener_test";
+    let output = again(test, SECOND, path.to_str().unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains(text), "{said}");
+    table.close().unwrap();
+    setup().open(Arc::new(FileDevice::open(&path, &FileOptions::default()).unwrap())).unwrap();
+}
+
+#[test]
+fn a_read_only_device_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    std::fs::write(&path, image()).unwrap();
+    let options = FileOptions { access: Access::ReadOnly, ..FileOptions::default() };
+    let device = Arc::new(FileDevice::open(&path, &options).unwrap());
+    let error = Volume::open(device, OpenOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("was opened read-only; open it read-write"), "{error}");
+}
+
+#[test]
+fn any_flipped_byte_is_told_or_does_no_harm() {
+    [setup(), sliced()].into_iter().for_each(flip_bytes);
+}
+
+fn flip_bytes(setup: Setup) {
+    let whole = image_of(setup);
+    let mut dice = super::support::Dice(3);
+    for _ in 0..60 {
+        let mut image = whole.clone();
+        let at = dice.below(image.len() as u64) as usize;
+        image[at] ^= 1 << dice.below(8);
+        let Ok(table) = open(image) else { continue };
+        for key in 0..KEYS {
+            if let Ok(found) = table.get_u64(key) {
+                assert_eq!(found, Some(key), "byte {at} flipped, key {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_of_another_kind_is_refused_by_either_and_taken_for_what_it_is() {
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny()).unwrap();
+    SliceHash::create(&volume, "s", slicehash::Config::tiny()).unwrap().close().unwrap();
+    BufferHash::create(&volume, "b", Config::tiny()).unwrap().close().unwrap();
+    let error = refusal(BufferHash::open(&volume, "s"));
+    assert_eq!(error, "the structure \"s\" is a slicehash, not a bufferhash");
+    let error = refusal(SliceHash::open(&volume, "b"));
+    assert_eq!(error, "the structure \"b\" is a bufferhash, not a slicehash");
+    for (name, kind) in [("s", "slicehash"), ("b", "bufferhash")] {
+        assert_eq!(AnyTable::open(&volume, name).unwrap().kind(), kind);
+    }
+    let error = refusal(AnyTable::open(&volume, "c"));
+    assert!(error.contains("no structure named \"c\"; it holds \"s\", \"b\""), "{error}");
+    volume.create_structure("c", "sieve", Vec::new(), 1).unwrap();
+    let error = refusal(AnyTable::open(&volume, "c"));
+    assert!(error.contains("\"c\" is of the kind \"sieve\""), "{error}");
+}
+
+#[test]
+fn a_slicehash_that_finds_no_room_is_refused_and_keeps_no_pages() {
+    let volume = Volume::create(Arc::new(MemoryDevice::with_limit(150)), VolumeOptions::tiny());
+    let volume = volume.unwrap();
+    let free = volume.stats().free_pages;
+    let big = slicehash::Config { slices: 100, ..slicehash::Config::tiny() };
+    let error = refusal(SliceHash::create(&volume, "big", big));
+    assert!(error.contains("no room for") && error.contains("limited to 150 pages"), "{error}");
+    assert_eq!((volume.stats().free_pages, volume.structures().len()), (free, 0));
+    let log = VolumeOptions { log_bytes: 1 << 16, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), log).unwrap();
+    let large = slicehash::Config { buffer_pages: 5, slices: 20, ..slicehash::Config::tiny() };
+    let error = refusal(SliceHash::create(&volume, "large", large));
+    assert!(error.contains("log of 65536 bytes is too small"), "{error}");
+}
