@@ -130,7 +130,7 @@ impl Inner {
                 self.parts[part].read().prefetch(fingerprint);
                 (part, fingerprint)
             },
-            |_, (part, fingerprint)| Ok(self.ask(*part, *fingerprint, wanted)),
+            |_, (part, fingerprint)| Ok(self.ask(part, fingerprint, wanted)),
             |index, sum, reads| {
                 counts.count(sum > 0, reads);
                 answers[index] = told(sum);
