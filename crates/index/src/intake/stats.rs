@@ -51,7 +51,7 @@ impl<R: Room> Intake<R> {
             + R::ram_bytes(self)
             + (maps + self.lookups.reads.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
-            + self.volume.log().ram_bytes()
+            + self.volume.log().stats().ram_bytes
     }
 
     pub(crate) fn stats(&self) -> TableStats {
@@ -78,7 +78,7 @@ impl<R: Room> Intake<R> {
             flushes: read(&counters.flushes),
             flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
             data_bytes_written: read(&counters.data_bytes_written),
-            log_bytes_written: self.volume.log().bytes_written(),
+            log_bytes_written: self.volume.log().stats().bytes_written,
             evicted: read(&counters.evicted),
             retained: read(&counters.retained),
             forced_evictions: read(&counters.forced_evictions),
