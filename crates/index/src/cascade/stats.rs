@@ -116,7 +116,7 @@ impl Inner {
             merges: read(&counters.merges),
             merge_bytes_read: read(&counters.merge_bytes_read),
             data_bytes_written: read(&counters.data_bytes_written),
-            log_bytes_written: self.volume.log().bytes_written(),
+            log_bytes_written: self.volume.log().stats().bytes_written,
             unmatched_deletes: self.unmatched.load(Relaxed),
             levels,
         }
@@ -127,6 +127,6 @@ impl Inner {
         let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
         (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
             + self.reads.ram_bytes() as u64
-            + self.volume.log().ram_bytes()
+            + self.volume.log().stats().ram_bytes
     }
 }
