@@ -90,7 +90,7 @@ fn a_mixed_workload_has_a_case_for_each_combination() {
 }
 
 #[test]
-fn lookups_beside_inserts_stand_next_to_quiet_ones_of_the_same_run() {
+fn lookups_during_inserts_are_given_with_quiet_ones_of_the_same_run() {
     let flow = "--inserts 300 --insert-rate 10k --threads 2 --depth 1 --ops 1k";
     let json = json(&format!("--workload lookup-beside-inserts {flow}"));
     let cases = json["cases"].as_array().unwrap();

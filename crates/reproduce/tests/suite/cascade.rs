@@ -77,7 +77,7 @@ fn a_quotient_filter_jumps_once_where_a_bloom_filter_jumps_eight_times() {
 }
 
 #[test]
-fn the_decks_numbers_stand_beside_ours_with_reasons() {
+fn the_decks_numbers_are_given_with_ours_and_reasons() {
     let outcome = run("deck");
     let printed: Vec<f64> = outcome
         .tables
