@@ -78,7 +78,7 @@ fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
     closed_loop(&mut ssd, stream, 32, |_| ended += 1);
     let seconds = start.elapsed().as_secs_f64();
     anyhow::ensure!(ended == requests, "{ended} of {requests} requests ended");
-    Ok((requests as f64 / seconds, ssd.tally().ftl.write_amplification(1)))
+    Ok((requests as f64 / seconds, ssd.counters().ftl.write_amplification(1)))
 }
 
 fn open_seconds(fill: Fill) -> Result<f64> {

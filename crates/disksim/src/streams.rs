@@ -13,9 +13,8 @@
 //! The first request is drawn anywhere with seed 42; then the generator begins anew with seed
 //! 1,000,003, and each further request first draws the number that decides whether it goes on.
 
-use super::arrivals::Arrival;
-use super::math::ln;
-use crate::{Request, RequestKind};
+use nandex_sim::workload::{Arrival, ln};
+use nandex_sim::{Request, RequestKind};
 
 /// POSIX `drand48`: x' = 0x5DEECE66D x + 11 modulo 2^48, and x / 2^48 is the number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,16 +94,16 @@ impl Validation {
     /// The run's requests, the last of which only ends the run.
     #[must_use]
     pub fn stream(&self) -> Synthetic {
-        let dice = Rand48::new(42);
+        let rng = Rand48::new(42);
         let (order, kind, left) = (self.order, self.kind, self.arrivals);
-        Synthetic { dice, order, kind, left, made: 0, at_ms: 0.0, page: 0, pages: 0 }
+        Synthetic { rng, order, kind, left, made: 0, at_ms: 0.0, page: 0, pages: 0 }
     }
 }
 
 /// The requests of a validation run. Times are rounded to nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
-    dice: Rand48,
+    rng: Rand48,
     order: Order,
     kind: RequestKind,
     left: u64,
@@ -119,8 +118,8 @@ impl Synthetic {
         self.wait();
         self.skip();
         loop {
-            self.page = (self.dice.unit() * PAGE_COUNT as f64) as u64;
-            let sectors = (SECTORS_MEAN * -ln(1.0 - self.dice.unit())) as u64;
+            self.page = (self.rng.unit() * PAGE_COUNT as f64) as u64;
+            let sectors = (SECTORS_MEAN * -ln(1.0 - self.rng.unit())) as u64;
             self.pages = sectors.div_ceil(PAGE_SECTORS);
             if self.pages > 0 && self.page + self.pages < PAGE_COUNT {
                 break;
@@ -135,12 +134,12 @@ impl Synthetic {
     }
 
     fn wait(&mut self) {
-        self.at_ms += GAP_MS_MAX * self.dice.unit();
+        self.at_ms += GAP_MS_MAX * self.rng.unit();
     }
 
     /// Draws a number whose decision is the same whatever it is.
     fn skip(&mut self) {
-        self.dice.unit();
+        self.rng.unit();
     }
 
     fn fits_after(&self) -> bool {
@@ -150,7 +149,7 @@ impl Synthetic {
     fn advance(&mut self) {
         if self.made == 0 {
             self.anywhere();
-            self.dice = Rand48::new(1_000_003);
+            self.rng = Rand48::new(1_000_003);
             return;
         }
         self.skip();

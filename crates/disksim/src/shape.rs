@@ -1,16 +1,13 @@
 //! How large a device of elements is and how long its parts take.
 
-use serde::{Deserialize, Serialize};
-
-use crate::spec::HOST_PAGE_BYTES;
-use crate::{Error, Result};
+use nandex_sim::spec::HOST_PAGE_BYTES;
+use nandex_sim::{Error, Result};
 
 /// Sectors of 512 bytes in a page.
 pub(super) const PAGE_SECTORS: u64 = HOST_PAGE_BYTES / 512;
 
 /// Which block is cleaned next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cleaning {
     /// The one with the fewest valid pages, of equals the one in the highest row (DiskSim's policy 2).
     Greedy,
@@ -19,8 +16,7 @@ pub enum Cleaning {
 }
 
 /// How long things take, in picoseconds; each at most a second.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     /// Array to register: tR.
     pub read_ps: u64,
@@ -35,8 +31,7 @@ pub struct Times {
 }
 
 /// A whole device. [`Shape::SUITE`] is that of DiskSim's validation suite.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Packages of flash, 1 to 64. Page p of the device is page p / elements of element p mod elements.
     pub elements: u32,

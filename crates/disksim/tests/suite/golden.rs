@@ -1,9 +1,9 @@
 //! What DiskSim 4.0 with Microsoft's extension printed when it was run on its own files, with more digits than
 //! it prints by itself, and what comes out here.
 
+use nandex_disksim::streams::Validation;
+use nandex_disksim::{Cleaning, Counts, Shape};
 use nandex_sim::RequestKind;
-use nandex_sim::disksim::{Cleaning, Counts, Shape};
-use nandex_sim::workload::disksim::Validation;
 
 use crate::support::{outcome, serve, validation};
 

@@ -1,7 +1,7 @@
 //! The device under requests of all kinds: their times, split and whole.
 
 use nandex_device::laws;
-use nandex_sim::disksim::{Elements, Shape};
+use nandex_disksim::{Elements, Shape};
 use nandex_sim::workload::{Arrival, SplitMix64, Workload, open_loop};
 use nandex_sim::{Done, Error, Model, Parts, Request, RequestKind, SimDevice};
 use proptest::prelude::*;
@@ -98,9 +98,9 @@ fn discarded_pages_are_not_moved_by_cleaning() {
         if discards {
             ssd.submit(request(0, RequestKind::Discard, half, half as u32));
         }
-        let mut dice = SplitMix64::new(3);
+        let mut rng = SplitMix64::new(3);
         for token in 1..2000 {
-            ssd.submit(request(token, RequestKind::Write, dice.below(half), 1));
+            ssd.submit(request(token, RequestKind::Write, rng.below(half), 1));
         }
         assert!(drain(&mut ssd).iter().all(|done| done.parts.total_ns() == done.finished_ns));
         ssd.counts().iter().map(|counts| counts.moved).sum::<u64>()
@@ -127,11 +127,11 @@ fn requests_for_no_pages_end() {
 }
 
 fn arrivals(count: u64, seed: u64, gap_ns: u64) -> Vec<Arrival> {
-    let mut dice = SplitMix64::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let pages = SMALL.page_count();
     let mut at_ns = 0;
     let arrival = |token| {
-        let [what, place, gap] = [(); 3].map(|()| dice.below(1 << 48));
+        let [what, place, gap] = [(); 3].map(|()| rng.below(1 << 48));
         at_ns += gap % gap_ns;
         let kind = match what % 16 {
             0 => RequestKind::Sync,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::blocks::Blocks;
 use super::shape::{Cleaning, PAGE_SECTORS, Shape};
-use crate::workload::SplitMix64;
+use nandex_sim::workload::SplitMix64;
 
 /// No page.
 const NONE: u32 = u32::MAX;
@@ -93,7 +93,7 @@ pub(super) struct Element {
     doing: Doing,
     /// When the present or last cleaning ends.
     clean_until_ps: u64,
-    dice: SplitMix64,
+    rng: SplitMix64,
     candidates: Vec<u32>,
     pub counts: Counts,
     #[cfg(test)]
@@ -102,7 +102,7 @@ pub(super) struct Element {
 
 impl Element {
     /// Every logical page is mapped, in order; one block of each plane is begun.
-    pub fn new(shape: &Shape, dice: SplitMix64) -> Self {
+    pub fn new(shape: &Shape, rng: SplitMix64) -> Self {
         let pages = (shape.element_blocks() * shape.pages) as usize;
         let begun = Plane { active: 0, sequence: 0 };
         let mut element = Self {
@@ -116,7 +116,7 @@ impl Element {
             queue: VecDeque::new(),
             doing: Doing::Nothing,
             clean_until_ps: 0,
-            dice,
+            rng,
             candidates: Vec::new(),
             counts: Counts::default(),
             #[cfg(test)]
@@ -266,7 +266,7 @@ impl Element {
                 break;
             }
             let limit = 80 * plane_life;
-            if life >= limit || self.dice.below(limit) < life {
+            if life >= limit || self.rng.below(limit) < life {
                 picked = (Some(block), 0);
                 break;
             }

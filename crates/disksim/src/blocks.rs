@@ -4,7 +4,7 @@ use super::ranks::Ranks;
 use super::shape::Shape;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum BlockState {
     /// Erased.
     Free,
     /// Being written.
@@ -19,7 +19,7 @@ pub(super) struct Blocks {
     planes: u32,
     rows: u32,
     erases_max: u32,
-    state: Vec<State>,
+    state: Vec<BlockState>,
     /// The order in which blocks were opened; 0 for a free one.
     sequence: Vec<u64>,
     valid: Vec<u16>,
@@ -42,7 +42,7 @@ impl Blocks {
             planes: shape.planes,
             rows: shape.blocks,
             erases_max: shape.erases_max,
-            state: vec![State::Free; count],
+            state: vec![BlockState::Free; count],
             sequence: vec![0; count],
             valid: vec![0; count],
             erases: vec![0; count],
@@ -78,7 +78,7 @@ impl Blocks {
     /// Begins that very block, as those are that a device has from the start.
     pub fn open_this(&mut self, block: u32) {
         self.opened += 1;
-        self.state[block as usize] = State::InUse;
+        self.state[block as usize] = BlockState::InUse;
         self.sequence[block as usize] = self.opened;
         self.free[(block % self.planes) as usize] -= 1;
     }
@@ -87,7 +87,8 @@ impl Blocks {
     pub fn open(&mut self, plane: u32) -> u32 {
         let cursor = self.cursor[plane as usize];
         let mut rows = (cursor..self.rows).chain(0..cursor);
-        let row = rows.find(|row| self.state[(row * self.planes + plane) as usize] == State::Free);
+        let row =
+            rows.find(|row| self.state[(row * self.planes + plane) as usize] == BlockState::Free);
         let row = row.expect("the last free block of a plane is left to cleaning");
         self.cursor[plane as usize] = (row + 1) % self.rows;
         let block = row * self.planes + plane;
@@ -104,7 +105,7 @@ impl Blocks {
     pub fn lose(&mut self, block: u32) {
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
-        if self.state[block as usize] == State::Sealed {
+        if self.state[block as usize] == BlockState::Sealed {
             let (rank, row) = (u32::from(*valid), block / self.planes);
             let sealed = &mut self.sealed[(block % self.planes) as usize];
             sealed.remove(rank + 1, row);
@@ -114,7 +115,7 @@ impl Blocks {
 
     /// The block is full; it may be cleaned from now on.
     pub fn seal(&mut self, block: u32) {
-        self.state[block as usize] = State::Sealed;
+        self.state[block as usize] = BlockState::Sealed;
         let (rank, row) = (self.valid(block), block / self.planes);
         self.sealed[(block % self.planes) as usize].insert(rank, row);
     }
@@ -126,7 +127,7 @@ impl Blocks {
         self.sealed[plane].remove(0, block / self.planes);
         self.free[plane] += 1;
         let block = block as usize;
-        (self.state[block], self.sequence[block]) = (State::Free, 0);
+        (self.state[block], self.sequence[block]) = (BlockState::Free, 0);
         self.erases[block] = self.erases[block].saturating_add(1);
         self.erased_ps[block] = at_ps;
     }
@@ -168,7 +169,7 @@ impl Blocks {
         out.clear();
         let mut fewest = u32::MAX;
         for block in self.rows_of(plane) {
-            let is_sealed = self.state[block as usize] == State::Sealed;
+            let is_sealed = self.state[block as usize] == BlockState::Sealed;
             if is_sealed && !self.is_worn_out(block) && self.valid(block) <= fewest {
                 fewest = self.valid(block);
                 out.push(block);
@@ -179,9 +180,9 @@ impl Blocks {
 
     /// The sealed block with something valid that was erased longest ago, of equals in the lowest row.
     pub fn coldest(&self, plane: u32) -> Option<u32> {
-        let blocks = self
-            .rows_of(plane)
-            .filter(|&block| self.state[block as usize] == State::Sealed && self.valid(block) > 0);
+        let blocks = self.rows_of(plane).filter(|&block| {
+            self.state[block as usize] == BlockState::Sealed && self.valid(block) > 0
+        });
         blocks.min_by_key(|&block| self.erased_ps[block as usize])
     }
 

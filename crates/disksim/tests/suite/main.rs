@@ -4,4 +4,5 @@
 
 mod golden;
 mod small;
+mod streams;
 mod support;

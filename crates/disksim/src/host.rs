@@ -2,7 +2,7 @@
 
 use super::Elements;
 use super::element::Served;
-use crate::{Done, Parts, Request, RequestKind};
+use nandex_sim::{Done, Parts, Request, RequestKind};
 
 /// What crosses the channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Element, NONE, Step};
-use crate::disksim::{Cleaning, Shape};
-use crate::workload::SplitMix64;
+use crate::{Cleaning, Shape};
+use nandex_sim::workload::SplitMix64;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
+use nandex_disksim::streams::{VALIDATION, Validation};
+use nandex_disksim::{Counts, Elements, Responses, Shape};
 use nandex_sim::Model;
-use nandex_sim::disksim::{Counts, Elements, Responses, Shape};
-use nandex_sim::workload::disksim::{VALIDATION, Validation};
 
 /// What a run leaves.
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! DiskSim mode: DiskSim 4.0 with Microsoft's SSD extension (Agrawal et al., USENIX 2008), to the picosecond.
+//! DiskSim 4.0 with Microsoft's SSD extension (Agrawal et al., USENIX 2008), to the picosecond: a model that
+//! validates how the simulator runs models. Users of nandex do not compile it.
 //!
 //! ```text
 //!   host queue -> [depth] -> arrivals --+                      +--> element 0: queue, planes, blocks
@@ -6,8 +7,8 @@
 //!                          completions -+    (whole requests)  +--> ...    page p: element p mod n
 //! ```
 //!
-//! [`Elements`] is what experiments that were made with DiskSim are repeated on; for other devices
-//! there is the general engine, [`Ssd`](crate::Ssd). The rules, as DiskSim has them:
+//! [`Elements`] repeats experiments that were made with DiskSim; for other devices there is the general engine,
+//! [`Ssd`](nandex_sim::Ssd). The rules, as DiskSim has them:
 //!
 //! 1. **Channel.** One transfer at a time, of a whole request. Completions go before arrivals. A write
 //!    crosses before its pages start. A read starts as it gets to the head of the arrivals and the
@@ -42,12 +43,15 @@
 //! and two requests for the same page side by side being served as one, which DiskSim does only where
 //! there are several parallel units.
 
+#![forbid(unsafe_code)]
+
 mod agenda;
 mod blocks;
 mod element;
 mod host;
 mod ranks;
 mod shape;
+pub mod streams;
 
 use std::collections::VecDeque;
 
@@ -57,9 +61,9 @@ use element::Element;
 use host::{Pending, SyncWait, Transfer};
 pub use shape::{Cleaning, Shape, Times};
 
-use crate::ssd::slab::Slab;
-use crate::workload::SplitMix64;
-use crate::{Done, Model, Request, Result};
+use nandex_sim::ssd::Slab;
+use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Done, Model, Request, Result};
 
 /// Decides the chances of the wear-aware policy, in each element by a stream of its own.
 const SEED: u64 = 42;
@@ -81,13 +85,13 @@ impl Responses {
     }
 }
 
-/// DiskSim's SSD. See the [module](self).
+/// DiskSim's SSD. See the [crate](crate).
 ///
 /// Time is whole picoseconds inside, for up to 200 days, and rounded to nanoseconds where it is told. It
 /// takes about 8 bytes of RAM for each page of flash.
 ///
 /// ```
-/// use nandex_sim::disksim::Elements;
+/// use nandex_disksim::Elements;
 /// use nandex_sim::{Model, Request, RequestKind};
 ///
 /// let mut ssd = Elements::agrawal_slc();
@@ -122,7 +126,7 @@ impl Elements {
     /// A device of that shape, full as DiskSim's are at the start.
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) where there can be no such device.
+    /// [`Error::Spec`](nandex_sim::Error::Spec) where there can be no such device.
     pub fn new(shape: Shape) -> Result<Self> {
         shape.check()?;
         Ok(Self::sound(shape))
@@ -135,13 +139,13 @@ impl Elements {
     }
 
     fn sound(shape: Shape) -> Self {
-        let dice = (0..u64::from(shape.elements)).map(|index| SplitMix64::stream(SEED, index));
-        let elements: Vec<_> = dice.map(|dice| Element::new(&shape, dice)).collect();
+        let rngs = (0..u64::from(shape.elements)).map(|index| SplitMix64::stream(SEED, index));
+        let elements: Vec<_> = rngs.map(|rng| Element::new(&shape, rng)).collect();
         Self {
             now_ps: 0,
             agenda: Agenda::new(elements.len() + 1),
             elements,
-            requests: Slab::new(),
+            requests: Slab::default(),
             at_host: VecDeque::new(),
             at_device: 0,
             arrived: VecDeque::new(),

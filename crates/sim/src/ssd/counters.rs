@@ -51,7 +51,7 @@ pub struct Span {
 
 /// What an SSD has done and how busy its parts were since it was made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
+pub struct SsdCounters {
     /// Requests ended, of any kind.
     pub requests: u64,
     /// Flash pages read for the host.
