@@ -50,10 +50,9 @@ impl Costs {
     /// Bits set in pages that are there: 8 M keys a second, as measured.
     pub const CACHED: Self = Self { insert_ns: 120.0, merge_ns: 0.0, merging: Merging::Between };
 
-    /// A processor on which a cascade filter whose merges write each key `writes` times takes `keys_per_s` keys a
-    /// second
-    /// with one thread, if the drive takes no time. What a key costs the buffer is assumed; what it costs a
-    /// merge is what is left.
+    /// A processor on which a cascade filter whose merges write each key `passes` times takes `keys_per_s` keys a
+    /// second with one thread, if the drive takes no time. What a key costs the buffer is assumed; the rest is
+    /// what it costs a merge.
     #[must_use]
     pub fn fitted(keys_per_s: f64, passes: f64) -> Self {
         let insert_ns = 400.0;
