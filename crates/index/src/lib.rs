@@ -57,9 +57,11 @@ pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, Tab
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
+pub use compare::{Advice, Candidate};
 pub use engine::LookupEngine;
 pub use error::{Error, Result};
 pub use large::LargeTable;
+pub use model::{Policy, Prediction, Requirements};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

@@ -13,6 +13,7 @@ use nandex_store::checkpoint::CatalogEntry;
 
 use crate::any::{AnyConfig, AnyFilter, AnyOptions, AnyTable};
 use crate::check::OnProgress;
+use crate::model::{Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
 use crate::{Result, bufferhash, cascade, large, slicehash};
@@ -59,6 +60,8 @@ pub struct TableRow {
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.
     pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyTable>,
+    /// What one would be and cost for requirements, or why it cannot meet them.
+    pub advise: fn(&Requirements) -> Result<Prediction>,
     /// The smallest limits that work, for 8 + 8 bytes.
     pub tiny: fn() -> AnyConfig,
     /// Its configurations for tests.

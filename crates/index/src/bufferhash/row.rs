@@ -2,7 +2,7 @@
 
 use nandex_store::Volume;
 
-use super::{BufferHash, Config, KIND, RuntimeOptions, check, refuse_chip};
+use super::{BufferHash, Config, KIND, RuntimeOptions, check, model, refuse_chip};
 use crate::Result;
 use crate::any::{AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, OpenTable};
 use crate::model::OperationCosts;
@@ -16,6 +16,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         create,
         open,
+        advise: model::advise,
         tiny: || Config::tiny().into(),
         #[cfg(feature = "testing")]
         testing: super::testing::TESTS,
