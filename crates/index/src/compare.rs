@@ -111,6 +111,13 @@ impl Advice {
         self.candidates[self.chosen].answer.as_ref().expect("what was chosen can do it")
     }
 
+    /// The same, by itself.
+    #[must_use]
+    pub fn into_chosen(mut self) -> Prediction {
+        let chosen = self.candidates.swap_remove(self.chosen);
+        chosen.answer.expect("what was chosen can do it")
+    }
+
     /// The chosen structure.
     #[must_use]
     pub fn row(&self) -> &'static Row {

@@ -50,8 +50,8 @@ pub mod slicehash;
 pub mod testing;
 
 pub use any::{
-    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, OpenFilter,
-    OpenTable,
+    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, Description,
+    OpenFilter, OpenTable,
 };
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;

@@ -10,7 +10,7 @@ use std::fmt;
 
 use nandex_store::Volume;
 
-pub use config::{AnyConfig, AnyOptions, Configuration};
+pub use config::{AnyConfig, AnyOptions, Configuration, Description};
 pub use filter::{AnyFilter, OpenFilter};
 
 use crate::api::{LookupStream, Table, TableStats, Value};

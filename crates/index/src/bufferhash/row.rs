@@ -4,8 +4,11 @@ use nandex_store::Volume;
 
 use super::{BufferHash, Config, KIND, RuntimeOptions, check, model, refuse_chip};
 use crate::Result;
-use crate::any::{AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, OpenTable};
-use crate::model::OperationCosts;
+use crate::any::{
+    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+};
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue};
 use crate::registry::{Family, Row, TableRow};
 
 /// BufferHash's row.
@@ -69,6 +72,22 @@ impl Configuration for Config {
 
     fn operation_costs(&self) -> Result<OperationCosts> {
         Self::operation_costs(self)
+    }
+
+    fn describe(&self) -> Description {
+        let (super_tables, incarnations) = (self.super_tables, self.incarnations());
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        Description {
+            when_full: self.policy.to_string(),
+            parameters: vec![
+                ("super_tables", ParameterValue::Count(super_tables.into())),
+                ("incarnations", ParameterValue::Count(incarnations)),
+                ("pages_per_buffer", ParameterValue::Count(self.buffer_pages.into())),
+            ],
+            shape: format!(
+                "super tables: {super_tables}, k = {incarnations} incarnations, buffers of {buffer}"
+            ),
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Prediction {
     pub buffer_bytes: u64,
     /// RAM of all filters, in bytes; 0 for none.
     pub filter_bytes: u64,
+    /// Of the filters' RAM, what only an opening with [`options`](Self::options) takes, in bytes.
+    pub optional_filter_bytes: u64,
     /// RAM of everything else, in bytes.
     pub other_bytes: u64,
     /// Flash in bytes.
@@ -52,6 +54,8 @@ pub enum ParameterValue {
     Number(f64),
     /// Yes or no.
     Flag(bool),
+    /// Nothing, such as the growth of levels where there is one.
+    None,
 }
 
 impl Prediction {

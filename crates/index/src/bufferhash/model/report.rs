@@ -24,6 +24,7 @@ pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Predicti
         entries_capacity: found.live() * found.entries,
         buffer_bytes: found.buffer_bytes,
         filter_bytes: found.filter_bytes,
+        optional_filter_bytes: 0,
         other_bytes: found.other_bytes(),
         flash_bytes: found.flash_bytes(),
         insert_amortised_ns: insert_worst_ns / found.entries as f64,

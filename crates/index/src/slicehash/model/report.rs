@@ -24,6 +24,7 @@ pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Predicti
         entries_capacity,
         buffer_bytes: found.buffer_bytes,
         filter_bytes: found.filter_bytes,
+        optional_filter_bytes: found.filter_bytes,
         other_bytes: found.other_bytes,
         flash_bytes: layout.flash_bytes(),
         insert_amortised_ns: insert_worst_ns / layout.entries_per_flush,
