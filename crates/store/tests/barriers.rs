@@ -209,7 +209,7 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     let start = volume.log().next_lsn();
     let mut appended = 0;
     let mut of_first = 0;
-    while volume.log().bytes_written() < 2 * 8192 {
+    while volume.log().stats().bytes_written < 2 * 8192 {
         volume.log().append(structure.id, &[&[7; 1000]]).unwrap();
         appended += 1;
         of_first = if volume.log().next_lsn() == start { appended } else { of_first };

@@ -13,7 +13,7 @@ use crate::tree::File;
 const INDEX: &str = "crates/index/src";
 
 /// Folders that are no rooms but hold what rooms have in common; like a room, they use none.
-const COMMON: [&str; 3] = ["any", "intake", "model"];
+const COMMON: [&str; 4] = ["any", "intake", "lookup", "model"];
 
 /// Who may use whose inside.
 const ALLOWED: [(&str, &str); 1] = [("cascade", "quotient")];

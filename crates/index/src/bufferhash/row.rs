@@ -100,6 +100,10 @@ impl OpenTable for BufferHash {
         Box::new(Self::iter(self))
     }
 
+    fn warm_up(&self) -> Result<()> {
+        self.load_filters()
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
         Self::close(*self)
     }

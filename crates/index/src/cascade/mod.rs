@@ -75,13 +75,12 @@ use std::thread::JoinHandle;
 use nandex_device::Device;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
+use nandex_store::reads::ReadPool;
 use nandex_store::run::Run;
-use nandex_store::schedule::Channels;
 use nandex_store::{Lsn, Shutdown, StructureId, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
-use crate::intake::pool::LanePool;
 
 use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
@@ -131,7 +130,6 @@ struct Inner {
     part_universe: Universe,
     hasher: KeyHasher,
     device: Arc<dyn Device>,
-    channels: Channels,
     /// Bytes of an update in the log.
     update_bytes: usize,
     /// Where the log began when the filter was opened: its tail before the first cut.
@@ -146,7 +144,7 @@ struct Inner {
     retired: Mutex<Vec<Arc<Run>>>,
     work: Work,
     pace: Pace,
-    lanes: LanePool,
+    reads: ReadPool,
     counters: stats::Counters,
 }
 

@@ -51,7 +51,7 @@ fn the_log_writes_for_an_entry_what_is_said_of_it() {
         }
         log.sync().unwrap();
         let expected = 3.0 * per_block as f64 * written_bytes(entry_bytes, 8192);
-        assert!((log.bytes_written() as f64 - expected).abs() < 0.5, "{entry_bytes}");
+        assert!((log.stats().bytes_written as f64 - expected).abs() < 0.5, "{entry_bytes}");
     }
 }
 
