@@ -47,6 +47,8 @@ pub mod quotient;
 pub mod registry;
 pub mod slicehash;
 #[cfg(feature = "testing")]
+pub mod specimen;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use any::{

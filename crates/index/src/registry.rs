@@ -19,7 +19,14 @@ use crate::testing;
 use crate::{Result, bufferhash, cascade, large, slicehash};
 
 /// Every kind of structure that this nandex can read, the one to prefer first where others are as good.
-pub const ROWS: &[&Row] = &[&bufferhash::ROW, &slicehash::ROW, &cascade::ROW, &large::ROW];
+pub const ROWS: &[&Row] = &[
+    &bufferhash::ROW,
+    &slicehash::ROW,
+    &cascade::ROW,
+    &large::ROW,
+    #[cfg(feature = "testing")]
+    &crate::specimen::ROW,
+];
 
 /// What is known of one kind of structure.
 pub struct Row {

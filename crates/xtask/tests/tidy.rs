@@ -33,6 +33,11 @@ fn rooms_do_not_import_one_another() {
 }
 
 #[test]
+fn a_structure_is_its_folder_and_one_row() {
+    assert_none(&rooms::check_register(&repository()));
+}
+
+#[test]
 fn only_the_device_names_the_kernel_the_clock_and_entropy() {
     assert_none(&repository().iter().flat_map(clock::check).collect::<Vec<_>>());
 }
