@@ -1,4 +1,4 @@
-//! `nandex-bench-quotient`: how fast the quotient filter of rank and select is, and what it takes.
+//! `nandex-bench-quotient`: how fast the quotient filter is, and what it takes.
 //!
 //! Rates are per second of processor time of the one thread that runs, medians of several runs: where other
 //! programs run too, they change less than rates per second of the clock on the wall. They are the machine's;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::quotient::{Counts, RankFilter, Shape};
+use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -109,7 +109,7 @@ fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
     (now() - start, result)
 }
 
-fn insert(filter: &mut RankFilter, keys: &[u64], calls: Calls) -> Result<()> {
+fn insert(filter: &mut QuotientFilter, keys: &[u64], calls: Calls) -> Result<()> {
     match calls {
         Calls::Single => keys.iter().try_for_each(|key| filter.add(*key, 1))?,
         Calls::Batched => ensure!(filter.add_many(keys)? == keys.len(), "the filter is full"),
@@ -117,7 +117,7 @@ fn insert(filter: &mut RankFilter, keys: &[u64], calls: Calls) -> Result<()> {
     Ok(())
 }
 
-fn found(filter: &RankFilter, keys: &[u64], calls: Calls) -> usize {
+fn found(filter: &QuotientFilter, keys: &[u64], calls: Calls) -> usize {
     if calls == Calls::Single {
         return keys.iter().filter(|key| filter.count(**key) > 0).count();
     }
@@ -135,7 +135,7 @@ fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f6
     let universe = Universe::new(arguments.slots << arguments.remainder_bits)?;
     let keys = keys(arguments, universe, seed);
     let shape = Shape::new(universe, arguments.slots, Counts::One, arguments.slots)?;
-    let mut filter = RankFilter::new(shape);
+    let mut filter = QuotientFilter::new(shape);
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
     let (mut inserts_by_tenth, mut insert_seconds) = (Vec::new(), 0.0);
     for tenth in keys.all.chunks(keys.all.len().div_ceil(10)) {
@@ -208,7 +208,7 @@ fn measure(arguments: &Arguments) -> Result<Figures> {
 fn text(figures: &Figures) -> String {
     let Figures { single, batched, .. } = figures;
     let mut text = format!(
-        "quotient filter of rank and select: {} keys in {} slots of {} bits\n\
+        "quotient filter: {} keys in {} slots of {} bits\n\
          millions per second of one thread's processor time, medians of {} runs\n\
          {:<24}{:>10}{:>10}\n",
         figures.keys, figures.slots, figures.remainder_bits, figures.runs, "", "single", "batched"

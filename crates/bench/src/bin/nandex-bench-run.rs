@@ -16,9 +16,10 @@ use clap::Parser;
 use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_store::fingerprint::Universe;
 use nandex_store::page::PAGE_HEADER_BYTES;
+use nandex_store::reads::LookupStep;
 use nandex_store::run::{
-    Entry, Look, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunWriter,
-    Sorted, Source,
+    Entry, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunWriter, Sorted,
+    Source,
 };
 use nandex_store::space::Extent;
 use nandex_store::{Poison, StructureId};
@@ -130,7 +131,7 @@ fn looks(flash: &Flash, entries: &[Entry]) -> Result<(f64, f64)> {
     let start = Instant::now();
     for fingerprint in &asked {
         let look = run.look(run.page_of(*fingerprint), page_of(*fingerprint), *fingerprint)?;
-        found += u64::from(look == Look::Count(1));
+        found += u64::from(look == LookupStep::Answer(1));
     }
     let whole = start.elapsed().as_nanos() as f64 / asked.len() as f64;
     ensure!(found + asked.len() as u64 / 500 >= asked.len() as u64, "{found} of {}", asked.len());

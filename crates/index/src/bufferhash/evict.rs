@@ -233,7 +233,7 @@ impl Inner {
             maybes.extend(ids.map(|id| (number, id)));
         }
         let mut answers = vec![false; keys.len()];
-        self.reads.pipeline(&Verification(self)).batch(
+        self.lookups.reads.pipeline(&Verification(self)).batch(
             &maybes,
             maybes.len().max(1),
             |_| (),

@@ -7,34 +7,37 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
 
-use super::filter::Positions;
-use super::table::{Job, Probe, State, Step};
+use super::table::{Job, KeyPlace, Probe, State, Step};
 use super::{Inner, Policy};
 use crate::api::Value;
-use crate::lookup::{LookupKey, PageLookup, TableLookup};
+use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
 use crate::{Error, Result};
 
 impl TableLookup for Inner {
-    type Positions = Positions;
+    type KeyPlace = KeyPlace;
 
     #[inline]
-    fn positions(&self, hash: KeyHash) -> Positions {
-        self.room.filter.positions(hash.filter)
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
     }
 
     #[inline]
-    fn prefetch(&self, hash: KeyHash, positions: &Positions) {
-        let table = &self.partitions[self.partition_of(hash)];
-        table.prefetch(&self.room.filter, positions, hash);
+    fn locate(&self, key: &[u8]) -> Result<KeyPlace> {
+        self.check_key(key)?;
+        Ok(self.key_place(self.hasher.hash(key)))
+    }
+
+    #[inline]
+    fn prefetch(&self, place: &KeyPlace) {
+        self.partitions[self.partition_of(place.hash)].prefetch(&self.room.filter, place);
     }
 
     /// Loads the filters where they have not been yet.
     #[inline]
-    fn ask(&self, hash: KeyHash, positions: &Positions, key: &[u8]) -> Result<Step> {
-        let index = self.partition_of(hash);
+    fn ask(&self, place: &KeyPlace, key: &[u8]) -> Result<Step> {
+        let index = self.partition_of(place.hash);
         loop {
-            let step = self.partitions[index].ask(&self.room.filter, positions, hash, key);
-            match step {
+            match self.partitions[index].ask(&self.room.filter, place, key) {
                 Some(step) => return Ok(step),
                 None => self.load_filters(index)?,
             }
@@ -79,12 +82,17 @@ impl PageReads for Inner {
             }
             PageLookup::Stale => None,
         };
-        let ask_again = || self.ask(key.hash, &self.positions(key.hash), key.bytes());
+        let ask_again = || self.ask(&self.key_place(key.hash), key.bytes());
         step.map_or_else(ask_again, Ok)
     }
 }
 
 impl Inner {
+    #[inline]
+    fn key_place(&self, hash: KeyHash) -> KeyPlace {
+        KeyPlace { hash, positions: self.room.filter.positions(hash.filter) }
+    }
+
     /// May a version of this key be below the active buffer?
     pub(super) fn may_be_older(
         &self,

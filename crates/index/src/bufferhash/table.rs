@@ -19,6 +19,13 @@ pub(crate) type State = intake::PartitionState<Incarnations>;
 /// nothing may be evicted to make room later.
 pub(crate) type Frozen = intake::Frozen<Incarnations>;
 
+/// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyPlace {
+    pub(super) hash: KeyHash,
+    pub(super) positions: Positions,
+}
+
 /// What follows in a lookup.
 pub(super) type Step = LookupStep<Probe, Option<Value>>;
 
@@ -92,26 +99,21 @@ impl Level {
 impl SuperTable {
     /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
     #[inline]
-    pub(super) fn prefetch(&self, filter: &Filter, positions: &Positions, hash: KeyHash) {
-        filter.for_each_run(&self.beside, positions, |run| {
+    pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
+        filter.for_each_run(&self.beside, &place.positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
         });
-        self.lock().active.prefetch(hash);
+        self.lock().active.prefetch(place.hash);
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
     /// Nothing where the filters have to be loaded first.
     #[inline]
-    pub(super) fn ask(
-        &self,
-        filter: &Filter,
-        positions: &Positions,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> Option<Step> {
+    pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
+        let KeyPlace { hash, positions } = place;
         let state = self.lock();
-        if let Some(answer) = state.answer(hash, key) {
+        if let Some(answer) = state.answer(*hash, key) {
             return Some(LookupStep::Answer(answer));
         }
         if !state.level.filters_loaded {
@@ -122,7 +124,7 @@ impl SuperTable {
         let Some(candidates) = level.candidates(mask, u64::MAX) else {
             return Some(LookupStep::Answer(None));
         };
-        let (key, found) = (LookupKey::new(hash, key), PageLookup::Absent);
+        let (key, found) = (LookupKey::new(*hash, key), PageLookup::Absent);
         let (dropped, newest_when_asked) = (level.dropped, level.newest_sequence());
         Some(LookupStep::Read(Probe { key, found, candidates, dropped, newest_when_asked }))
     }

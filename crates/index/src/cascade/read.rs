@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
-use nandex_store::run::{Look, Run};
+use nandex_store::run::Run;
 
 use super::Inner;
 use super::levels::Levels;
@@ -71,8 +71,8 @@ impl PageReads for Inner {
     fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
         match probe.run().look(probe.page, page.page(0), probe.fingerprint)? {
             // The page was too small for all that is its own.
-            Look::Next(next) => probe.page = next,
-            Look::Count(count) => {
+            LookupStep::Read(next) => probe.page = next,
+            LookupStep::Answer(count) => {
                 probe.sum = probe.sum.saturating_add(count);
                 probe.is_read = true;
             }
@@ -130,7 +130,7 @@ impl Inner {
                 self.parts[part].read().prefetch(fingerprint);
                 (part, fingerprint)
             },
-            |_, (part, fingerprint)| Ok(self.ask(*part, *fingerprint, wanted)),
+            |_, (part, fingerprint)| Ok(self.ask(part, fingerprint, wanted)),
             |index, sum, reads| {
                 counts.count(sum > 0, reads);
                 answers[index] = told(sum);

@@ -52,9 +52,9 @@ use std::sync::{Mutex, MutexGuard};
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::reads::ReadPool;
 use nandex_store::{Lsn, StructureId, Volume};
 
+use crate::lookup::Lookups;
 use crate::{Error, Result};
 
 pub(crate) use handle::{Handle, delegate_table};
@@ -205,7 +205,7 @@ pub(crate) struct Intake<R: Room> {
     pub(crate) room: R,
     pub(crate) partitions: Vec<Partition<R>>,
     pub(crate) pool: BufferPool,
-    pub(crate) reads: ReadPool,
+    pub(crate) lookups: Lookups,
     pub(crate) work: WorkQueue<R::Job>,
     pub(crate) counters: Counters,
     images: Images,

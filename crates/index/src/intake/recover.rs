@@ -20,6 +20,7 @@ use super::partition::Partition;
 use super::pool::{BufferPool, ScratchPool, WorkQueue};
 use super::stats::Counters;
 use super::{Handle, Intake, Options, Room, Shape};
+use crate::lookup::Lookups;
 use crate::{Error, Result};
 
 /// Refuses a table whose buffers the volume's log could not cover: a log is released only as buffers
@@ -174,7 +175,7 @@ fn assemble<R: Room>(
         hasher: volume.hasher(),
         partitions: levels.into_iter().enumerate().map(partition).collect(),
         pool: BufferPool::new((0..shape.spare_buffers).map(|_| buffer()).collect()),
-        reads,
+        lookups: Lookups::new(reads),
         work: WorkQueue::default(),
         counters: Counters::default(),
         images: Images::new(&shape, images_at, state.next_image),

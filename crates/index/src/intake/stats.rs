@@ -7,12 +7,10 @@ use nandex_device::PAGE_BYTES;
 
 use super::{Intake, Room};
 use crate::api::TableStats;
-use crate::lookup::counts::LookupCounters;
 
 /// What is counted since the table was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) lookups: LookupCounters,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_entries: AtomicU64,
     pub(crate) flush_slots: AtomicU64,
@@ -51,7 +49,7 @@ impl<R: Room> Intake<R> {
         let maps = self.partitions.len() * (size_of::<super::Partition<R>>() + 64 * 16);
         buffers * buffer_bytes
             + R::ram_bytes(self)
-            + (maps + self.reads.ram_bytes()) as u64
+            + (maps + self.lookups.reads.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
             + self.volume.log().stats().ram_bytes
     }
@@ -65,7 +63,7 @@ impl<R: Room> Intake<R> {
             entries += state.entries_buffered() + R::entries_below(&state);
             inserts += state.inserts;
         }
-        let lookups = counters.lookups.read();
+        let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
         TableStats {
             entries,

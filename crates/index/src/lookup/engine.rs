@@ -1,22 +1,22 @@
 //! One key at a time from many threads: an engine that makes one stream of them.
 //!
-//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read with a queue of its own,
-//! and pays for a system call and a switch each time. Where many threads ask for one key each (the paper's
-//! 32 threads, a server's connections), a few engine threads take all that wait and put them into their
-//! streams: the device's queue stays full, reads are spread over its channels across callers, and a caller
-//! sleeps until its answer is there.
+//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read, and pays for a system call and a
+//! switch each time. Where many threads ask for one key each (the paper's 32 threads, a server's connections), a
+//! few engine threads take all requests and put them into their streams: the device's queue stays full, reads are
+//! spread over its channels across callers, and a caller sleeps until its answer is there.
 //!
 //! ```text
-//!   caller --- key ---> +---------+ --> engine thread 0: stream -> the device's queue
-//!   caller --- key ---> | waiting |
-//!   caller <-- value -- +---------+ --> engine thread 1: stream -> the device's queue
+//!   caller --- key ---> +----------+ --> engine thread 0: stream -> the device's queue
+//!   caller --- key ---> | requests |
+//!   caller <-- value -- +----------+ --> engine thread 1: stream -> the device's queue
 //! ```
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use crate::api::{LookupStream, Table, Value};
+use crate::api::{Table, Value};
 use crate::{Error, Result};
 
 /// Looks up single keys for many threads at once.
@@ -46,45 +46,26 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct LookupEngine<T: Table + 'static> {
     table: Arc<T>,
-    desk: Arc<Desk>,
+    /// Dropping it ends the threads.
+    requests: Option<Sender<Request>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Where callers leave keys.
-#[derive(Debug, Default)]
-struct Desk {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    requests: VecDeque<Request>,
-    stop: bool,
-}
-
-/// A key, and where its caller waits for the answer.
+/// A key, and where its answer goes. Dropping the request tells the caller to ask for itself.
 #[derive(Debug)]
 struct Request {
     key: Vec<u8>,
-    caller: Arc<Caller>,
+    reply: SyncSender<Option<Value>>,
 }
 
-#[derive(Debug, Default)]
-struct Caller {
-    reply: Mutex<Option<Reply>>,
-    changed: Condvar,
-}
+/// Requests that no engine thread has taken.
+type RequestQueue = Mutex<Receiver<Request>>;
 
-#[derive(Debug)]
-enum Reply {
-    Found(Option<Value>),
-    /// The stream has failed, with this lookup or another one: the caller asks for itself.
-    AskYourself,
-}
+/// Requests that one thread takes at a time, so that others get some too.
+const TAKE_MAX: usize = 64;
 
 impl<T: Table + 'static> LookupEngine<T> {
-    /// Starts so many threads over a table. One fills the queue of most devices; each uses a core while
+    /// Starts that number of threads over a table. One fills the queue of most devices; each uses a core while
     /// lookups come in.
     ///
     /// # Errors
@@ -94,10 +75,12 @@ impl<T: Table + 'static> LookupEngine<T> {
         if threads == 0 {
             return Err(refuse("0 does not do; an engine needs at least one thread".into()));
         }
-        let mut engine = Self { table, desk: Arc::default(), threads: Vec::new() };
+        let (requests, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let mut engine = Self { table, requests: Some(requests), threads: Vec::new() };
         for number in 0..threads {
-            let (table, desk) = (Arc::clone(&engine.table), Arc::clone(&engine.desk));
-            let run = move || work(&*table, &desk);
+            let (table, queue) = (Arc::clone(&engine.table), Arc::clone(&queue));
+            let run = move || work(&*table, &queue);
             let thread = Builder::new().name(format!("nandex-lookup-{number}")).spawn(run);
             let failed = |error| refuse(format!("thread {number} cannot start: {error}"));
             engine.threads.push(thread.map_err(failed)?);
@@ -111,21 +94,17 @@ impl<T: Table + 'static> LookupEngine<T> {
     /// As [`Table::get`](crate::Table::get).
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         Error::check_width("key", key, self.table.key_bytes())?;
-        let caller = Arc::new(Caller::default());
-        let request = Request { key: key.to_vec(), caller: Arc::clone(&caller) };
-        self.desk.lock().requests.push_back(request);
-        self.desk.changed.notify_one();
-        match caller.wait() {
-            Reply::Found(value) => Ok(value),
-            Reply::AskYourself => self.table.get(key),
-        }
+        let (reply, answer) = sync_channel(1);
+        let requests = self.requests.as_ref().expect("only dropping the engine takes it");
+        // Where nobody takes the request, it is dropped, and there is no answer.
+        let _ = requests.send(Request { key: key.to_vec(), reply });
+        answer.recv().map_or_else(|_| self.table.get(key), Ok)
     }
 }
 
 impl<T: Table + 'static> Drop for LookupEngine<T> {
     fn drop(&mut self) {
-        self.desk.lock().stop = true;
-        self.desk.changed.notify_all();
+        self.requests = None;
         for thread in self.threads.drain(..) {
             // A panic over there has told its own message.
             let _ = thread.join();
@@ -133,132 +112,47 @@ impl<T: Table + 'static> Drop for LookupEngine<T> {
     }
 }
 
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("no holder of the desk's lock panics")
-    }
-
-    /// Takes what waits, at most so many; with `patience` waits for the first. Nothing at all means stop.
-    fn take(&self, count_max: usize, patience: bool) -> Option<Vec<Request>> {
-        let mut waiting = self.lock();
-        while patience && waiting.requests.is_empty() && !waiting.stop {
-            waiting = self.changed.wait(waiting).expect("no holder of the desk's lock panics");
-        }
-        if waiting.stop && waiting.requests.is_empty() {
-            return None;
-        }
-        let count = waiting.requests.len().min(count_max);
-        Some(waiting.requests.drain(..count).collect())
-    }
-}
-
-impl Caller {
-    fn wait(&self) -> Reply {
-        let mut reply = self.reply.lock().expect("no holder of a reply panics");
-        loop {
-            if let Some(reply) = reply.take() {
-                return reply;
-            }
-            reply = self.changed.wait(reply).expect("no holder of a reply panics");
-        }
-    }
-
-    fn answer(&self, reply: Reply) {
-        *self.reply.lock().expect("no holder of a reply panics") = Some(reply);
-        self.changed.notify_one();
-    }
-}
-
-/// Callers whose lookups are on their way, by token. Whoever is left when it goes, and be it by a panic,
-/// asks for itself.
-#[derive(Default)]
-struct OnTheWay {
-    callers: Vec<Option<Arc<Caller>>>,
-    free: Vec<usize>,
-}
-
-impl OnTheWay {
-    fn add(&mut self, caller: Arc<Caller>) -> u64 {
-        let token = self.free.pop().unwrap_or_else(|| {
-            self.callers.push(None);
-            self.callers.len() - 1
-        });
-        self.callers[token] = Some(caller);
-        token as u64
-    }
-
-    fn answer(&mut self, token: u64, value: Option<Value>) {
-        let token = usize::try_from(token).expect("tokens are indices");
-        let caller = self.callers[token].take().expect("a token is answered once");
-        self.free.push(token);
-        caller.answer(Reply::Found(value));
-    }
-}
-
-impl Drop for OnTheWay {
-    fn drop(&mut self) {
-        self.callers.iter().flatten().for_each(|caller| caller.answer(Reply::AskYourself));
-    }
-}
-
-/// Requests that one thread takes at a time, so that others get some too.
-const TAKE_MAX: usize = 64;
-
-/// An engine thread: one stream after another, each until it fails.
-fn work(table: &dyn Table, desk: &Desk) {
+/// An engine thread: waits for a request, and serves until none is left.
+fn work(table: &dyn Table, queue: &RequestQueue) {
     loop {
-        let mut on_the_way = OnTheWay::default();
-        match serve(table, desk, &mut on_the_way) {
-            Ok(()) => return,
-            // Whoever waits asks for itself, and hears what is wrong.
-            Err(_) => drop(on_the_way),
-        }
+        let first = queue.lock().expect("no holder of the queue's lock panics").recv();
+        let Ok(first) = first else { return };
+        // After a failure of any lookup, all callers without an answer ask for themselves, and hear what is
+        // wrong with their own.
+        let _ = serve(table, queue, first);
     }
 }
 
-fn serve(table: &dyn Table, desk: &Desk, on_the_way: &mut OnTheWay) -> Result<()> {
-    // Not before somebody asks: a stream that cannot be opened would be tried for ever.
-    let mut stream: Option<Box<dyn LookupStream + '_>> = None;
+/// Puts requests into a stream until all that were taken are answered.
+fn serve(table: &dyn Table, queue: &RequestQueue, first: Request) -> Result<()> {
+    let mut stream = table.stream()?;
+    let mut replies = HashMap::new();
+    let mut tokens = 0..;
+    let mut taken = vec![first];
     loop {
-        let pending = stream.as_ref().map_or(0, |stream| stream.pending());
-        let Some(requests) = desk.take(TAKE_MAX, pending == 0) else {
-            if pending == 0 {
-                return Ok(());
-            }
-            if let Some(stream) = &mut stream {
-                answer_one(&mut **stream, on_the_way, true)?;
-            }
-            continue;
-        };
-        let is_quiet = requests.is_empty();
-        let tokens: Vec<_> = requests
-            .into_iter()
-            .map(|Request { key, caller }| (key, on_the_way.add(caller)))
-            .collect();
-        let stream = match &mut stream {
-            Some(stream) => stream,
-            None => stream.insert(table.stream()?),
-        };
-        for (key, token) in tokens {
+        let is_quiet = taken.is_empty();
+        for (token, Request { key, reply }) in tokens.by_ref().zip(taken.drain(..)) {
+            replies.insert(token, reply);
             stream.push(&key, token)?;
         }
-        while answer_one(&mut **stream, on_the_way, false)? {}
-        if is_quiet {
-            answer_one(&mut **stream, on_the_way, true)?;
+        while let Some((token, value)) = stream.poll()? {
+            send(replies.remove(&token), value);
+        }
+        if replies.is_empty() {
+            return Ok(());
+        }
+        if is_quiet && let Some((token, value)) = stream.pull()? {
+            send(replies.remove(&token), value);
+        }
+        if let Ok(queue) = queue.try_lock() {
+            taken.extend(queue.try_iter().take(TAKE_MAX));
         }
     }
 }
 
-/// Hands over one answer; tells whether there was one.
-fn answer_one(
-    stream: &mut dyn LookupStream,
-    on_the_way: &mut OnTheWay,
-    wait: bool,
-) -> Result<bool> {
-    let answer = if wait { stream.pull()? } else { stream.poll()? };
-    let Some((token, value)) = answer else { return Ok(false) };
-    on_the_way.answer(token, value);
-    Ok(true)
+fn send(reply: Option<SyncSender<Option<Value>>>, value: Option<Value>) {
+    // It has room for one answer. A caller that has gone needs none.
+    let _ = reply.map(|reply| reply.send(value));
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ mod stream;
 
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
-use nandex_store::reads::{LookupStep, PageReads, UserStep};
+use nandex_store::reads::{LookupStep, PageReads, ReadPool, UserStep};
 
 use crate::api::Value;
-use crate::intake::{Intake, Room};
 use crate::{Error, Result};
 
-use counts::LookupCounts;
+use counts::{LookupCounters, LookupCounts};
+pub(crate) use stream::stream;
 
 /// The widest key of a table, in bytes.
 const KEY_BYTES_MAX: usize = 32;
@@ -26,19 +26,34 @@ const KEY_BYTES_MAX: usize = 32;
 /// Keys of a batch whose places in RAM are fetched together.
 const GROUP: usize = 16;
 
-/// What a table's structure does for a lookup before pages are read.
-pub(crate) trait TableLookup: PageReads<Answer = Option<Value>, Error = Error> {
-    /// Where a key is in RAM below the buffers, for instance its positions in filters.
-    type Positions: Copy;
+/// What the lookups of a structure share.
+#[derive(Debug)]
+pub(crate) struct Lookups {
+    pub(crate) reads: ReadPool,
+    pub(crate) counters: LookupCounters,
+}
 
-    /// The positions of a key.
-    fn positions(&self, hash: KeyHash) -> Self::Positions;
+impl Lookups {
+    pub(crate) fn new(reads: ReadPool) -> Self {
+        Self { reads, counters: LookupCounters::default() }
+    }
+}
+
+/// What a table does for a lookup before pages are read.
+pub(crate) trait TableLookup: PageReads<Answer = Option<Value>, Error = Error> {
+    /// Where a key is in RAM: its hash, and for instance its positions in filters.
+    type KeyPlace: Copy;
+
+    fn lookups(&self) -> &Lookups;
+
+    /// Where a key is in RAM. Refuses one of another width than the table's.
+    fn locate(&self, key: &[u8]) -> Result<Self::KeyPlace>;
 
     /// Asks the processor to fetch what [`ask`](Self::ask) will look at.
-    fn prefetch(&self, hash: KeyHash, positions: &Self::Positions);
+    fn prefetch(&self, place: &Self::KeyPlace);
 
     /// What RAM knows of a key: its value, that it is not there, or which pages to read.
-    fn ask(&self, hash: KeyHash, positions: &Self::Positions, key: &[u8]) -> UserStep<Self>;
+    fn ask(&self, place: &Self::KeyPlace, key: &[u8]) -> UserStep<Self>;
 
     /// Is called after lookups, when no lock is held.
     fn after_lookups(&self) {}
@@ -88,48 +103,41 @@ impl PageLookup {
     }
 }
 
-impl<R: Room> Intake<R>
-where
-    Self: TableLookup,
-{
-    #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.check_key(key)?;
-        let hash = self.hasher.hash(key);
-        let (value, reads) = match self.ask(hash, &self.positions(hash), key)? {
-            LookupStep::Answer(value) => (value, 0),
-            LookupStep::Read(probe) => self.reads.look_up(self, probe)?,
-        };
-        self.counters.lookups.count(value.is_some(), reads);
-        self.after_lookups();
-        Ok(value)
-    }
+/// The value under `key`.
+#[inline]
+pub(crate) fn get<T: TableLookup>(table: &T, key: &[u8]) -> Result<Option<Value>> {
+    let lookups = table.lookups();
+    let (value, reads) = match table.ask(&table.locate(key)?, key)? {
+        LookupStep::Answer(value) => (value, 0),
+        LookupStep::Read(probe) => lookups.reads.look_up(table, probe)?,
+    };
+    lookups.counters.count(value.is_some(), reads);
+    table.after_lookups();
+    Ok(value)
+}
 
-    /// Looks up a batch with up to `read_depth` reads in flight at any time.
-    pub(crate) fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        keys.iter().try_for_each(|key| self.check_key(key))?;
-        let mut values = vec![None; keys.len()];
-        let mut counts = LookupCounts::default();
-        self.reads.pipeline(self).batch(
-            keys,
-            GROUP,
-            |key| self.prepare(key),
-            |key, (hash, positions)| self.ask(*hash, positions, key),
-            |index, value, reads| {
-                counts.count(value.is_some(), reads);
-                values[index] = value;
-            },
-        )?;
-        self.counters.lookups.add(&counts);
-        self.after_lookups();
-        Ok(values)
-    }
+/// The values under all of `keys`, with as many reads in flight as the table was opened for.
+pub(crate) fn get_many<T: TableLookup>(table: &T, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+    let lookups = table.lookups();
+    let mut values = vec![None; keys.len()];
+    let mut counts = LookupCounts::default();
+    lookups.reads.pipeline(table).batch(
+        keys,
+        GROUP,
+        |key| locate_and_prefetch(table, key),
+        |key, place| table.ask(&place?, key),
+        |index, value, reads| {
+            counts.count(value.is_some(), reads);
+            values[index] = value;
+        },
+    )?;
+    lookups.counters.add(&counts);
+    table.after_lookups();
+    Ok(values)
+}
 
-    /// Hashes a key, and has its places in RAM fetched.
-    fn prepare(&self, key: &[u8]) -> (KeyHash, <Self as TableLookup>::Positions) {
-        let hash = self.hasher.hash(key);
-        let positions = self.positions(hash);
-        self.prefetch(hash, &positions);
-        (hash, positions)
-    }
+fn locate_and_prefetch<T: TableLookup>(table: &T, key: &[u8]) -> Result<T::KeyPlace> {
+    let place = table.locate(key)?;
+    table.prefetch(&place);
+    Ok(place)
 }

@@ -2,36 +2,25 @@
 
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 
-use super::TableLookup;
 use super::counts::LookupCounts;
+use super::{TableLookup, locate_and_prefetch};
 use crate::Result;
 use crate::api::{LookupStream, Value};
-use crate::intake::{Intake, Room};
 
 /// The stream of one table.
-struct Stream<'t, R: Room>
-where
-    Intake<R>: TableLookup,
-{
-    table: &'t Intake<R>,
-    reads: ReadPipeline<'t, Intake<R>>,
+struct Stream<'t, T: TableLookup> {
+    table: &'t T,
+    reads: ReadPipeline<'t, T>,
     counts: LookupCounts,
 }
 
-impl<R: Room> Intake<R>
-where
-    Self: TableLookup,
-{
-    pub(crate) fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
-        let (reads, counts) = (self.reads.pipeline(self), LookupCounts::default());
-        Ok(Box::new(Stream { table: self, reads, counts }))
-    }
+/// A stream of lookups in a table.
+pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
+    let reads = table.lookups().reads.pipeline(table);
+    Box::new(Stream { table, reads, counts: LookupCounts::default() })
 }
 
-impl<R: Room> Stream<'_, R>
-where
-    Intake<R>: TableLookup,
-{
+impl<T: TableLookup> Stream<'_, T> {
     fn pop(&mut self) -> Option<(u64, Option<Value>)> {
         let Answered { token, answer, reads } = self.reads.pop()?;
         self.counts.count(answer.is_some(), reads);
@@ -40,19 +29,15 @@ where
 
     /// Adds what was counted to the table's counters.
     fn settle(&mut self) {
-        self.table.counters.lookups.add(&std::mem::take(&mut self.counts));
+        self.table.lookups().counters.add(&std::mem::take(&mut self.counts));
         self.table.after_lookups();
     }
 }
 
-impl<R: Room> LookupStream for Stream<'_, R>
-where
-    Intake<R>: TableLookup,
-{
+impl<T: TableLookup> LookupStream for Stream<'_, T> {
     fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
-        self.table.check_key(key)?;
-        let (hash, positions) = self.table.prepare(key);
-        match self.table.ask(hash, &positions, key)? {
+        let place = locate_and_prefetch(self.table, key)?;
+        match self.table.ask(&place, key)? {
             LookupStep::Answer(value) => self.reads.answer(token, value),
             LookupStep::Read(probe) => self.reads.start(token, probe)?,
         }
@@ -83,10 +68,7 @@ where
     }
 }
 
-impl<R: Room> Drop for Stream<'_, R>
-where
-    Intake<R>: TableLookup,
-{
+impl<T: TableLookup> Drop for Stream<'_, T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
         self.settle();

@@ -9,7 +9,7 @@ use nandex_store::shadow::Block;
 
 use super::{Inner, State};
 use crate::api::Value;
-use crate::lookup::{LookupKey, PageLookup, TableLookup};
+use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
 use crate::{Error, Result};
 
 /// What follows in a lookup.
@@ -51,18 +51,27 @@ impl Probe {
 }
 
 impl TableLookup for Inner {
-    type Positions = ();
+    type KeyPlace = KeyHash;
 
     #[inline]
-    fn positions(&self, _hash: KeyHash) {}
-
-    #[inline]
-    fn prefetch(&self, hash: KeyHash, (): &()) {
-        self.partitions[self.partition_of(hash)].lock().active.prefetch(hash);
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
     }
 
     #[inline]
-    fn ask(&self, hash: KeyHash, (): &(), key: &[u8]) -> Result<Step> {
+    fn locate(&self, key: &[u8]) -> Result<KeyHash> {
+        self.check_key(key)?;
+        Ok(self.hasher.hash(key))
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: &KeyHash) {
+        self.partitions[self.partition_of(*hash)].lock().active.prefetch(*hash);
+    }
+
+    #[inline]
+    fn ask(&self, hash: &KeyHash, key: &[u8]) -> Result<Step> {
+        let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].lock();
         if let Some(answer) = state.answer(hash, key) {
@@ -127,7 +136,7 @@ impl PageReads for Inner {
         match found {
             PageLookup::Live(value) => Ok(LookupStep::Answer(Some(value))),
             PageLookup::Tombstone => Ok(LookupStep::Answer(None)),
-            PageLookup::Stale => self.ask(key.hash, &(), key.bytes()),
+            PageLookup::Stale => self.ask(&key.hash, key.bytes()),
             PageLookup::Absent => {
                 if let At::Slice(_) = at {
                     self.missed(self.partition_of(key.hash));

@@ -149,7 +149,7 @@ pub fn now_ns(drive: &SimDevice) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use nandex::quotient::RankFilter;
+    use nandex::quotient::QuotientFilter;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
     fn a_buffer_takes_the_ram_that_is_reckoned() {
         let config = Config { buffer_entries: 200_000, ..config(1 << 24) };
         let shape = full_shape(&config).unwrap();
-        let ratio = RankFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
+        let ratio = QuotientFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
         assert!((0.99..1.01).contains(&ratio), "{ratio}");
     }
 

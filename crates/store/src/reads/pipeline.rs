@@ -93,14 +93,13 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         keys: &[K],
         group: usize,
         prepare: impl Fn(&K) -> N,
-        ask: impl Fn(&K, &N) -> UserStep<U>,
+        ask: impl Fn(&K, N) -> UserStep<U>,
         mut answer: impl FnMut(usize, U::Answer, usize),
     ) -> Result<(), U::Error> {
         let mut prepared = Vec::with_capacity(group.min(keys.len()));
         for (first, group) in (0..).step_by(group).zip(keys.chunks(group)) {
-            prepared.clear();
             prepared.extend(group.iter().map(&prepare));
-            for ((index, key), near) in (first..).zip(group).zip(&prepared) {
+            for ((index, key), near) in (first..).zip(group).zip(prepared.drain(..)) {
                 match ask(key, near)? {
                     LookupStep::Answer(known) => answer(index, known, 0),
                     LookupStep::Read(probe) => self.start(index as u64, probe)?,

@@ -65,7 +65,11 @@ impl ValueLog {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_start(&self, reference: ValueRef, limit: usize) -> Result<Option<Vec<u8>>> {
-        self.inner.read_start(reference, limit)
+        let inner = &*self.inner;
+        match inner.ask(reference, limit)? {
+            LookupStep::Answer(record) => Ok(record),
+            LookupStep::Read(reading) => Ok(inner.reads.look_up(inner, reading)?.0),
+        }
     }
 
     /// Records, in the order of their references; the reads overlap.
@@ -73,30 +77,20 @@ impl ValueLog {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_many(&self, references: &[ValueRef]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.inner.read_many(references)
-    }
-}
-
-impl Inner {
-    fn read_start(&self, reference: ValueRef, limit: usize) -> Result<Option<Vec<u8>>> {
-        match self.ask(reference, limit)? {
-            LookupStep::Answer(record) => Ok(record),
-            LookupStep::Read(reading) => Ok(self.reads.look_up(self, reading)?.0),
-        }
-    }
-
-    fn read_many(&self, references: &[ValueRef]) -> Result<Vec<Option<Vec<u8>>>> {
+        let inner = &*self.inner;
         let mut found = vec![None; references.len()];
-        self.reads.pipeline(self).batch(
+        inner.reads.pipeline(inner).batch(
             references,
             READ_DEPTH,
             |_| (),
-            |reference, ()| self.ask(*reference, usize::MAX),
+            |reference, ()| inner.ask(*reference, usize::MAX),
             |index, record, _| found[index] = record,
         )?;
         Ok(found)
     }
+}
 
+impl Inner {
     /// What RAM knows of a record.
     fn ask(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
         let state = self.state();

@@ -1,8 +1,8 @@
-//! Fingerprints from quotients and remainders, for all of a filter in order, without a division for each.
+//! Fingerprints from quotients and remainders, for a whole filter in order, without a division for each.
 //!
-//! A fingerprint is (quotient 2^64 + fraction) / factor, rounded up. Within a block of 64 quotients that is the
-//! block's first fingerprint and some more, which a product with the reciprocal of the factor gives but for at
-//! most one; what is left over then, below two factors and so below 2^64, says which.
+//! A fingerprint is (quotient 2^64 + fraction) / factor, rounded up. In a block of 64 quotients it is the block's
+//! first fingerprint plus a difference. A product with the reciprocal of the factor is that difference or one less;
+//! the rest, which is below two factors and so below 2^64, says which.
 
 use nandex_store::fingerprint::Split;
 
@@ -11,7 +11,7 @@ use super::blocks::SLOTS;
 /// Bits of a block's quotients: 2^6 of them.
 const BLOCK_BITS: u32 = SLOTS.trailing_zeros();
 
-/// Joins quotients and remainders of one split.
+/// Joins the quotients and remainders of a split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Join {
     factor: u64,
@@ -21,18 +21,18 @@ pub(super) struct Join {
     remainder_shift: u32,
 }
 
-/// Joins those of one block.
+/// Joins the quotients of one block, and remainders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockJoin {
     join: Join,
     /// The first fingerprint of the block's first quotient.
     first: u64,
-    /// What it is above that quotient's first fraction.
+    /// How far it is above that quotient's first fraction.
     above: u64,
 }
 
 impl Join {
-    /// Joins what `split` cuts.
+    /// Joins what `split` has split.
     pub fn new(split: Split) -> Self {
         let factor = split.factor();
         // Remainders are of at most 56 bits, so factors are at least 2^8.

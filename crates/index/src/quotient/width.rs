@@ -1,28 +1,28 @@
-//! How many bits a slot has: a constant for the sizes that are met most, so that the compiler knows its shifts
-//! and strides, and a number for all others. And lanes: several slots of one word, compared at once.
+//! The bits of a slot: a constant for the commonest sizes, so that the compiler knows shifts and strides, and a
+//! variable for all others. And lanes: several slots of one word, compared at once.
 
 use nandex_device::{Bits, SwiftBits};
 
-/// Bits of a slot, and what counts bits.
+/// Bits of a slot, and the instructions for bits.
 pub(super) trait Width: Bits {
-    /// Slots that are compared at once; 0 where they are not.
+    /// Slots that are compared at once; 0 for none.
     const LANES: usize;
-    /// 1 to 56 of them.
+    /// Bits of a slot: 1 to 56.
     fn bits(self) -> usize;
     /// The lowest bit of each lane.
     fn ones(self) -> u64;
 }
 
-/// A constant.
+/// A constant number of bits.
 #[derive(Clone, Copy)]
 pub(super) struct Fixed<const BITS: usize, B>(pub B);
 
-/// Any number.
+/// Any number of bits.
 #[derive(Clone, Copy)]
 pub(super) struct Any<B>(pub B, pub usize);
 
 impl<const BITS: usize, B: Bits> Width for Fixed<BITS, B> {
-    // A word that is read from the byte a slot begins in has 57 bits from that slot on.
+    // A word that is read at the byte where a slot begins has at least 57 bits from that slot on.
     const LANES: usize = 57 / BITS;
 
     #[inline(always)]
@@ -74,10 +74,10 @@ impl<B: Bits> Bits for Any<B> {
     }
 }
 
-/// Which of them a filter is of; chosen once, for asking the processor each time would cost as much as what it
-/// is asked for.
+/// Which [`Width`] a filter has. It is chosen once: asking the processor each time would cost as much as the
+/// instruction itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum WidthKind {
     Swift8(SwiftBits),
     Swift9(SwiftBits),
     Swift10(SwiftBits),
@@ -87,8 +87,8 @@ pub(super) enum Kind {
     Plain(usize),
 }
 
-impl Kind {
-    /// What serves slots of so many bits best on this processor.
+impl WidthKind {
+    /// The best for slots of this many bits on this processor.
     pub fn new(slot_bits: u32) -> Self {
         match (SwiftBits::detect(), slot_bits) {
             (Some(swift), 8) => Self::Swift8(swift),
@@ -102,12 +102,12 @@ impl Kind {
     }
 }
 
-/// The first lanes of a word, which hold the slots of a run.
+/// The first lanes of a word: the slots of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lanes {
     word: u64,
     ones: u64,
-    /// The highest bit of each lane that counts.
+    /// The highest bit of each lane in use.
     tops: u64,
     bits: usize,
 }
@@ -142,7 +142,7 @@ impl Lanes {
         !(left & !right | !(left ^ right) & rest) & self.tops
     }
 
-    /// What the lane holds whose highest bit is the lowest of these.
+    /// The body of the lane whose highest bit is the lowest of these.
     #[inline(always)]
     pub fn first(&self, tops: u64) -> u64 {
         let top = tops.trailing_zeros() as usize;
@@ -150,38 +150,38 @@ impl Lanes {
     }
 }
 
-/// Runs an expression with `$width` as what a filter's kind says.
+/// Runs an expression with the width of a filter's kind as `$width`.
 macro_rules! with_width {
     ($kind:expr, $width:ident => $run:expr) => {{
         use nandex_device::PlainBits;
 
-        use crate::quotient::rank::width::{Any, Fixed, Kind};
+        use crate::quotient::width::{Any, Fixed, WidthKind};
         match $kind {
-            Kind::Swift8(swift) => {
+            WidthKind::Swift8(swift) => {
                 let $width = Fixed::<8, _>(swift);
                 $run
             }
-            Kind::Swift9(swift) => {
+            WidthKind::Swift9(swift) => {
                 let $width = Fixed::<9, _>(swift);
                 $run
             }
-            Kind::Swift10(swift) => {
+            WidthKind::Swift10(swift) => {
                 let $width = Fixed::<10, _>(swift);
                 $run
             }
-            Kind::Swift16(swift) => {
+            WidthKind::Swift16(swift) => {
                 let $width = Fixed::<16, _>(swift);
                 $run
             }
-            Kind::Swift(swift, bits) => {
+            WidthKind::Swift(swift, bits) => {
                 let $width = Any(swift, bits);
                 $run
             }
-            Kind::Plain8 => {
+            WidthKind::Plain8 => {
                 let $width = Fixed::<8, _>(PlainBits);
                 $run
             }
-            Kind::Plain(bits) => {
+            WidthKind::Plain(bits) => {
                 let $width = Any(PlainBits, bits);
                 $run
             }

@@ -1,14 +1,14 @@
-//! One slot more, one slot less: what moves, and what heads say then.
+//! Adding and removing one slot: what moves, and how the heads of blocks change.
 
 use std::ops::Range;
 
-use super::blocks::{Blocks, FAR, SLOTS};
-use super::filter::RankFilter;
+use super::QuotientFilter;
+use super::blocks::{Blocks, OFFSET_MAX, SLOTS};
 use super::width::{Lanes, Width};
 use crate::Result;
 
-impl RankFilter {
-    /// Adds to a count. Nearly always the fingerprint is new and takes one slot, which is done right here.
+impl QuotientFilter {
+    /// Adds to a count. The fingerprint is nearly always new and takes one slot; this path is inline.
     #[inline(always)]
     pub(super) fn add_at(&mut self, width: impl Width, fingerprint: u64, count: i64) -> Result<()> {
         let code = self.shape.counts().encode(count);
@@ -21,8 +21,8 @@ impl RankFilter {
         self.add_found(width, fingerprint, count)
     }
 
-    /// Puts a fingerprint that is not there into a slot of its own. Gives false, and changes nothing, where it
-    /// is there, or no slot is left for it.
+    /// Puts an absent fingerprint into a slot. Returns false, and changes nothing, if it is present or no slot
+    /// is free for it.
     #[inline(always)]
     fn add_new(&mut self, width: impl Width, fingerprint: u64, code: u64) -> bool {
         let (quotient, remainder) = self.split(fingerprint);
@@ -60,7 +60,7 @@ impl RankFilter {
         true
     }
 
-    /// Does that wherever the run lies.
+    /// The same, wherever the run is.
     #[inline(never)]
     fn add_far(&mut self, width: impl Width, fingerprint: u64, body: u64) -> bool {
         let found = self.find(width, fingerprint);
@@ -68,8 +68,8 @@ impl RankFilter {
             && self.insert(width, found.quotient, &found.run, found.same.start, body)
     }
 
-    /// Puts a body before the slot `at` of a quotient's run, or behind its last. Gives false, and changes
-    /// nothing, where no slot is left.
+    /// Puts a body before the slot `at` of a quotient's run, or after its last. Returns false, and changes
+    /// nothing, if no slot is free.
     pub(super) fn insert(
         &mut self,
         width: impl Width,
@@ -84,7 +84,7 @@ impl RankFilter {
         }
         self.blocks.move_up(width, at, gap);
         self.blocks.set_slot(width, at, body);
-        // A run's last slot moves on by one; a new run's is its only one.
+        // The last slot of a run moves right by one. A new run has only one slot.
         let is_new = run.is_empty();
         self.blocks.insert_runend(width, run.end - usize::from(!is_new), gap, is_new);
         self.blocks.mark(width, quotient, true);
@@ -96,7 +96,7 @@ impl RankFilter {
         true
     }
 
-    /// Takes a slot out of a quotient's run.
+    /// Removes a slot of a quotient's run.
     pub(super) fn remove(&mut self, width: impl Width, quotient: usize, at: usize) {
         let run = self.blocks.run(width, quotient);
         let stop = self.blocks.first_unshifted(width, run.end);
@@ -105,7 +105,7 @@ impl RankFilter {
             self.blocks.remove_runend(width, at, stop);
             self.blocks.mark(width, quotient, false);
         } else {
-            // The slot before the last is inside the run, so the last one's bit takes its place.
+            // The slot before the last has no bit, and the last one's bit moves there.
             self.blocks.remove_runend(width, run.end - 2, stop);
         }
         let changed = quotient / SLOTS + 1..=(stop - 1) / SLOTS;
@@ -117,8 +117,8 @@ impl RankFilter {
     }
 }
 
-/// The runends of a block in which the run at `start` gets one slot more, and all up to `gap` moves. A run's last
-/// slot moves on by one; a new run's is its only one.
+/// The runends of a block after the run at `start` has grown by one slot and all up to `gap` has moved. The last
+/// slot of a run moves right by one. A new run has only one slot.
 #[inline(always)]
 fn with_runend(runends: u64, start: usize, slots: usize, gap: usize) -> u64 {
     let is_new = slots == 0;
@@ -136,9 +136,8 @@ impl Blocks {
         self.set_occupieds(width, block, if is_occupied { occupieds | bit } else { occupieds });
     }
 
-    /// Makes an offset less by one. One that did not fit is computed anew; `end`, where it is known, is the
-    /// slot behind the runs of all quotients up to the block before the one before, and is given back for the
-    /// next.
+    /// Lowers an offset by one. One that did not fit is computed anew. `end`, if it is known, is the slot after
+    /// the runs of all quotients before the previous block. Returns the same for the next block.
     fn lower_offset(
         &mut self,
         width: impl Width,
@@ -146,7 +145,7 @@ impl Blocks {
         end: Option<usize>,
     ) -> Option<usize> {
         let head = self.head(width, block);
-        if head.offset < FAR {
+        if head.offset < OFFSET_MAX {
             self.set_offset(width, block, head.offset - 1);
             return None;
         }
