@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_made_up_structure_is_named_by_its_folder_and_the_register_alone() {
-        let file = |path: &str| File { path: path.into(), text: "use crate::specimen::ROW;".into() };
+        let file =
+            |path: &str| File { path: path.into(), text: "use crate::specimen::ROW;".into() };
         let own = ["crates/index/src/specimen/row.rs", "crates/index/src/registry.rs"];
         assert_eq!(check_register(&own.map(file)), []);
         assert_eq!(check_register(&[file("crates/cli/src/cmd/info.rs")]).len(), 1);
