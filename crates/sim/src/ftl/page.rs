@@ -19,7 +19,7 @@ use crate::spec::{Mapping, Spec, Victim};
 const NONE: u32 = u32::MAX;
 /// A block that is worn this much more than the others takes cold data, in percent of the life left.
 const MIGRATE_BELOW_PERCENT: u64 = 85;
-/// A block that is worn this much more rests, unless the dice let it be cleaned.
+/// A block that is worn this much more rests, unless chance lets it be cleaned.
 const REST_BELOW_PERCENT: u64 = 80;
 
 /// See the [module](self).
@@ -41,7 +41,7 @@ pub(crate) struct PageFtl {
     chunk_left: u32,
     /// The plane of each domain whose turn it is.
     turn: Vec<u32>,
-    dice: u64,
+    rng: u64,
     counts: FtlCounts,
 }
 
@@ -113,7 +113,7 @@ impl PageFtl {
             domain: layout.domains() - 1,
             chunk_left: 0,
             turn: vec![0; layout.domains() as usize],
-            dice: 1,
+            rng: 1,
             counts: FtlCounts::default(),
             layout,
         }
@@ -315,8 +315,8 @@ impl PageFtl {
     fn may_be_worn_more(&mut self, block: u32) -> bool {
         let count = self.blocks.erases().len() as u64;
         let limit = REST_BELOW_PERCENT * self.life_left_of_all() / count / 100;
-        self.dice = self.dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        (self.dice >> 33) % limit.max(1) < self.life_left(block)
+        self.rng = self.rng.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.rng >> 33) % limit.max(1) < self.life_left(block)
     }
 
     fn forget(&mut self, unit: u32) {

@@ -48,9 +48,9 @@ fn valid_by_age(spec: &Spec) -> Vec<u32> {
     }
     let mut plane = PageFtl::full(&small);
     let pages = small.page_count();
-    let (mut dice, mut work) = (SplitMix64::new(1), Vec::new());
+    let (mut rng, mut work) = (SplitMix64::new(1), Vec::new());
     for _ in 0..OVERWRITES * pages {
-        plane.write(dice.below(pages) as u32, &mut work);
+        plane.write(rng.below(pages) as u32, &mut work);
         work.clear();
     }
     plane.valid_by_age(0)
