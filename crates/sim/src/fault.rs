@@ -181,7 +181,7 @@ impl Faults {
         self
     }
 
-    /// Lets a fault strike so many of a million operations of that sort, each by its own chance.
+    /// Lets a fault strike `per_million` of a million operations of that sort, each by its own chance.
     ///
     /// # Panics
     /// If such a fault cannot strike such an operation, or if the chances of one sort pass a million.

@@ -82,7 +82,7 @@ impl PageFtl {
         ftl
     }
 
-    /// Seals the first blocks of each plane with so many valid pages each.
+    /// Seals the first blocks of each plane with these numbers of valid pages.
     fn fill(&mut self, valid: &[u32]) {
         for plane in 0..self.layout.planes() {
             for (block, &valid) in (0..).zip(valid) {
@@ -296,7 +296,7 @@ impl PageFtl {
         }
     }
 
-    /// Has the block less of its life left than so many percent of the average of all?
+    /// Whether the block has less of its life left than `percent` percent of the average of all.
     fn is_worn(&self, block: u32, percent: u64) -> bool {
         let left = self.life_left(block) * self.blocks.erases().len() as u64 * 100;
         left < percent * self.life_left_of_all()

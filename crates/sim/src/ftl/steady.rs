@@ -16,7 +16,7 @@ const BLOCKS_MAX: u32 = 512;
 /// How often the small plane is overwritten before it counts as steady.
 const OVERWRITES: u64 = 4;
 
-/// What lies on a device of that description after random writes without end.
+/// What is on a device of that description after random writes without end.
 pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     let ages = valid_by_age(spec);
     // Cleaning in the background stops at twice the free blocks at which it must begin, as far as there are

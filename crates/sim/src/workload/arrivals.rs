@@ -15,7 +15,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The arrival on a device of so many pages (at least 1): its page is taken modulo those, moved down
+    /// The arrival on a device of `page_count` pages (at least 1): its page is taken modulo those, moved down
     /// where the request would reach beyond the end, and a request longer than the device is cut to it.
     #[must_use]
     pub fn folded(self, page_count: u64) -> Self {

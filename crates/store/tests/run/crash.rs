@@ -1,4 +1,4 @@
-//! Power cuts in the midst of every operation of a life of adding and merging, and of the recovery from each.
+//! Power cuts in the middle of every operation of a life of adding and merging, and of the recovery from each.
 //!
 //! After each one the list is that of the last checkpoint, or of the one that was being written, whole: each
 //! of its runs proves itself from end to end, no two have a page in common, and no page is lost.

@@ -1,4 +1,4 @@
-//! Power cuts in the midst of every operation of a run, and of the recovery from each.
+//! Power cuts in the middle of every operation of a run, and of the recovery from each.
 //!
 //! After each one every block must be whole, of the version that was durable last or of a later one that
 //! was at least begun.
@@ -159,7 +159,7 @@ fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, st
     found(&Room::open(device, log).unwrap(), &past, &story);
 }
 
-/// Cuts a run in the midst of each operation.
+/// Cuts a run in the middle of each operation.
 fn sweep(new_log: fn() -> Option<MemoryDevice>) {
     let whole = SimDevice::instant();
     live(&whole, new_log().as_ref(), &mut Past::default()).unwrap();
