@@ -1,7 +1,5 @@
 //! What the tests share: noise, and a table that is watched.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,7 +8,7 @@ use nandex::{LookupStream, Result, Table, TableStats, Value};
 use nandex_dedup::{Hash, Options, Summary, VALUE_BYTES, dedup};
 
 /// Reproducible noise: xorshift64*.
-pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let step = || {
         state ^= state >> 12;
@@ -22,29 +20,29 @@ pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
 }
 
 /// A run that nobody watches or cancels.
-pub fn run(table: &dyn Table, options: &Options) -> Summary {
+pub(crate) fn run(table: &dyn Table, options: &Options) -> Summary {
     dedup(table, options, &(), &AtomicBool::new(false)).unwrap()
 }
 
 /// The summary without what differs from run to run.
-pub fn timeless(summary: Summary) -> Summary {
+pub(crate) fn timeless(summary: Summary) -> Summary {
     Summary { elapsed_s: 0.0, bytes_per_s: 0.0, ..summary }
 }
 
-/// A table in memory that notes what is asked of it and may fail after so many inserts.
-pub struct Watched {
+/// A table in memory that notes what is asked of it and may fail after a number of inserts.
+pub(crate) struct Watched {
     table: MapTable,
-    pub inserted: Mutex<Vec<Vec<u8>>>,
-    pub insert_batches: AtomicU64,
-    pub lookups: AtomicU64,
-    pub lookup_batches: AtomicU64,
-    pub largest_batch: AtomicU64,
-    pub syncs: AtomicU64,
+    pub(crate) inserted: Mutex<Vec<Vec<u8>>>,
+    pub(crate) insert_batches: AtomicU64,
+    pub(crate) lookups: AtomicU64,
+    pub(crate) lookup_batches: AtomicU64,
+    pub(crate) largest_batch: AtomicU64,
+    pub(crate) syncs: AtomicU64,
     room: usize,
 }
 
 impl Watched {
-    pub fn new(hash: Hash) -> Self {
+    pub(crate) fn new(hash: Hash) -> Self {
         Self {
             table: MapTable::new(hash.key_bytes(), VALUE_BYTES),
             inserted: Mutex::default(),
@@ -57,7 +55,7 @@ impl Watched {
         }
     }
 
-    pub fn with_room(hash: Hash, room: usize) -> Self {
+    pub(crate) fn with_room(hash: Hash, room: usize) -> Self {
         Self { room, ..Self::new(hash) }
     }
 }

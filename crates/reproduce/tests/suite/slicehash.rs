@@ -1,27 +1,12 @@
 //! Every experiment of ANCS 2014 at the smallest scale: numbers within wide bounds around the paper's, so that
 //! an experiment that measures something else fails, and the same bytes each time.
-#![forbid(unsafe_code)]
 
-use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
+use nandex_reproduce::{Outcome, Paper};
+
+use crate::outcome::{self, assert_within, ours};
 
 fn run(name: &str) -> Outcome {
-    let scale = Scale::new(Scale::MOST, 1).expect("it is in range");
-    let all = experiments(Paper::SliceHash);
-    let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
-    let outcome = Ran::run(&**experiment, scale).expect("nothing stops it").outcome;
-    assert!(!outcome.setup.is_empty() && !outcome.tables.is_empty());
-    outcome
-}
-
-/// Our number in the row of that table; the table is named by how it begins.
-fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
-    let table = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
-    let row = table.rows.iter().find(|it| it.what == row).expect(row);
-    row.ours.expect("it was measured")
-}
-
-fn assert_within(what: &str, found: f64, (least, most): (f64, f64)) {
-    assert!((least..=most).contains(&found), "{what}: {found} is not within {least}..={most}");
+    outcome::run(Paper::SliceHash, name).outcome
 }
 
 #[test]

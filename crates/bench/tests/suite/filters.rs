@@ -1,31 +1,15 @@
 //! Whole benchmarks of filters on the exact multiset: every workload runs, the report has its keys,
 //! mistakes are told.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-fn bench(arguments: &str) -> Output {
-    let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-bench"));
-    command.args(["--limit-seconds", "0", "--runs", "2", "--keys", "20k", "--ops", "2k", "--dir"]);
-    command.arg(dir.path()).args(arguments.split_whitespace());
-    command.output().unwrap()
-}
+use crate::{bench, json_in, refusal};
+
+const FLAGS: &str = "--index multiset --limit-seconds 0 --runs 2 --keys 20k --ops 2k";
 
 fn json(arguments: &str) -> Value {
-    let output = bench(&format!("--index multiset --json {arguments}"));
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn refusal(arguments: &str) -> String {
-    let output = bench(arguments);
-    assert!(!output.status.success(), "{arguments}");
-    String::from_utf8(output.stderr).unwrap()
+    let dir = tempfile::tempdir().unwrap();
+    json_in(dir.path(), &format!("{FLAGS} {arguments}"))
 }
 
 #[test]
@@ -75,18 +59,19 @@ fn deletes_counts_and_mixed_streams_run_and_are_checked() {
 
 #[test]
 fn the_text_has_the_table_and_the_curve() {
-    let output = bench("--index multiset --workload insert");
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &format!("{FLAGS} --workload insert"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("FPR stated") && text.contains("insert: over time"), "{text}");
 }
 
 #[test]
 fn what_does_not_fit_is_refused_with_the_way_out() {
-    let index = "--index multiset --workload";
+    let index = format!("{FLAGS} --workload");
     assert!(refusal(&format!("{index} update")).contains("a workload of tables"));
     assert!(refusal(&format!("{index} insert --fpr 0")).contains("from 1e-9"));
     assert!(refusal(&format!("{index} insert --fan-out 1")).contains("from 2 to 1024"));
     assert!(refusal(&format!("{index} delete --ops 15k")).contains("ask for fewer"));
-    let table = refusal("--index oracle --workload count");
+    let table = refusal(&format!("{index} count --index oracle"));
     assert!(table.contains("a workload of filters; oracle is a table"), "{table}");
 }

@@ -1,14 +1,11 @@
 //! Trees as they are: links, loops, pipes, sockets, names twice, and what cannot be looked at.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
-
-mod common;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use common::run;
+use crate::common::run;
 use nandex::oracle::MapTable;
 use nandex_dedup::{
     Chunker, Chunking, Error, Found, Options, SkipKind, Summary, Survey, VALUE_BYTES, Walk, survey,

@@ -1,8 +1,9 @@
 //! Every experiment of the HotStorage 2011 deck at the smallest scale: the shapes that the structures must have,
 //! and the same bytes each time.
-#![forbid(unsafe_code)]
 
-use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
+use nandex_reproduce::{Outcome, Paper};
+
+use crate::outcome::{self, assert_within, ours};
 
 const PUBLISHED: &str = "cascade filter, fan-out 2, as published";
 const TWO: &str = "cascade filter, two levels, fan-out 8";
@@ -13,23 +14,7 @@ const BUFFERED: &str = "buffered Bloom filter, queued bits";
 const STRONGEST: &str = "page-blocked buffered Bloom filter";
 
 fn run(name: &str) -> Outcome {
-    let scale = Scale::new(Scale::MOST, 1).expect("it is in range");
-    let all = experiments(Paper::Cascade);
-    let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
-    let outcome = Ran::run(&**experiment, scale).expect("nothing stops it").outcome;
-    assert!(!outcome.setup.is_empty() && !outcome.tables.is_empty());
-    outcome
-}
-
-/// Our number in the row of that table; the table is named by how it begins.
-fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
-    let found = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
-    let row = found.rows.iter().find(|it| it.what == row).unwrap_or_else(|| panic!("{row}"));
-    row.ours.expect("it was measured")
-}
-
-fn assert_within(what: &str, found: f64, (least, most): (f64, f64)) {
-    assert!((least..=most).contains(&found), "{what}: {found} is not within {least}..={most}");
+    outcome::run(Paper::Cascade, name).outcome
 }
 
 #[test]
@@ -92,7 +77,7 @@ fn a_quotient_filter_jumps_once_where_a_bloom_filter_jumps_eight_times() {
 }
 
 #[test]
-fn the_decks_numbers_stand_beside_ours_with_reasons() {
+fn the_decks_numbers_are_given_with_ours_and_reasons() {
     let outcome = run("deck");
     let printed: Vec<f64> = outcome
         .tables

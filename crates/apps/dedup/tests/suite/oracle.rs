@@ -1,14 +1,11 @@
 //! Runs on random trees give what the simplest program that cannot be wrong gives: every file read
 //! whole, its chunks kept as they are in a set.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
-
-mod common;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{noise, run};
+use crate::common::{noise, run};
 use nandex::oracle::MapTable;
 use nandex_dedup::{Chunker, Chunking, Hash, Largest, Options, VALUE_BYTES};
 use proptest::prelude::*;

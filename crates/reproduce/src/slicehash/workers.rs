@@ -1,4 +1,4 @@
-//! Many lookups at once and merges beside them, from a tape, on one drive or several, in virtual time.
+//! Many lookups at once during merges, from a tape, on one drive or several, in virtual time.
 //!
 //! A [player](crate::play) gives each thread its operations beforehand; here whoever is idle takes the
 //! next one, as the paper's threads do, and reads can be started in another order than they were asked
@@ -7,20 +7,15 @@
 //!
 //! ```text
 //!   tape -> a core's time -> lookups: a line for each channel -> depth in flight \
-//!           (window)         buffers: merges, four strokes each                   -> models of drives
+//!           (window)         buffers: merges, four chunks each                    -> models of drives
 //! ```
 //!
 //! Time goes in ticks, so that drives share one clock.
 
 use nandex::store::schedule::Channels;
-use nandex_sim::Model;
-
-use super::stage::Stage;
-use crate::tape::Tape;
-
 /// Who works, and how.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Crew {
+pub struct WorkerModel {
     /// Operations under way at the same time: the threads, or what a schedule may choose from.
     pub window: usize,
     /// Reads of lookups in flight on each drive.
@@ -82,8 +77,8 @@ const CORES: usize = 8;
 /// Lookups that the structure's schedule may choose from, for each in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
-impl Crew {
-    /// SliceHash as the paper runs it: a schedule of all lookups that wait, and merges beside them on every
+impl WorkerModel {
+    /// SliceHash as the paper runs it: a schedule of all lookups that wait, and merges at the same time on every
     /// drive. The processor's times are what Table 4 says of eight cores at the rates of Figure 5: 16 % of
     /// them at 69 K lookups a second, 8 % at 125 K inserts a second.
     #[must_use]
@@ -120,32 +115,6 @@ impl Crew {
             merges: THREADS,
             spare_buffers: None,
             ..Self::in_order_of_arrival()
-        }
-    }
-
-    /// Works through a whole tape, from the drives' present on.
-    ///
-    /// # Panics
-    /// If the tape asks for a drive or a page that is not there, or for what no structure asks: then it is
-    /// no tape of lookups that read and inserts that rewrite.
-    #[must_use]
-    pub fn work(self, tape: &Tape, drives: &mut [Box<dyn Model>]) -> Worked {
-        let mut stage = Stage::new(self, tape, drives);
-        let (first, last) = match self.span {
-            Span::Middle => (tape.len() / 8, tape.len() - self.window.min(tape.len() / 10)),
-            Span::Whole => (0, tape.len()),
-        };
-        let from = stage.until(first);
-        let mut to = stage.until(last);
-        let rest = stage.come_to_rest();
-        if self.span == Span::Whole {
-            to = rest;
-        }
-        let elapsed_ns = (to.now_ns - from.now_ns).max(1) as f64;
-        let in_flight = (to.read_ns - from.read_ns) as f64 / elapsed_ns;
-        Worked {
-            operations_per_s: (to.finished - from.finished) as f64 * 1e9 / elapsed_ns,
-            in_flight: in_flight / stage.drive_count() as f64,
         }
     }
 }

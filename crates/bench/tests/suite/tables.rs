@@ -1,32 +1,15 @@
 //! Whole benchmarks on the oracle: every workload runs, the report has its keys, mistakes are told.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
-use std::path::Path;
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-fn bench(dir: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nandex-bench"));
-    command.args(["--index", "oracle", "--scratch", "1MiB", "--limit-seconds", "0.002", "--dir"]);
-    command.arg(dir).args(arguments.split_whitespace());
-    command.output().unwrap()
-}
+use crate::{bench, json_in};
+
+/// The flags of every benchmark here; a later one of the same name counts.
+const FLAGS: &str = "--index oracle --scratch 1MiB --limit-seconds 0.002";
 
 fn json(arguments: &str) -> Value {
     let dir = tempfile::tempdir().unwrap();
-    let output = bench(dir.path(), &format!("--entries 2k --runs 3 --json {arguments}"));
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn refusal(arguments: &str) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    let output = bench(dir.path(), arguments);
-    assert!(!output.status.success(), "{arguments}");
-    String::from_utf8(output.stderr).unwrap()
+    json_in(dir.path(), &format!("{FLAGS} --entries 2k --runs 3 {arguments}"))
 }
 
 const KEYS: [&str; 24] = [
@@ -107,7 +90,7 @@ fn a_mixed_workload_has_a_case_for_each_combination() {
 }
 
 #[test]
-fn lookups_beside_inserts_stand_next_to_quiet_ones_of_the_same_run() {
+fn lookups_during_inserts_are_given_with_quiet_ones_of_the_same_run() {
     let flow = "--inserts 300 --insert-rate 10k --threads 2 --depth 1 --ops 1k";
     let json = json(&format!("--workload lookup-beside-inserts {flow}"));
     let cases = json["cases"].as_array().unwrap();
@@ -143,7 +126,8 @@ fn threads_zipf_and_batches_run_too() {
 #[test]
 fn the_report_for_people_lists_all_runs() {
     let dir = tempfile::tempdir().unwrap();
-    let output = bench(dir.path(), "--workload lookup-hit --entries 1k --ops 1k --runs 4");
+    let output =
+        bench(dir.path(), &format!("{FLAGS} --workload lookup-hit --entries 1k --ops 1k --runs 4"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("lookup-hit: every run"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("4  ")), "{text}");
@@ -168,7 +152,7 @@ fn mistakes_on_the_command_line_are_told_with_the_option() {
         ("--workload insert --limit-seconds=-3", "no length of time"),
         ("--workload insert --scratch 1k", "ask for more"),
     ] {
-        let talk = refusal(arguments);
+        let talk = crate::refusal(&format!("{FLAGS} {arguments}"));
         assert!(talk.contains(words), "{arguments}: {talk}");
     }
 }
@@ -177,10 +161,8 @@ fn mistakes_on_the_command_line_are_told_with_the_option() {
 fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_changes_it() {
     let dir = tempfile::tempdir().unwrap();
     let run = |arguments: &str| -> Value {
-        let fixed = "--index bufferhash --entries 20k --ops 5k --ram 16MiB --runs 2 --json";
-        let output = bench(dir.path(), &format!("{fixed} {arguments}"));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        let fixed = "--index bufferhash --entries 20k --ops 5k --ram 16MiB --runs 2";
+        json_in(dir.path(), &format!("{FLAGS} {fixed} {arguments}"))
     };
     let hits = run("--workload lookup-hit");
     assert_eq!((&hits["reused"], &hits["hits"]), (&false.into(), &5000.0.into()));

@@ -1,17 +1,12 @@
 //! Every experiment of NSDI 2010 at the smallest scale: the same bytes each time, and numbers within wide
 //! bounds around the paper's, so that an experiment that measures something else fails.
-#![forbid(unsafe_code)]
 
 use nandex_reproduce::{Outcome, Paper, Ran, Report, Row, Scale, experiments, html, text};
 
-fn scale() -> Scale {
-    Scale::new(Scale::MOST, 1).expect("it is in range")
-}
+use crate::outcome::{self, assert_within, ours, scale};
 
 fn run(name: &str) -> Ran {
-    let all = experiments(Paper::BufferHash);
-    let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
-    Ran::run(&**experiment, scale()).expect("nothing stops it")
+    outcome::run(Paper::BufferHash, name)
 }
 
 /// What comes of an experiment that was run twice.
@@ -19,24 +14,12 @@ fn outcome(name: &str) -> Outcome {
     let [first, second] = [run(name), run(name)];
     let json = |ran: &Ran| serde_json::to_string(ran).expect("it is plain data");
     assert_eq!(json(&first), json(&second), "the same seed gives the same bytes");
-    assert!(!first.outcome.setup.is_empty() && !first.outcome.tables.is_empty());
     first.outcome
 }
 
 /// What comes of one that takes long, run once: it goes the same way as the others.
 fn outcome_once(name: &str) -> Outcome {
     run(name).outcome
-}
-
-/// Our number in the row of that table; both are named by how they begin.
-fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
-    let table = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
-    let row = table.rows.iter().find(|it| it.what.starts_with(row)).expect(row);
-    row.ours.expect("it was measured")
-}
-
-fn assert_within(what: &str, found: f64, (least, most): (f64, f64)) {
-    assert!((least..=most).contains(&found), "{what}: {found} is not within {least}..={most}");
 }
 
 #[test]

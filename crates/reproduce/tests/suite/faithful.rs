@@ -1,6 +1,5 @@
 //! A tape that is played takes the time that the structure takes on the simulated drive itself, and batches
 //! fill a drive's queue.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

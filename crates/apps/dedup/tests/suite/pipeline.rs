@@ -1,19 +1,16 @@
 //! The pipeline: the same whatever the workers, bounded batches, and clean stops.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
-
-mod common;
 
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Watched, noise, run, timeless};
+use crate::common::{Watched, noise, run, timeless};
 use nandex::Table;
 use nandex::oracle::MapTable;
 use nandex_dedup::{ChunkValue, Chunker, Chunking, Done, Error, Hash, Options, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 
-/// Many small files and some large ones, some of them equal: more jobs and pieces than fit under way.
+/// Many small files and some large ones, some of them equal: more jobs and pieces than are under way at a time.
 fn large_tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();
     for number in 0..500_u64 {
