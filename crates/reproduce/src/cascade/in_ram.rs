@@ -1,4 +1,4 @@
-//! Quotient filters beside a Bloom filter in RAM: memory touched by each operation.
+//! Quotient filters and a Bloom filter in RAM: memory touched by each operation.
 
 use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
@@ -74,7 +74,7 @@ impl Experiment for InRam {
             format!(
                 "Counted are cache lines of 64 bytes, and jumps: lines that are not the one \
                  behind another, which a processor fetches only when it is asked for them. \
-                 Filters of {slots} slots are really filled; where their fingerprints lie, and \
+                 Filters of {slots} slots are really filled; where their fingerprints are, and \
                  so what an operation touches, follows from the fingerprints that they list.",
             ),
             format!(
@@ -102,9 +102,9 @@ fn shape(slots: u64, fill: f64) -> Result<Shape> {
 fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
     let shape = shape(slots, fill)?;
     let mut filter = QuotientFilter::new(shape);
-    let mut dice = SplitMix64::stream(seed, 600);
+    let mut rng = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
-        filter.add(shape.split().universe().of(dice.next_u64()), 1)?;
+        filter.add(shape.split().universe().of(rng.next_u64()), 1)?;
     }
     let quotients = |it: Entry| (0..it.count).map(move |_| shape.split().quotient(it.fingerprint));
     Ok((shape, filter.iter().flat_map(quotients).collect()))
@@ -113,11 +113,11 @@ fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
 fn measure(slots: Slots, shape: Shape, held: &[u64], seed: u64) -> Measured {
     let split = shape.split();
     let layout = Layout::new(slots, split.quotients(), held.iter().copied());
-    let mut dice = SplitMix64::stream(seed, 700);
-    let mut any = || dice.below(split.quotients());
+    let mut rng = SplitMix64::stream(seed, 700);
+    let mut any = || rng.below(split.quotients());
     let new: Vec<u64> = (0..SAMPLES).map(|_| any()).collect();
-    let mut dice = SplitMix64::stream(seed, 800);
-    let there = (0..SAMPLES).map(|_| held[dice.below(held.len() as u64) as usize]);
+    let mut rng = SplitMix64::stream(seed, 800);
+    let there = (0..SAMPLES).map(|_| held[rng.below(held.len() as u64) as usize]);
     Measured {
         insert: mean(new.iter().map(|quotient| layout.insert(*quotient))),
         absent: mean(new.iter().map(|quotient| layout.lookup(*quotient))),
@@ -131,8 +131,8 @@ fn bloom(slots: u64, seed: u64) -> Measured {
     let bits = (keys as f64 * BLOOM_BITS) as u64;
     let mut set = vec![false; bits as usize];
     let places = |key: u64| {
-        let mut dice = SplitMix64::stream(seed, key);
-        (0..HASHES).map(move |_| dice.below(bits))
+        let mut rng = SplitMix64::stream(seed, key);
+        (0..HASHES).map(move |_| rng.below(bits))
     };
     for key in 0..keys {
         places(key).for_each(|bit| set[bit as usize] = true);
