@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
 use nandex_bench::plan::{FilterSettings, Plan, in_force};
+use nandex_bench::process;
 use nandex_bench::session::{self, Surroundings};
 use nandex_bench::structures::Structure;
 
@@ -29,16 +30,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match try_main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nandex-bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    process::finish("nandex-bench", run())
 }
 
-fn try_main() -> Result<()> {
+fn run() -> Result<String> {
     let arguments = Arguments::parse();
     let plan = Plan { filter: arguments.filter, ..arguments.plan };
     let cgroup = plan.enter_cgroup()?;
@@ -53,6 +48,5 @@ fn try_main() -> Result<()> {
         },
     };
     let report = session::run(&plan, &arguments.index, surroundings)?;
-    let text = if plan.json { format!("{}\n", report.json()) } else { report.text() };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    Ok(if plan.json { format!("{}\n", report.json()) } else { report.text() })
 }

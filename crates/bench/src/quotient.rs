@@ -1,11 +1,11 @@
-//! The quotient filter in RAM as a subject: the fast one, by rank and select, behind a lock.
+//! The quotient filter in RAM as a subject, behind a lock.
 //!
 //! It takes hashes, and gets the same cheap one as the filters of others in `nandex-peers-filters`.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anyhow::{Result, ensure};
-use nandex::quotient::{Counts as SlotCounts, RankFilter, Shape, Slots as _};
+use nandex::quotient::{Counts as SlotCounts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
 
 use crate::subject::{Client, Counts, Spec, Status, Subject, yes};
@@ -27,7 +27,7 @@ pub const fn hash(key: u64) -> u64 {
 /// An open filter.
 pub struct QuotientSubject {
     universe: Universe,
-    filter: RwLock<RankFilter>,
+    filter: RwLock<QuotientFilter>,
 }
 
 impl QuotientSubject {
@@ -42,14 +42,14 @@ impl QuotientSubject {
             Counts::Kept => SlotCounts::Small(COUNT_BITS),
         };
         let shape = Shape::for_entries(universe, spec.entries, FILL, counts)?;
-        Ok(Self { universe, filter: RwLock::new(RankFilter::new(shape)) })
+        Ok(Self { universe, filter: RwLock::new(QuotientFilter::new(shape)) })
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, RankFilter> {
+    fn read(&self) -> RwLockReadGuard<'_, QuotientFilter> {
         self.filter.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, RankFilter> {
+    fn write(&self) -> RwLockWriteGuard<'_, QuotientFilter> {
         self.filter.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +116,7 @@ impl Client for QuotientClient<'_> {
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        Ok(yes(self.subject.read().contains_fingerprint(self.subject.fingerprint(key))))
+        Ok(yes(self.subject.read().count(self.subject.fingerprint(key)) > 0))
     }
 
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! One report for every engine: text for people (see [`text`](crate::text)), one JSON object for programs.
+//! One report for every engine: text for people, made by [`Report::text`], one JSON object for programs.
 //!
 //! The JSON object holds the settings (`schema`, `index`, `workload`, `loaded`, `threads`, `depth`, `batch`,
 //! `durability`, `seed`, `clock_ns`, `memory_limit`, `device`, ...) and `cases`, one object per mix; all other

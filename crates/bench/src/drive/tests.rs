@@ -1,3 +1,5 @@
+//! Every pass on the oracles of both kinds.
+
 use super::*;
 use crate::keys::KeySpace;
 use crate::percentiles::Latency;

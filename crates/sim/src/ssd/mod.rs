@@ -9,31 +9,32 @@
 //! ```
 //!
 //! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order,
-//! one operation at a time, and where it is pipelined the next one's first phase beside the last one's
+//! one operation at a time, and where it is pipelined the next one's first phase overlaps the last one's
 //! second. Every wait is charged to what was waited for, so that the parts of a latency add up exactly.
 
+mod counters;
 mod event;
 mod host;
 mod op;
-pub(crate) mod slab;
-mod tally;
+mod slab;
 mod unit;
 
 use std::collections::VecDeque;
 
+use counters::Recorder;
+pub use counters::{Activity, Resource, Span, SsdCounters};
 use event::{Agenda, Event};
 use host::{Buffer, HostSide, Pending};
 use op::{Op, OpKind};
-use slab::{NONE, Slab};
-use tally::Recorder;
-pub use tally::{Activity, Resource, Span, Tally};
+use slab::NONE;
+pub use slab::Slab;
 use unit::Unit;
 
 use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Model, Request, Result, Spec};
 
-/// What lies on a device before the first request.
+/// What is on a device before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
     /// Nothing: the device is as from the factory.
@@ -43,7 +44,7 @@ pub enum Fill {
     /// Every page, as after random writes without end: the translation layer is in its steady state. It
     /// takes time for the blocks, not for the pages.
     Steady {
-        /// Which page lies where.
+        /// Which page is where.
         seed: u64,
     },
 }
@@ -66,7 +67,7 @@ pub struct Ssd {
     /// Requests that have ended and were not handed out.
     ended: VecDeque<Done>,
     work: Vec<Work>,
-    tally: Tally,
+    counters: SsdCounters,
     recorder: Recorder,
 }
 
@@ -83,26 +84,26 @@ impl Ssd {
         let flash = spec.flash;
         let units = flash.count(spec.parallel.unit);
         let per_bus = units / flash.channels;
-        let tally = Tally {
+        let counters = SsdCounters {
             unit_busy_ns: vec![0; units as usize],
             unit_clean_ns: vec![0; units as usize],
             bus_busy_ns: vec![0; flash.channels as usize],
-            ..Tally::default()
+            ..SsdCounters::default()
         };
         Ok(Self {
             ftl,
             now_ns: 0,
             agenda: Agenda::default(),
-            requests: Slab::new(),
+            requests: Slab::default(),
             host: HostSide::default(),
             buffer: Buffer::new(spec.host.buffer_bytes / HOST_PAGE_BYTES),
             units: (0..units).map(|unit| Unit::new(unit / per_bus)).collect(),
-            ops: Slab::new(),
+            ops: Slab::default(),
             bus_free_ns: vec![0; flash.channels as usize],
             page_transfer_ns: spec.timing.transfer_ns(u64::from(flash.page_bytes)),
             ended: VecDeque::new(),
             work: Vec::new(),
-            tally,
+            counters,
             recorder: Recorder::default(),
             spec,
         })
@@ -116,8 +117,8 @@ impl Ssd {
 
     /// What it has done and how busy its parts were.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        Tally { ftl: self.ftl.counts(), ..self.tally.clone() }
+    pub fn counters(&self) -> SsdCounters {
+        SsdCounters { ftl: self.ftl.counts(), ..self.counters.clone() }
     }
 
     /// Erases of each block so far, plane by plane.
@@ -132,7 +133,7 @@ impl Ssd {
         self.agenda.hash()
     }
 
-    /// Keeps up to so many spans of busy time from now on, for charts.
+    /// Keeps up to `count_max` spans of busy time from now on, for charts.
     pub fn record_spans(&mut self, count_max: usize) {
         self.recorder.room = count_max;
     }
@@ -232,7 +233,7 @@ impl Model for Ssd {
 
     fn submit_at(&mut self, at_ns: u64, request: Request) {
         debug_assert!(at_ns >= self.now_ns, "requests come no earlier than now");
-        debug_assert_eq!(self.ftl.refuses(&request), None, "whoever owns the model has asked");
+        debug_assert_eq!(self.ftl.refuses(&request), None, "the owner of the model has asked");
         self.ftl.expect(&request);
         let number = self.requests.insert(Pending::new(request, at_ns));
         if at_ns > self.now_ns {

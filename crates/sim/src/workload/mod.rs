@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Workload ---> Requests ----------------> closed_loop --+
-//!   (what to ask,     |                      (so many at   |
+//!   (what to ask,     |                      (how many at  |
 //!    and a seed)      v                       a time)      +--> Model --> Done, one by one
 //!   Gaps -------> Arrivals ----------------> open_loop ----+
 //!   (when)            ^                      (when they
@@ -18,7 +18,6 @@
 //! | hot and cold, Zipf | constant | O(1) expected, by rejection |
 
 mod arrivals;
-pub mod disksim;
 mod drive;
 mod error;
 mod math;
@@ -30,6 +29,7 @@ mod zipf;
 pub use arrivals::{Arrival, Arrivals, Gaps};
 pub use drive::{closed_loop, open_loop, try_open_loop};
 pub use error::WorkloadError;
+pub use math::ln;
 pub use pattern::{Pattern, Spread};
 pub use prng::SplitMix64;
 pub use requests::{Requests, Workload};

@@ -78,7 +78,7 @@ fn every_erase_is_counted_and_every_written_page_had_one_before() {
         let spec = random(seed);
         let mut ssd = ssd(spec.clone(), Fill::Sequential);
         run_mixed(&mut ssd, 6000, 16, seed);
-        let ftl = ssd.tally().ftl;
+        let ftl = ssd.counters().ftl;
         let by_block: u64 = ssd.erases().iter().map(|&count| u64::from(count)).sum();
         assert_eq!(by_block, ftl.erases, "seed {seed}");
         let blocks = u64::from(spec.flash.plane_count()) * u64::from(spec.flash.blocks);
@@ -100,7 +100,7 @@ fn wear_is_levelled_when_asked_for() {
         let erases = ssd.erases();
         let most = erases.iter().max().copied().unwrap_or(0);
         let mean = erases.iter().sum::<u32>() / erases.len() as u32;
-        (most - mean, ssd.tally().ftl.migrations)
+        (most - mean, ssd.counters().ftl.migrations)
     };
     let ((greedy, none), (aware, migrations)) = (spread(Victim::Greedy), spread(Victim::WearAware));
     assert_eq!(none, 0);
@@ -108,10 +108,10 @@ fn wear_is_levelled_when_asked_for() {
 }
 
 fn hammer(ssd: &mut nandex_sim::Ssd, pages: u64, count: u64) {
-    let mut dice = nandex_sim::workload::SplitMix64::new(4);
+    let mut rng = nandex_sim::workload::SplitMix64::new(4);
     let mut done = Vec::new();
     for token in 0..count {
-        let (kind, page) = (nandex_sim::RequestKind::Write, dice.below(pages));
+        let (kind, page) = (nandex_sim::RequestKind::Write, rng.below(pages));
         ssd.submit(nandex_sim::Request { token, kind, page, pages: 1 });
         while ssd.step(&mut done) {}
         done.clear();
