@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use nandex::large::format::Record;
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::values::format::{PAYLOAD_BYTES, State, decode_page, record_bytes};
+use nandex_store::values::format::{PAYLOAD_BYTES, ValuesState, decode_page, record_bytes};
 use nandex_store::values::{ValueRef, ValuesConfig};
 
 const PLACE: PageId = PageId(7);
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(config) = ValuesConfig::decode(&mut Reader::new(bytes, "configuration", PLACE)) {
         assert_eq!(config.encode(), bytes[..ValuesConfig::BYTES]);
     }
-    if let Ok(state) = State::decode(&mut Reader::new(bytes, "state", PLACE), &ValuesConfig::tiny())
+    if let Ok(state) = ValuesState::decode(&mut Reader::new(bytes, "state", PLACE), &ValuesConfig::tiny())
     {
         let mut again = Vec::new();
         state.encode(&mut again);
