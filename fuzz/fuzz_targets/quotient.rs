@@ -1,13 +1,14 @@
-//! A saved quotient filter from any bytes is refused or behaves as one: it is saved the same again, says of its
-//! entries what it lists, takes updates, and fits into a filter of another size.
+//! A saved quotient filter from any bytes is refused or behaves as one: it is saved the same again, counts its
+//! entries as it lists them, takes updates, and fits into a filter of another size.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex_store::fingerprint::Universe;
 
-/// Where slots begin.
-const SLOTS: usize = 56;
+/// Bytes before the blocks, and before the slots of a block.
+const HEADER_BYTES: usize = 56;
+const BLOCK_HEAD_BYTES: usize = 18;
 
 /// A filter's bytes with a right checksum, mark and version before what the fuzzer chose.
 fn sealed(data: &[u8]) -> Vec<u8> {
@@ -17,28 +18,43 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Small sizes in front of the fuzzer's slots, and how many are in use, so that it need not guess these.
+/// A header of small sizes in front of the fuzzer's blocks, and offsets and a number of slots in use as the blocks'
+/// bits say, so that the fuzzer need not guess these.
 fn framed(counts: u8, quotients: u8, data: &[u8]) -> Option<Vec<u8>> {
     let quotients = u64::from(quotients % 32) + 1;
     let counts = [Counts::One, Counts::Signed, Counts::Small(2)][usize::from(counts) % 3];
     let universe = Universe::new(quotients * 8).ok()?;
     let shape = Shape::new(universe, quotients, counts, 32).ok()?;
     let mut bytes = QuotientFilter::new(shape).encode();
-    let room = bytes.len() - SLOTS;
-    bytes[SLOTS..].iter_mut().zip(data).for_each(|(byte, with)| *byte = *with);
-    let outliers = data.get(room..).unwrap_or_default();
+    let blocks = &mut bytes[HEADER_BYTES..];
+    blocks.iter_mut().zip(data).for_each(|(byte, with)| *byte = *with);
+    let used = set_offsets(blocks, BLOCK_HEAD_BYTES + 8 * shape.slot_bits() as usize);
+    let outliers = data.get(blocks.len()..).unwrap_or_default();
     bytes.extend(outliers);
-    let entries = used(&bytes[SLOTS..], &shape);
-    bytes[40..48].copy_from_slice(&entries.to_le_bytes());
+    bytes[40..48].copy_from_slice(&used.to_le_bytes());
     bytes[48..56].copy_from_slice(&(outliers.len() as u64 / 16).to_le_bytes());
     Some(sealed(&bytes[9..]))
 }
 
-/// The slots with any of their three lowest bits set.
-fn used(slots: &[u8], shape: &Shape) -> u64 {
-    let bit = |at: u64| slots[at as usize / 8] >> (at % 8) & 1;
-    let width = u64::from(shape.slot_bits()) + 3;
-    (0..shape.slots()).filter(|slot| (0..3).any(|at| bit(slot * width + at) == 1)).count() as u64
+/// Sets the offset of each block, and counts the slots in use.
+fn set_offsets(blocks: &mut [u8], block_bytes: usize) -> u64 {
+    let slots = blocks.len() / block_bytes * 64;
+    let (mut end, mut used) = (0_usize, 0);
+    for quotient in 0..slots {
+        if quotient % 64 == 0 {
+            let offset = (end.saturating_sub(quotient) as u16).to_le_bytes();
+            blocks[quotient / 64 * block_bytes..][..2].copy_from_slice(&offset);
+        }
+        let bit = |at: usize, slot: usize| {
+            blocks[slot / 64 * block_bytes + at + slot % 64 / 8] >> (slot % 8) & 1 == 1
+        };
+        if bit(2, quotient) {
+            let start = end.max(quotient);
+            end = (start..slots).find(|slot| bit(10, *slot)).map_or(slots, |last| last + 1);
+            used += (end - start) as u64;
+        }
+    }
+    used
 }
 
 fn behaves(bytes: &[u8]) {
@@ -54,18 +70,18 @@ fn behaves(bytes: &[u8]) {
     let (before, count) = (filter.clone(), filter.count(last));
     if filter.add(last, 3).is_ok() {
         assert_eq!(filter.count(last), count + 3);
-        filter.add(last, -3).expect("what was added can be taken away");
+        filter.add(last, -3).expect("what was added can be subtracted");
     }
     assert_eq!(filter, before);
     entries.iter().for_each(|entry| {
-        filter.add(entry.fingerprint, -entry.count).expect("what is there can be taken away");
+        filter.add(entry.fingerprint, -entry.count).expect("what is present can be subtracted");
     });
     assert_eq!(filter, QuotientFilter::new(filter.shape()));
 }
 
 fuzz_target!(|data: (u8, u8, &[u8])| {
     let (counts, quotients, bytes) = data;
-    assert!(QuotientFilter::decode(bytes).is_err() || bytes.len() >= 56);
+    assert!(QuotientFilter::decode(bytes).is_err() || bytes.len() >= HEADER_BYTES);
     behaves(&sealed(bytes));
     if let Some(bytes) = framed(counts, quotients, bytes) {
         behaves(&bytes);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-/// What the harness itself needs beside the engine's budget: program, stacks, latency histograms,
+/// What the harness itself needs on top of the engine's budget: program, stacks, latency histograms,
 /// batches. It is added to the budget to give the cgroup's limit, for every engine alike.
 pub const HARNESS_BYTES: u64 = 32 << 20;
 

@@ -1,117 +1,135 @@
-//! Runs operations on an engine from a number of threads, times them and checks every answer.
-//!
-//! A wrong value, or any value for a key that was never inserted, ends the run with an error: a
-//! benchmark that does not check its answers measures nothing.
+//! The passes that workloads are made of: each runs its operations on a number of threads.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::percentiles::{Laps, Latency, Recorder};
-use crate::subject::{Lane, Subject};
-use crate::workload::{ABSENT_START, KeySpace, Mix, Operation, Picker, Rng};
+use crate::keys::{ABSENT_START, Picker, Rng};
+use crate::subject::Subject;
+use crate::worker::{Change, Counters, Expect, Pass, Point, Step, Worker, check, on_threads};
+use crate::workload::{Flow, Mix, Operation};
 
-/// Indices a thread claims at once while it inserts.
-const CLAIM: u64 = 1024;
+/// Indices a thread claims at once while it inserts, where a batch is not longer. Between two claims it looks
+/// at the clock, so an engine that takes some 20 keys a second has to be able to stop.
+const CLAIM: u64 = 64;
+/// The inserting thread sleeps this long when it is ahead of its rate.
+const NAP: Duration = Duration::from_micros(500);
+/// Lookup calls between two looks at whether the inserts have ended.
+const CALLS_PER_LOOK: u64 = 16;
 
-/// What all passes have in common.
+/// How much a load puts in.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
-    /// The keys.
-    pub keys: KeySpace,
-    /// Seed of the streams.
-    pub seed: u64,
-    /// Which pass this is, so that no two draw the same stream.
-    pub number: u64,
-    /// Threads at work.
-    pub threads: usize,
-    /// Keys per call; 1 uses the single calls.
-    pub batch: usize,
-    /// Whether calls are timed.
-    pub latency: Latency,
+pub struct Fill {
+    /// Entries, from index 0 on.
+    pub entries: u64,
+    /// It ends after this long, full or not.
+    pub time_max: Option<Duration>,
+    /// Points of its curve over time, about.
+    pub points: u32,
 }
 
-/// What a pass did.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// Inserts and overwrites.
-    pub inserts: u64,
-    /// Lookups.
-    pub lookups: u64,
-    /// Lookups that found their key.
-    pub hits: u64,
-    /// From the start of all threads to the end of the last.
-    pub seconds: f64,
-    /// Latencies of insert calls.
-    pub insert_ns: Recorder,
-    /// Latencies of lookup calls.
-    pub lookup_ns: Recorder,
+/// Notes the time whenever another stretch of operations is done.
+struct Curve {
+    stretch: u64,
+    done: AtomicU64,
+    start: Instant,
+    points: Mutex<Vec<Point>>,
 }
 
-impl Tally {
-    /// Inserts and lookups.
-    #[must_use]
-    pub const fn operations(&self) -> u64 {
-        self.inserts + self.lookups
+impl Curve {
+    fn start(fill: Fill) -> Self {
+        let stretch = fill.entries.div_ceil(u64::from(fill.points)).max(1);
+        Self { stretch, done: 0.into(), start: Instant::now(), points: Mutex::default() }
     }
 
-    /// Adds the work of another thread or pass; seconds are left alone.
-    pub fn merge(&mut self, other: &Self) {
-        self.inserts += other.inserts;
-        self.lookups += other.lookups;
-        self.hits += other.hits;
-        self.insert_ns.merge(&other.insert_ns);
-        self.lookup_ns.merge(&other.lookup_ns);
+    fn add(&self, count: u64) {
+        let before = self.done.fetch_add(count, Ordering::Relaxed);
+        let operations = before + count;
+        if before / self.stretch != operations / self.stretch {
+            let seconds = self.start.elapsed().as_secs_f64();
+            let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+            points.push(Point { operations, seconds });
+        }
+    }
+
+    fn finish(self) -> Vec<Point> {
+        let mut points = self.points.into_inner().unwrap_or_else(PoisonError::into_inner);
+        points.sort_by_key(|point| point.operations);
+        points
     }
 }
 
-/// Inserts entries from index 0 up to `entries`, and makes them durable; both are timed. Ends early
-/// after `time_max`; the entries that are in are always the first ones, and the tally counts them.
+/// Inserts entries from index 0 on, and makes them durable; both are timed. The entries that are in are
+/// always the first ones, and the counters count them.
 ///
 /// # Errors
 /// The engine's.
-pub fn load(
-    subject: &dyn Subject,
-    pass: Pass,
-    entries: u64,
-    time_max: Option<Duration>,
-) -> Result<Tally> {
-    let next = AtomicU64::new(0);
-    let start = Instant::now();
-    let late = || time_max.is_some_and(|limit| start.elapsed() >= limit);
-    let mut tally = on_threads(subject, pass.threads, |_, worker| {
+pub fn load(subject: &dyn Subject, pass: Pass, fill: Fill) -> Result<Counters> {
+    let (next, claim) = (AtomicU64::new(0), CLAIM.max(pass.batch as u64));
+    let curve = Curve::start(fill);
+    let late = || fill.time_max.is_some_and(|limit| curve.start.elapsed() >= limit);
+    let mut counters = on_threads(subject, pass, |_, worker| {
         while !late() {
-            let first = next.fetch_add(CLAIM, Ordering::Relaxed);
-            if first >= entries {
+            let first = next.fetch_add(claim, Ordering::Relaxed);
+            if first >= fill.entries {
                 break;
             }
-            worker.insert_range(pass, first, entries.min(first + CLAIM))?;
+            let count = claim.min(fill.entries - first);
+            worker.changes(Change::Insert, count, pairs_from(pass, first))?;
+            curve.add(count);
         }
         Ok(())
     })?;
     let sync_start = Instant::now();
     subject.sync().context("the sync at the end of the load failed")?;
-    tally.seconds += sync_start.elapsed().as_secs_f64();
-    Ok(tally)
+    counters.seconds += sync_start.elapsed().as_secs_f64();
+    counters.curve = curve.finish();
+    Ok(counters)
+}
+
+/// The pairs of the entries from `index` on, one per call.
+fn pairs_from(pass: Pass, mut index: u64) -> impl FnMut() -> (u64, u64) {
+    move || {
+        index += 1;
+        pass.pair(index - 1)
+    }
+}
+
+/// The pairs of new entries, whose indices `next` gives out.
+fn new_pairs(pass: Pass, next: &AtomicU64) -> impl FnMut() -> (u64, u64) {
+    move || pass.pair(next.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Looks up `operations` keys that are there.
 ///
 /// # Errors
-/// The engine's, or a wrong value.
+/// The engine's, or a wrong answer.
 pub fn lookup_hits(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
     picker: &Picker,
-) -> Result<Tally> {
-    on_threads(subject, pass.threads, |thread, worker| {
+) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let key = |rng: &mut Rng| pass.keys.key(picker.pick(rng));
-        worker
-            .lookups(pass, share(operations, pass.threads, thread), Expect::Here, || key(&mut rng))
+        let key = || pass.keys.key(picker.pick(&mut rng));
+        worker.lookups(pass.share(operations, thread), Expect::Here, key)
+    })
+}
+
+/// Looks up `operations` keys that are not there; the hits of a filter are false positives.
+///
+/// # Errors
+/// The engine's, or any value at all of a table.
+pub fn lookup_misses(subject: &dyn Subject, pass: Pass, operations: u64) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
+        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        let key = || pass.keys.absent(rng.below(ABSENT_START));
+        worker.lookups(pass.share(operations, thread), Expect::Absent, key)
     })
 }
 
@@ -119,39 +137,25 @@ pub fn lookup_hits(
 /// stream have no time of their own, so there are no latencies.
 ///
 /// # Errors
-/// The engine's, a wrong value, or another number of answers than of lookups.
+/// The engine's, a wrong answer, or another number of answers than of lookups.
 pub fn lookup_stream(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
     picker: &Picker,
-) -> Result<Tally> {
-    on_threads(subject, pass.threads, |thread, worker| {
+) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let count = share(operations, pass.threads, thread);
+        let count = pass.share(operations, thread);
         let mut keys = (0..count).map(|_| pass.keys.key(picker.pick(&mut rng)));
-        let tally = &mut worker.tally;
-        worker.lane.stream(&mut keys, pass.batch, &mut |key, found| {
-            tally.lookups += 1;
-            tally.hits += check(pass.keys, key, Expect::Here, found)?;
+        let counters = &mut worker.counters;
+        worker.client.stream(&mut keys, pass.batch, &mut |key, found| {
+            counters.lookups += 1;
+            counters.hits += check(pass, key, Expect::Here, found)?;
             Ok(())
         })?;
-        ensure!(tally.lookups == count, "{} answers to {count} lookups", tally.lookups);
+        ensure!(counters.lookups == count, "{} answers to {count} lookups", counters.lookups);
         Ok(())
-    })
-}
-
-/// Looks up `operations` keys that are not there.
-///
-/// # Errors
-/// The engine's, or any value at all.
-pub fn lookup_misses(subject: &dyn Subject, pass: Pass, operations: u64) -> Result<Tally> {
-    on_threads(subject, pass.threads, |thread, worker| {
-        let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let key = |rng: &mut Rng| pass.keys.absent(rng.below(ABSENT_START));
-        worker.lookups(pass, share(operations, pass.threads, thread), Expect::Absent, || {
-            key(&mut rng)
-        })
     })
 }
 
@@ -164,15 +168,84 @@ pub fn updates(
     pass: Pass,
     operations: u64,
     picker: &Picker,
-) -> Result<Tally> {
-    on_threads(subject, pass.threads, |thread, worker| {
+) -> Result<Counters> {
+    change_picked(subject, pass, operations, picker, Change::Insert)
+}
+
+/// Adds 1 to the counts of `operations` picked keys.
+///
+/// # Errors
+/// The engine's.
+pub fn count(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    picker: &Picker,
+) -> Result<Counters> {
+    change_picked(subject, pass, operations, picker, Change::Add)
+}
+
+fn change_picked(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    picker: &Picker,
+    change: Change,
+) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let pair = |rng: &mut Rng| {
-            let key = pass.keys.key(picker.pick(rng));
+        worker.changes(change, pass.share(operations, thread), || {
+            let key = pass.keys.key(picker.pick(&mut rng));
             (key, pass.keys.value(key, pass.number))
-        };
-        worker.inserts(pass, share(operations, pass.threads, thread), || pair(&mut rng))
+        })
     })
+}
+
+/// Deletes the keys of `count` indices from `first` on.
+///
+/// # Errors
+/// The engine's.
+pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
+        let before: u64 = (0..thread).map(|earlier| pass.share(count, earlier)).sum();
+        let pairs = pairs_from(pass, first + before);
+        worker.changes(Change::Delete, pass.share(count, thread), pairs)
+    })
+}
+
+/// Draws the keys of a [`count`] once more and asks for the counts of about `sample` of them. Gives the
+/// share of these counts that is above the true ones.
+///
+/// # Errors
+/// The engine's, or a count below the true one.
+pub fn check_counts(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    picker: &Picker,
+    sample: usize,
+) -> Result<f64> {
+    let mut truth: HashMap<u64, u64> = HashMap::new();
+    for thread in 0..pass.threads as u64 {
+        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        for _ in 0..pass.share(operations, thread) {
+            let key = pass.keys.key(picker.pick(&mut rng));
+            if truth.len() < sample || truth.contains_key(&key) {
+                *truth.entry(key).or_default() += 1;
+            }
+        }
+    }
+    let keys: Vec<u64> = truth.keys().copied().collect();
+    let mut counts = Vec::new();
+    subject.client()?.count_many(&keys, &mut counts)?;
+    ensure!(counts.len() == keys.len(), "{} counts of {} keys", counts.len(), keys.len());
+    let mut above = 0u64;
+    for ((key, &expected), &found) in truth.iter().zip(&counts) {
+        let fits = found >= expected;
+        ensure!(fits, "key {key:#018x} was added {expected} times, but its count is {found}");
+        above += u64::from(found > expected);
+    }
+    Ok(above as f64 / keys.len().max(1) as f64)
 }
 
 /// A mixed stream of `operations`. New entries take the indices from `next` on, which is moved.
@@ -186,16 +259,16 @@ pub fn mixed(
     picker: &Picker,
     mix: Mix,
     next: &AtomicU64,
-) -> Result<Tally> {
-    on_threads(subject, pass.threads, |thread, worker| {
+) -> Result<Counters> {
+    on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        let mut left = share(operations, pass.threads, thread);
+        let mut left = pass.share(operations, thread);
         while left > 0 {
             let count = left.min(pass.batch as u64);
-            worker.mixed_batch(pass, count, || match mix.next(picker, &mut rng) {
+            worker.mixed_batch(count, || match mix.next(picker, &mut rng) {
                 Operation::Insert => {
-                    let key = pass.keys.key(next.fetch_add(1, Ordering::Relaxed));
-                    Step::Insert(key, pass.keys.value(key, 0))
+                    let (key, value) = pass.pair(next.fetch_add(1, Ordering::Relaxed));
+                    Step::Insert(key, value)
                 }
                 Operation::LookupHit(index) => Step::Lookup(pass.keys.key(index), Expect::Here),
                 Operation::LookupMiss(index) => {
@@ -208,333 +281,61 @@ pub fn mixed(
     })
 }
 
-/// What a lookup should give. A key that is here may still be missed: the engine may have evicted it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Expect {
-    /// Its value, or nothing.
-    Here,
-    /// Nothing.
-    Absent,
+/// Tells lookups to end, whatever way the inserts end.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
-enum Step {
-    Insert(u64, u64),
-    Lookup(u64, Expect),
-}
-
-/// The part of `operations` that falls to `thread`.
-pub(crate) fn share(operations: u64, threads: usize, thread: u64) -> u64 {
-    let threads = threads as u64;
-    operations / threads + u64::from(thread < operations % threads)
-}
-
-/// Runs `work` on that many threads, which begin together, and adds up what they did.
-pub(crate) fn on_threads(
+/// Looks up keys that are there on the threads of `pass`, for as long as one thread more inserts `flow`.
+/// New entries take the indices from `next` on, which is moved.
+///
+/// # Errors
+/// The engine's, or a wrong answer.
+pub fn lookups_during_inserts(
     subject: &dyn Subject,
-    threads: usize,
-    work: impl Fn(u64, &mut Worker<'_>) -> Result<()> + Sync,
-) -> Result<Tally> {
-    together(threads, |thread, ready| {
-        let lane = subject.lane();
-        ready.wait();
-        let mut worker = Worker::new(lane?);
-        work(thread, &mut worker)?;
-        worker.lane.finish()?;
-        Ok(worker.tally)
+    pass: Pass,
+    picker: &Picker,
+    flow: Flow,
+    next: &AtomicU64,
+) -> Result<Counters> {
+    let ended = AtomicBool::new(false);
+    let all = Pass { threads: pass.threads + 1, ..pass };
+    on_threads(subject, all, |thread, worker| {
+        if thread == pass.threads as u64 {
+            let _end = EndOnDrop(&ended);
+            return insert_steadily(worker, flow, new_pairs(pass, next));
+        }
+        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        while !ended.load(Ordering::Relaxed) {
+            let count = CALLS_PER_LOOK * pass.batch as u64;
+            worker.lookups(count, Expect::Here, || pass.keys.key(picker.pick(&mut rng)))?;
+        }
+        Ok(())
     })
 }
 
-/// Runs `run` on that many threads and adds up their tallies. Each thread waits once for all others to be
-/// ready, come what may; the time is from then to the end of the last.
-pub(crate) fn together(
-    threads: usize,
-    run: impl Fn(u64, &Barrier) -> Result<Tally> + Sync,
-) -> Result<Tally> {
-    let barrier = Barrier::new(threads + 1);
-    let (tallies, seconds) = std::thread::scope(|scope| {
-        let (run, ready) = (&run, &barrier);
-        let handles: Vec<_> =
-            (0..threads as u64).map(|thread| scope.spawn(move || run(thread, ready))).collect();
-        barrier.wait();
-        let start = Instant::now();
-        let tallies: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        (tallies, start.elapsed().as_secs_f64())
-    });
-    let mut all = Tally { seconds, ..Tally::default() };
-    for tally in tallies {
-        match tally {
-            Ok(tally) => all.merge(&tally?),
-            Err(_) => bail!("a worker thread panicked; its message is above"),
+/// One call per insert, so that an insert that waits is seen.
+fn insert_steadily(
+    worker: &mut Worker<'_>,
+    flow: Flow,
+    mut pair: impl FnMut() -> (u64, u64),
+) -> Result<()> {
+    let (start, mut done) = (Instant::now(), 0);
+    while done < flow.inserts {
+        let due = flow.due(start.elapsed());
+        if due == done {
+            thread::sleep(NAP);
+            continue;
         }
+        worker.single_inserts(due - done, &mut pair)?;
+        done = due;
     }
-    Ok(all)
-}
-
-/// One thread at work, with its buffers.
-pub(crate) struct Worker<'a> {
-    lane: Box<dyn Lane + 'a>,
-    pub(crate) tally: Tally,
-    pairs: Vec<(u64, u64)>,
-    keys: Vec<u64>,
-    expected: Vec<Expect>,
-    found: Vec<Option<u64>>,
-}
-
-impl<'a> Worker<'a> {
-    fn new(lane: Box<dyn Lane + 'a>) -> Self {
-        Self {
-            lane,
-            tally: Tally::default(),
-            pairs: Vec::new(),
-            keys: Vec::new(),
-            expected: Vec::new(),
-            found: Vec::new(),
-        }
-    }
-
-    fn insert_range(&mut self, pass: Pass, first: u64, end: u64) -> Result<()> {
-        let mut index = first;
-        self.inserts(pass, end - first, || {
-            let key = pass.keys.key(index);
-            index += 1;
-            (key, pass.keys.value(key, 0))
-        })
-    }
-
-    /// Inserts `count` pairs, in batches where the pass has them.
-    pub(crate) fn inserts(
-        &mut self,
-        pass: Pass,
-        count: u64,
-        mut pair: impl FnMut() -> (u64, u64),
-    ) -> Result<()> {
-        let mut laps = Laps::start(pass.latency);
-        if pass.batch == 1 {
-            for _ in 0..count {
-                let (key, value) = pair();
-                self.lane.insert(key, value)?;
-                laps.lap(&mut self.tally.insert_ns);
-            }
-            self.tally.inserts += count;
-            return Ok(());
-        }
-        let mut left = count;
-        while left > 0 {
-            let size = left.min(pass.batch as u64);
-            self.pairs.clear();
-            self.pairs.extend((0..size).map(|_| pair()));
-            self.flush_inserts(&mut laps)?;
-            left -= size;
-        }
-        Ok(())
-    }
-
-    fn flush_inserts(&mut self, laps: &mut Laps) -> Result<()> {
-        laps.restart();
-        self.lane.insert_many(&self.pairs)?;
-        laps.lap(&mut self.tally.insert_ns);
-        self.tally.inserts += self.pairs.len() as u64;
-        Ok(())
-    }
-
-    /// Looks up `count` keys, likewise, and checks the answers.
-    pub(crate) fn lookups(
-        &mut self,
-        pass: Pass,
-        count: u64,
-        expect: Expect,
-        mut key: impl FnMut() -> u64,
-    ) -> Result<()> {
-        let mut laps = Laps::start(pass.latency);
-        if pass.batch == 1 {
-            for _ in 0..count {
-                let key = key();
-                let found = self.lane.get(key)?;
-                laps.lap(&mut self.tally.lookup_ns);
-                self.tally.hits += check(pass.keys, key, expect, found)?;
-            }
-            self.tally.lookups += count;
-            return Ok(());
-        }
-        let mut left = count;
-        while left > 0 {
-            let size = left.min(pass.batch as u64);
-            self.keys.clear();
-            self.keys.extend((0..size).map(|_| key()));
-            self.expected.clear();
-            self.expected.resize(self.keys.len(), expect);
-            self.flush_lookups(pass, &mut laps)?;
-            left -= size;
-        }
-        Ok(())
-    }
-
-    fn flush_lookups(&mut self, pass: Pass, laps: &mut Laps) -> Result<()> {
-        self.found.clear();
-        laps.restart();
-        self.lane.get_many(&self.keys, &mut self.found)?;
-        laps.lap(&mut self.tally.lookup_ns);
-        if self.found.len() != self.keys.len() {
-            bail!("{} answers to {} lookups", self.found.len(), self.keys.len());
-        }
-        let answers = self.keys.iter().zip(&self.expected).zip(&self.found);
-        for ((&key, &expect), &found) in answers {
-            self.tally.hits += check(pass.keys, key, expect, found)?;
-        }
-        self.tally.lookups += self.keys.len() as u64;
-        Ok(())
-    }
-
-    /// Up to a batch of steps: the inserts in one call, the lookups in another.
-    fn mixed_batch(
-        &mut self,
-        pass: Pass,
-        count: u64,
-        mut step: impl FnMut() -> Step,
-    ) -> Result<()> {
-        self.pairs.clear();
-        self.keys.clear();
-        self.expected.clear();
-        for _ in 0..count {
-            match step() {
-                Step::Insert(key, value) => self.pairs.push((key, value)),
-                Step::Lookup(key, expect) => {
-                    self.keys.push(key);
-                    self.expected.push(expect);
-                }
-            }
-        }
-        let mut laps = Laps::start(pass.latency);
-        match (self.pairs.as_slice(), self.keys.as_slice()) {
-            (&[(key, value)], []) => {
-                self.lane.insert(key, value)?;
-                laps.lap(&mut self.tally.insert_ns);
-                self.tally.inserts += 1;
-            }
-            ([], &[key]) => {
-                let found = self.lane.get(key)?;
-                laps.lap(&mut self.tally.lookup_ns);
-                self.tally.hits += check(pass.keys, key, self.expected[0], found)?;
-                self.tally.lookups += 1;
-            }
-            (pairs, keys) => {
-                let (some_pairs, some_keys) = (!pairs.is_empty(), !keys.is_empty());
-                if some_pairs {
-                    self.flush_inserts(&mut laps)?;
-                }
-                if some_keys {
-                    self.flush_lookups(pass, &mut laps)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// 1 for a hit, 0 for a miss, an error for a wrong answer.
-fn check(keys: KeySpace, key: u64, expect: Expect, found: Option<u64>) -> Result<u64> {
-    match (found, expect) {
-        (None, _) => Ok(0),
-        (Some(value), Expect::Here) if value == keys.value(key, 0) => Ok(1),
-        (Some(value), Expect::Here) => {
-            let expected = keys.value(key, 0);
-            bail!(
-                "wrong value under key {key:#018x}: expected {expected:#018x}, found {value:#018x}"
-            )
-        }
-        (Some(value), Expect::Absent) => {
-            bail!("key {key:#018x} was never inserted, but the value {value:#018x} was found")
-        }
-    }
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::subject::TableSubject;
-    use nandex::oracle::MapTable;
-
-    fn oracle() -> TableSubject<MapTable> {
-        TableSubject(MapTable::new(8, 8))
-    }
-
-    fn pass(threads: usize, batch: usize) -> Pass {
-        let keys = KeySpace::new(3);
-        Pass { keys, seed: 3, number: 1, threads, batch, latency: Latency::On }
-    }
-
-    #[test]
-    fn every_operation_falls_to_exactly_one_thread() {
-        for (operations, threads) in [(10, 3), (2, 5), (9, 3)] {
-            let sum: u64 =
-                (0..threads).map(|thread| share(operations, threads as usize, thread)).sum();
-            assert_eq!(sum, operations);
-        }
-    }
-
-    #[test]
-    fn a_load_puts_in_each_entry_once_whatever_threads_and_batch() {
-        for (threads, batch) in [(1, 1), (3, 1), (2, 7), (1, 4096)] {
-            let subject = oracle();
-            let tally = load(&subject, pass(threads, batch), 3000, None).unwrap();
-            assert_eq!(tally.inserts, 3000);
-            assert_eq!(subject.stats().unwrap().entries, 3000);
-            let picker = Picker::new(3000, None);
-            let hits = lookup_hits(&subject, pass(threads, batch), 500, &picker).unwrap();
-            assert_eq!((hits.lookups, hits.hits), (500, 500));
-            let misses = lookup_misses(&subject, pass(threads, batch), 500).unwrap();
-            assert_eq!((misses.lookups, misses.hits), (500, 0));
-        }
-    }
-
-    #[test]
-    fn a_load_out_of_time_stops_after_whole_claims() {
-        let subject = oracle();
-        let tally = load(&subject, pass(1, 1), 1 << 40, Some(Duration::from_millis(5))).unwrap();
-        assert_eq!(tally.inserts % CLAIM, 0);
-        assert_eq!(subject.stats().unwrap().entries, tally.inserts);
-    }
-
-    #[test]
-    fn single_calls_are_timed_each_and_batches_each() {
-        let subject = oracle();
-        let single = load(&subject, pass(1, 1), 100, None).unwrap();
-        assert_eq!(single.insert_ns.summary().unwrap().count, 100);
-        let batched = load(&subject, pass(1, 10), 100, None).unwrap();
-        assert_eq!(batched.insert_ns.summary().unwrap().count, 10);
-    }
-
-    #[test]
-    fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
-        for batch in [1, 16] {
-            let subject = oracle();
-            load(&subject, pass(1, 64), 1000, None).unwrap();
-            let next = AtomicU64::new(1000);
-            let mix = Mix { lookup_fraction: 0.5, success: 1.0 };
-            let picker = Picker::new(1000, None);
-            let tally = mixed(&subject, pass(2, batch), 2000, &picker, mix, &next).unwrap();
-            assert_eq!(tally.operations(), 2000);
-            assert_eq!(tally.hits, tally.lookups);
-            assert_eq!(next.into_inner(), 1000 + tally.inserts);
-            assert_eq!(subject.stats().unwrap().entries, 1000 + tally.inserts);
-        }
-    }
-
-    #[test]
-    fn updates_change_values_and_add_no_keys() {
-        let subject = oracle();
-        load(&subject, pass(1, 64), 100, None).unwrap();
-        let picker = Picker::new(100, None);
-        updates(&subject, pass(2, 1), 1000, &picker).unwrap();
-        assert_eq!(subject.stats().unwrap().entries, 100);
-        let error = lookup_hits(&subject, pass(1, 1), 1000, &picker).unwrap_err().to_string();
-        assert!(error.contains("wrong value under key"), "{error}");
-    }
-
-    #[test]
-    fn a_value_for_an_absent_key_ends_the_run() {
-        let keys = KeySpace::new(3);
-        assert!(check(keys, keys.absent(1), Expect::Absent, Some(1)).is_err());
-        assert_eq!(check(keys, keys.key(1), Expect::Here, None).unwrap(), 0);
-    }
-}
+mod tests;

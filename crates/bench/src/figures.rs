@@ -1,132 +1,364 @@
-//! What a run's counts come to: rates, costs per operation, and ratios to the device's limits.
+//! The figures of a run: rates, costs per operation, ratios to the device's limits.
 
 use nandex::TableStats;
+use nandex_device::PAGE_BYTES;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::drive::Tally;
+use crate::keys::ENTRY_BYTES;
 use crate::limit::Limits;
 use crate::process::DiskBytes;
-use crate::report::{Case, Figures};
-use crate::workload::{ENTRY_BYTES, Mix};
+use crate::subject::Status;
+use crate::worker::Counters;
+use crate::workload::Kind;
 
-/// One run, measured.
-pub(crate) struct Measured {
-    /// What it came to.
-    pub(crate) figures: Figures,
-    /// What it did.
-    pub(crate) tally: Tally,
-    /// Lookups by the pages they read, where the engine counts them.
-    pub(crate) reads_histogram: Option<Vec<u64>>,
+/// The figures of one run by their names, which are keys of the JSON; null where one does not apply or cannot
+/// be had. A table and a filter have each the figures that are named for it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Figures(Map<String, Value>);
+
+/// Figures that every run has.
+const OF_ALL: [&str; 11] = [
+    // Length of the timed part.
+    "seconds",
+    // Waiting for work in the background after it; not part of any rate.
+    "settle_seconds",
+    // Operations done, and per second.
+    "operations",
+    "operations_per_s",
+    "lookups_per_s",
+    // The device's random 4 KiB reads per second at the same threads and depth, and its sequential writes: means
+    // of just before and just after the run.
+    "device_reads_per_s",
+    "device_write_bytes_per_s",
+    // Bytes the kernel read from disks, in units of 4 KiB per lookup; all engines, page cache in the way.
+    "disk_reads_per_lookup",
+    // CPU time of all threads per operation, settling included, in microseconds.
+    "cpu_us_per_op",
+    // Resident memory of the whole process.
+    "rss_bytes",
+    // Bytes allocated from the Rust heap since before the engine was made, and not freed. The harness's latency
+    // histograms are in it, 130 KiB per thread and kind; allocations of C and C++ engines are not.
+    "allocated_bytes",
+];
+
+/// Figures that only tables have.
+const OF_TABLES: [&str; 13] = [
+    // Lookups that found their key.
+    "hits",
+    // Inserts and overwrites per second.
+    "inserts_per_s",
+    // Where there are lookups: lookups per second over `device_reads_per_s`. Else: bytes written per second over
+    // `device_write_bytes_per_s`.
+    "ratio_to_device",
+    // Pages read per lookup that found its key and per one that did not, as the index counts them.
+    "reads_per_hit",
+    "reads_per_miss",
+    // RAM the engine says it holds, and the same per entry.
+    "ram_bytes",
+    "ram_bytes_per_entry",
+    // Bytes written per byte the caller handed over: the index's own count (data and log) where it keeps one,
+    // else the kernel's.
+    "write_amplification",
+    // Bytes written per insert: the index's to its pages and to its log, and the kernel's to disks.
+    "data_bytes_per_entry",
+    "log_bytes_per_entry",
+    "disk_bytes_per_entry",
+    // Entries over capacity of the buffers that were flushed.
+    "flush_fill",
+    // Entries dropped by the eviction policy.
+    "evicted",
+];
+
+/// Figures that only filters have.
+const OF_FILTERS: [&str; 20] = [
+    // Lookups answered with yes.
+    "positives",
+    // Inserts, deletes or increments per second.
+    "changes_per_s",
+    // Random reads of the device by one thread at depth 1 and 32, and its sequential reads.
+    "device_reads_depth_1_per_s",
+    "device_reads_depth_32_per_s",
+    "device_read_bytes_per_s",
+    // Lookups per second over `device_reads_per_s`.
+    "lookups_to_device",
+    // Part of the run, settling included, that the device would need at its sequential limits for the bytes that
+    // were moved: near 1 where the device is what limits.
+    "device_share",
+    // Pages read per lookup, as the filter counts them.
+    "reads_per_lookup",
+    // Bytes the kernel read from and wrote to disks per change, settling included.
+    "disk_bytes_read_per_change",
+    "disk_bytes_written_per_change",
+    // RAM the filter says it holds, flash it occupies, and that over the RAM it was given.
+    "ram_bytes",
+    "flash_bytes",
+    "flash_over_ram",
+    // Bits of flash, or of RAM where there is no flash, per key.
+    "bits_per_key",
+    // Levels on flash that lookups ask.
+    "levels",
+    // The rate of false positives that the filter says it has.
+    "rate_stated",
+    // False positives over lookups of absent keys, where nothing else was looked up, and the least and the
+    // greatest rate that these lookups leave likely (95 %).
+    "rate_measured",
+    "rate_low",
+    "rate_high",
+    // Counts above the true ones, over those that were checked.
+    "counts_above",
+];
+
+/// What is known of a run when it has ended.
+pub(crate) struct Run<'a> {
+    /// What the engine is.
+    pub(crate) kind: Kind,
+    /// What was done.
+    pub(crate) counters: &'a Counters,
+    /// What the engine said before.
+    pub(crate) before: &'a Status,
+    /// What it says now.
+    pub(crate) after: &'a Status,
+    /// Entries in it now.
+    pub(crate) entries: u64,
+    /// The RAM it was given.
+    pub(crate) ram_budget: u64,
+    /// Waiting for work in the background.
+    pub(crate) settle_seconds: f64,
+    /// CPU time of all threads.
+    pub(crate) cpu_ns: u64,
+    /// Bytes the kernel moved.
+    pub(crate) disk: Option<DiskBytes>,
 }
 
-/// Rates and the cost in CPU time of what `tally` counts.
-pub(crate) fn rates(tally: &Tally, cpu_ns: u64) -> Figures {
-    let per_s = |count: u64| count as f64 / tally.seconds.max(1e-9);
-    let operations = tally.operations();
-    Figures {
-        seconds: tally.seconds,
-        operations,
-        hits: tally.hits,
-        operations_per_s: per_s(operations),
-        inserts_per_s: (tally.inserts > 0).then(|| per_s(tally.inserts)),
-        lookups_per_s: (tally.lookups > 0).then(|| per_s(tally.lookups)),
-        cpu_us_per_op: cpu_ns as f64 / 1000.0 / operations.max(1) as f64,
-        ..Figures::default()
+impl Figures {
+    /// No figure yet of all that an engine of this kind has.
+    #[must_use]
+    pub fn of(kind: Kind) -> Self {
+        let own: &[&str] = match kind {
+            Kind::Table => &OF_TABLES,
+            Kind::Filter => &OF_FILTERS,
+        };
+        let names = OF_ALL.iter().chain(own);
+        Self(names.map(|&name| (name.to_owned(), Value::Null)).collect())
     }
-}
 
-/// Page reads per lookup, by the kernel's count and by the engine's own.
-pub(crate) fn read_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let lookups = tally.lookups as f64;
-    let pages = disk.map(|disk| disk.read as f64 / nandex_device::PAGE_BYTES as f64);
-    figures.disk_reads_per_lookup = pages.and_then(|pages| ratio(pages, lookups));
-    let Some(delta) = delta else { return };
-    figures.reads_per_hit = ratio(delta.hit_reads as f64, delta.hits as f64);
-    figures.reads_per_miss = ratio(delta.miss_reads as f64, delta.misses as f64);
-}
-
-/// Bytes written per insert, likewise.
-pub(crate) fn write_costs(
-    figures: &mut Figures,
-    tally: &Tally,
-    disk: Option<DiskBytes>,
-    delta: Option<&TableStats>,
-) {
-    let inserts = tally.inserts as f64;
-    if tally.inserts == 0 {
-        return;
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
     }
-    figures.disk_bytes_per_entry = disk.and_then(|disk| ratio(disk.written as f64, inserts));
-    let mut per_entry = figures.disk_bytes_per_entry;
-    if let Some(delta) = delta {
-        figures.data_bytes_per_entry = ratio(delta.data_bytes_written as f64, inserts);
-        figures.log_bytes_per_entry = ratio(delta.log_bytes_written as f64, inserts);
-        figures.flush_fill = (delta.flushes > 0).then_some(delta.flush_fill);
-        figures.evicted = Some(delta.evicted);
-        per_entry = ratio((delta.data_bytes_written + delta.log_bytes_written) as f64, inserts);
-    }
-    figures.write_amplification = per_entry.map(|bytes| bytes / ENTRY_BYTES as f64);
-}
 
-/// Sets a run beside the device's limits around it.
-pub(crate) fn compare(figures: &mut Figures, before: Option<Limits>, after: Option<Limits>) {
-    let Some((before, after)) = before.zip(after) else { return };
-    let limits = Limits::between(before, after);
-    figures.device_reads_per_s = Some(limits.reads_per_s);
-    figures.device_write_bytes_per_s = Some(limits.write_bytes_per_s);
-    figures.ratio_to_device = match (figures.lookups_per_s, figures.write_amplification) {
-        (Some(lookups), _) => ratio(lookups, limits.reads_per_s),
-        (None, Some(amplification)) => {
-            let bytes_per_s = figures.operations_per_s * amplification * ENTRY_BYTES as f64;
-            ratio(bytes_per_s, limits.write_bytes_per_s)
+    /// A figure as a number, where there is one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// Sets a figure, if such an engine has it.
+    pub(crate) fn set(&mut self, name: &str, figure: impl Into<Value>) {
+        if let Some(place) = self.0.get_mut(name) {
+            *place = figure.into();
         }
-        (None, None) => None,
-    };
-}
+    }
 
-/// Figures that count, since `before`; figures that say how things are, as they are now.
-pub(crate) fn since(now: &TableStats, before: &TableStats) -> TableStats {
-    let mut delta = now.clone();
-    delta.hits -= before.hits;
-    delta.misses -= before.misses;
-    delta.hit_reads -= before.hit_reads;
-    delta.miss_reads -= before.miss_reads;
-    delta.flushes -= before.flushes;
-    delta.data_bytes_written -= before.data_bytes_written;
-    delta.log_bytes_written -= before.log_bytes_written;
-    delta.evicted -= before.evicted;
-    let buckets = delta.reads_histogram.iter_mut().zip(before.reads_histogram);
-    buckets.for_each(|(bucket, earlier)| *bucket -= earlier);
-    delta
-}
+    /// All but those of memory, false positives and the device.
+    pub(crate) fn of_run(run: &Run<'_>) -> Self {
+        let mut figures = Self::of(run.kind);
+        figures.rates(run);
+        figures.space(run);
+        figures.read_costs(run);
+        figures.write_costs(run);
+        figures
+    }
 
-/// The runs of one case together.
-pub(crate) fn case(name: String, mix: Option<Mix>, runs: Vec<Measured>) -> Case {
-    let mut all = Tally::default();
-    let mut histogram: Option<Vec<u64>> = None;
-    for run in &runs {
-        all.merge(&run.tally);
-        if let Some(reads) = &run.reads_histogram {
-            let sum = histogram.get_or_insert_with(|| vec![0; reads.len()]);
-            sum.iter_mut().zip(reads).for_each(|(sum, count)| *sum += count);
+    fn rates(&mut self, run: &Run<'_>) {
+        let Counters { changes, lookups, hits, seconds, .. } = *run.counters;
+        let operations = run.counters.operations();
+        let per_s = |count: u64| count as f64 / seconds.max(1e-9);
+        let changes_per_s = (changes > 0).then(|| per_s(changes));
+        self.set("seconds", seconds);
+        self.set("settle_seconds", run.settle_seconds);
+        self.set("operations", operations);
+        self.set("hits", hits);
+        self.set("positives", hits);
+        self.set("operations_per_s", per_s(operations));
+        self.set("inserts_per_s", changes_per_s);
+        self.set("changes_per_s", changes_per_s);
+        self.set("lookups_per_s", (lookups > 0).then(|| per_s(lookups)));
+        self.set("cpu_us_per_op", run.cpu_ns as f64 / 1000.0 / operations.max(1) as f64);
+    }
+
+    fn space(&mut self, run: &Run<'_>) {
+        let (after, entries) = (run.after, run.entries as f64);
+        let ram = after.ram_bytes.map(|bytes| bytes as f64);
+        self.set("ram_bytes", after.ram_bytes);
+        self.set("ram_bytes_per_entry", ram.and_then(|bytes| ratio(bytes, entries)));
+        self.set("flash_bytes", after.flash_bytes);
+        self.set("levels", after.levels);
+        self.set("rate_stated", after.rate);
+        let flash = (after.flash_bytes > 0).then_some(after.flash_bytes as f64);
+        self.set("flash_over_ram", flash.and_then(|bytes| ratio(bytes, run.ram_budget as f64)));
+        let bytes = flash.or(ram).filter(|&bytes| bytes > 0.0);
+        self.set("bits_per_key", bytes.and_then(|bytes| ratio(bytes * 8.0, entries)));
+    }
+
+    /// Page reads per lookup, by the kernel's count and by the engine's own.
+    fn read_costs(&mut self, run: &Run<'_>) {
+        let lookups = run.counters.lookups as f64;
+        let only_reads = run.counters.changes == 0;
+        if let Some(disk) = run.disk.filter(|_| only_reads || run.kind == Kind::Table) {
+            let pages = disk.read as f64 / PAGE_BYTES as f64;
+            self.set("disk_reads_per_lookup", ratio(pages, lookups));
+        }
+        let reads = run.after.lookup_reads.zip(run.before.lookup_reads);
+        if let Some((now, before)) = reads.filter(|_| only_reads) {
+            self.set("reads_per_lookup", ratio((now - before) as f64, lookups));
+        }
+        if let Some(delta) = run.delta() {
+            self.set("reads_per_hit", ratio(delta.hit_reads as f64, delta.hits as f64));
+            self.set("reads_per_miss", ratio(delta.miss_reads as f64, delta.misses as f64));
         }
     }
-    Case {
-        name,
-        lookup_fraction: mix.map(|mix| mix.lookup_fraction),
-        success: mix.map(|mix| mix.success),
-        runs: runs.into_iter().map(|run| run.figures).collect(),
-        insert_ns: all.insert_ns.summary(),
-        lookup_ns: all.lookup_ns.summary(),
-        reads_per_operation: histogram.filter(|_| all.lookups > 0),
+
+    /// Bytes written per change, likewise.
+    fn write_costs(&mut self, run: &Run<'_>) {
+        let changes = run.counters.changes as f64;
+        if run.counters.changes == 0 {
+            return;
+        }
+        let written = run.disk.and_then(|disk| ratio(disk.written as f64, changes));
+        self.set("disk_bytes_per_entry", written);
+        self.set("disk_bytes_written_per_change", written);
+        let read = run.disk.and_then(|disk| ratio(disk.read as f64, changes));
+        self.set("disk_bytes_read_per_change", read);
+        let mut per_entry = written;
+        if let Some(delta) = run.delta() {
+            let (data, log) = (delta.data_bytes_written, delta.log_bytes_written);
+            self.set("data_bytes_per_entry", ratio(data as f64, changes));
+            self.set("log_bytes_per_entry", ratio(log as f64, changes));
+            self.set("flush_fill", (delta.flushes > 0).then_some(delta.flush_fill));
+            self.set("evicted", delta.evicted);
+            per_entry = ratio((data + log) as f64, changes);
+        }
+        self.set("write_amplification", per_entry.map(|bytes| bytes / ENTRY_BYTES as f64));
+    }
+
+    /// The false positives among lookups of absent keys.
+    pub(crate) fn false_positives(&mut self, counters: &Counters) {
+        let (low, high) = interval(counters.hits, counters.lookups);
+        self.set("rate_measured", ratio(counters.hits as f64, counters.lookups as f64));
+        self.set("rate_low", low);
+        self.set("rate_high", high);
+    }
+
+    /// Compares the run with the device's limits before and after it.
+    pub(crate) fn compare(&mut self, before: &Limits, after: &Limits) {
+        Limits::between(before, after).for_each(|(name, limit)| self.set(name, limit));
+        let lookups_to_device = self.over("lookups_per_s", "device_reads_per_s");
+        self.set("lookups_to_device", lookups_to_device);
+        let bytes_per_s = self.get("write_amplification").and_then(|amplification| {
+            Some(self.get("operations_per_s")? * amplification * ENTRY_BYTES as f64)
+        });
+        let writes = self.get("device_write_bytes_per_s");
+        let written = bytes_per_s.zip(writes).and_then(|(bytes, limit)| ratio(bytes, limit));
+        let only_writes = self.get("lookups_per_s").is_none();
+        self.set("ratio_to_device", if only_writes { written } else { lookups_to_device });
+        let device_share = self.device_share();
+        self.set("device_share", device_share);
+    }
+
+    fn device_share(&self) -> Option<f64> {
+        let read = self.over("disk_bytes_read_per_change", "device_read_bytes_per_s")?;
+        let written = self.over("disk_bytes_written_per_change", "device_write_bytes_per_s")?;
+        let changes = self.get("changes_per_s")? * self.get("seconds")?;
+        ratio((read + written) * changes, self.get("seconds")? + self.get("settle_seconds")?)
+    }
+
+    fn over(&self, part: &str, whole: &str) -> Option<f64> {
+        ratio(self.get(part)?, self.get(whole)?)
+    }
+}
+
+impl Run<'_> {
+    /// A table's own figures of this run: those that count since its begin, others as they are now.
+    pub(crate) fn delta(&self) -> Option<TableStats> {
+        let (mut delta, before) = (self.after.table.clone()?, self.before.table.as_ref()?);
+        delta.hits -= before.hits;
+        delta.misses -= before.misses;
+        delta.hit_reads -= before.hit_reads;
+        delta.miss_reads -= before.miss_reads;
+        delta.flushes -= before.flushes;
+        delta.data_bytes_written -= before.data_bytes_written;
+        delta.log_bytes_written -= before.log_bytes_written;
+        delta.evicted -= before.evicted;
+        let buckets = delta.reads_histogram.iter_mut().zip(before.reads_histogram);
+        buckets.for_each(|(bucket, earlier)| *bucket -= earlier);
+        Some(delta)
     }
 }
 
 /// Their quotient, where there is a whole.
 pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
+}
+
+/// Wilson's interval of 95 % for a rate of which `hits` of `draws` were seen.
+fn interval(hits: u64, draws: u64) -> (f64, f64) {
+    const Z: f64 = 1.959_964;
+    if draws == 0 {
+        return (0.0, 1.0);
+    }
+    let (draws, rate) = (draws as f64, hits as f64 / draws as f64);
+    let middle = rate + Z * Z / (2.0 * draws);
+    let reach = Z * (rate * (1.0 - rate) / draws + Z * Z / (4.0 * draws * draws)).sqrt();
+    let whole = 1.0 + Z * Z / draws;
+    (((middle - reach) / whole).max(0.0), ((middle + reach) / whole).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_holds_the_rate_and_narrows_with_draws() {
+        // Worked by hand: 39 of 10,000.
+        let (low, high) = interval(39, 10_000);
+        assert!((low - 0.002_855).abs() < 1e-5 && (high - 0.005_326).abs() < 1e-5, "{low} {high}");
+        let (low, high) = interval(39_000, 10_000_000);
+        assert!(0.00386 < low && low < 0.0039 && 0.0039 < high && high < 0.00394, "{low} {high}");
+        assert_eq!(interval(0, 0), (0.0, 1.0));
+        let (none, some) = interval(0, 1000);
+        assert!(none < 1e-12 && some > 0.003 && some < 0.004, "{none} {some}");
+    }
+
+    #[test]
+    fn a_run_that_only_moves_bytes_at_the_devices_rate_has_a_share_of_one() {
+        let limits = Limits(vec![
+            ("device_reads_per_s", 1.0),
+            ("device_read_bytes_per_s", 200.0),
+            ("device_write_bytes_per_s", 100.0),
+        ]);
+        let status = Status::default();
+        let mut run = Run {
+            kind: Kind::Filter,
+            counters: &Counters { changes: 10, seconds: 1.5, ..Counters::default() },
+            before: &status,
+            after: &status,
+            entries: 10,
+            ram_budget: 1,
+            settle_seconds: 0.0,
+            cpu_ns: 0,
+            disk: Some(DiskBytes { read: 100, written: 100 }),
+        };
+        let mut figures = Figures::of_run(&run);
+        figures.compare(&limits, &limits);
+        assert!((figures.get("device_share").unwrap() - 1.0).abs() < 1e-9, "{figures:?}");
+        assert_eq!(figures.get("ratio_to_device"), None, "a filter has no such figure");
+        run.kind = Kind::Table;
+        let mut figures = Figures::of_run(&run);
+        figures.compare(&limits, &limits);
+        // 100 bytes in 1.5 s of a device that writes 100 a second.
+        assert!((figures.get("ratio_to_device").unwrap() - 2.0 / 3.0).abs() < 1e-9, "{figures:?}");
+    }
 }

@@ -5,24 +5,24 @@
 //! of them could compute would be no comparison.
 #![forbid(unsafe_code)]
 
-pub mod beside;
-pub mod bufferhash;
 pub mod cgroup;
 pub mod cold;
 pub mod drive;
-mod figures;
-pub mod filter;
+pub mod figures;
+pub mod keys;
 pub mod limit;
 pub mod loaded;
-pub mod options;
+pub mod order;
 pub mod percentiles;
 pub mod plan;
 pub mod process;
 pub mod quantity;
+pub mod quotient;
 pub mod report;
-pub mod room;
 pub mod session;
-pub mod slicehash;
 pub mod sorted;
+pub mod structures;
 pub mod subject;
+pub mod text;
+pub mod worker;
 pub mod workload;

@@ -1,8 +1,8 @@
 //! The device's own limits, measured in the same run and through the same engine as the index.
 //!
 //! An index can be no faster than the device below it, and devices differ from hour to hour. So a
-//! scratch file beside the index is really written once, and between the runs its random 4 KiB reads
-//! per second (same lanes, same depth) and its sequential write bandwidth are taken.
+//! scratch file next to the index is really written once. Between the runs its random 4 KiB reads per second
+//! (same threads, same depth) and its sequential write bandwidth are taken, and more of it for filters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,14 @@ use nandex_device::{
     PAGE_BYTES, PageBuf, PageId, Queue,
 };
 
-use crate::workload::Rng;
+use crate::keys::Rng;
+use crate::plan::Plan;
+use crate::workload::Kind;
 
-/// Pages per sequential write: 1 MiB.
-const STROKE_PAGES: usize = 256;
-/// Sequential writes in flight.
-const STROKE_DEPTH: usize = 4;
+/// Pages of an I/O chunk, a sequential transfer: 1 MiB.
+const CHUNK_PAGES: usize = 256;
+/// I/O chunks in flight.
+const CHUNK_DEPTH: usize = 4;
 /// Reads between two looks at the clock.
 const READS_PER_LOOK: u64 = 64;
 
@@ -31,8 +33,8 @@ pub struct Scratch {
     device: Arc<dyn Device>,
     path: Option<PathBuf>,
     page_count: u64,
-    next_stroke: AtomicU64,
-    /// Buffers that lie idle between measurements. They are kept, because big buffers that come and go
+    next_chunk: AtomicU64,
+    /// Buffers that are idle between measurements. They are kept, because big buffers that come and go
     /// make the C library hold on to memory, which would then be charged to the index.
     spare: Mutex<Vec<PageBuf>>,
 }
@@ -49,9 +51,9 @@ impl Scratch {
     /// A scratch file in `dir`, through the engine an index there would use.
     ///
     /// # Errors
-    /// The file system's: no room, no permission.
+    /// The file system's: no space, no permission.
     pub fn in_dir(dir: &Path, bytes: u64) -> Result<Self> {
-        let path = scratch_path(dir);
+        let path = dir.join("nandex-bench.scratch");
         if path.exists() {
             fs::remove_file(&path)?;
         }
@@ -61,17 +63,18 @@ impl Scratch {
     }
 
     fn fill(device: Arc<dyn Device>, path: Option<PathBuf>, bytes: u64) -> Result<Self> {
-        let stroke_bytes = (STROKE_PAGES * PAGE_BYTES) as u64;
+        let chunk_bytes = (CHUNK_PAGES * PAGE_BYTES) as u64;
         ensure!(
-            bytes >= stroke_bytes,
-            "a scratch of {bytes} bytes is below {stroke_bytes}; ask for more"
+            bytes >= chunk_bytes,
+            "a scratch of {bytes} bytes is below {chunk_bytes}; ask for more"
         );
-        let strokes = bytes.div_ceil(stroke_bytes);
-        let page_count = strokes * STROKE_PAGES as u64;
+        let chunks = bytes.div_ceil(chunk_bytes);
+        let page_count = chunks * CHUNK_PAGES as u64;
         device.grow(page_count)?;
-        let spare = Mutex::new((0..STROKE_DEPTH as u64).map(noise).collect());
-        let scratch = Self { device, path, page_count, next_stroke: 0.into(), spare };
-        scratch.write(strokes)?;
+        let spare = Mutex::new((0..CHUNK_DEPTH as u64).map(noise).collect());
+        let scratch = Self { device, path, page_count, next_chunk: 0.into(), spare };
+        scratch.transfer(OpKind::Write, |done| done < chunks)?;
+        scratch.device.sync()?;
         Ok(scratch)
     }
 
@@ -87,27 +90,33 @@ impl Scratch {
         self.page_count * PAGE_BYTES as u64
     }
 
-    /// Random page reads per second for about `time`, by `lanes` threads that each keep `depth` reads
+    /// Random page reads per second for about `time`, by `threads` threads that each keep `depth` reads
     /// in flight.
     ///
     /// # Errors
     /// A failed read.
-    pub fn reads_per_s(&self, lanes: usize, depth: usize, time: Duration) -> Result<f64> {
+    pub fn reads_per_s(&self, threads: usize, depth: usize, time: Duration) -> Result<f64> {
         let start = Instant::now();
         let counts = std::thread::scope(|scope| {
-            let read = |lane| move || self.read_lane(lane, depth, start, time);
-            let threads: Vec<_> = (0..lanes as u64).map(|lane| scope.spawn(read(lane))).collect();
+            let read = |thread| move || self.read_randomly(thread, depth, start, time);
+            let all: Vec<_> = (0..threads as u64).map(|thread| scope.spawn(read(thread))).collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, Result<u64>>| {
-                thread.join().expect("a lane returns its errors and does not panic")
+                thread.join().expect("a reading thread returns its errors and does not panic")
             };
-            threads.into_iter().map(join).collect::<Result<Vec<u64>>>()
+            all.into_iter().map(join).collect::<Result<Vec<u64>>>()
         })?;
         Ok(counts.iter().sum::<u64>() as f64 / start.elapsed().as_secs_f64())
     }
 
-    fn read_lane(&self, lane: u64, depth: usize, start: Instant, time: Duration) -> Result<u64> {
+    fn read_randomly(
+        &self,
+        thread: u64,
+        depth: usize,
+        start: Instant,
+        time: Duration,
+    ) -> Result<u64> {
         let mut queue = self.device.queue(depth)?;
-        let mut rng = Rng::new(start.elapsed().subsec_nanos().into(), 0, lane);
+        let mut rng = Rng::new(start.elapsed().subsec_nanos().into(), 0, thread);
         let mut done = Vec::with_capacity(depth);
         for _ in 0..depth {
             self.push_read(&mut *queue, &mut rng, PageBuf::zeroed(1))?;
@@ -132,75 +141,53 @@ impl Scratch {
         Ok(queue.push(Op { token: 0, kind: OpKind::Read, page, buf })?)
     }
 
-    /// Bytes per second of sequential 1 MiB writes for about `time`, the final sync included.
+    /// Bytes per second of sequential writes for about `time`, the final sync included.
     ///
     /// # Errors
     /// A failed write or sync.
     pub fn write_bytes_per_s(&self, time: Duration) -> Result<f64> {
-        let start = Instant::now();
-        let mut strokes = 0;
-        while start.elapsed() < time || strokes == 0 {
-            self.strokes(4 * STROKE_DEPTH as u64)?;
-            strokes += 4 * STROKE_DEPTH as u64;
-        }
-        self.device.sync()?;
-        let bytes = strokes * (STROKE_PAGES * PAGE_BYTES) as u64;
-        Ok(bytes as f64 / start.elapsed().as_secs_f64())
+        self.bytes_per_s(OpKind::Write, time)
     }
 
-    /// Bytes per second of sequential 1 MiB reads for about `time`, round and round the file.
+    /// Bytes per second of sequential reads for about `time`.
     ///
     /// # Errors
     /// A failed read.
     pub fn read_bytes_per_s(&self, time: Duration) -> Result<f64> {
-        let mut queue = self.device.queue(STROKE_DEPTH)?;
-        let mut spare = self.spare.lock().expect("no holder of this lock panics");
-        let mut done = Vec::with_capacity(STROKE_DEPTH);
+        self.bytes_per_s(OpKind::Read, time)
+    }
+
+    fn bytes_per_s(&self, kind: OpKind, time: Duration) -> Result<f64> {
         let start = Instant::now();
-        let mut strokes = 0u64;
-        while start.elapsed() < time || strokes == 0 {
-            if spare.is_empty() {
-                reclaim(&mut *queue, &mut done, &mut spare)?;
-            }
-            let buf = spare.pop().context("a queue with reads in flight gave none back")?;
-            let page = self.next_stroke_page();
-            queue.push(Op { token: 0, kind: OpKind::Read, page, buf })?;
-            strokes += 1;
+        let chunks = self.transfer(kind, |done| start.elapsed() < time || done == 0)?;
+        if kind == OpKind::Write {
+            self.device.sync()?;
         }
-        while queue.in_flight() > 0 {
-            reclaim(&mut *queue, &mut done, &mut spare)?;
-        }
-        let bytes = strokes * (STROKE_PAGES * PAGE_BYTES) as u64;
+        let bytes = chunks * (CHUNK_PAGES * PAGE_BYTES) as u64;
         Ok(bytes as f64 / start.elapsed().as_secs_f64())
     }
 
-    fn write(&self, strokes: u64) -> Result<()> {
-        self.strokes(strokes)?;
-        Ok(self.device.sync()?)
-    }
-
-    /// Writes that many strokes after the last one, round and round the file.
-    fn strokes(&self, count: u64) -> Result<()> {
-        let mut queue = self.device.queue(STROKE_DEPTH)?;
+    /// Transfers I/O chunks in order, from the one after the last on, round and round the file, as long as
+    /// more than those done are wanted. Gives how many were done.
+    fn transfer(&self, kind: OpKind, mut wanted: impl FnMut(u64) -> bool) -> Result<u64> {
+        let mut queue = self.device.queue(CHUNK_DEPTH)?;
         let mut spare = self.spare.lock().expect("no holder of this lock panics");
-        let mut done = Vec::with_capacity(STROKE_DEPTH);
-        for _ in 0..count {
+        let mut done = Vec::with_capacity(CHUNK_DEPTH);
+        let mut chunks = 0;
+        while wanted(chunks) {
             if spare.is_empty() {
                 reclaim(&mut *queue, &mut done, &mut spare)?;
             }
-            let buf = spare.pop().context("a queue with writes in flight gave none back")?;
-            let page = self.next_stroke_page();
-            queue.push(Op { token: 0, kind: OpKind::Write, page, buf })?;
+            let buf = spare.pop().context("a queue with chunks in flight gave none back")?;
+            let chunk = self.next_chunk.fetch_add(1, Ordering::Relaxed);
+            let page = PageId(chunk * CHUNK_PAGES as u64 % self.page_count);
+            queue.push(Op { token: 0, kind, page, buf })?;
+            chunks += 1;
         }
         while queue.in_flight() > 0 {
             reclaim(&mut *queue, &mut done, &mut spare)?;
         }
-        Ok(())
-    }
-
-    fn next_stroke_page(&self) -> PageId {
-        let stroke = self.next_stroke.fetch_add(1, Ordering::Relaxed);
-        PageId(stroke * STROKE_PAGES as u64 % self.page_count)
+        Ok(chunks)
     }
 }
 
@@ -219,44 +206,54 @@ fn reclaim(
 ) -> Result<()> {
     queue.wait(1, done)?;
     for completion in done.drain(..) {
-        completion.result.context("the scratch file refuses a stroke")?;
+        completion.result.context("the scratch file refuses a chunk")?;
         spare.push(completion.buf);
     }
     Ok(())
 }
 
-/// A stroke of random bytes, so that no layer below can compress or deduplicate it away.
+/// A chunk of random bytes, so that no layer below can compress or deduplicate it away.
 fn noise(seed: u64) -> PageBuf {
     let mut rng = Rng::new(seed, 0, 0);
-    let mut buf = PageBuf::zeroed(STROKE_PAGES);
+    let mut buf = PageBuf::zeroed(CHUNK_PAGES);
     buf.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.next().to_le_bytes()));
     buf
 }
 
-/// The limits at one moment.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Limits {
-    /// Random 4 KiB reads per second.
-    pub reads_per_s: f64,
-    /// Bytes per second of sequential writes.
-    pub write_bytes_per_s: f64,
-}
+/// The limits at one moment, by the names of the figures that show them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Limits(pub(crate) Vec<(&'static str, f64)>);
 
 impl Limits {
-    /// The mean of the limits before and after a run.
-    #[must_use]
-    pub fn between(before: Self, after: Self) -> Self {
-        Self {
-            reads_per_s: f64::midpoint(before.reads_per_s, after.reads_per_s),
-            write_bytes_per_s: f64::midpoint(before.write_bytes_per_s, after.write_bytes_per_s),
+    /// Measures each that is of interest for this kind of engine for about `time`.
+    ///
+    /// # Errors
+    /// A failed read or write of the scratch.
+    pub fn measure(scratch: &Scratch, kind: Kind, plan: &Plan) -> Result<Self> {
+        let (threads, depth, time) = (plan.threads, plan.depth, plan.limit_time);
+        let own = scratch.reads_per_s(threads, depth, time)?;
+        let mut limits = vec![("device_reads_per_s", own)];
+        if kind == Kind::Filter {
+            let of_one = |other| {
+                let same = (threads, depth) == (1, other);
+                if same { Ok(own) } else { scratch.reads_per_s(1, other, time) }
+            };
+            limits.push(("device_reads_depth_1_per_s", of_one(1)?));
+            limits.push(("device_reads_depth_32_per_s", of_one(32)?));
+            limits.push(("device_read_bytes_per_s", scratch.read_bytes_per_s(time)?));
         }
+        limits.push(("device_write_bytes_per_s", scratch.write_bytes_per_s(time)?));
+        Ok(Self(limits))
     }
-}
 
-/// Where the scratch of an index in `dir` lies.
-#[must_use]
-pub fn scratch_path(dir: &Path) -> PathBuf {
-    dir.join("nandex-bench.scratch")
+    /// Each limit by its name: the mean of before and after a run.
+    pub(crate) fn between<'a>(
+        before: &'a Self,
+        after: &'a Self,
+    ) -> impl Iterator<Item = (&'static str, f64)> + 'a {
+        let pairs = before.0.iter().zip(&after.0);
+        pairs.map(|(before, after)| (before.0, f64::midpoint(before.1, after.1)))
+    }
 }
 
 #[cfg(test)]
@@ -275,16 +272,16 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_below_one_stroke_is_refused() {
+    fn a_scratch_below_one_chunk_is_refused() {
         let error = Scratch::in_memory(4096).unwrap_err();
         assert!(error.to_string().contains("ask for more"), "{error}");
     }
 
     #[test]
     fn the_limit_of_a_run_is_the_mean_of_before_and_after() {
-        let before = Limits { reads_per_s: 10.0, write_bytes_per_s: 100.0 };
-        let after = Limits { reads_per_s: 20.0, write_bytes_per_s: 300.0 };
-        let between = Limits::between(before, after);
-        assert_eq!(between, Limits { reads_per_s: 15.0, write_bytes_per_s: 200.0 });
+        let limits = |reads, writes| Limits(vec![("reads", reads), ("writes", writes)]);
+        let (before, after) = (limits(10.0, 100.0), limits(20.0, 300.0));
+        let between: Vec<_> = Limits::between(&before, &after).collect();
+        assert_eq!(between, [("reads", 15.0), ("writes", 200.0)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The note beside a loaded table that says what is in it, so that the next run need not load again.
+//! The note that says what a loaded engine holds, so that the next run need not load again.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::keys::{KEY_BYTES, VALUE_BYTES};
 use crate::plan::{Load, Plan};
-use crate::subject::Durability;
-use crate::workload::{KEY_BYTES, VALUE_BYTES};
+use crate::subject::{Durability, Maker};
+use crate::workload::Kind;
 
 /// Raised whenever keys, values or the note itself change meaning.
 const NOTE_VERSION: u32 = 1;
 
-/// What a table in a directory holds. All of it must match for the table to be used again.
+/// What an engine in a directory holds. All of it must match for the engine to be used again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loaded {
     /// Version of this note.
     pub version: u32,
-    /// Name of the engine.
+    /// Name of the engine, with the settings that shape a filter's file.
     pub index: String,
     /// Entries asked for.
     pub entries: u64,
-    /// Entries the table has room for.
+    /// Entries the engine was made for.
     pub entries_max: u64,
     /// Entries that are in it: fewer than asked for when the time ran out.
     pub count: u64,
-    /// How they were put in; notes of before there was a choice have none.
-    #[serde(default)]
+    /// How they were put in.
     pub load: Load,
     /// Seed of the keys.
     pub seed: u64,
@@ -45,10 +45,10 @@ pub struct Loaded {
 impl Loaded {
     /// The note of a load of `count` entries by `plan`.
     #[must_use]
-    pub fn of(plan: &Plan, index: &str, count: u64) -> Self {
+    pub fn of(plan: &Plan, maker: &dyn Maker, count: u64) -> Self {
         Self {
             version: NOTE_VERSION,
-            index: index.to_owned(),
+            index: name(plan, maker),
             entries: plan.entries,
             entries_max: plan.entries_max(),
             count,
@@ -61,17 +61,17 @@ impl Loaded {
         }
     }
 
-    /// The entries that are in the table of this plan, or `None` when it must be loaded first.
+    /// The entries that are in the engine of this plan, or `None` when it must be loaded first.
     #[must_use]
-    pub fn find(plan: &Plan, index: &str) -> Option<u64> {
-        let text = fs::read_to_string(path(&plan.dir, index)).ok()?;
+    pub fn find(plan: &Plan, maker: &dyn Maker) -> Option<u64> {
+        let text = fs::read_to_string(path(&plan.dir, &name(plan, maker))).ok()?;
         let note: Self = serde_json::from_str(&text).ok()?;
         let complete = note.count == note.entries || plan.load_time_max.is_some();
-        (note == Self::of(plan, index, note.count) && complete && note.count > 0)
+        (note == Self::of(plan, maker, note.count) && complete && note.count > 0)
             .then_some(note.count)
     }
 
-    /// Writes the note; the table must be closed and durable.
+    /// Writes the note; the engine must be closed and durable.
     ///
     /// # Errors
     /// The file system's.
@@ -85,13 +85,24 @@ impl Loaded {
     ///
     /// # Errors
     /// The file system's.
-    pub fn forget(dir: &Path, index: &str) -> Result<()> {
-        let path = path(dir, index);
+    pub fn forget(plan: &Plan, maker: &dyn Maker) -> Result<()> {
+        let path = path(&plan.dir, &name(plan, maker));
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("cannot remove {}", path.display()))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+fn name(plan: &Plan, maker: &dyn Maker) -> String {
+    let engine = maker.name();
+    match maker.kind() {
+        Kind::Table => engine.to_owned(),
+        Kind::Filter => {
+            let fan_out = plan.filter.fan_out.map(|times| format!("-x{times}"));
+            format!("{engine}-{}{}", plan.filter.rate, fan_out.unwrap_or_default())
         }
     }
 }

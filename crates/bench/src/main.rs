@@ -2,23 +2,21 @@
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::builder::PossibleValue;
-use clap::{Parser, ValueEnum};
-use nandex_bench::filter::plan::{FilterOptions, FilterPlan};
-use nandex_bench::filter::rooms::FilterIndex;
-use nandex_bench::options::{Options, in_force};
+use clap::Parser;
+use nandex_bench::plan::{FilterSettings, Plan, in_force};
+use nandex_bench::process;
 use nandex_bench::session::{self, Surroundings};
-use nandex_bench::subject::Index;
+use nandex_bench::structures::Structure;
 
 /// Counts what is allocated: one relaxed addition per call, a nanosecond or so.
 #[global_allocator]
 static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
-/// Runs a workload on an index of nandex, beside the device's own limits in the same run.
+/// Runs a workload on an index of nandex, and measures the device's own limits in the same run.
 #[derive(Parser, Debug)]
 #[command(name = "nandex-bench", version, args_override_self = true)]
 struct Arguments {
@@ -26,74 +24,29 @@ struct Arguments {
     #[arg(long, value_enum)]
     index: Structure,
     #[command(flatten)]
-    options: Options,
+    plan: Plan,
     #[command(flatten)]
-    filter: FilterOptions,
-}
-
-/// Anything that can be measured.
-#[derive(Clone, Copy, Debug)]
-enum Structure {
-    Table(Index),
-    Filter(FilterIndex),
-}
-
-impl ValueEnum for Structure {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            Self::Table(Index::Oracle),
-            Self::Table(Index::Bufferhash),
-            Self::Table(Index::Slicehash),
-            Self::Filter(FilterIndex::Multiset),
-            Self::Filter(FilterIndex::Quotient),
-            Self::Filter(FilterIndex::Cascade),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::Table(index) => index.to_possible_value(),
-            Self::Filter(index) => index.to_possible_value(),
-        }
-    }
+    filter: FilterSettings,
 }
 
 fn main() -> ExitCode {
-    match try_main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nandex-bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    process::finish("nandex-bench", run())
 }
 
-fn try_main() -> Result<()> {
+fn run() -> Result<String> {
     let arguments = Arguments::parse();
-    let options = &arguments.options;
-    let plan = options.plan()?;
-    let cgroup = options.enter_cgroup()?;
-    let talk = std::io::stderr().is_terminal();
+    let plan = Plan { filter: arguments.filter, ..arguments.plan };
+    let cgroup = plan.enter_cgroup()?;
+    let is_watched = std::io::stderr().is_terminal();
     let surroundings = Surroundings {
         allocated_bytes: || ALLOCATOR.allocated() as u64,
         memory_limit: &|| in_force(cgroup.as_ref()),
         progress: &|sentence| {
-            if talk {
+            if is_watched {
                 eprintln!("{sentence}");
             }
         },
     };
-    let (json, text) = match arguments.index {
-        Structure::Table(index) => {
-            let report = session::run(&plan, &index, surroundings)?;
-            (report.json(), report.text())
-        }
-        Structure::Filter(index) => {
-            let plan = FilterPlan::new(plan, &arguments.filter)?;
-            let report = nandex_bench::filter::session::run(&plan, &index, surroundings)?;
-            (report.json(), report.text())
-        }
-    };
-    let text = if options.json { format!("{json}\n") } else { text };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    let report = session::run(&plan, &arguments.index, surroundings)?;
+    Ok(if plan.json { format!("{}\n", report.json()) } else { report.text() })
 }

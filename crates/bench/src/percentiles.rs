@@ -95,6 +95,15 @@ impl Spread {
     }
 }
 
+/// The middle one of measured numbers, of which there is one at least.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(values).expect("something was measured").median
+}
+
 /// A stopwatch that reads the clock once per operation: the end of one is the start of the next.
 #[derive(Debug)]
 pub struct Laps {

@@ -1,130 +1,138 @@
-//! What is to be run: every setting of a benchmark, checked once.
+//! The settings of a benchmark: flags that `nandex-bench` and `nandex-peers` have in common, checked once.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::beside::Flow;
+use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
 use crate::percentiles::Latency;
-use crate::subject::{Durability, Spec};
-use crate::workload::Mix;
+use crate::quantity::{parse_fraction, parse_quantity, parse_seconds};
+use crate::subject::{Counts, Durability, Maker, Spec};
+use crate::workload::{Flow, Kind, Mix, Workload};
+
+/// Lookups and mixed operations per run unless `--ops` says otherwise.
+const OPERATIONS: u64 = 1_000_000;
+/// Batches are this many queues long by default, so that the wait for the last reads weighs little.
+const BATCH_PER_DEPTH: usize = 8;
+/// Keys per call while a table is loaded for other workloads.
+pub const LOAD_BATCH: usize = 1024;
+/// Exponent of the Zipf law of counts, unless told otherwise.
+const COUNT_THETA: f64 = 0.99;
 
 /// How a table is loaded before it is measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
     /// In random order, by the batched call that a user would take.
-    #[default]
     Random,
     /// In the engine's own key order, by its bulk loader where it has one: the kindest load there is.
     /// It ignores the memory limit where lookups follow in a process of their own.
     Sorted,
 }
 
-/// What is done to the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Workload {
-    /// Loads a table, untimed, and leaves it for the lookups of a later run.
-    Load,
-    /// Fills an empty table with unique random keys.
-    Insert,
-    /// Looks up keys that are there.
-    LookupHit,
-    /// Looks up keys that are not.
-    LookupMiss,
-    /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
-    LookupStream,
-    /// Looks up keys that are there, by turns alone and beside inserts at a given rate.
-    LookupBesideInserts,
-    /// Lookups and inserts of new keys, in stated proportions.
-    Mixed,
-    /// Overwrites keys that are there.
-    Update,
-    /// Filters: takes back inserts.
-    Delete,
-    /// Filters: adds 1 to the counts of keys, which are picked by a Zipf law unless told otherwise.
-    Count,
-}
-
-impl Workload {
-    /// Does it leave the table as it found it, so that the next run can use it again?
-    #[must_use]
-    pub const fn only_reads(self) -> bool {
-        matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
-    }
-
-    /// Is it a workload of filters alone?
-    #[must_use]
-    pub const fn is_of_filters(self) -> bool {
-        matches!(self, Self::Delete | Self::Count)
-    }
-
-    /// Its name in reports and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Insert => "insert",
-            Self::LookupHit => "lookup-hit",
-            Self::LookupMiss => "lookup-miss",
-            Self::LookupStream => "lookup-stream",
-            Self::LookupBesideInserts => "lookup-beside-inserts",
-            Self::Mixed => "mixed",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Count => "count",
-        }
-    }
-}
-
-/// Every setting of a benchmark.
-#[derive(Clone, PartialEq, Debug)]
+/// Settings of a benchmark. Counts take K, M, G (powers of 1000), sizes also KiB, MiB, GiB.
+#[derive(Args, Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// What is done.
+    /// What is done to the table.
+    #[arg(long, value_enum)]
     pub workload: Workload,
-    /// Entries loaded before the measured operations (inserted, for the insert workload).
+    /// Entries loaded (inserted, for the insert workload).
+    #[arg(long, visible_alias = "keys", default_value = "1M", value_parser = parse_quantity)]
     pub entries: u64,
-    /// How they are loaded.
+    /// How the table is loaded before it is measured; the insert workload is always random.
+    #[arg(long, value_enum, default_value = "random")]
     pub load: Load,
     /// RAM the engine may use.
+    #[arg(long = "ram", value_name = "RAM", default_value = "256MiB", value_parser = parse_quantity)]
     pub ram_bytes: u64,
     /// Threads at work.
+    #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Device operations in flight per thread.
+    /// Device operations in flight per thread; 1 means single calls, one after the other.
+    #[arg(long, default_value_t = 32)]
     pub depth: usize,
-    /// Keys per call of the measured operations; 1 uses the single calls.
-    pub batch: usize,
-    /// When writes must last.
+    /// Keys per call: 1 uses single calls. By default 1 for changes and at depth 1, else
+    /// eight times the depth.
+    #[arg(long, value_parser = parse_quantity)]
+    pub batch: Option<u64>,
+    /// When an acknowledged write is durable.
+    #[arg(long, value_enum, default_value = "every")]
     pub durability: Durability,
-    /// Measured repetitions.
-    pub runs: u32,
-    /// Operations per repetition; the insert workload inserts `entries`.
-    pub operations: u64,
-    /// The proportions of the mixed workload.
-    pub mixes: Vec<Mix>,
-    /// The inserts beside lookups.
-    pub flow: Flow,
-    /// Exponent of the Zipf law that picks loaded keys; uniform when `None`.
-    pub theta: Option<f64>,
-    /// Seed of keys and streams.
-    pub seed: u64,
-    /// Where files go.
+    /// Parts of mixed operations that are lookups.
+    #[arg(long, value_delimiter = ',', default_value = "0,.3,.5,.7,1", value_parser = parse_fraction)]
+    pub lookups: Vec<f64>,
+    /// Parts of mixed lookups that find their key.
+    #[arg(long, value_delimiter = ',', default_value = "0,.4,.8", value_parser = parse_fraction)]
+    pub success: Vec<f64>,
+    /// Inserts per second during lookups, by one thread more.
+    #[arg(long, default_value = "100k", value_parser = parse_quantity)]
+    pub insert_rate: u64,
+    /// Inserts during lookups in each repetition; the lookups last as long as they.
+    #[arg(long, default_value = "1M", value_parser = parse_quantity)]
+    pub inserts: u64,
+    /// Directory for the table and the scratch file; a table that is loaded there is used again.
+    #[arg(long, default_value = "nandex-bench-data")]
     pub dir: PathBuf,
-    /// Whether calls are timed one by one.
+    /// Measured repetitions; the report gives the median and lists them all.
+    #[arg(long, default_value_t = 5)]
+    pub runs: u32,
+    /// Operations per repetition: 1M by default, for updates and counts as many as there are entries.
+    #[arg(long, value_parser = parse_quantity)]
+    pub ops: Option<u64>,
+    /// Pick keys by a Zipf law with this exponent, such as 0.99, instead of uniformly.
+    #[arg(long, value_name = "EXPONENT")]
+    pub zipf: Option<f64>,
+    /// Seed of keys and streams.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Whether each call is timed.
+    #[arg(long, value_enum, default_value = "on")]
     pub latency: Latency,
-    /// How long each measurement of the device's limits takes; zero leaves them out.
+    /// Seconds for each measurement of the device between runs; 0 leaves them out.
+    #[arg(long = "limit-seconds", value_name = "LIMIT_SECONDS", default_value = "1")]
+    #[arg(value_parser = parse_seconds)]
     pub limit_time: Duration,
-    /// Size of the file they are measured on.
-    pub scratch_bytes: u64,
-    /// Loads end after this long, full or not.
+    /// Size of the scratch file the device is measured on.
+    #[arg(long, default_value = "1GiB", value_parser = parse_quantity)]
+    pub scratch: u64,
+    /// Loads end after this many seconds, full or not; the report says how many entries went in.
+    #[arg(long = "max-seconds", value_name = "MAX_SECONDS", value_parser = parse_seconds)]
     pub load_time_max: Option<Duration>,
+    /// Run inside a memory cgroup of --ram and 32 MiB for the harness, or of the size given.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0", value_parser = parse_quantity)]
+    pub cgroup: Option<u64>,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// The settings that only filters have.
+    #[arg(skip)]
+    pub filter: FilterSettings,
 }
 
-/// Keys per call while a table is loaded for other workloads.
-pub const LOAD_BATCH: usize = 1024;
+/// Settings of filters alone.
+#[derive(Args, Clone, Copy, PartialEq, Debug)]
+pub struct FilterSettings {
+    /// Filters: rate of false positives at --entries keys.
+    #[arg(long = "fpr", value_name = "FPR", default_value = "0.0039", value_parser = parse_fraction)]
+    pub rate: f64,
+    /// Filters with levels: how many times larger each level is than the one before; by default as many
+    /// as gives one level.
+    #[arg(long, value_name = "TIMES")]
+    pub fan_out: Option<u32>,
+    /// Filters: points of the curve of inserts over time.
+    #[arg(long, default_value_t = 50)]
+    pub points: u32,
+}
+
+impl Default for FilterSettings {
+    fn default() -> Self {
+        Self { rate: 0.0039, fan_out: None, points: 50 }
+    }
+}
 
 impl Plan {
     /// Refuses settings that cannot work.
@@ -137,30 +145,110 @@ impl Plan {
         ensure!(self.ram_bytes > 0, "--ram 0: give the index some memory, such as 256MiB");
         ensure!((1..=1024).contains(&self.threads), "--threads {}: from 1 to 1024", self.threads);
         ensure!((1..=4096).contains(&self.depth), "--depth {}: from 1 to 4096", self.depth);
-        ensure!((1..=1 << 20).contains(&self.batch), "--batch {}: from 1 to 2^20", self.batch);
+        let batch = self.batch();
+        ensure!((1..=1 << 20).contains(&batch), "--batch {batch}: from 1 to 2^20");
         ensure!((1..=1000).contains(&self.runs), "--runs {}: from 1 to 1000", self.runs);
-        ensure!(self.operations > 0, "--ops 0: ask for at least 1");
-        ensure!(self.flow.inserts > 0, "--inserts 0: ask for at least 1");
-        ensure!(self.flow.inserts_per_s > 0, "--insert-rate 0: ask for at least 1 per second");
-        ensure!(self.workload != Workload::Mixed || !self.mixes.is_empty(), "no mix to run");
+        ensure!(self.operations() > 0, "--ops 0: ask for at least 1");
+        ensure!(self.inserts > 0, "--inserts 0: ask for at least 1");
+        ensure!(self.insert_rate > 0, "--insert-rate 0: ask for at least 1 per second");
+        ensure!(self.workload != Workload::Mixed || !self.mixes().is_empty(), "no mix to run");
         ensure!(
             self.load == Load::Random || self.load_time_max.is_none(),
             "--load sorted with --max-seconds: a load in key order that stops early lacks one end of \
              the keys; leave one of the two out"
         );
-        let theta_fits = self.theta.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
+        let theta_fits = self.zipf.is_none_or(|theta| theta > 0.0 && theta <= 5.0);
         ensure!(theta_fits, "--zipf: the exponent must be above 0 and at most 5, such as 0.99");
+        self.check_filter()
+    }
+
+    fn check_filter(&self) -> Result<()> {
+        let FilterSettings { rate, fan_out, points } = self.filter;
+        ensure!((1e-9..=0.5).contains(&rate), "--fpr {rate}: from 1e-9 to 0.5, such as 0.0039");
+        ensure!(points > 0, "--points 0: ask for at least 1");
+        let fits = fan_out.is_none_or(|times| (2..=1024).contains(&times));
+        ensure!(fits, "--fan-out: from 2 to 1024");
+        let deleted = self.operations().saturating_mul(self.runs.into());
+        ensure!(
+            self.workload != Workload::Delete || deleted < self.entries,
+            "--workload delete takes {deleted} keys from {}; ask for fewer with --ops or --runs",
+            self.entries
+        );
         Ok(())
     }
 
-    /// Room for all entries a run may put in: the loaded ones and the new ones of mixed streams or beside
+    /// Refuses a workload that this engine cannot do.
+    ///
+    /// # Errors
+    /// What it cannot do.
+    pub fn check_for(&self, maker: &dyn Maker) -> Result<()> {
+        let (name, workload) = (maker.name(), self.workload.name());
+        match self.workload.kind() {
+            Some(kind) if kind != maker.kind() => {
+                let (needed, found) = match kind {
+                    Kind::Table => ("tables", "filter"),
+                    Kind::Filter => ("filters", "table"),
+                };
+                anyhow::bail!("--workload {workload}: a workload of {needed}; {name} is a {found}")
+            }
+            _ => {}
+        }
+        let can = maker.supports(self.workload);
+        ensure!(can, "--workload {workload}: {name} cannot do that");
+        Ok(())
+    }
+
+    /// Keys per call of the measured operations; 1 uses the single calls.
+    #[must_use]
+    pub fn batch(&self) -> usize {
+        let changes = [Workload::Insert, Workload::Update, Workload::Delete, Workload::Count];
+        let single = changes.contains(&self.workload) || self.depth == 1;
+        let usual = if single { 1 } else { self.depth.saturating_mul(BATCH_PER_DEPTH) };
+        self.batch.map_or(usual, |batch| usize::try_from(batch).unwrap_or(usize::MAX))
+    }
+
+    /// Operations per repetition; the insert workload inserts all entries.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        let usual = match self.workload {
+            Workload::Insert | Workload::Update | Workload::Count => self.entries,
+            _ => OPERATIONS,
+        };
+        self.ops.unwrap_or(usual)
+    }
+
+    /// The proportions of the mixed workload: every pair of a lookup part and a success rate. Without
+    /// lookups there is no success to vary.
+    #[must_use]
+    pub fn mixes(&self) -> Vec<Mix> {
+        let pair = |&lookup_fraction: &f64| {
+            let count = if lookup_fraction == 0.0 { 1 } else { self.success.len() };
+            let rates = self.success.iter().take(count);
+            rates.map(move |&success| Mix { lookup_fraction, success })
+        };
+        self.lookups.iter().flat_map(pair).collect()
+    }
+
+    /// The inserts during lookups.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        Flow { inserts: self.inserts, inserts_per_s: self.insert_rate }
+    }
+
+    /// Exponent of the Zipf law that picks loaded keys; they are picked uniformly without one.
+    #[must_use]
+    pub fn theta(&self) -> Option<f64> {
+        self.zipf.or((self.workload == Workload::Count).then_some(COUNT_THETA))
+    }
+
+    /// The most entries a run may put in: the loaded ones, and the new ones of mixed streams or during
     /// lookups.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
-        let inserted = |mix: &Mix| (self.operations as f64 * (1.0 - mix.lookup_fraction)).ceil();
+        let inserted = |mix: Mix| (self.operations() as f64 * (1.0 - mix.lookup_fraction)).ceil();
         let per_run: f64 = match self.workload {
-            Workload::Mixed => self.mixes.iter().map(inserted).sum(),
-            Workload::LookupBesideInserts => self.flow.inserts as f64,
+            Workload::Mixed => self.mixes().into_iter().map(inserted).sum(),
+            Workload::LookupBesideInserts => self.inserts as f64,
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);
@@ -171,6 +259,7 @@ impl Plan {
     /// What the engine is asked to be.
     #[must_use]
     pub fn spec(&self) -> Spec {
+        let counting = self.workload == Workload::Count;
         Spec {
             dir: self.dir.clone(),
             entries: self.entries_max(),
@@ -178,6 +267,25 @@ impl Plan {
             depth: self.depth,
             threads: self.threads,
             durability: self.durability,
+            rate: self.filter.rate,
+            fan_out: self.filter.fan_out,
+            counts: if counting { Counts::Kept } else { Counts::Membership },
         }
     }
+
+    /// Enters the memory cgroup that was asked for, if any.
+    ///
+    /// # Errors
+    /// No cgroups here, or no permission.
+    pub fn enter_cgroup(&self) -> Result<Option<MemoryCgroup>> {
+        let whole = self.ram_bytes.saturating_add(HARNESS_BYTES);
+        let bytes = |given| if given == 0 { whole } else { given };
+        self.cgroup.map(|given| MemoryCgroup::enter(bytes(given))).transpose()
+    }
+}
+
+/// The limit in force under `cgroup`.
+#[must_use]
+pub fn in_force(cgroup: Option<&MemoryCgroup>) -> MemoryLimit {
+    cgroup.map_or_else(MemoryLimit::none, MemoryCgroup::in_force)
 }

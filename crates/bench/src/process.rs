@@ -1,18 +1,44 @@
-//! What the kernel says this process has used: CPU time, resident memory, bytes to and from disks.
+//! This process: what the kernel says it has used (CPU time, resident memory, bytes to and from disks), and how
+//! it ends.
 //!
 //! The kernel counts for every engine alike, threads of its own included, which no engine's own
 //! statistics do. Where a file of `/proc` is missing the figure is absent, never zero.
 
 use std::fs;
+use std::io::Write;
+use std::process::ExitCode;
 
+use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of all threads of this process so far, in nanoseconds, user and system together.
 #[must_use]
 pub fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    clock_ns(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of this thread so far, in nanoseconds.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Ends the program of this name: prints what it gives, or why it gives nothing.
+pub fn finish(name: &str, text: Result<String>) -> ExitCode {
+    let printed = text.and_then(|text| Ok(std::io::stdout().write_all(text.as_bytes())?));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Bytes resident in memory now.

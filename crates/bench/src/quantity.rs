@@ -1,5 +1,7 @@
 //! Numbers as people write them: `64M` entries, `256MiB` of memory, `0,.3,1` fractions.
 
+use std::time::Duration;
+
 /// Reads a whole number with an optional suffix: `K M G T` are powers of 1000 (as are `KB` and so on),
 /// `KiB MiB GiB TiB` powers of 1024. A fraction is fine where the product is whole: `1.5M`.
 ///
@@ -52,6 +54,15 @@ pub fn parse_fraction(text: &str) -> Result<f64, String> {
     } else {
         Err(format!("`{text}` is not between 0 and 1"))
     }
+}
+
+/// Reads a number of seconds.
+///
+/// # Errors
+/// A sentence that says what is wrong with `text`.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.trim().parse().map_err(|_| format!("`{text}` is no number"))?;
+    Duration::try_from_secs_f64(number).map_err(|_| format!("{number} s is no length of time"))
 }
 
 /// Writes a count with three figures and a suffix of 1000: `1.23 M`.

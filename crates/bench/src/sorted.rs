@@ -12,47 +12,13 @@
 
 use anyhow::{Context, Result, ensure};
 
+use crate::keys::KeySpace;
+use crate::order::Order;
 use crate::plan::LOAD_BATCH;
-use crate::subject::{Bulk, Lane, Subject};
-use crate::workload::KeySpace;
+use crate::subject::{Bulk, Client, Subject};
 
 /// Pairs in a slice on average, and in the longest call of [`Bulk::append`] nearly.
 pub const SLICE_ENTRIES: u64 = 1 << 23;
-
-/// The order in which an engine keeps its keys.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// As numbers.
-    Number,
-    /// As strings of their little-endian bytes.
-    Bytes,
-    /// By the low bits of the FNV-1 hash of those bytes that begins at zero: by Berkeley DB's buckets.
-    Buckets {
-        /// Bits in the number of a bucket, 1 to 32.
-        bits: u32,
-    },
-}
-
-impl Order {
-    /// Where `key` stands in this order, in the whole range of 64 bits.
-    #[must_use]
-    pub const fn rank(self, key: u64) -> u64 {
-        match self {
-            Self::Number => key,
-            Self::Bytes => key.swap_bytes(),
-            Self::Buckets { bits } => (fnv(key) as u64) << (u64::BITS - bits),
-        }
-    }
-}
-
-const fn fnv(key: u64) -> u32 {
-    let (bytes, mut hash, mut place) = (key.to_le_bytes(), 0u32, 0);
-    while place < bytes.len() {
-        hash = hash.wrapping_mul(16_777_619) ^ bytes[place] as u32;
-        place += 1;
-    }
-    hash
-}
 
 /// Loads entries 0 up to `entries` of `keys` in the order of `subject` and makes them durable.
 ///
@@ -64,7 +30,10 @@ pub fn load(
     entries: u64,
     progress: &dyn Fn(&str),
 ) -> Result<()> {
-    let mut bulk = subject.bulk()?;
+    let mut bulk = match subject.bulk()? {
+        Some(bulk) => bulk,
+        None => Box::new(Batches { client: subject.client()?, subject }),
+    };
     let slices = entries.div_ceil(SLICE_ENTRIES);
     let loaded = each_slice(keys, entries, subject.order(), slices, |number, pairs| {
         progress(&format!("slice {} of {slices}", number + 1));
@@ -103,20 +72,18 @@ fn slice_of(rank: u64, slices: u64) -> u64 {
 }
 
 /// A load in key order through the usual batched call, for engines that have nothing better.
-pub struct Batches<'a> {
-    /// The one thread's view that loads.
-    pub lane: Box<dyn Lane + 'a>,
-    /// The engine, for the sync at the end.
-    pub subject: &'a dyn Subject,
+struct Batches<'a> {
+    client: Box<dyn Client + 'a>,
+    subject: &'a dyn Subject,
 }
 
 impl Bulk for Batches<'_> {
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
-        sorted.chunks(LOAD_BATCH).try_for_each(|pairs| self.lane.insert_many(pairs))
+        sorted.chunks(LOAD_BATCH).try_for_each(|pairs| self.client.insert_many(pairs))
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.lane.finish()?;
+        self.client.finish()?;
         self.subject.sync()
     }
 }
@@ -124,8 +91,7 @@ impl Bulk for Batches<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::TableSubject;
-    use nandex::oracle::MapTable;
+    use crate::structures::map_table;
     use std::collections::BTreeMap;
 
     #[test]
@@ -148,27 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_keys_in_byte_order_ascend() {
-        let mut keys: Vec<u64> = (0..1000).map(|index| KeySpace::new(9).key(index)).collect();
-        keys.sort_unstable_by_key(|&key| Order::Bytes.rank(key));
-        assert!(keys.is_sorted_by_key(|key| key.to_le_bytes()));
-    }
-
-    #[test]
-    fn keys_in_the_order_of_buckets_come_bucket_by_bucket() {
-        let mut keys: Vec<u64> = (0..1000).map(|index| KeySpace::new(9).key(index)).collect();
-        keys.sort_unstable_by_key(|&key| Order::Buckets { bits: 4 }.rank(key));
-        assert!(keys.is_sorted_by_key(|&key| fnv(key) % 16));
-        assert_eq!(fnv(1), 1u32.wrapping_mul(16_777_619u32.wrapping_pow(7)));
-    }
-
-    #[test]
     fn an_engine_without_a_bulk_load_gets_its_entries_in_batches() {
-        let subject = TableSubject(MapTable::new(8, 8));
+        let subject = map_table();
         let keys = KeySpace::new(3);
         load(&subject, keys, 3000, &|_| ()).unwrap();
-        assert_eq!(subject.stats().unwrap().entries, 3000);
-        let mut lane = subject.lane().unwrap();
-        assert_eq!(lane.get(keys.key(2999)).unwrap(), Some(keys.value(keys.key(2999), 0)));
+        assert_eq!(subject.status().entries, Some(3000));
+        let mut client = subject.client().unwrap();
+        assert_eq!(client.get(keys.key(2999)).unwrap(), Some(keys.value(keys.key(2999), 0)));
     }
 }

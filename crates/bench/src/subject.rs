@@ -1,21 +1,18 @@
-//! The seam between workloads and engines: what a workload needs, and who offers it.
+//! The seam between workloads and engines: what a workload needs of a table or a filter.
 //!
-//! A [`Maker`] creates or reopens one engine; a [`Subject`] is the open engine; a [`Lane`] is one
-//! thread's view of it, so that engines with transactions can keep one open across calls. nandex's own
-//! rooms are wired here; `nandex-peers` adds makers of its own and changes nothing else.
+//! A [`Maker`] creates or reopens one engine; a [`Subject`] is the open engine; a [`Client`] is one thread's
+//! view of it, so that engines with transactions can keep one open across calls. A filter takes part with its
+//! keys alone: it ignores values, and [`yes`] is what it answers for a key that is there.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::oracle::MapTable;
-use nandex::{Table, TableStats};
+use nandex::TableStats;
 use serde::{Deserialize, Serialize};
 
-use crate::bufferhash::BufferHashRoom;
-use crate::room;
-use crate::slicehash::SliceHashRoom;
-use crate::sorted::{Batches, Order};
-use crate::workload::{KEY_BYTES, VALUE_BYTES};
+use crate::keys::VALUE_BYTES;
+use crate::order::Order;
+use crate::workload::{Kind, Workload};
 
 /// When an acknowledged write is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
@@ -36,23 +33,48 @@ pub struct Spec {
     pub dir: PathBuf,
     /// Entries it will hold.
     pub entries: u64,
-    /// RAM it may use in all.
+    /// RAM it may use in all, where it is on flash.
     pub ram_bytes: u64,
-    /// Device operations in flight per lane.
+    /// Device operations in flight per client.
     pub depth: usize,
-    /// Lanes used at once.
+    /// Clients used at once.
     pub threads: usize,
     /// When writes must last.
     pub durability: Durability,
+    /// Of a filter: rate of false positives at that many entries, at most.
+    pub rate: f64,
+    /// Of a filter with levels on flash: how many times larger each level is than the one before.
+    pub fan_out: Option<u32>,
+    /// Of a filter: what it keeps of a key.
+    pub counts: Counts,
 }
 
-/// Creates, reopens and removes one kind of engine.
+/// What a filter keeps of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    /// That it is there.
+    Membership,
+    /// How often it was added.
+    Kept,
+}
+
+/// Creates and reopens one kind of engine.
 pub trait Maker {
     /// The engine's name in reports.
     fn name(&self) -> &str;
 
+    /// What it is.
+    fn kind(&self) -> Kind {
+        Kind::Table
+    }
+
     /// Does it keep its entries when it is dropped and opened again?
     fn lasting(&self) -> bool {
+        true
+    }
+
+    /// Can it do this workload, one of its kind?
+    fn supports(&self, _workload: Workload) -> bool {
         true
     }
 
@@ -81,26 +103,16 @@ pub trait Subject: Send + Sync {
     ///
     /// # Errors
     /// Whatever the engine refuses.
-    fn lane(&self) -> Result<Box<dyn Lane + '_>>;
+    fn client(&self) -> Result<Box<dyn Client + '_>>;
 
-    /// Makes everything written so far durable; part of the timed load.
+    /// Makes everything written so far durable; a static filter is built here. Part of the timed load.
     ///
     /// # Errors
     /// A failed write or sync.
     fn sync(&self) -> Result<()>;
 
-    /// The order in which it keeps its keys.
-    fn order(&self) -> Order {
-        Order::Number
-    }
-
-    /// Begins a load in that order of an empty engine, by the fastest way the engine has.
-    ///
-    /// # Errors
-    /// Whatever the engine refuses.
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>>;
-
-    /// Waits for work in the background (compactions) to end; not timed, but its bytes count.
+    /// Puts everything buffered on flash where lookups would suffer from it, and waits for work in the
+    /// background; not timed, but its bytes and its processor time count.
     ///
     /// # Errors
     /// A failure of that work.
@@ -108,19 +120,46 @@ pub trait Subject: Send + Sync {
         Ok(())
     }
 
-    /// The engine's own figures since it was opened, where it keeps them in nandex's terms.
-    fn stats(&self) -> Option<TableStats> {
-        None
+    /// The order in which it keeps its keys.
+    fn order(&self) -> Order {
+        Order::Number
     }
 
-    /// RAM the engine says it holds.
-    fn ram_bytes(&self) -> Option<u64> {
-        self.stats().map(|stats| stats.ram_bytes)
+    /// Begins a load of the empty engine in that order, where it has a faster way than batches of inserts.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
+        Ok(None)
+    }
+
+    /// What it says of itself now.
+    fn status(&self) -> Status {
+        Status::default()
     }
 }
 
+/// What an engine says of itself at one moment, where it knows.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Entries or fingerprints held.
+    pub entries: Option<u64>,
+    /// RAM held.
+    pub ram_bytes: Option<u64>,
+    /// Of a filter: flash it occupies.
+    pub flash_bytes: u64,
+    /// Of a filter: the rate of false positives that it has now.
+    pub rate: f64,
+    /// Of a filter: pages read by lookups since it was opened.
+    pub lookup_reads: Option<u64>,
+    /// Of a filter: levels on flash that lookups ask.
+    pub levels: Option<u64>,
+    /// Of a table of nandex: its own figures since it was opened.
+    pub table: Option<TableStats>,
+}
+
 /// One thread's view of an engine.
-pub trait Lane {
+pub trait Client {
     /// Puts one pair.
     ///
     /// # Errors
@@ -169,6 +208,30 @@ pub trait Lane {
         }
     }
 
+    /// Takes back one insert of each key.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        bail!("{} keys to delete from an engine that cannot delete", keys.len())
+    }
+
+    /// Adds 1 to the count of each key.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn add_many(&mut self, keys: &[u64]) -> Result<()> {
+        bail!("{} keys to count by an engine that cannot count", keys.len())
+    }
+
+    /// Appends the counts of `keys` to `counts`.
+    ///
+    /// # Errors
+    /// Whatever the engine refuses.
+    fn count_many(&mut self, keys: &[u64], _counts: &mut Vec<u64>) -> Result<()> {
+        bail!("{} counts asked of an engine that cannot count", keys.len())
+    }
+
     /// Ends what is open, such as a transaction; the last call, and timed.
     ///
     /// # Errors
@@ -176,6 +239,22 @@ pub trait Lane {
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
+}
+
+/// What a filter answers: no value where the key is not there, and a meaningless one where it is.
+#[must_use]
+pub fn yes(found: bool) -> Option<u64> {
+    found.then_some(0)
+}
+
+/// The value an engine gave back, as the number that was put in.
+///
+/// # Errors
+/// A value of another width than was put in.
+pub fn number(bytes: &[u8]) -> Result<u64> {
+    let bytes = bytes.try_into();
+    let bytes = bytes.with_context(|| format!("a value came back not {VALUE_BYTES} bytes wide"))?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// A load in key order. It is never timed.
@@ -193,161 +272,9 @@ pub trait Bulk {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// The engines of nandex itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Index {
-    /// A `HashMap` behind a lock: no flash, the ceiling of what the harness can measure.
-    Oracle,
-    /// NSDI'10's buffered hash table, in a file of the directory.
-    Bufferhash,
-    /// ANCS'14's sliced hash table, in a file of the directory.
-    Slicehash,
-}
-
-impl Maker for Index {
-    fn name(&self) -> &str {
-        match self {
-            Self::Oracle => "oracle",
-            Self::Bufferhash => "bufferhash",
-            Self::Slicehash => "slicehash",
-        }
-    }
-
-    fn lasting(&self) -> bool {
-        match self {
-            Self::Oracle => false,
-            Self::Bufferhash | Self::Slicehash => true,
-        }
-    }
-
-    fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
-        match self {
-            Self::Oracle => Ok(Box::new(TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES)))),
-            Self::Bufferhash => room::create::<BufferHashRoom>(spec),
-            Self::Slicehash => room::create::<SliceHashRoom>(spec),
-        }
-    }
-
-    fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
-        match self {
-            Self::Oracle => bail!("the oracle keeps nothing; load it anew"),
-            Self::Bufferhash => room::open::<BufferHashRoom>(spec),
-            Self::Slicehash => room::open::<SliceHashRoom>(spec),
-        }
-    }
-}
-
-/// Any room that implements [`Table`] with 8-byte keys and values.
-#[derive(Debug)]
-pub struct TableSubject<T>(pub T);
-
-impl<T: Table> Subject for TableSubject<T> {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(TableLane { table: &self.0, keys: Vec::new(), values: Vec::new() }))
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(self.0.sync()?)
-    }
-
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(Batches { lane: self.lane()?, subject: self }))
-    }
-
-    fn stats(&self) -> Option<TableStats> {
-        Some(self.0.stats())
-    }
-}
-
-/// Bytes of keys and values, kept so that a batch costs one allocation and not three.
-struct TableLane<'a, T> {
-    table: &'a T,
-    keys: Vec<[u8; KEY_BYTES]>,
-    values: Vec<[u8; VALUE_BYTES]>,
-}
-
-impl<T: Table> Lane for TableLane<'_, T> {
-    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
-        Ok(self.table.insert(&key.to_le_bytes(), &value.to_le_bytes())?)
-    }
-
-    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        self.keys.clear();
-        self.values.clear();
-        self.keys.extend(pairs.iter().map(|pair| pair.0.to_le_bytes()));
-        self.values.extend(pairs.iter().map(|pair| pair.1.to_le_bytes()));
-        let values = self.values.iter().map(<[u8; VALUE_BYTES]>::as_slice);
-        let pairs: Vec<_> = self.keys.iter().map(<[u8; KEY_BYTES]>::as_slice).zip(values).collect();
-        Ok(self.table.insert_many(&pairs)?)
-    }
-
-    fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        self.table.get(&key.to_le_bytes())?.as_deref().map(number).transpose()
-    }
-
-    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
-        self.keys.clear();
-        self.keys.extend(keys.iter().map(|key| key.to_le_bytes()));
-        let keys: Vec<_> = self.keys.iter().map(<[u8; KEY_BYTES]>::as_slice).collect();
-        for value in self.table.get_many(&keys)? {
-            found.push(value.as_deref().map(number).transpose()?);
-        }
-        Ok(())
-    }
-
-    /// The table keeps as many reads in flight as it was opened for, whatever the batch.
-    fn stream(
-        &mut self,
-        keys: &mut dyn Iterator<Item = u64>,
-        _batch: usize,
-        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
-    ) -> Result<()> {
-        let mut stream = self.table.stream()?;
-        for key in keys {
-            stream.push(&key.to_le_bytes(), key)?;
-            while let Some((key, value)) = stream.poll()? {
-                answer(key, value.as_deref().map(number).transpose()?)?;
-            }
-        }
-        while let Some((key, value)) = stream.pull()? {
-            answer(key, value.as_deref().map(number).transpose()?)?;
-        }
-        Ok(())
-    }
-}
-
-/// The value an engine gave back, as the number that was put in.
-///
-/// # Errors
-/// A value of another width than was put in.
-pub fn number(bytes: &[u8]) -> Result<u64> {
-    let bytes = bytes.try_into();
-    let bytes = bytes.with_context(|| format!("a value came back not {VALUE_BYTES} bytes wide"))?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lane_gives_back_what_was_put_in_singly_and_in_batches() {
-        let subject = TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES));
-        let mut lane = subject.lane().unwrap();
-        lane.insert(1, 10).unwrap();
-        lane.insert_many(&[(2, 20), (3, 30)]).unwrap();
-        let mut found = Vec::new();
-        lane.get_many(&[1, 2, 4], &mut found).unwrap();
-        assert_eq!(found, [Some(10), Some(20), None]);
-        assert_eq!(lane.get(3).unwrap(), Some(30));
-        let mut answers = Vec::new();
-        let mut answer = |key, value| {
-            answers.push((key, value));
-            Ok(())
-        };
-        lane.stream(&mut [3, 9].into_iter(), 1, &mut answer).unwrap();
-        assert_eq!(answers, [(3, Some(30)), (9, None)]);
-    }
 
     #[test]
     fn a_value_of_another_width_is_an_error() {

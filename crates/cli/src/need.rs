@@ -115,7 +115,7 @@ impl TableWish {
     /// # Errors
     /// Sizes that cannot work, with the least that would do, and choices that do not go together.
     pub fn plan(&self) -> Result<Plan> {
-        let mut plan = match self.structure {
+        let plan = match self.structure {
             StructureArg::Bufferhash => self.bufferhash()?,
             StructureArg::Slicehash => self.slicehash()?,
             StructureArg::Auto if self.front_runs > 0 => Plan {
@@ -128,20 +128,6 @@ impl TableWish {
             }
             StructureArg::Auto => self.either()?,
         };
-        match &mut plan.config {
-            AnyConfig::BufferHash(config) => config.policy = self.policy,
-            AnyConfig::SliceHash(config) => {
-                let Some(policy) = slice_policy(self.policy) else {
-                    bail!(
-                        "a SliceHash evicts in the order of age or refuses, not by {}; choose --policy fifo \
-                         or reject, or --structure bufferhash",
-                        PolicyArg(self.policy)
-                    );
-                };
-                (config.policy, config.front_runs) = (policy, self.front_runs);
-            }
-            other => bail!("this command cannot make {other:?}"),
-        }
         plan.config.validate()?;
         Ok(plan)
     }
@@ -164,19 +150,35 @@ impl TableWish {
         let advice = self.need.bufferhash()?;
         Ok(Plan {
             reasons: Vec::new(),
-            config: AnyConfig::BufferHash(bufferhash::Config::advised(&advice)),
+            config: bufferhash::Config {
+                policy: self.policy,
+                ..bufferhash::Config::advised(&advice)
+            }
+            .into(),
             options: AnyOptions::default(),
             entries_capacity: advice.entries_capacity,
         })
     }
 
     fn slicehash(&self) -> Result<Plan> {
+        let Some(policy) = slice_policy(self.policy) else {
+            bail!(
+                "a SliceHash evicts in the order of age or refuses, not by {}; choose --policy fifo \
+                 or reject, or --structure bufferhash",
+                PolicyArg(self.policy)
+            );
+        };
         let advice = self.need.slicehash()?;
+        let config = slicehash::Config {
+            policy,
+            front_runs: self.front_runs,
+            ..slicehash::Config::advised(&advice)
+        };
         let slicehash = slicehash::RuntimeOptions::advised(&advice);
         Ok(Plan {
             reasons: Vec::new(),
-            config: AnyConfig::SliceHash(slicehash::Config::advised(&advice)),
-            options: AnyOptions { slicehash, ..AnyOptions::default() },
+            config: config.into(),
+            options: AnyOptions::default().with(slicehash),
             entries_capacity: advice.entries_capacity,
         })
     }
@@ -232,17 +234,16 @@ impl Costs {
     /// A configuration that is none.
     pub fn of(config: &AnyConfig) -> Result<Self> {
         let costs = config.operation_costs()?;
-        let (entry_bytes, policy, shape) = match config {
-            AnyConfig::BufferHash(it) => (
-                it.key_bytes + it.value_bytes,
-                it.policy,
-                Shape::BufferHash {
-                    super_tables: it.super_tables,
-                    incarnations: it.incarnations(),
-                    pages_per_buffer: it.buffer_pages,
-                },
-            ),
-            AnyConfig::SliceHash(it) => (
+        let (entry_bytes, policy, shape) = if let Ok(it) = config.of::<bufferhash::Config>() {
+            let shape = Shape::BufferHash {
+                super_tables: it.super_tables,
+                incarnations: it.incarnations(),
+                pages_per_buffer: it.buffer_pages,
+            };
+            (it.key_bytes + it.value_bytes, it.policy, shape)
+        } else {
+            let it = config.of::<slicehash::Config>()?;
+            (
                 it.key_bytes + it.value_bytes,
                 match it.policy {
                     slicehash::Policy::Fifo => Policy::Fifo,
@@ -256,8 +257,7 @@ impl Costs {
                     slice_parts: it.slice_parts,
                     front_runs: it.front_runs,
                 },
-            ),
-            other => bail!("this command knows no costs of {other:?}"),
+            )
         };
         Ok(Self {
             policy: PolicyArg(policy).to_string(),
@@ -320,18 +320,18 @@ mod tests {
     #[test]
     fn a_policy_or_a_front_that_one_structure_has_decides_for_it() {
         let plan = wish(StructureArg::Auto, Policy::Lru).plan().unwrap();
-        assert!(matches!(plan.config, AnyConfig::BufferHash(_)));
+        assert_eq!(plan.config.kind(), bufferhash::KIND);
         assert_eq!(plan.reasons, ["only a BufferHash evicts by lru"]);
         let bursts = TableWish { front_runs: 8, ..wish(StructureArg::Auto, Policy::Fifo) };
         let plan = bursts.plan().unwrap();
-        assert!(matches!(plan.config, AnyConfig::SliceHash(config) if config.front_runs == 8));
+        assert_eq!(plan.config.of::<slicehash::Config>().unwrap().front_runs, 8);
     }
 
     #[test]
     fn what_was_named_is_made_whatever_would_suit_better() {
         for arg in [StructureArg::Bufferhash, StructureArg::Slicehash] {
             let plan = wish(arg, Policy::Reject).plan().unwrap();
-            let is_slicehash = matches!(plan.config, AnyConfig::SliceHash(_));
+            let is_slicehash = plan.config.kind() == slicehash::KIND;
             assert_eq!(is_slicehash, arg == StructureArg::Slicehash);
             assert_eq!(plan.reasons, [""; 0]);
             assert_eq!(Costs::of(&plan.config).unwrap().policy, "reject");
@@ -345,7 +345,7 @@ mod tests {
         small.need.ram_bytes = Some(160 << 20);
         small.need.load.lookups_per_s = 1e4;
         let plan = small.plan().unwrap();
-        assert!(matches!(plan.config, AnyConfig::SliceHash(_)));
+        assert_eq!(plan.config.kind(), slicehash::KIND);
         assert!(plan.reasons.len() > 1, "{:?}", plan.reasons);
     }
 

@@ -156,7 +156,7 @@ pub fn create(
 
 fn fill(devices: &Devices, options: VolumeOptions, name: &str, plan: &Plan) -> Result<Opened> {
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let table = AnyTable::create_with(&volume, name, plan.config.clone(), plan.options.clone())?;
+    let table = AnyTable::create_with(&volume, name, &plan.config, &plan.options)?;
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 

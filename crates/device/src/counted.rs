@@ -1,11 +1,11 @@
 //! A device that counts what passes through it, so that claims of cost are tests.
 
-use std::ops::{Range, Sub};
+use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{Completion, Device, EngineReport, Error, Geometry, Op, OpKind, PageBuf, PageId};
-use crate::{Queue, Result};
+use crate::watched::{Call, Ended, Observer, Watched};
+use crate::{Device, Error, OpKind, Result};
 
 /// What has passed through a [`Counted`] device since it was made.
 ///
@@ -57,16 +57,12 @@ impl Sub for Counts {
 
 /// Counts every operation that passes to the device inside. Refused operations are not counted.
 ///
-/// `D` may be an `Arc<dyn Device>`. The counters are shared with the queues, and cost one atomic
-/// addition each.
-#[derive(Debug)]
-pub struct Counted<D> {
-    inner: D,
-    counters: Arc<Counters>,
-}
+/// `D` may be an `Arc<dyn Device>`. Each count costs one atomic addition.
+pub type Counted<D> = Watched<D, Counters>;
 
+/// Counts what a [`Counted`] device is told.
 #[derive(Debug, Default)]
-struct Counters {
+pub struct Counters {
     reads: AtomicU64,
     writes: AtomicU64,
     pages_read: AtomicU64,
@@ -77,138 +73,60 @@ struct Counters {
     completions: AtomicU64,
 }
 
-impl Counters {
-    fn started(&self, kind: OpKind, pages: usize) {
+impl Observer for Counters {
+    fn before(&self, call: Call<'_>) -> Result<()> {
+        match call {
+            Call::Grow { .. } => self.grows.fetch_add(1, Relaxed),
+            Call::Sync => self.syncs.fetch_add(1, Relaxed),
+            Call::Discard { .. } => self.discards.fetch_add(1, Relaxed),
+            Call::Start { .. } | Call::Wait { .. } => 0,
+        };
+        Ok(())
+    }
+
+    fn after(&self, call: Call<'_>, result: std::result::Result<(), &Error>) {
+        let (Call::Start { kind, pages, .. }, Ok(())) = (call, result) else { return };
         let (operations, total) = match kind {
             OpKind::Read => (&self.reads, &self.pages_read),
             OpKind::Write => (&self.writes, &self.pages_written),
         };
         operations.fetch_add(1, Relaxed);
-        total.fetch_add(pages as u64, Relaxed);
+        total.fetch_add(pages, Relaxed);
     }
 
-    /// Counts a call that waited: one that failed had started, one that was refused had not.
-    fn ran(&self, kind: OpKind, pages: usize, result: &Result<PageBuf>) {
-        if matches!(result, Ok(_) | Err(Error::Io { .. })) {
-            self.started(kind, pages);
-            self.completions.fetch_add(1, Relaxed);
-        }
+    fn ended(&self, _ended: Ended<'_>) {
+        self.completions.fetch_add(1, Relaxed);
     }
 }
 
 impl<D: Device> Counted<D> {
     /// Counts from zero over `inner`.
     pub fn new(inner: D) -> Self {
-        Self { inner, counters: Arc::default() }
-    }
-
-    /// The device inside.
-    pub fn inner(&self) -> &D {
-        &self.inner
+        Self::with(inner, Arc::default())
     }
 
     /// The counts as they are now. Each is exact; together they are exact while nothing runs.
     #[must_use]
     pub fn snapshot(&self) -> Counts {
-        let counters = &*self.counters;
+        let counters = self.observer();
+        let now = |counter: &AtomicU64| counter.load(Relaxed);
         Counts {
-            reads: counters.reads.load(Relaxed),
-            writes: counters.writes.load(Relaxed),
-            pages_read: counters.pages_read.load(Relaxed),
-            pages_written: counters.pages_written.load(Relaxed),
-            syncs: counters.syncs.load(Relaxed),
-            grows: counters.grows.load(Relaxed),
-            discards: counters.discards.load(Relaxed),
-            completions: counters.completions.load(Relaxed),
+            reads: now(&counters.reads),
+            writes: now(&counters.writes),
+            pages_read: now(&counters.pages_read),
+            pages_written: now(&counters.pages_written),
+            syncs: now(&counters.syncs),
+            grows: now(&counters.grows),
+            discards: now(&counters.discards),
+            completions: now(&counters.completions),
         }
-    }
-}
-
-impl<D: Device> Device for Counted<D> {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn page_count(&self) -> u64 {
-        self.inner.page_count()
-    }
-
-    fn grow(&self, page_count: u64) -> Result<()> {
-        self.counters.grows.fetch_add(1, Relaxed);
-        self.inner.grow(page_count)
-    }
-
-    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
-        let inner = self.inner.queue(depth)?;
-        Ok(Box::new(CountedQueue { inner, counters: Arc::clone(&self.counters) }))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.counters.syncs.fetch_add(1, Relaxed);
-        self.inner.sync()
-    }
-
-    fn discard(&self, pages: Range<PageId>) -> Result<()> {
-        self.counters.discards.fetch_add(1, Relaxed);
-        self.inner.discard(pages)
-    }
-
-    fn now(&self) -> u64 {
-        self.inner.now()
-    }
-
-    fn engine(&self) -> EngineReport {
-        self.inner.engine()
-    }
-
-    fn read(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
-        let pages = buf.pages();
-        let result = self.inner.read(page, buf);
-        self.counters.ran(OpKind::Read, pages, &result);
-        result
-    }
-
-    fn write(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
-        let pages = buf.pages();
-        let result = self.inner.write(page, buf);
-        self.counters.ran(OpKind::Write, pages, &result);
-        result
-    }
-}
-
-struct CountedQueue {
-    inner: Box<dyn Queue>,
-    counters: Arc<Counters>,
-}
-
-impl Queue for CountedQueue {
-    fn push(&mut self, op: Op) -> Result<()> {
-        let (kind, pages) = (op.kind, op.buf.pages());
-        self.inner.push(op)?;
-        self.counters.started(kind, pages);
-        Ok(())
-    }
-
-    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
-        let before = done.len();
-        let result = self.inner.wait(count_min, done);
-        self.counters.completions.fetch_add((done.len() - before) as u64, Relaxed);
-        result
-    }
-
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
-    }
-
-    fn depth(&self) -> usize {
-        self.inner.depth()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryDevice;
+    use crate::{MemoryDevice, Op, PageBuf, PageId};
 
     #[test]
     fn counts_tell_operations_from_pages_and_snapshots_subtract() {

@@ -21,11 +21,12 @@ pub mod laws;
 mod memory;
 mod prefetch;
 pub mod probe;
+mod watched;
 
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
 pub use bits::{Bits, PlainBits, SwiftBits};
 pub use buf::PageBuf;
-pub use counted::{Counted, Counts};
+pub use counted::{Counted, Counters, Counts};
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};
 pub use entropy::random_u128;
 pub use error::{Error, Result};
@@ -34,3 +35,4 @@ pub use geometry::{CHANNELS_MAX, Geometry, Mapping, PAGE_BYTES, PageId};
 pub use huge::prefer_huge_pages;
 pub use memory::MemoryDevice;
 pub use prefetch::prefetch;
+pub use watched::{Call, Ended, Observer, Watched};

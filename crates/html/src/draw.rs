@@ -90,7 +90,7 @@ pub fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
     out.write_str("</p>\n")
 }
 
-/// Round times from `from` to `to`, about so many: 1, 2 or 5 times a power of ten nanoseconds apart.
+/// Round times from `from` to `to`, `about` of them: 1, 2 or 5 times a power of ten nanoseconds apart.
 pub fn round_times(from_ns: u64, to_ns: u64, about: u64) -> impl Iterator<Item = u64> {
     let wanted = (to_ns.saturating_sub(from_ns) / about.max(1)).max(1);
     let power = 10_u64.pow(wanted.ilog10());

@@ -83,7 +83,7 @@ pub trait Table: Send + Sync {
     fn stats(&self) -> TableStats;
 }
 
-/// A stream of lookups over one lane of the device; see [`Table::stream`].
+/// A stream of lookups over one queue of the device; see [`Table::stream`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,14 +102,14 @@ pub trait Table: Send + Sync {
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub trait LookupStream {
-    /// Sets a lookup on its way; `token` comes back with the answer. Waits for other reads when as many
-    /// are on their way as the table was opened for, never for all of them.
+    /// Starts a lookup; `token` comes back with the answer. Waits for other reads when as many are in flight as
+    /// the table was opened for, never for all of them.
     ///
     /// Answers wait in RAM, about 80 bytes each, until they are taken.
     ///
     /// # Errors
-    /// A key of the wrong width; a failed read or a damaged page of any lookup on its way. After the
-    /// latter the stream is of no more use.
+    /// A key of the wrong width; a failed read or a damaged page of any lookup on its way. That lookup then has
+    /// no answer, and the others go on.
     fn push(&mut self, key: &[u8], token: u64) -> Result<()>;
 
     /// An answer, if there is one now.
@@ -118,7 +118,7 @@ pub trait LookupStream {
     /// As `push`.
     fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>>;
 
-    /// An answer; waits for one where any lookup is on its way, and gives nothing where none is.
+    /// An answer; waits for one where any lookup is on its way, and returns nothing where none is.
     ///
     /// # Errors
     /// As `push`.

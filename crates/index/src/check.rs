@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use nandex_device::Device;
 use nandex_store::check::{Checker, Report, Subject};
-use nandex_store::values;
 
-use crate::{Result, bufferhash, cascade, slicehash};
+use crate::{Result, registry};
 
 /// How far a check has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,21 +59,8 @@ pub fn check(
     let (mut checker, contents) = Checker::start(device, log_device)?;
     let Some(contents) = contents else { return Ok(checker.finish()) };
     for entry in &contents.catalog.entries {
-        if entry.kind == bufferhash::KIND {
-            bufferhash::refuse_chip(entry)?;
-            bufferhash::check(&mut checker, &contents, entry, progress);
-            continue;
-        }
-        if entry.kind == values::KIND {
-            values::check(&mut checker, &contents, entry);
-            continue;
-        }
-        if entry.kind == slicehash::KIND {
-            slicehash::check(&mut checker, &contents, entry, progress);
-            continue;
-        }
-        if entry.kind == cascade::KIND {
-            cascade::check(&mut checker, &contents, entry, progress);
+        if let Some(row) = registry::find(&entry.kind) {
+            (row.check)(&mut checker, &contents, entry, progress)?;
             continue;
         }
         let subject = Subject { structure: Some(&entry.name), what: "structure" };

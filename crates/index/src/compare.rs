@@ -227,11 +227,11 @@ impl Comparison {
         match self.chosen {
             Structure::BufferHash => {
                 let advice = self.bufferhash.as_ref().expect(ABLE);
-                AnyConfig::BufferHash(bufferhash::Config::advised(advice))
+                bufferhash::Config::advised(advice).into()
             }
             Structure::SliceHash => {
                 let advice = self.slicehash.as_ref().expect(ABLE);
-                AnyConfig::SliceHash(slicehash::Config::advised(advice))
+                slicehash::Config::advised(advice).into()
             }
         }
     }
@@ -241,7 +241,7 @@ impl Comparison {
     pub fn options(&self) -> AnyOptions {
         let advised = slicehash::RuntimeOptions::advised;
         let slicehash = self.slicehash.as_ref().map_or_else(|_| Default::default(), advised);
-        AnyOptions { slicehash, ..AnyOptions::default() }
+        AnyOptions::default().with(slicehash)
     }
 
     /// Why the chosen one: a sentence each.
@@ -491,5 +491,47 @@ mod tests {
         assert_eq!(table.len(), 11, "{text}");
         assert!(table.iter().all(|row| row.len() == 48), "{text}");
         assert!(text.starts_with("take                 BufferHash\n"), "{text}");
+    }
+
+    fn wishes() -> [Wish; 3] {
+        let quarter_billion = Wish::new(256_000_000, 8, 8);
+        [
+            Wish { ram_bytes: Some(160 << 20), ..quarter_billion.clone() },
+            Wish { ram_bytes: Some(900 << 20), ..quarter_billion },
+            Wish::new(1_000_000, 20, 12),
+        ]
+    }
+
+    #[test]
+    fn a_configuration_costs_what_the_advice_for_it_says() {
+        for wish in wishes() {
+            let comparison = wish.compare().unwrap();
+            let (buffered, sliced) =
+                (comparison.bufferhash.as_ref().unwrap(), comparison.slicehash.as_ref().unwrap());
+            for (chosen, advised) in [
+                (Structure::BufferHash, buffered.operation_costs()),
+                (Structure::SliceHash, sliced.operation_costs()),
+            ] {
+                // Filters of a SliceHash are no part of its configuration.
+                let advised = match chosen {
+                    Structure::BufferHash => advised,
+                    Structure::SliceHash => OperationCosts { reads_per_miss: 1.0, ..advised },
+                };
+                let made = Comparison { chosen, ..wish.compare().unwrap() };
+                let costs = made.config().operation_costs().unwrap();
+                let all = |it: &OperationCosts| {
+                    [
+                        it.reads_per_hit,
+                        it.reads_per_miss,
+                        it.insert_read_bytes,
+                        it.insert_write_bytes,
+                    ]
+                };
+                for (found, expected) in all(&costs).into_iter().zip(all(&advised)) {
+                    let far = (found - expected).abs() > expected * 0.005;
+                    assert!(!far, "{chosen:?} of {:?}: {costs:?}, {advised:?}", comparison.wish);
+                }
+            }
+        }
     }
 }

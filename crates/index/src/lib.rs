@@ -37,23 +37,29 @@ pub mod bufferhash;
 pub mod cascade;
 mod check;
 pub mod compare;
-mod engine;
 mod error;
 mod intake;
 pub mod large;
+mod lookup;
 pub mod model;
 pub mod oracle;
 pub mod quotient;
+pub mod registry;
 pub mod slicehash;
+#[cfg(feature = "testing")]
+pub mod testing;
 
-pub use any::{AnyConfig, AnyOptions, AnyPair, AnyTable};
+pub use any::{
+    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, OpenFilter,
+    OpenTable,
+};
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
-pub use engine::LookupEngine;
 pub use error::{Error, Result};
 pub use large::LargeTable;
+pub use lookup::engine::LookupEngine;
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

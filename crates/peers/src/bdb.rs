@@ -22,9 +22,9 @@ use std::ptr::{self, NonNull};
 use std::sync::RwLock;
 
 use anyhow::{Result, bail, ensure};
-use nandex_bench::sorted::{Batches, Order};
-use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject};
-use nandex_bench::workload::{KEY_BYTES, VALUE_BYTES};
+use nandex_bench::keys::{KEY_BYTES, VALUE_BYTES};
+use nandex_bench::order::Order;
+use nandex_bench::subject::{Client, Durability, Spec, Subject};
 
 const VERSION: (c_int, c_int, c_int) = (5, 3, 28);
 const PAGE_BYTES: u32 = 4096;
@@ -250,8 +250,8 @@ fn check(operation: &str, code: c_int) -> Result<()> {
 }
 
 impl Subject for Bdb {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(BdbLane { bdb: self }))
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(BdbClient { bdb: self }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -261,17 +261,13 @@ impl Subject for Bdb {
     fn order(&self) -> Order {
         Order::Buckets { bits: self.bucket_bits }
     }
-
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(Batches { lane: self.lane()?, subject: self }))
-    }
 }
 
-struct BdbLane<'a> {
+struct BdbClient<'a> {
     bdb: &'a Bdb,
 }
 
-impl Lane for BdbLane<'_> {
+impl Client for BdbClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         self.bdb.insert_all(&[(key, value)])
     }

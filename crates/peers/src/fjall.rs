@@ -22,8 +22,8 @@ use fjall::config::{
     PinningPolicy,
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use nandex_bench::sorted::Order;
-use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject, number};
+use nandex_bench::order::Order;
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject, number};
 
 const FILTER_BITS_PER_KEY: u64 = 12;
 /// The index has a few dozen bytes for each block of 2 KiB, and a block some 100 entries.
@@ -74,8 +74,8 @@ fn filters_fit(spec: &Spec) -> bool {
 }
 
 impl Subject for Fjall {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(FjallLane { fjall: self }))
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(FjallClient { fjall: self }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -87,8 +87,8 @@ impl Subject for Fjall {
         Order::Bytes
     }
 
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(FjallBulk { fjall: self }))
+    fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
+        Ok(Some(Box::new(FjallBulk { fjall: self })))
     }
 
     fn settle(&self) -> Result<()> {
@@ -121,11 +121,11 @@ impl Bulk for FjallBulk<'_> {
     }
 }
 
-struct FjallLane<'a> {
+struct FjallClient<'a> {
     fjall: &'a Fjall,
 }
 
-impl Lane for FjallLane<'_> {
+impl Client for FjallClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         self.fjall.keyspace.insert(key.to_le_bytes(), value.to_le_bytes())?;
         self.fjall.persist()

@@ -19,7 +19,7 @@ use heed::types::U64;
 use heed::{
     Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, PutFlags, RoTxn, RwTxn, WithoutTls,
 };
-use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject};
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
 
 type Table = Database<U64<NativeEndian>, U64<NativeEndian>, IntegerComparator>;
 
@@ -65,8 +65,8 @@ impl Lmdb {
 }
 
 impl Subject for Lmdb {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(LmdbLane {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(LmdbClient {
             lmdb: self,
             read: None,
             write: None,
@@ -79,8 +79,8 @@ impl Subject for Lmdb {
         Ok(self.env.force_sync()?)
     }
 
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(LmdbBulk { lmdb: self }))
+    fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
+        Ok(Some(Box::new(LmdbBulk { lmdb: self })))
     }
 }
 
@@ -105,7 +105,7 @@ impl Bulk for LmdbBulk<'_> {
     }
 }
 
-struct LmdbLane<'a> {
+struct LmdbClient<'a> {
     lmdb: &'a Lmdb,
     read: Option<RoTxn<'a, WithoutTls>>,
     write: Option<RwTxn<'a>>,
@@ -113,7 +113,7 @@ struct LmdbLane<'a> {
     sorted: Vec<(u64, u64)>,
 }
 
-impl LmdbLane<'_> {
+impl LmdbClient<'_> {
     fn put(&mut self, sorted: &[(u64, u64)]) -> Result<()> {
         self.read = None;
         let write = match &mut self.write {
@@ -128,7 +128,7 @@ impl LmdbLane<'_> {
     }
 }
 
-impl Lane for LmdbLane<'_> {
+impl Client for LmdbClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         self.put(&[(key, value)])
     }

@@ -6,6 +6,7 @@
 //! memory, at their best. Unsafe code is in `bdb` (a C library without a crate)
 //! and in `lmdb` (where the crate asks for a promise about the file), nowhere else.
 
+mod apart;
 #[cfg(feature = "bdb")]
 mod bdb;
 mod engine;
@@ -19,20 +20,15 @@ mod redb;
 mod rocksdb;
 
 use std::alloc::System;
-use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Parser;
-use nandex_bench::loaded::Loaded;
-use nandex_bench::options::{Options, in_force};
-use nandex_bench::plan::{LOAD_BATCH, Load, Plan, Workload};
-use nandex_bench::report::{self, Report};
-use nandex_bench::session::{self, Surroundings};
+use nandex_bench::plan::{LOAD_BATCH, Load, Plan};
 use nandex_bench::subject::Maker;
-use serde_json::json;
+use nandex_bench::workload::Workload;
 
+use crate::apart::{Apart, run_here};
 use crate::engine::Engine;
 
 /// Counts what Rust allocates; RocksDB, LMDB and Berkeley DB allocate past it, and only RSS and the
@@ -51,13 +47,17 @@ struct Arguments {
     #[arg(long, conflicts_with = "engine")]
     all: bool,
     #[command(flatten)]
-    options: Options,
+    plan: Plan,
 }
 
-/// Set for the processes that run an engine: two arenas, and freed memory is given back. By default the
-/// C library keeps an arena per thread and grows its thresholds, and engines with many threads then
-/// run into the memory limit with memory that they have freed.
-const MALLOC: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "2"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
+/// Processes that run an engine get two arenas, and freed memory is given back. By default the C library keeps
+/// an arena per thread and grows its thresholds, and engines with many threads then run into the memory limit
+/// with memory that they have freed.
+const APART: Apart = Apart {
+    flag: "--engine",
+    environment: &[("MALLOC_ARENA_MAX", "2"), ("MALLOC_TRIM_THRESHOLD_", "131072")],
+    array_of_one: false,
+};
 
 fn main() -> ExitCode {
     match try_main() {
@@ -71,115 +71,21 @@ fn main() -> ExitCode {
 
 fn try_main() -> Result<()> {
     let arguments = Arguments::parse();
-    let plan = plan(&arguments.options)?;
+    let plan = in_batches(arguments.plan);
+    plan.check()?;
     let engines = if arguments.all { Engine::every() } else { arguments.engine };
     match engines.as_slice() {
-        &[engine] if MALLOC.iter().all(|(name, _)| std::env::var_os(name).is_some()) => {
-            let report = run(&plan, engine, &arguments.options)?;
-            print(&[report], arguments.options.json)
-        }
-        engines => run_each(&plan, engines, arguments.options.json),
-    }
-}
-
-/// Runs each engine in a process of its own: none inherits memory from the one before, and one that
-/// its memory limit kills does not take the others with it.
-fn run_each(plan: &Plan, engines: &[Engine], json: bool) -> Result<()> {
-    let (mut reports, mut failures) = (Vec::new(), Vec::new());
-    for &engine in engines {
-        match load_apart(plan, engine).and_then(|()| run_apart(engine, &[])) {
-            Ok(report) => reports.push(report),
-            Err(error) => failures.push(format!("{engine}: {error:#}")),
+        [engine] if APART.is_here() => run_here(&plan, engine, || ALLOCATOR.allocated() as u64),
+        engines => {
+            let makers: Vec<_> = engines.iter().map(|engine| engine as &dyn Maker).collect();
+            let is_sorted = plan.load == Load::Sorted && plan.workload.only_reads();
+            APART.run_each(&plan, &makers, |_| is_sorted && plan.workload != Workload::Load)
         }
     }
-    print(&reports, json)?;
-    if !json && reports.len() > 1 {
-        print!("{}", report::summary(&reports));
-    }
-    ensure!(failures.is_empty(), "not all engines went through:\n{}", failures.join("\n"));
-    Ok(())
 }
 
-/// Loads in key order come first, without the memory limit: a load is not what is measured, and nothing
-/// of its memory or cached pages is left to the process that looks up.
-fn load_apart(plan: &Plan, engine: Engine) -> Result<()> {
-    let mut plan = plan.clone();
-    plan.dir = plan.dir.join(engine.name());
-    let wanted = plan.load == Load::Sorted && plan.workload.only_reads();
-    if wanted && plan.workload != Workload::Load && Loaded::find(&plan, engine.name()).is_none() {
-        run_apart(engine, &["--workload", "load"]).context("it could not be loaded")?;
-    }
-    Ok(())
-}
-
-/// This program again, with the same settings but for one engine; a load has no memory limit.
-fn run_apart(engine: Engine, other: &[&str]) -> Result<Report> {
-    let mut command = Command::new(std::env::current_exe()?);
-    let mut arguments = std::env::args_os().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument.to_str() {
-            Some("--all") => {}
-            Some(text) if text.starts_with("--cgroup") && !other.is_empty() => {}
-            Some("--engine") => drop(arguments.next()),
-            Some(text) if text.starts_with("--engine=") => {}
-            _ => drop(command.arg(argument)),
-        }
-    }
-    let output = command
-        .args(["--json", "--engine", engine.name()])
-        .args(other)
-        .envs(MALLOC)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start a process for it")?;
-    ensure!(output.status.success(), "{}{}", output.status, killed(output.status));
-    let json = serde_json::from_slice(&output.stdout).context("it printed no JSON")?;
-    Report::parse(&json).context("it printed no report")
-}
-
-fn killed(status: ExitStatus) -> &'static str {
-    match status.signal() {
-        Some(9) => {
-            ": killed, most likely by its memory limit; give more with --ram or --cgroup=BYTES"
-        }
-        _ => "",
-    }
-}
-
-/// The plan of the options; inserts go in batches unless told otherwise, since these engines pay for
-/// each transaction.
-fn plan(options: &Options) -> Result<Plan> {
-    let mut plan = options.plan()?;
-    if options.batch.is_none() && plan.workload == Workload::Insert {
-        plan.batch = LOAD_BATCH;
-    }
-    Ok(plan)
-}
-
-/// One engine, in this process.
-fn run(plan: &Plan, engine: Engine, options: &Options) -> Result<Report> {
-    let cgroup = options.enter_cgroup()?;
-    let mut plan = plan.clone();
-    plan.dir = plan.dir.join(engine.name());
-    session::run(
-        &plan,
-        &engine,
-        Surroundings {
-            allocated_bytes: || ALLOCATOR.allocated() as u64,
-            memory_limit: &|| in_force(cgroup.as_ref()),
-            progress: &|sentence| eprintln!("{engine}: {sentence}"),
-        },
-    )
-}
-
-/// One JSON object for one engine, an array of them for several; or the reports for people.
-fn print(reports: &[Report], json: bool) -> Result<()> {
-    let text = match reports {
-        [report] if json => format!("{}\n", report.json()),
-        reports if json => {
-            format!("{}\n", json!(reports.iter().map(Report::json).collect::<Vec<_>>()))
-        }
-        reports => reports.iter().map(|report| report.text() + "\n").collect(),
-    };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+/// The plan, with inserts in batches unless told otherwise, since these engines pay for each transaction.
+fn in_batches(plan: Plan) -> Plan {
+    let usual = (plan.workload == Workload::Insert).then_some(LOAD_BATCH as u64);
+    Plan { batch: plan.batch.or(usual), ..plan }
 }

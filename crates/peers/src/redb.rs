@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject};
-use nandex_bench::workload::ENTRY_BYTES;
+use nandex_bench::keys::ENTRY_BYTES;
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError};
 
 use crate::engine::part;
@@ -98,8 +98,8 @@ impl Redb {
 }
 
 impl Subject for Redb {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
-        Ok(Box::new(RedbLane { redb: self, table: None, inserted: false }))
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(RedbClient { redb: self, table: None, inserted: false }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -109,8 +109,8 @@ impl Subject for Redb {
         Ok(write.commit()?)
     }
 
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(RedbBulk { redb: self }))
+    fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
+        Ok(Some(Box::new(RedbBulk { redb: self })))
     }
 }
 
@@ -139,14 +139,14 @@ impl Bulk for RedbBulk<'_> {
     }
 }
 
-struct RedbLane<'a> {
+struct RedbClient<'a> {
     redb: &'a Redb,
     table: Option<ReadOnlyTable<u64, u64>>,
     /// Has this thread inserted since it last looked up? Then its table is out of date.
     inserted: bool,
 }
 
-impl RedbLane<'_> {
+impl RedbClient<'_> {
     fn table(&mut self) -> Result<Option<&ReadOnlyTable<u64, u64>>> {
         if self.table.is_none() {
             self.table = match self.redb.database.begin_read()?.open_table(TABLE) {
@@ -158,7 +158,7 @@ impl RedbLane<'_> {
     }
 }
 
-impl Lane for RedbLane<'_> {
+impl Client for RedbClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         self.insert_many(&[(key, value)])
     }

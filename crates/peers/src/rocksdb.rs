@@ -22,8 +22,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nandex_bench::sorted::Order;
-use nandex_bench::subject::{Bulk, Durability, Lane, Spec, Subject, number};
+use nandex_bench::order::Order;
+use nandex_bench::subject::{Bulk, Client, Durability, Spec, Status, Subject, number};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType,
     DataBlockIndexType, FlushOptions, IngestExternalFileOptions, Options, ReadOptions,
@@ -114,13 +114,13 @@ fn filters_fit(spec: &Spec) -> bool {
 }
 
 impl Subject for Rocks {
-    fn lane(&self) -> Result<Box<dyn Lane + '_>> {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
         let mut write = WriteOptions::default();
         write.disable_wal(self.durability == Durability::Never);
         write.set_sync(self.durability == Durability::Always);
         let mut read = ReadOptions::default();
         read.set_verify_checksums(true);
-        Ok(Box::new(RocksLane { rocks: self, family: self.family()?, write, read }))
+        Ok(Box::new(RocksClient { rocks: self, family: self.family()?, write, read }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -133,8 +133,8 @@ impl Subject for Rocks {
         Order::Bytes
     }
 
-    fn bulk(&self) -> Result<Box<dyn Bulk + '_>> {
-        Ok(Box::new(RocksBulk { rocks: self, files: Vec::new() }))
+    fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
+        Ok(Some(Box::new(RocksBulk { rocks: self, files: Vec::new() })))
     }
 
     fn settle(&self) -> Result<()> {
@@ -145,13 +145,14 @@ impl Subject for Rocks {
         Ok(())
     }
 
-    fn ram_bytes(&self) -> Option<u64> {
+    fn status(&self) -> Status {
         let held = [
             "rocksdb.estimate-table-readers-mem",
             "rocksdb.cur-size-all-mem-tables",
             "rocksdb.block-cache-usage",
         ];
-        held.iter().map(|name| self.property(name)).sum::<Result<u64>>().ok()
+        let ram_bytes = held.iter().map(|name| self.property(name)).sum::<Result<u64>>().ok();
+        Status { ram_bytes, ..Status::default() }
     }
 }
 
@@ -182,14 +183,14 @@ impl Bulk for RocksBulk<'_> {
     }
 }
 
-struct RocksLane<'a> {
+struct RocksClient<'a> {
     rocks: &'a Rocks,
     family: &'a ColumnFamily,
     write: WriteOptions,
     read: ReadOptions,
 }
 
-impl Lane for RocksLane<'_> {
+impl Client for RocksClient<'_> {
     fn insert(&mut self, key: u64, value: u64) -> Result<()> {
         Ok(self.rocks.db.put_opt(key.to_le_bytes(), value.to_le_bytes(), &self.write)?)
     }

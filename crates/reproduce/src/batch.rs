@@ -1,7 +1,7 @@
 //! Batches of lookups and inserts on a simulated device, timed in virtual time.
 //!
 //! A batch keeps the drive's queue full and refills it as requests end, so how it runs depends on the
-//! drive: it cannot be taped. The structure lies on a [`SimDevice`] instead and moves its time itself.
+//! drive: it cannot be taped. The structure is on a [`SimDevice`] instead and moves its time itself.
 //! The processor's time is no part of that; where it can overlap with the drive's, as with as many threads
 //! as requests in flight, the slower of the two decides.
 
@@ -38,7 +38,7 @@ impl Batched {
     }
 }
 
-/// Looks all keys up, so many in each call. How many reads are in flight is the table's own option.
+/// Looks all keys up, `batch` in each call. How many reads are in flight is the table's own option.
 ///
 /// # Errors
 /// As [`Table::get_many`].
@@ -60,7 +60,7 @@ pub fn lookups(
     Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
 }
 
-/// Puts all keys in, each with itself as the value, so many in each call.
+/// Puts all keys in, each with itself as the value, `batch` in each call.
 ///
 /// # Errors
 /// As [`Table::insert_many`].
@@ -82,7 +82,7 @@ pub fn inserts(
     Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
 }
 
-/// Looks so many keys up and then puts them in, batch after batch: the 50/50 mix.
+/// Looks a batch of keys up and then puts them in, batch after batch: the 50/50 mix.
 ///
 /// # Errors
 /// As [`lookups`] and [`inserts`].

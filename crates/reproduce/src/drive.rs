@@ -22,7 +22,7 @@ pub struct Drive {
     pub cleans_at_rest: bool,
 }
 
-/// What lies on a drive at the beginning.
+/// What is on a drive at the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filled {
     /// Nothing.
@@ -103,13 +103,14 @@ impl Drive {
                 let mut spec = spec.clone();
                 let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
                 spec.ftl.background |= self.cleans_at_rest;
-                spec.flash.blocks = part(spec.flash.blocks, BLOCKS_MIN).max(room(pages_min, each));
+                spec.flash.blocks =
+                    part(spec.flash.blocks, BLOCKS_MIN).max(pieces(pages_min, each));
                 Box::new(Ssd::new(spec, fill)?)
             }
             Machine::Disk(spec) => {
                 let mut spec = spec.clone();
                 let each = u64::from(spec.surfaces) * u64::from(spec.pages_per_track);
-                spec.cylinders = part(spec.cylinders, CYLINDERS_MIN).max(room(pages_min, each));
+                spec.cylinders = part(spec.cylinders, CYLINDERS_MIN).max(pieces(pages_min, each));
                 Box::new(Disk::new(spec)?)
             }
             _ => preset.build(fill)?,
@@ -117,8 +118,8 @@ impl Drive {
     }
 }
 
-/// How many pieces of so many pages hold these, and an eighth more for what a translation layer rounds off.
-fn room(pages: u64, each: u64) -> u32 {
+/// How many pieces of `each` pages hold these, and an eighth more for what a translation layer rounds off.
+fn pieces(pages: u64, each: u64) -> u32 {
     u32::try_from((pages + pages / 8).div_ceil(each)).unwrap_or(u32::MAX)
 }
 

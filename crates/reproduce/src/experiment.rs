@@ -1,4 +1,4 @@
-//! What an experiment is, and what comes of one: our numbers beside those that the paper printed.
+//! What an experiment is, and what comes of one: our numbers and those that the paper printed.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub trait Experiment {
 pub struct Outcome {
     /// What ran on what, in plain sentences.
     pub setup: Vec<String>,
-    /// Numbers beside the paper's.
+    /// Numbers with the paper's.
     pub tables: Vec<Table>,
     /// Curves, with points where the paper printed one.
     pub charts: Vec<Chart>,

@@ -52,14 +52,14 @@ impl Latencies {
         millis(self.sorted_ns.get(at).copied().unwrap_or(0) as f64)
     }
 
-    /// The shortest of those that take longer than so many milliseconds; 0 where there are none.
+    /// The shortest of those that take longer than `ms` milliseconds; 0 where there are none.
     #[must_use]
     pub fn least_above_ms(&self, ms: f64) -> f64 {
         let above = self.sorted_ns.partition_point(|&ns| millis(ns as f64) <= ms);
         millis(self.sorted_ns.get(above).copied().unwrap_or(0) as f64)
     }
 
-    /// The share of them, 0 to 1, that take no longer than so many milliseconds.
+    /// The share of them, 0 to 1, that take no longer than `ms` milliseconds.
     #[must_use]
     pub fn share_within_ms(&self, ms: f64) -> f64 {
         let within = self.sorted_ns.partition_point(|&ns| millis(ns as f64) <= ms);

@@ -8,11 +8,11 @@
 //!
 //! ```text
 //!   keys, seed -> structure -> tape -> model of a drive -> latencies -> tables and curves
-//!                 (index)     (device)      (sim)                       beside the paper's
+//!                 (index)     (device)      (sim)                       with the paper's
 //! ```
 //!
 //! A paper is a module with a function that lists its [`Experiment`]s; [`experiments`] names them all. What a
-//! table on paper printed stands beside what came out here, with the reason where the two differ.
+//! table on paper printed is shown with what came out here, with the reason where the two differ.
 #![forbid(unsafe_code)]
 
 pub mod batch;

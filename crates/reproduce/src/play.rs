@@ -1,4 +1,4 @@
-//! Plays a tape against a model of a drive: so many virtual threads, in virtual time.
+//! Plays a tape against a model of a drive: virtual threads, in virtual time.
 //!
 //! Operation `i` belongs to thread `i % threads`, which does its operations one after another: first the
 //! processor's work, then wave after wave of requests. Each thread has a core of its own. No thread waits
@@ -83,7 +83,7 @@ impl Player {
     /// Plays the whole tape, from the model's present on.
     ///
     /// # Panics
-    /// If a request lies beyond the model's pages.
+    /// If a request is beyond the model's pages.
     #[must_use]
     pub fn play(self, tape: &Tape, model: &mut dyn Model) -> Played {
         let begin_ns = model.now_ns();

@@ -21,7 +21,7 @@ impl Scale {
     /// 32 MiB of flash where the paper has 32 GiB: seconds for each experiment.
     pub const DEFAULT: u32 = 1024;
 
-    /// A table so many times smaller than the paper's, and the seed of its keys.
+    /// A table `times` times smaller than the paper's, and the seed of its keys.
     ///
     /// # Errors
     /// [`Error::Scale`] where that is no power of two from [`LEAST`](Self::LEAST) to [`MOST`](Self::MOST).

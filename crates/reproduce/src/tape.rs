@@ -161,7 +161,7 @@ impl TapedDevice {
 
     /// Another device on the same tape: the one of that number, where this one has the number 0.
     #[must_use]
-    pub fn beside(&self, number: u64) -> Self {
+    pub fn member(&self, number: u64) -> Self {
         let first_page = number * DEVICE_PAGES;
         Self { memory: MemoryDevice::new(), noted: Arc::clone(&self.noted), first_page }
     }
@@ -230,7 +230,7 @@ impl Device for TapedDevice {
     }
 }
 
-/// A lane that notes what passes through.
+/// A queue that notes what passes through.
 struct TapedQueue {
     inner: Box<dyn Queue>,
     device: TapedDevice,

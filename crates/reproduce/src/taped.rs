@@ -39,7 +39,7 @@ pub struct Taped<T> {
 }
 
 impl<T: Table> Taped<T> {
-    /// Tapes a table that lies on that device, from now on.
+    /// Tapes a table that is on that device, from now on.
     #[must_use]
     pub fn new(table: T, device: TapedDevice) -> Self {
         device.forget();

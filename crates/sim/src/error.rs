@@ -22,8 +22,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says that a field of that device cannot be as it was found.
-    pub(crate) fn spec(
+    /// A field of that device cannot be as it was found.
+    #[must_use]
+    pub fn spec(
         device: &str,
         field: &'static str,
         expected: impl Into<String>,

@@ -8,7 +8,6 @@
 
 mod device;
 pub mod disk;
-pub mod disksim;
 mod error;
 mod fault;
 mod ftl;

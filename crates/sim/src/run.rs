@@ -7,7 +7,7 @@
 //!
 //! let load: Load<&[u8]> = Load::Mix { mix: Mix::named("random-read").unwrap(), request_pages: 1, seed: 1 };
 //! let run = Run { requests_max: Some(1000), ..Run::new(load, Pace::Closed { depth: 8 }) };
-//! let report = run.on(&Preset::named("agrawal-slc")?, Fill::Sequential)?;
+//! let report = run.on(&Preset::named("slc-paper")?, Fill::Sequential)?;
 //! assert_eq!(report.requests, 1000);
 //! # Ok::<(), nandex_sim::run::RunError>(())
 //! ```
@@ -209,9 +209,7 @@ impl<R: BufRead> Run<R> {
     pub fn on(self, preset: &Preset, fill: Fill) -> Result<Report, RunError> {
         let mut report = match preset.machine() {
             Machine::Ssd(_) => self.on_ssd(&mut preset.ssd(fill)?, fill)?,
-            Machine::Disk(_) | Machine::Disksim(_) => {
-                self.on_model(&mut *preset.build(fill)?, preset.name())?
-            }
+            Machine::Disk(_) => self.on_model(&mut *preset.build(fill)?, preset.name())?,
         };
         report.about = preset.about().into();
         report.charts.preset = preset.to_toml().ok();

@@ -75,9 +75,9 @@ fn a_small_write_elsewhere_waits_for_a_merge_of_tens_of_milliseconds() {
         assert_eq!(done.parts.total_ns(), alone_ns + merge_ns);
     }
     assert!((10_000_000..100_000_000).contains(&(alone_ns + MERGE_NS)), "tens of milliseconds");
-    assert_eq!(ssd.tally().ftl.full_merges, 200 - LOG_BLOCKS);
+    assert_eq!(ssd.counters().ftl.full_merges, 200 - LOG_BLOCKS);
     // A page written by the host costs 128 that it did not write.
-    assert!(ssd.tally().ftl.write_amplification(1) > 120.0);
+    assert!(ssd.counters().ftl.write_amplification(1) > 120.0);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn writing_in_order_comes_close_to_what_the_planes_can_program() {
     let least_ns = pages / PLANES * (BUS_NS + 650_000);
     assert!(took_ns >= least_ns);
     assert!(took_ns - least_ns < least_ns / 20, "{took_ns} ns, at least {least_ns}");
-    let counts = ssd.tally().ftl;
+    let counts = ssd.counters().ftl;
     assert_eq!((counts.switch_merges, counts.erases), (pages / PAGES, pages / PAGES));
     assert_eq!((counts.moved, counts.programs), (0, pages));
 }
@@ -100,8 +100,8 @@ fn two_streams_written_in_order_merge_no_page_while_each_has_a_log_block() {
     let half = ssd.page_count() / 2 / (PAGES * PLANES) * PAGES * PLANES;
     let requests = (0..half / 64).flat_map(|n| [write(n * 64, 64), write(half + n * 64, 64)]);
     run(&mut ssd, requests);
-    assert_eq!(ssd.tally().ftl.switch_merges, 2 * half / PAGES);
-    assert_eq!(ssd.tally().ftl.moved, 0);
+    assert_eq!(ssd.counters().ftl.switch_merges, 2 * half / PAGES);
+    assert_eq!(ssd.counters().ftl.moved, 0);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn more_streams_than_log_blocks_copy_pages_on_every_turn() {
     let (streams, stride) = (LOG_BLOCKS + 1, 6 * PAGES * PLANES);
     let requests = (0..8).flat_map(|n| (0..streams).map(move |at| write(at * stride + n * 64, 64)));
     run(&mut ssd, requests);
-    let counts = ssd.tally().ftl;
+    let counts = ssd.counters().ftl;
     // 16 pages of a request fall to each plane: the first turn is filled up by 112 others, each later
     // one begins in the midst of a block and makes it a full merge.
     let turns = (8 * streams - LOG_BLOCKS) * PLANES;
@@ -196,15 +196,15 @@ proptest! {
         for done in &done {
             prop_assert_eq!(done.parts.total_ns(), done.finished_ns - done.submitted_ns);
         }
-        let tally = ssd.tally();
-        let counts = tally.ftl;
+        let counters = ssd.counters();
+        let counts = counters.ftl;
         prop_assert_eq!(counts.host_writes, written);
         let merges = counts.switch_merges + counts.partial_merges + counts.full_merges;
         prop_assert_eq!((counts.cleans, counts.erases), (merges, merges + counts.full_merges));
         prop_assert_eq!(ssd.erases().iter().copied().map(u64::from).sum::<u64>(), counts.erases);
         let units = u64::from(page_units);
         prop_assert!(counts.programs * units >= written + counts.moved);
-        let cleaned_ns: u64 = tally.unit_clean_ns.iter().sum();
+        let cleaned_ns: u64 = counters.unit_clean_ns.iter().sum();
         prop_assert!(cleaned_ns >= counts.erases * 2_000_000);
     }
 }

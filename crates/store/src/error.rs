@@ -33,15 +33,15 @@ pub enum Error {
         /// What its first pages hold.
         reason: String,
     },
-    /// The volume was written by a newer nandex.
+    /// The volume has a format that this build does not know.
     #[error(
-        "the volume has format version {found}, and this nandex reads up to version {supported}; \
-         open it with the nandex that wrote it, or a newer one"
+        "the volume has format version {found}, and this nandex reads version {supported}; open it \
+         with the nandex that wrote it"
     )]
     Version {
         /// The volume's version.
         found: u16,
-        /// The newest that this build reads.
+        /// The one that this build reads.
         supported: u16,
     },
     /// The volume is shorter than its superblock says.

@@ -15,6 +15,7 @@ pub mod log;
 pub mod mutants;
 pub mod page;
 mod poison;
+pub mod reads;
 pub mod ring;
 pub mod run;
 pub mod schedule;

@@ -106,11 +106,11 @@ impl Superblock {
     /// Reads a superblock from a page that may hold anything.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or [`Error::Version`] when a newer nandex wrote it.
+    /// [`Error::Corrupt`], or [`Error::Version`] for one of another version.
     pub fn decode(bytes: &[u8], place: PageId) -> Result<Self> {
         let page = RawPage::new(bytes).check_sum(place)?;
         let version = get_u16(page.body(), 0);
-        if version > FORMAT_VERSION {
+        if version != FORMAT_VERSION {
             return Err(Error::Version { found: version, supported: FORMAT_VERSION });
         }
         RawPage::new(bytes).check(label(page.generation(), place))?;

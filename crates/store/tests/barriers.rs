@@ -1,10 +1,9 @@
 //! Barriers that only a second device, or a second thread at the worst moment, puts to the test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
-use nandex_device::{Device, EngineReport, Geometry, MemoryDevice, PageBuf, PageId, Queue};
+use nandex_device::{Call, Device, MemoryDevice, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::{
     Captured, Checkpointed, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads,
@@ -49,13 +48,14 @@ fn what_a_killed_process_left_unsynced_is_not_lost_after_an_opening_has_built_on
     // The opening writes a superblock over the older one. Torn, it leaves only what was read before.
     let torn = Arc::new(Mutex::new(None));
     let (seen, source) = (Arc::clone(&torn), crash.clone());
-    let tear = Act(Box::new(move |page: PageId| {
+    let tear: Act = Box::new(move |page: PageId| {
         let mut image = source.survivors(0).to_bytes();
         let start = usize::try_from(page.0).unwrap() * 4096;
         image[start..start + 300].fill(0xa7);
         *seen.lock().unwrap() = Some(image);
-    }));
-    let device = Arc::new(Interrupted { inner: crash, act: Mutex::new(Some(tear)) });
+    });
+    let interrupt = Arc::new(Interrupt(Mutex::new(Some(tear))));
+    let device = Arc::new(Watched::with(crash, interrupt));
     drop(open(device, Some(Arc::clone(&log))).unwrap());
     let torn = torn.lock().unwrap().take().unwrap();
     let again = open(Arc::new(MemoryDevice::from_image(torn)), Some(log)).unwrap();
@@ -64,57 +64,23 @@ fn what_a_killed_process_left_unsynced_is_not_lost_after_an_opening_has_built_on
 }
 
 /// Runs an act before the next superblock is written.
-#[derive(Debug)]
-struct Interrupted {
-    inner: SimDevice,
-    act: Mutex<Option<Act>>,
-}
+struct Interrupt(Mutex<Option<Act>>);
 
-struct Act(Box<dyn FnOnce(PageId) + Send>);
+type Act = Box<dyn FnOnce(PageId) + Send>;
 
-impl std::fmt::Debug for Act {
+impl std::fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Act")
+        f.write_str("Interrupt")
     }
 }
 
-impl Device for Interrupted {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn page_count(&self) -> u64 {
-        self.inner.page_count()
-    }
-
-    fn grow(&self, page_count: u64) -> nandex_device::Result<()> {
-        self.inner.grow(page_count)
-    }
-
-    fn queue(&self, depth: usize) -> nandex_device::Result<Box<dyn Queue>> {
-        self.inner.queue(depth)
-    }
-
-    fn sync(&self) -> nandex_device::Result<()> {
-        self.inner.sync()
-    }
-
-    fn discard(&self, pages: Range<PageId>) -> nandex_device::Result<()> {
-        self.inner.discard(pages)
-    }
-
-    fn now(&self) -> u64 {
-        self.inner.now()
-    }
-
-    fn engine(&self) -> EngineReport {
-        self.inner.engine()
-    }
-
-    fn write(&self, page: PageId, buf: PageBuf) -> nandex_device::Result<PageBuf> {
-        let act = self.act.lock().unwrap().take_if(|_| page.0 < 2);
-        act.into_iter().for_each(|Act(act)| act(page));
-        self.inner.write(page, buf)
+impl Observer for Interrupt {
+    fn before(&self, call: Call<'_>) -> nandex_device::Result<()> {
+        if let Call::Start { kind: OpKind::Write, page, .. } = call {
+            let act = self.0.lock().unwrap().take_if(|_| page.0 < 2);
+            act.into_iter().for_each(|act| act(page));
+        }
+        Ok(())
     }
 }
 
@@ -178,7 +144,7 @@ fn fill(volume: &Volume, structure: &Structure, count_max: u64) -> u64 {
 #[test]
 fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     let crash = SimDevice::instant();
-    let device = Arc::new(Interrupted { inner: crash.clone(), act: Mutex::default() });
+    let device = Arc::new(Watched::with(crash.clone(), Arc::new(Interrupt(Mutex::default()))));
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
     let structure = volume.create_structure("s", "kind", Vec::new(), 1).unwrap();
     let room = room(&volume, &structure);
@@ -188,10 +154,10 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     // more than the log has room for beside it, and then the power goes.
     *room.tail.lock().unwrap() = volume.log().next_lsn();
     let (others, of_others, cut) = (volume.clone(), structure.clone(), crash.clone());
-    *device.act.lock().unwrap() = Some(Act(Box::new(move |_| {
+    *device.observer().0.lock().unwrap() = Some(Box::new(move |_| {
         fill(&others, &of_others, 180);
         cut.cut_after(cut.operations());
-    })));
+    }));
     volume.checkpoint().unwrap_err();
     let found = open(survivor(&crash, 0), None).unwrap();
     let numbers = replayed(&found);
@@ -243,7 +209,7 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     let start = volume.log().next_lsn();
     let mut appended = 0;
     let mut of_first = 0;
-    while volume.log().bytes_written() < 2 * 8192 {
+    while volume.log().stats().bytes_written < 2 * 8192 {
         volume.log().append(structure.id, &[&[7; 1000]]).unwrap();
         appended += 1;
         of_first = if volume.log().next_lsn() == start { appended } else { of_first };

@@ -1,4 +1,4 @@
-//! Keeps the house in order: checks of layout, layering and prose that no compiler makes.
+//! Keeps the repository in order: checks of layout, layering and prose that no compiler makes.
 //!
 //! Each checker takes text and gives back [`Violation`]s, so its own tests feed it bad samples;
 //! `tests/tidy.rs` runs all of them over the repository and fails on the first list that is not
@@ -9,8 +9,9 @@ pub mod clock;
 pub mod dependencies;
 pub mod layers;
 pub mod markdown;
-pub mod rooms;
+pub mod names;
 pub mod shape;
+pub mod structures;
 pub mod tokens;
 pub mod tree;
 pub mod words;

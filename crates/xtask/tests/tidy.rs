@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
-use nandex_xtask::{Violation, clock, dependencies, layers, markdown, rooms, shape, words};
+use nandex_xtask::{
+    Violation, clock, dependencies, layers, markdown, names, shape, structures, words,
+};
 
 fn repository() -> Vec<File> {
     let files = tree::files(&tree::root()).expect("the repository can be read");
@@ -28,8 +30,13 @@ fn every_dependency_is_explained() {
 }
 
 #[test]
-fn rooms_do_not_import_one_another() {
-    assert_none(&rooms::check(&repository()));
+fn structures_do_not_import_one_another() {
+    assert_none(&structures::check(&repository()));
+}
+
+#[test]
+fn a_type_seen_outside_its_module_tells_what_it_is_of() {
+    assert_none(&names::check(&repository()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use nandex::{Table, TableStats};
 
 use crate::read::{Chunk, End, Piece};
-use crate::summary::SkippedTally;
+use crate::summary::SkippedList;
 use crate::tops::{Sizes, Tops};
 use crate::{ChunkValue, Done, Error, Fingerprint, Progress, Result, VALUE_BYTES};
 
@@ -20,19 +20,19 @@ const BATCH_BYTES_MAX: u64 = 64 << 20;
 
 /// What all chunks and files so far add up to.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Totals {
     pub(crate) done: Done,
     pub(crate) total_chunks: u64,
     pub(crate) unique_chunks: u64,
     pub(crate) tops: Tops,
-    pub(crate) skipped: SkippedTally,
+    pub(crate) skipped: SkippedList,
 }
 
-/// Takes pieces in, batches them and keeps the tally.
+/// Takes pieces in, batches them and keeps the totals.
 pub(crate) struct Indexer<'a> {
     table: &'a dyn Table,
     progress: &'a dyn Progress,
-    tally: Tally,
+    totals: Totals,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
     /// With each end the number of waiting chunks before it.
@@ -47,7 +47,7 @@ impl<'a> Indexer<'a> {
         Self {
             table,
             progress,
-            tally: Tally::default(),
+            totals: Totals::default(),
             chunks: Vec::with_capacity(BATCH_CHUNKS_MAX),
             chunks_bytes: 0,
             ends: Vec::new(),
@@ -79,14 +79,14 @@ impl<'a> Indexer<'a> {
         let files = self.file_of_each(chunks.len(), &ends);
         let duplicate = find_and_insert(self.table, &chunks, &files)?;
         self.add_up(&chunks, &duplicate, ends);
-        self.progress.update(self.tally.done);
+        self.progress.update(self.totals.done);
         self.chunks = chunks;
         self.chunks.clear();
         Ok(())
     }
 
-    pub(crate) fn into_tally(self) -> Tally {
-        self.tally
+    pub(crate) fn into_totals(self) -> Totals {
+        self.totals
     }
 
     /// For every waiting chunk the number of its file.
@@ -115,10 +115,10 @@ impl<'a> Indexer<'a> {
         for (chunk, &is_duplicate) in chunks.iter().zip(duplicate) {
             let bytes = u64::from(chunk.length);
             let duplicate_bytes = if is_duplicate { bytes } else { 0 };
-            self.tally.total_chunks += 1;
-            self.tally.unique_chunks += u64::from(!is_duplicate);
-            self.tally.done.bytes += bytes;
-            self.tally.done.duplicate_bytes += duplicate_bytes;
+            self.totals.total_chunks += 1;
+            self.totals.unique_chunks += u64::from(!is_duplicate);
+            self.totals.done.bytes += bytes;
+            self.totals.done.duplicate_bytes += duplicate_bytes;
             self.file_sizes.total += bytes;
             self.file_sizes.duplicate += duplicate_bytes;
         }
@@ -126,15 +126,15 @@ impl<'a> Indexer<'a> {
 
     fn add_end(&mut self, end: End) {
         match end {
-            End::Skipped(skipped) => self.tally.skipped.add(skipped),
+            End::Skipped(skipped) => self.totals.skipped.add(skipped),
             End::File(entry, remark) => {
                 let sizes = std::mem::take(&mut self.file_sizes);
-                self.tally.tops.add(&entry, sizes);
+                self.totals.tops.add(&entry, sizes);
                 self.file += 1;
                 let was_read = sizes.total > 0 || remark.is_none();
-                self.tally.done.files += u64::from(was_read);
+                self.totals.done.files += u64::from(was_read);
                 if let Some(remark) = remark {
-                    self.tally.skipped.add(remark);
+                    self.totals.skipped.add(remark);
                 }
             }
         }

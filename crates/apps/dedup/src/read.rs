@@ -8,12 +8,13 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use rustix::fs::{Advice, Mode, OFlags};
 
 use crate::chunk::ChunkBuffer;
-use crate::run::{Options, Stop};
+use crate::options::Options;
 use crate::{FileEntry, Fingerprint, Found, Hash, SkipKind, Skipped};
 
 /// Chunks in a piece, at most: a file of any size is sent on in bounded memory.
@@ -56,6 +57,23 @@ pub(crate) struct Piece {
 pub(crate) struct Job {
     pub(crate) finds: Vec<Found>,
     pub(crate) results: SyncSender<Piece>,
+}
+
+/// Two reasons to stop: the caller's request, and the indexer's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop<'a> {
+    cancel: &'a AtomicBool,
+    ended: &'a AtomicBool,
+}
+
+impl<'a> Stop<'a> {
+    pub(crate) fn new(cancel: &'a AtomicBool, ended: &'a AtomicBool) -> Self {
+        Self { cancel, ended }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
+    }
 }
 
 /// Something to read that can say when it changes.

@@ -3,19 +3,18 @@
 //! ```text
 //!             jobs                      pieces of each job
 //!   walk ---------------> workers -----------------------------> index
-//!      \________ the jobs' result lanes, in order of the walk ______/
+//!      \______ the jobs' result channels, in order of the walk _____/
 //! ```
 //!
-//! 1. A job is a few neighbouring small files, or one large one. It comes with a lane of its own for its
-//!    results; the indexer empties the lanes in the order of the walk, whichever worker is ahead.
-//! 2. All lanes and queues are bounded: a worker that runs ahead waits. Workers take jobs in order, so the
-//!    job whose lane is being emptied is always in hand and there is no deadlock.
-//! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker under
-//!    way, each with up to three pieces of 40 KiB.
-//! 4. When the indexer stops, the lanes close; a worker that sends into a closed lane ends, and then the walk.
+//! 1. A job is a few neighbouring small files, or one large one. It comes with a channel of its own for its
+//!    results; the indexer empties the channels in the order of the walk, whichever worker is ahead.
+//! 2. All channels and queues are bounded: a worker that runs ahead waits. Workers take jobs in order, so some
+//!    worker has the job whose channel is being emptied, and there is no deadlock.
+//! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker at a
+//!    time, each with up to three pieces of 40 KiB.
+//! 4. When the indexer stops, the channels close; a worker that sends into a closed one ends, and then the walk.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,53 +23,26 @@ use std::time::{Duration, Instant};
 
 use nandex::{Table, TableStats};
 
-use crate::indexer::{Indexer, Tally, reads_per_lookup};
-use crate::read::{Job, Piece, Reader};
+use crate::indexer::{Indexer, Totals, reads_per_lookup};
+use crate::options::Options;
+use crate::read::{Job, Piece, Reader, Stop};
 use crate::units::{float, ratio};
-use crate::{Chunking, Error, Found, Hash, Progress, Result, Summary, VALUE_BYTES, Walk};
+use crate::{Error, Found, Hash, Progress, Result, Summary, VALUE_BYTES, Walk};
 
 /// Finds in a job, at most.
 const JOB_FINDS_MAX: usize = 64;
 
-/// A job takes no further file once its files have so many bytes.
+/// A job takes no further file once its files have this many bytes.
 const JOB_BYTES_MAX: u64 = 1 << 20;
 
-/// Jobs under way for each worker: enough that none waits while a large file is being emptied.
+/// Jobs at a time for each worker: enough that none waits while a large file's channel is being emptied.
 const JOBS_PER_WORKER: usize = 4;
 
-/// Finished pieces that may wait in a job's lane.
-const PIECES_PER_LANE: usize = 2;
+/// Finished pieces that may wait in a job's channel.
+const PIECES_PER_CHANNEL: usize = 2;
 
 /// The most workers that are started, whatever is asked for.
 const WORKERS_MAX: usize = 256;
-
-/// What to read, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Files and directories to read, in this order.
-    pub paths: Vec<PathBuf>,
-    /// Files to pass over wherever they come up: those that hold the table itself.
-    pub leave_out: Vec<PathBuf>,
-    /// How files are cut. An index is good for one chunking.
-    pub chunking: Chunking,
-    /// How chunks are named. It decides the table's key width: [`Hash::key_bytes`].
-    pub hash: Hash,
-    /// Threads that read, cut and hash; from 1 to 256. The walk and the index have one more each.
-    pub workers: usize,
-}
-
-impl Options {
-    /// These paths with FastCDC at 8 KiB, BLAKE3 and a worker for every processor.
-    pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
-        Self {
-            paths: paths.into_iter().map(Into::into).collect(),
-            leave_out: Vec::new(),
-            chunking: Chunking::default(),
-            hash: Hash::default(),
-            workers: thread::available_parallelism().map_or(1, Into::into),
-        }
-    }
-}
 
 /// Reads everything under the options' paths, and finds and remembers its chunks in `table`.
 ///
@@ -94,11 +66,11 @@ pub fn dedup(
     check_widths(table, options.hash)?;
     let walk = Walk::new(&options.paths)?.leaving_out(&options.leave_out)?;
     let before = table.stats();
-    let (tally, interrupted) = run_pipeline(table, options, walk, progress, cancel)?;
+    let (totals, interrupted) = run_pipeline(table, options, walk, progress, cancel)?;
     table.sync()?;
     let after = table.stats();
     let figures = Figures { before, after, elapsed: start.elapsed(), interrupted };
-    Ok(summarise(options, tally, &figures))
+    Ok(summarise(options, totals, &figures))
 }
 
 fn check_widths(table: &dyn Table, hash: Hash) -> Result<()> {
@@ -113,54 +85,37 @@ fn check_widths(table: &dyn Table, hash: Hash) -> Result<()> {
     Ok(())
 }
 
-/// Two reasons to stop: the caller's wish, and the indexer's end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stop<'a> {
-    cancel: &'a AtomicBool,
-    ended: &'a AtomicBool,
-}
-
-impl<'a> Stop<'a> {
-    pub(crate) fn new(cancel: &'a AtomicBool, ended: &'a AtomicBool) -> Self {
-        Self { cancel, ended }
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
-    }
-}
-
 /// Results of one job, piece by piece.
-type Lane = Receiver<Piece>;
+type Results = Receiver<Piece>;
 
-/// Runs all threads to their end; the tally, and whether anything was left undone.
+/// Runs all threads to their end; the totals, and whether anything was left undone.
 fn run_pipeline(
     table: &dyn Table,
     options: &Options,
     walk: Walk,
     progress: &dyn Progress,
     cancel: &AtomicBool,
-) -> Result<(Tally, bool)> {
+) -> Result<(Totals, bool)> {
     let workers = options.workers.clamp(1, WORKERS_MAX);
     let jobs_max = workers * JOBS_PER_WORKER;
     let (jobs, jobs_taken) = sync_channel(jobs_max);
-    let (lanes, lanes_taken) = sync_channel(jobs_max);
+    let (results, results_taken) = sync_channel(jobs_max);
     let jobs_taken = Arc::new(Mutex::new(jobs_taken));
     let ended = AtomicBool::new(false);
     let stop = Stop::new(cancel, &ended);
     thread::scope(|scope| {
-        let walking = scope.spawn(move || hand_out(walk, stop, &jobs, &lanes));
+        let walking = scope.spawn(move || hand_out(walk, stop, &jobs, &results));
         for _ in 0..workers {
             let jobs_taken = Arc::clone(&jobs_taken);
             scope.spawn(move || work(&jobs_taken, Reader::new(options, stop)));
         }
         drop(jobs_taken);
         let mut indexer = Indexer::new(table, progress);
-        let indexed = index(&mut indexer, lanes_taken, cancel);
+        let indexed = index(&mut indexer, results_taken, cancel);
         ended.store(true, Ordering::Relaxed);
         let walked = walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let interrupted = indexed?.is_break() || walked.is_break();
-        Ok((indexer.into_tally(), interrupted))
+        Ok((indexer.into_totals(), interrupted))
     })
 }
 
@@ -169,7 +124,7 @@ fn hand_out(
     walk: Walk,
     stop: Stop<'_>,
     jobs: &SyncSender<Job>,
-    lanes: &SyncSender<Lane>,
+    results: &SyncSender<Results>,
 ) -> ControlFlow<()> {
     let mut finds = Vec::new();
     let mut bytes = 0_u64;
@@ -182,20 +137,20 @@ fn hand_out(
         }
         finds.push(find);
         if finds.len() >= JOB_FINDS_MAX || bytes >= JOB_BYTES_MAX {
-            send_job(std::mem::take(&mut finds), jobs, lanes)?;
+            send_job(std::mem::take(&mut finds), jobs, results)?;
             bytes = 0;
         }
     }
-    if finds.is_empty() { ControlFlow::Continue(()) } else { send_job(finds, jobs, lanes) }
+    if finds.is_empty() { ControlFlow::Continue(()) } else { send_job(finds, jobs, results) }
 }
 
 fn send_job(
     finds: Vec<Found>,
     jobs: &SyncSender<Job>,
-    lanes: &SyncSender<Lane>,
+    results: &SyncSender<Results>,
 ) -> ControlFlow<()> {
-    let (results, lane) = sync_channel(PIECES_PER_LANE);
-    let sent = lanes.send(lane).is_ok() && jobs.send(Job { finds, results }).is_ok();
+    let (sender, receiver) = sync_channel(PIECES_PER_CHANNEL);
+    let sent = results.send(receiver).is_ok() && jobs.send(Job { finds, results: sender }).is_ok();
     if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
@@ -210,15 +165,15 @@ fn work(jobs: &Mutex<Receiver<Job>>, mut reader: Reader<'_>) {
     }
 }
 
-/// The caller's thread: empties the lanes in order. Breaks if cancelled or if a job stayed unfinished.
+/// The caller's thread: empties the jobs' channels in order. Breaks if cancelled or if a job stayed unfinished.
 fn index(
     indexer: &mut Indexer<'_>,
-    lanes: Receiver<Lane>,
+    results: Receiver<Results>,
     cancel: &AtomicBool,
 ) -> Result<ControlFlow<()>> {
-    for lane in lanes {
+    for of_job in results {
         loop {
-            let Ok(piece) = lane.recv() else { return Ok(ControlFlow::Break(())) };
+            let Ok(piece) = of_job.recv() else { return Ok(ControlFlow::Break(())) };
             let is_last = piece.is_last;
             if indexer.is_full_for(&piece) {
                 if cancel.load(Ordering::Relaxed) {
@@ -239,7 +194,7 @@ fn index(
     Ok(ControlFlow::Continue(()))
 }
 
-/// What the summary says besides the tally.
+/// What the summary says in addition to the totals.
 struct Figures {
     before: TableStats,
     after: TableStats,
@@ -247,8 +202,8 @@ struct Figures {
     interrupted: bool,
 }
 
-fn summarise(options: &Options, tally: Tally, figures: &Figures) -> Summary {
-    let Tally { done, total_chunks, unique_chunks, tops, skipped } = tally;
+fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
+    let Totals { done, total_chunks, unique_chunks, tops, skipped } = totals;
     let (largest_duplicate_files, largest_duplicate_directories) = tops.finish();
     let (skipped, skipped_by_kind) = skipped.finish();
     let unique_bytes = done.bytes - done.duplicate_bytes;

@@ -92,12 +92,12 @@ pub struct KindCount {
 
 /// Lists what was passed over while it is little, and counts it always.
 #[derive(Debug, Default)]
-pub(crate) struct SkippedTally {
+pub(crate) struct SkippedList {
     listed: Vec<Skipped>,
     counts: BTreeMap<SkipKind, u64>,
 }
 
-impl SkippedTally {
+impl SkippedList {
     pub(crate) fn add(&mut self, skipped: Skipped) {
         let count = self.counts.entry(skipped.kind).or_default();
         *count += 1;
@@ -177,12 +177,12 @@ pub(crate) mod tests {
 
     #[test]
     fn skipped_things_are_listed_up_to_the_limit_of_their_kind_and_counted_beyond() {
-        let mut tally = SkippedTally::default();
+        let mut list = SkippedList::default();
         for number in 0..250 {
             let kind = if number % 2 == 0 { SkipKind::Symlink } else { SkipKind::Special };
-            tally.add(Skipped { path: number.to_string(), kind, reason: String::new() });
+            list.add(Skipped { path: number.to_string(), kind, reason: String::new() });
         }
-        let (listed, counts) = tally.finish();
+        let (listed, counts) = list.finish();
         assert_eq!(listed.len(), 200);
         assert_eq!(counts.iter().map(|kind| kind.count).sum::<u64>(), 250);
     }

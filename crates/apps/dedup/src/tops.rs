@@ -1,7 +1,7 @@
 //! The files and directories with the most duplicate bytes, kept while the run goes by.
 //!
 //! Only the best are held, so memory does not grow with the tree: a directory's figures are complete
-//! when the walk has left it, because all that lies in it comes in one stretch.
+//! when the walk has left it, because all that is in it comes in one stretch.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -60,12 +60,12 @@ impl Sizes {
 pub(crate) struct Tops {
     files: Top,
     directories: Top,
-    /// The directories the last file lay in, outermost first.
+    /// The directories the last file was in, outermost first.
     open: Vec<(PathBuf, Sizes)>,
 }
 
 impl Tops {
-    /// Counts a file for itself and for every directory of the walk it lies in.
+    /// Counts a file for itself and for every directory of the walk it is in.
     pub(crate) fn add(&mut self, file: &FileEntry, sizes: Sizes) {
         self.files.offer(&file.path, sizes);
         let mut parents: Vec<&Path> = file.path.ancestors().skip(1).take(file.depth).collect();

@@ -1,18 +1,19 @@
-//! `nandex-bench-quotient`: how fast the quotient filter of rank and select is, and what it takes.
+//! `nandex-bench-quotient`: how fast the quotient filter is, and what it takes.
 //!
 //! Rates are per second of processor time of the one thread that runs, medians of several runs: where other
 //! programs run too, they change less than rates per second of the clock on the wall. They are the machine's;
 //! bits per key and false positives are the same everywhere.
 #![forbid(unsafe_code)]
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::quotient::{Counts, RankFilter, Shape};
+use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
-use rustix::time::{ClockId, clock_gettime};
+use nandex_bench::keys::{KeySpace, Rng};
+use nandex_bench::percentiles::median;
+use nandex_bench::process::{finish, thread_cpu_ns};
 
 /// Measures the quotient filter in RAM: inserts by load, lookups, iteration, bits per key.
 #[derive(Parser, Debug)]
@@ -79,37 +80,25 @@ struct Keys {
     others: Vec<u64>,
 }
 
-/// Numbers that look like chance, as good hashes do.
-fn hash(number: u64) -> u64 {
-    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
-
 fn keys(arguments: &Arguments, universe: Universe, seed: u64) -> Keys {
     let count = (arguments.slots as f64 * arguments.fill) as u64;
-    let start = hash(seed);
-    let fingerprint = |number: u64| universe.of(hash(start.wrapping_add(number)));
+    let (space, mut rng) = (KeySpace::new(seed), Rng::new(seed, 0, 0));
+    let fingerprint = |number: u64| universe.of(space.key(number));
     let all: Vec<_> = (0..count).map(fingerprint).collect();
     let numbers = 0..arguments.lookups as u64;
-    let there = numbers.clone().map(|number| all[(hash(number) % count) as usize]).collect();
+    let there = numbers.clone().map(|_| all[rng.below(count) as usize]).collect();
     let others = numbers.map(|number| fingerprint(count + number)).collect();
     Keys { all, there, others }
 }
 
 /// What a run took of this thread's processor time, in seconds.
 fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-    };
-    let start = now();
+    let start = thread_cpu_ns();
     let result = run();
-    (now() - start, result)
+    ((thread_cpu_ns() - start) as f64 / 1e9, result)
 }
 
-fn insert(filter: &mut RankFilter, keys: &[u64], calls: Calls) -> Result<()> {
+fn insert(filter: &mut QuotientFilter, keys: &[u64], calls: Calls) -> Result<()> {
     match calls {
         Calls::Single => keys.iter().try_for_each(|key| filter.add(*key, 1))?,
         Calls::Batched => ensure!(filter.add_many(keys)? == keys.len(), "the filter is full"),
@@ -117,7 +106,7 @@ fn insert(filter: &mut RankFilter, keys: &[u64], calls: Calls) -> Result<()> {
     Ok(())
 }
 
-fn found(filter: &RankFilter, keys: &[u64], calls: Calls) -> usize {
+fn found(filter: &QuotientFilter, keys: &[u64], calls: Calls) -> usize {
     if calls == Calls::Single {
         return keys.iter().filter(|key| filter.count(**key) > 0).count();
     }
@@ -135,7 +124,7 @@ fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f6
     let universe = Universe::new(arguments.slots << arguments.remainder_bits)?;
     let keys = keys(arguments, universe, seed);
     let shape = Shape::new(universe, arguments.slots, Counts::One, arguments.slots)?;
-    let mut filter = RankFilter::new(shape);
+    let mut filter = QuotientFilter::new(shape);
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
     let (mut inserts_by_tenth, mut insert_seconds) = (Vec::new(), 0.0);
     for tenth in keys.all.chunks(keys.all.len().div_ceil(10)) {
@@ -159,22 +148,15 @@ fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f6
     Ok((rates, bits, others as f64 / keys.others.len() as f64))
 }
 
-fn median(all: &[Rates], of: impl Fn(&Rates) -> f64) -> f64 {
-    let mut all: Vec<_> = all.iter().map(of).collect();
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
-}
-
 fn medians(all: &[Rates]) -> Rates {
-    let tenths = all[0].inserts_by_tenth.len();
+    let of = |rate: fn(&Rates) -> f64| median(all.iter().map(rate));
+    let tenth = |tenth: usize| median(all.iter().map(|rates| rates.inserts_by_tenth[tenth]));
     Rates {
-        inserts_by_tenth: (0..tenths)
-            .map(|tenth| median(all, |rates| rates.inserts_by_tenth[tenth]))
-            .collect(),
-        inserts: median(all, |rates| rates.inserts),
-        lookups_there: median(all, |rates| rates.lookups_there),
-        lookups_not_there: median(all, |rates| rates.lookups_not_there),
-        iteration: median(all, |rates| rates.iteration),
+        inserts_by_tenth: (0..all[0].inserts_by_tenth.len()).map(tenth).collect(),
+        inserts: of(|rates| rates.inserts),
+        lookups_there: of(|rates| rates.lookups_there),
+        lookups_not_there: of(|rates| rates.lookups_not_there),
+        iteration: of(|rates| rates.iteration),
     }
 }
 
@@ -208,7 +190,7 @@ fn measure(arguments: &Arguments) -> Result<Figures> {
 fn text(figures: &Figures) -> String {
     let Figures { single, batched, .. } = figures;
     let mut text = format!(
-        "quotient filter of rank and select: {} keys in {} slots of {} bits\n\
+        "quotient filter: {} keys in {} slots of {} bits\n\
          millions per second of one thread's processor time, medians of {} runs\n\
          {:<24}{:>10}{:>10}\n",
         figures.keys, figures.slots, figures.remainder_bits, figures.runs, "", "single", "batched"
@@ -232,23 +214,13 @@ fn text(figures: &Figures) -> String {
     )
 }
 
-fn try_main() -> Result<()> {
+fn report() -> Result<String> {
     let arguments = Arguments::parse();
     let figures = measure(&arguments).context("the filter could not be measured")?;
-    let text = if arguments.json {
-        format!("{}\n", serde_json::to_string(&figures)?)
-    } else {
-        text(&figures)
-    };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    let json = || Ok(format!("{}\n", serde_json::to_string(&figures)?));
+    if arguments.json { json() } else { Ok(text(&figures)) }
 }
 
 fn main() -> ExitCode {
-    match try_main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nandex-bench-quotient: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    finish("nandex-bench-quotient", report())
 }

@@ -6,19 +6,22 @@
 #![forbid(unsafe_code)]
 
 use nandex_store::IoChunks;
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use nandex_bench::keys::Rng;
+use nandex_bench::percentiles::median;
+use nandex_bench::process::finish;
 use nandex_device::{Device, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
 use nandex_store::fingerprint::Universe;
 use nandex_store::page::PAGE_HEADER_BYTES;
+use nandex_store::reads::LookupStep;
 use nandex_store::run::{
-    Entry, Look, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunWriter,
-    Sorted, Source,
+    Entry, Merge, MergeOptions, Run, RunPage, RunPlace, RunReader, RunShape, RunWriter, Sorted,
+    Source,
 };
 use nandex_store::space::Extent;
 use nandex_store::{Poison, StructureId};
@@ -44,16 +47,10 @@ struct Flash {
     run: Run,
 }
 
-/// About so many different fingerprints, in order, of a universe as large as the rate asks.
+/// About `keys` different fingerprints, in order, of a universe as large as the rate asks.
 fn entries(universe: Universe, keys: u64, seed: u64) -> Vec<Entry> {
-    let mut state = seed;
-    let mut random = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        universe.of(mixed ^ mixed >> 31)
-    };
-    let mut all: Vec<_> = (0..keys).map(|_| random()).collect();
+    let mut rng = Rng::new(seed, 0, 0);
+    let mut all: Vec<_> = (0..keys).map(|_| universe.of(rng.next())).collect();
     all.sort_unstable();
     all.dedup();
     all.into_iter().map(|fingerprint| Entry { fingerprint, count: 1 }).collect()
@@ -84,10 +81,9 @@ fn write_all(universe: Universe, entries: &[Entry]) -> Result<(Flash, f64)> {
     write(universe, entries.len() as u64, |writer| Ok(writer.push(entries)?))
 }
 
-fn median(runs: usize, mut measure: impl FnMut() -> Result<f64>) -> Result<f64> {
-    let mut all = (0..runs.max(1)).map(|_| measure()).collect::<Result<Vec<_>>>()?;
-    all.sort_by(f64::total_cmp);
-    Ok(all[all.len() / 2])
+fn median_of(runs: usize, mut measure: impl FnMut() -> Result<f64>) -> Result<f64> {
+    let all = (0..runs.max(1)).map(|_| measure()).collect::<Result<Vec<_>>>()?;
+    Ok(median(all))
 }
 
 /// Entries that come out of a source per second.
@@ -130,7 +126,7 @@ fn looks(flash: &Flash, entries: &[Entry]) -> Result<(f64, f64)> {
     let start = Instant::now();
     for fingerprint in &asked {
         let look = run.look(run.page_of(*fingerprint), page_of(*fingerprint), *fingerprint)?;
-        found += u64::from(look == Look::Count(1));
+        found += u64::from(look == LookupStep::Answer(1));
     }
     let whole = start.elapsed().as_nanos() as f64 / asked.len() as f64;
     ensure!(found + asked.len() as u64 / 500 >= asked.len() as u64, "{found} of {}", asked.len());
@@ -150,13 +146,13 @@ fn two(universe: Universe, keys: u64) -> [Vec<Entry>; 2] {
 /// Entries merged per second: in memory, and from two runs into a third.
 fn merged(universe: Universe, arguments: &Arguments) -> Result<[f64; 2]> {
     let lists = two(universe, arguments.keys);
-    let in_memory = median(arguments.runs, || {
+    let in_memory = median_of(arguments.runs, || {
         let sources = lists.clone().map(|list| Box::new(Sorted::new(list)) as Box<dyn Source>);
         drained(&mut Merge::new(sources.into(), MergeOptions::default()))
     })?;
     let [a, b] = &lists;
     let inputs = [write_all(universe, a)?.0, write_all(universe, b)?.0];
-    let on_flash = median(arguments.runs, || {
+    let on_flash = median_of(arguments.runs, || {
         let expected = inputs.iter().map(|flash| flash.run.entries()).sum();
         let (flash, seconds) = write(universe, expected, |writer| {
             let reader = |flash: &Flash| -> Result<Box<dyn Source>> {
@@ -198,13 +194,13 @@ fn report(arguments: &Arguments) -> Result<String> {
     let universe = Universe::for_rate(arguments.keys, arguments.rate)?;
     let all = entries(universe, arguments.keys, 3);
     let (flash, _) = write_all(universe, &all)?;
-    let write = median(arguments.runs, || Ok(all.len() as f64 / write_all(universe, &all)?.1))?;
-    let read = median(arguments.runs, || {
+    let write = median_of(arguments.runs, || Ok(all.len() as f64 / write_all(universe, &all)?.1))?;
+    let read = median_of(arguments.runs, || {
         drained(&mut RunReader::new(&flash.device, &flash.run, IoChunks::default())?)
     })?;
-    let decode = median(arguments.runs, || decoded(&flash))?;
-    let look = median(arguments.runs, || Ok(looks(&flash, &all)?.0))?;
-    let find = median(arguments.runs, || Ok(looks(&flash, &all)?.1))?;
+    let decode = median_of(arguments.runs, || decoded(&flash))?;
+    let look = median_of(arguments.runs, || Ok(looks(&flash, &all)?.0))?;
+    let find = median_of(arguments.runs, || Ok(looks(&flash, &all)?.1))?;
     let [in_memory, on_flash] = merged(universe, arguments)?;
     let mut text = format!(
         "{} fingerprints at a rate of {}, one core, a device of memory, medians of {} runs\n\
@@ -236,17 +232,6 @@ fn report(arguments: &Arguments) -> Result<String> {
     Ok(text)
 }
 
-fn try_main() -> Result<()> {
-    let text = report(&Arguments::parse()).context("runs could not be measured")?;
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
 fn main() -> ExitCode {
-    match try_main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nandex-bench-run: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    finish("nandex-bench-run", report(&Arguments::parse()).context("runs could not be measured"))
 }

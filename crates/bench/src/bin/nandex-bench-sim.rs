@@ -5,12 +5,13 @@
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use nandex_bench::percentiles::median;
+use nandex_bench::process::finish;
 use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
 use nandex_sim::workload::{Workload, closed_loop};
 use nandex_sim::{Fill, Model, Ssd};
@@ -67,11 +68,6 @@ fn spec(blocks: u32, pages: u32) -> Spec {
     }
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
-}
-
 /// Simulated requests per second, and the write amplification meanwhile.
 fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
     let mut ssd = Ssd::new(spec(256, 128), Fill::Steady { seed: 1 })?;
@@ -82,7 +78,7 @@ fn rate(requests: u64, read_ppm: u32) -> Result<(f64, f64)> {
     closed_loop(&mut ssd, stream, 32, |_| ended += 1);
     let seconds = start.elapsed().as_secs_f64();
     anyhow::ensure!(ended == requests, "{ended} of {requests} requests ended");
-    Ok((requests as f64 / seconds, ssd.tally().ftl.write_amplification(1)))
+    Ok((requests as f64 / seconds, ssd.counters().ftl.write_amplification(1)))
 }
 
 fn open_seconds(fill: Fill) -> Result<f64> {
@@ -110,8 +106,8 @@ fn measure(arguments: &Arguments) -> Result<Figures> {
     Ok(Figures {
         requests: arguments.requests,
         runs: arguments.runs.max(1),
-        random_reads_per_second: median(reads.iter().map(|run| run.0).collect()),
-        random_writes_per_second: median(writes.iter().map(|run| run.0).collect()),
+        random_reads_per_second: median(reads.iter().map(|run| run.0)),
+        random_writes_per_second: median(writes.iter().map(|run| run.0)),
         write_amplification: writes[0].1,
         bytes_per_page: bytes_per_page()?,
         open_tebibyte_seconds: open_seconds(Fill::Sequential)?,
@@ -138,23 +134,13 @@ fn text(figures: &Figures) -> String {
     )
 }
 
-fn try_main() -> Result<()> {
+fn run() -> Result<String> {
     let arguments = Arguments::parse();
     let figures = measure(&arguments).context("the simulator could not be measured")?;
-    let text = if arguments.json {
-        format!("{}\n", serde_json::to_string(&figures)?)
-    } else {
-        text(&figures)
-    };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    let json = || Ok(format!("{}\n", serde_json::to_string(&figures)?));
+    if arguments.json { json() } else { Ok(text(&figures)) }
 }
 
 fn main() -> ExitCode {
-    match try_main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("nandex-bench-sim: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    finish("nandex-bench-sim", run())
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::Table;
+use nandex::{Table, slicehash};
 use serde::Serialize;
 
 use crate::devices::{StripeArg, VolumeArgs};
@@ -90,7 +90,10 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         value_bytes: made.table.value_bytes(),
         ram_bytes: stats.ram_bytes,
         flash_bytes: stats.flash_bytes,
-        filter_bytes: plan.options.slicehash.filter_bytes,
+        filter_bytes: plan
+            .options
+            .of::<slicehash::RuntimeOptions>()
+            .map_or(0, |it| it.filter_bytes),
         costs: Costs::of(&plan.config)?,
     };
     made.close()?;

@@ -60,9 +60,10 @@ pub enum LabelFault {
         /// What is wrong with it.
         reason: String,
     },
-    /// A newer nandex has written its label.
+    /// Its label has a format that this build does not know.
     #[error(
-        "its label has version {found}, and this nandex reads up to {supported}; use a newer one"
+        "its label has version {found}, and this nandex reads version {supported}; use the nandex \
+         that wrote it"
     )]
     Version {
         /// The label's.
@@ -214,7 +215,7 @@ impl Label {
     ///
     /// # Errors
     /// [`LabelFault::Unlabelled`] where it never was one, [`LabelFault::Damaged`], or
-    /// [`LabelFault::Version`] when a newer nandex wrote it.
+    /// [`LabelFault::Version`] for one of another version.
     pub fn decode(page: &[u8], place: PageId) -> Result<Self, LabelFault> {
         let mut reader = Reader { bytes: page };
         let (sum, magic) = (u32::from_le_bytes(reader.take()?), reader.take::<4>()?);
@@ -227,7 +228,7 @@ impl Label {
             return Err(LabelFault::Damaged { reason });
         }
         let version = reader.u16()?;
-        if version > LABEL_VERSION {
+        if version != LABEL_VERSION {
             return Err(LabelFault::Version { found: version, supported: LABEL_VERSION });
         }
         let label = reader.fields()?;

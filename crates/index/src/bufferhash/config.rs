@@ -307,14 +307,9 @@ impl Config {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let version = match self.placement {
-            Placement::Shared => CONFIG_VERSION,
-            Placement::Chip { .. } => CONFIG_VERSION_CHIP,
-        };
-        let mut out = vec![version];
         let (policy, parameter) = self.policy.encode();
         let parts = self.filter.parts();
-        out.extend_from_slice(&[policy, u8::from(self.stagger)]);
+        let mut out = vec![CONFIG_VERSION, policy, u8::from(self.stagger)];
         for number in [
             u32::try_from(self.key_bytes).expect("at most 32"),
             u32::try_from(self.value_bytes).expect("at most 64"),
@@ -336,16 +331,18 @@ impl Config {
         for number in [self.segments, self.reserve_segments, parameter] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        if let Placement::Chip { block_pages } = self.placement {
-            out.extend_from_slice(&block_pages.to_le_bytes());
-        }
+        let block_pages = match self.placement {
+            Placement::Shared => 0,
+            Placement::Chip { block_pages } => block_pages,
+        };
+        out.extend_from_slice(&block_pages.to_le_bytes());
         out
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let version = reader.u8()?;
-        if version != CONFIG_VERSION && version != CONFIG_VERSION_CHIP {
-            return Err(reader.refuse("bufferhash configuration 1 or 2", version).into());
+        if version != CONFIG_VERSION {
+            return Err(reader.refuse("bufferhash configuration 1", version).into());
         }
         let (policy, stagger) = (reader.u8()?, reader.u8()?);
         let mut narrow = [0; 14];
@@ -353,9 +350,9 @@ impl Config {
             *number = reader.u32()?;
         }
         let (segments, reserve_segments, parameter) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let placement = match version {
-            CONFIG_VERSION => Placement::Shared,
-            _ => Placement::Chip { block_pages: reader.u32()? },
+        let placement = match reader.u32()? {
+            0 => Placement::Shared,
+            block_pages => Placement::Chip { block_pages },
         };
         let [
             key_bytes,
@@ -400,9 +397,6 @@ impl Config {
 
 /// The version of the configuration's bytes.
 const CONFIG_VERSION: u8 = 1;
-/// The version of a table whose incarnations are on a chip: a word more, which older programs would not
-/// look for.
-const CONFIG_VERSION_CHIP: u8 = 2;
 
 /// Gives an entry's priority from its key and value; higher stays longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
@@ -468,16 +462,14 @@ mod tests {
         }
     }
 
-    /// Version 2 is version 1 with the chip's block behind it; docs/format.md has both.
     #[test]
-    fn a_chip_adds_a_word_to_the_bytes_of_version_1() {
+    fn the_bytes_end_with_the_pages_of_a_chips_block_or_0() {
         let shared = Config::tiny().encode();
         let placement = Placement::Chip { block_pages: 0x0102_0304 };
         let chip = Config { placement, ..Config::tiny() }.encode();
-        assert_eq!((shared[0], chip[0]), (1, 2));
-        assert_eq!(shared.len(), 83);
-        assert_eq!(shared[1..], chip[1..83]);
-        assert_eq!(chip[83..], [4, 3, 2, 1]);
+        assert_eq!((shared.len(), chip.len()), (87, 87));
+        assert_eq!(shared[..83], chip[..83]);
+        assert_eq!((&shared[83..], &chip[83..]), (&[0, 0, 0, 0][..], &[4, 3, 2, 1][..]));
     }
 
     #[test]

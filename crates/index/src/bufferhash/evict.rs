@@ -14,12 +14,15 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PageKind, RawPage};
+use nandex_store::reads::LookupStep;
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::filter::Columns;
+use super::read::{MaybeHeld, Verification};
 use super::table::{Incarnation, State};
 use super::{Inner, Policy};
 use crate::intake::format::encode_log_put;
+use crate::lookup::LookupKey;
 use crate::{Error, Result};
 
 /// What one partial discard costs of the cascade's credit, in thousandths.
@@ -222,7 +225,6 @@ impl Inner {
         let mut live: Columns = [0; 4];
         newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
         let slices = &self.partitions[index].beside;
-        let mut answers = vec![false; keys.len()];
         let mut maybes = Vec::new();
         for (number, (hash, _)) in keys.iter().enumerate() {
             let mask = self.room.filter.candidates(slices, hash.filter, &live);
@@ -230,7 +232,18 @@ impl Inner {
             let ids = newer.iter().filter(|(column, _)| hit(column)).map(|(_, i)| i.id);
             maybes.extend(ids.map(|id| (number, id)));
         }
-        self.verify(keys, &maybes, &mut answers)?;
+        let mut answers = vec![false; keys.len()];
+        self.lookups.reads.pipeline(&Verification(self)).batch(
+            &maybes,
+            maybes.len().max(1),
+            |_| (),
+            |&(number, id), ()| {
+                let (hash, bytes) = keys[number];
+                let key = LookupKey::new(hash, bytes);
+                Ok(LookupStep::Read(MaybeHeld { key, id, is_held: false }))
+            },
+            |index, is_held, _| answers[maybes[index].0] |= is_held,
+        )?;
         Ok(answers)
     }
 }

@@ -50,32 +50,33 @@ pub mod model;
 mod read;
 mod recover;
 mod rings;
+mod row;
 mod table;
+#[cfg(feature = "testing")]
+mod testing;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nandex_device::{Device, PAGE_BYTES, PageBuf};
+use nandex_device::PAGE_BYTES;
 use nandex_store::hash::KeyHash;
 use nandex_store::ring::SegmentId;
-use nandex_store::schedule::Channels;
 use nandex_store::{Lsn, Volume};
 
-use crate::api::Value;
-use crate::intake::{self, Asked, Handle, Intake, Next, Place, Room, Seen};
+use crate::intake::{self, Handle, Intake, Room};
 use crate::{Error, Result};
 
-pub(crate) use check::{check, refuse_chip};
+use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
+pub(crate) use row::ROW;
 
-use filter::{Filter, Positions, Slices};
+use filter::{Filter, Slices};
 use rings::Rings;
-use table::{Candidates, Frozen, Job, Level, State};
+use table::{Frozen, Job, Level, State};
 
 /// How the catalog names this room.
 pub const KIND: &str = "bufferhash";
@@ -112,7 +113,6 @@ pub(crate) struct Incarnations {
     options: RuntimeOptions,
     filter: Filter,
     rings: Rings,
-    channels: Channels,
     /// Evictions that partial discards may still make, in thousandths.
     cascade_credit: AtomicU64,
     /// The priority threshold, where the policy has one.
@@ -221,12 +221,6 @@ impl Room for Incarnations {
     type Held = Option<SegmentId>;
     type Job = Job;
     type Scratch = flush::Scratch;
-    type Aim = Positions;
-    type Probe = Candidates;
-
-    fn device(inner: &Inner) -> &Arc<dyn Device> {
-        inner.room.rings.device()
-    }
 
     fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
         inner.may_be_older(index, state, hash, key)
@@ -263,60 +257,6 @@ impl Room for Incarnations {
     /// none could be freed without dropping what is to stay.
     fn spares_left(&self) -> usize {
         usize::from(self.config.policy.is_partial())
-    }
-
-    #[inline]
-    fn aim(inner: &Inner, hash: KeyHash) -> Positions {
-        inner.room.filter.positions(hash.filter)
-    }
-
-    #[inline]
-    fn prefetch(inner: &Inner, hash: KeyHash, positions: &Positions) {
-        let table = &inner.partitions[inner.partition_of(hash)];
-        table.prefetch(&inner.room.filter, positions, hash);
-    }
-
-    #[inline]
-    fn ask(
-        inner: &Inner,
-        hash: KeyHash,
-        positions: &Positions,
-        key: &[u8],
-    ) -> Result<Asked<Candidates>> {
-        inner.ask(hash, positions, key)
-    }
-
-    #[inline]
-    fn place(inner: &Inner, hash: KeyHash, candidates: &Candidates, _part: u32) -> Place {
-        inner.place(hash, candidates)
-    }
-
-    fn channels(&self) -> Channels {
-        self.channels
-    }
-
-    fn look(
-        inner: &Inner,
-        page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        candidates: &Candidates,
-        _part: u32,
-    ) -> Result<Seen> {
-        inner.look(page, hash, key, candidates.next)
-    }
-
-    fn next(inner: &Inner, hash: KeyHash, candidates: &Candidates) -> Next<Candidates> {
-        inner.partitions[inner.partition_of(hash)].next_candidate(candidates)
-    }
-
-    fn used(inner: &Inner, hash: KeyHash, key: &[u8], value: &Value, candidates: &Candidates) {
-        inner.used(hash, key, value, candidates);
-    }
-
-    #[inline]
-    fn after_lookups(inner: &Inner) {
-        inner.after_lookup();
     }
 
     fn entries_below(state: &State) -> u64 {

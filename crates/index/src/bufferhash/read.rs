@@ -1,53 +1,103 @@
 //! What a lookup finds below the buffers: pages of the incarnations that the filters name, newest first.
 
-use nandex_device::{Op, OpKind, PageBuf};
+use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
-use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
-use nandex_store::schedule::SequentialWrite;
 
-use super::filter::Positions;
-use super::table::{Candidates, Job, Known};
+use super::table::{Job, KeyPlace, Probe, State, Step};
 use super::{Inner, Policy};
-use crate::Result;
 use crate::api::Value;
-use crate::intake::{Asked, Place, Seen};
+use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
+use crate::{Error, Result};
 
-impl Inner {
+impl TableLookup for Inner {
+    type KeyPlace = KeyPlace;
+
+    #[inline]
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> Result<KeyPlace> {
+        self.check_key(key)?;
+        Ok(self.key_place(self.hasher.hash(key)))
+    }
+
+    #[inline]
+    fn prefetch(&self, place: &KeyPlace) {
+        self.partitions[self.partition_of(place.hash)].prefetch(&self.room.filter, place);
+    }
+
+    /// Loads the filters where they have not been yet.
+    #[inline]
+    fn ask(&self, place: &KeyPlace, key: &[u8]) -> Result<Step> {
+        let index = self.partition_of(place.hash);
+        loop {
+            match self.partitions[index].ask(&self.room.filter, place, key) {
+                Some(step) => return Ok(step),
+                None => self.load_filters(index)?,
+            }
+        }
+    }
+
     /// Under LRU, puts back what a lookup has found, where no thread in the background does.
     #[inline]
-    pub(super) fn after_lookup(&self) {
+    fn after_lookups(&self) {
         if self.room.config.policy == Policy::Lru {
             // The lookup has its answer. A failure has poisoned the volume; the next update reports it.
             let _ = self.catch_up_now();
         }
     }
+}
 
-    /// What RAM tells of a key; loads the filters when they have not been yet.
+impl PageReads for Inner {
+    type Probe = Probe;
+    type Answer = Option<Value>;
+    type Error = Error;
+
     #[inline]
-    pub(super) fn ask(
-        &self,
-        hash: KeyHash,
-        positions: &Positions,
-        key: &[u8],
-    ) -> Result<Asked<Candidates>> {
-        let index = self.partition_of(hash);
-        loop {
-            match self.partitions[index].ask(&self.room.filter, positions, hash, key) {
-                Known::Unloaded => self.load_filters(index)?,
-                Known::Answer(value) => return Ok(Asked::Answer(value)),
-                Known::Candidates(candidates) => return Ok(Asked::Read(candidates)),
-            }
-        }
+    fn place(&self, probe: &Probe, _part: u32) -> ReadPlace {
+        self.place_of(probe.key.hash, probe.candidates.next)
     }
 
-    /// May a version of this key lie below the active buffer?
+    fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
+        probe.found = self.look_in(page, &probe.key, probe.candidates.next)?;
+        Ok(())
+    }
+
+    fn next(&self, probe: Probe) -> Result<Step> {
+        let key = probe.key;
+        let step = match probe.found {
+            PageLookup::Live(value) => {
+                self.used(&probe, &value);
+                Some(LookupStep::Answer(Some(value)))
+            }
+            PageLookup::Tombstone => Some(LookupStep::Answer(None)),
+            PageLookup::Absent => {
+                self.partitions[self.partition_of(key.hash)].next_candidate(probe)
+            }
+            PageLookup::Stale => None,
+        };
+        let ask_again = || self.ask(&self.key_place(key.hash), key.bytes());
+        step.map_or_else(ask_again, Ok)
+    }
+}
+
+impl Inner {
+    #[inline]
+    fn key_place(&self, hash: KeyHash) -> KeyPlace {
+        KeyPlace { hash, positions: self.room.filter.positions(hash.filter) }
+    }
+
+    /// May a version of this key be below the active buffer?
     pub(super) fn may_be_older(
         &self,
         index: usize,
-        state: &super::table::State,
+        state: &State,
         hash: KeyHash,
         key: &[u8],
     ) -> bool {
@@ -59,14 +109,12 @@ impl Inner {
         self.room.filter.candidates(slices, hash.filter, &live) != [0; 4]
     }
 
-    /// Where the newest candidate's page of a key lies.
+    /// Where an incarnation has the page of a key.
     #[inline]
-    pub(super) fn place(&self, hash: KeyHash, candidates: &Candidates) -> Place {
-        let ring = self.room.rings.of(self.partition_of(hash));
-        let page = ring.page(candidates.next, self.page_index(hash));
+    fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
         // An incarnation is written front to back, as a slicetable is.
-        let stroke = SequentialWrite::at(ring.page(candidates.next, 0));
-        Place { page, channel: self.room.channels.channel(page, stroke) }
+        let start = self.room.rings.of(self.partition_of(hash)).page(id, 0);
+        ReadPlace::page(start.plus(self.page_index(hash)), start)
     }
 
     fn page_index(&self, hash: KeyHash) -> u64 {
@@ -74,77 +122,57 @@ impl Inner {
     }
 
     /// Proves a page and looks for the key in it.
-    pub(super) fn look(
-        &self,
-        page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        id: SegmentId,
-    ) -> Result<Seen> {
-        let ring = self.room.rings.of(self.partition_of(hash));
-        let label = ring.label(id, self.page_index(hash), PageKind::Data);
+    fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
+        let index = self.partition_of(key.hash);
+        let label = self.room.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
-            Err(_) if !self.partitions[self.partition_of(hash)].lock().level.holds(id) => {
-                return Ok(Seen::Gone);
+            Err(_) if !self.partitions[index].lock().level.holds(id) => {
+                return Ok(PageLookup::Stale);
             }
             Err(error) => return Err(error.into()),
         };
-        let slot = self.layout.find(page, key, self.layout.buckets_of(hash));
-        Ok(match slot.and_then(|slot| self.layout.entry(page, slot)) {
-            None => Seen::Absent,
-            Some(entry) if entry.state == SlotState::Tombstone => Seen::Tombstone,
-            Some(entry) => Seen::Live(Value::new(entry.value)),
-        })
+        let slot = self.layout.find(page, key.bytes(), self.layout.buckets_of(key.hash));
+        Ok(PageLookup::of(slot.and_then(|slot| self.layout.entry(page, slot))))
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
-    pub(super) fn used(&self, hash: KeyHash, key: &[u8], value: &Value, found: &Candidates) {
+    fn used(&self, probe: &Probe, value: &Value) {
         if self.room.config.policy == Policy::Lru {
-            let table = self.partition_of(hash);
-            let (source, newest_sequence) = (found.next, found.newest_when_asked);
-            let (key, value) = (key.to_vec(), value.to_vec());
+            let table = self.partition_of(probe.key.hash);
+            let (key, value) = (probe.key.bytes().to_vec(), value.to_vec());
+            let (source, newest_sequence) = (probe.candidates.next, probe.newest_when_asked);
             self.work.push_optional(Job::Reinsert { table, key, value, source, newest_sequence });
         }
     }
+}
 
-    /// Reads, for each key and incarnation that its filter named, the page that tells whether the key is
-    /// there, as many at a time as the device takes.
-    pub(super) fn verify(
-        &self,
-        keys: &[(KeyHash, &[u8])],
-        maybes: &[(usize, SegmentId)],
-        answers: &mut [bool],
-    ) -> Result<()> {
-        if maybes.is_empty() {
-            return Ok(());
-        }
-        let mut lane = self.lane()?;
-        let mut waiting = (0u64..).zip(maybes);
-        loop {
-            while let Some(buf) = lane.pages.pop() {
-                let Some((token, &(key, id))) = waiting.next() else {
-                    lane.pages.push(buf);
-                    break;
-                };
-                let hash = keys[key].0;
-                let ring = self.room.rings.of(self.partition_of(hash));
-                let page = ring.page(id, self.page_index(hash));
-                lane.queue.push(Op { token, kind: OpKind::Read, page, buf })?;
-            }
-            if lane.queue.in_flight() == 0 {
-                self.lanes.give_lane(lane);
-                return Ok(());
-            }
-            lane.queue.wait(1, &mut lane.done)?;
-            for completion in lane.done.drain(..) {
-                let (key, id) = maybes[usize::try_from(completion.token).expect("an index")];
-                completion.result?;
-                let (hash, bytes) = keys[key];
-                let seen = self.look(&completion.buf, hash, bytes, id)?;
-                answers[key] |= matches!(seen, Seen::Live(_) | Seen::Tombstone);
-                lane.pages.push(completion.buf);
-            }
-        }
+/// Reads the page of an incarnation whose filter named a key, and tells whether the key is in it.
+pub(super) struct Verification<'t>(pub(super) &'t Inner);
+
+/// A key and the incarnation that may hold it.
+pub(super) struct MaybeHeld {
+    pub(super) key: LookupKey,
+    pub(super) id: SegmentId,
+    pub(super) is_held: bool,
+}
+
+impl PageReads for Verification<'_> {
+    type Probe = MaybeHeld;
+    type Answer = bool;
+    type Error = Error;
+
+    fn place(&self, maybe: &MaybeHeld, _part: u32) -> ReadPlace {
+        self.0.place_of(maybe.key.hash, maybe.id)
+    }
+
+    fn look(&self, maybe: &mut MaybeHeld, _part: u32, page: &PageBuf) -> Result<()> {
+        let found = self.0.look_in(page, &maybe.key, maybe.id)?;
+        maybe.is_held = matches!(found, PageLookup::Live(_) | PageLookup::Tombstone);
+        Ok(())
+    }
+
+    fn next(&self, maybe: MaybeHeld) -> Result<LookupStep<MaybeHeld, bool>> {
+        Ok(LookupStep::Answer(maybe.is_held))
     }
 }

@@ -3,9 +3,11 @@
 use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::page::{PageKind, RawPage};
+use nandex_store::reads::ReadPool;
 use nandex_store::ring::{SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
 use nandex_store::{Structure, Volume};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,10 +34,13 @@ pub(super) fn open(
     let config = Config::decode(&mut reader)?;
     let mut reader = Reader::new(&structure.state, "bufferhash state", place);
     let rings = Rings::restore(volume, structure, &config, &runtime, &mut reader)?;
+    let device = Arc::clone(rings.device());
+    let channels = Channels::of(&device.geometry());
     let opening = Opening {
         shape: config.shape()?,
-        options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
+        options: Options { flush_threads: runtime.flush_threads },
         images_at: place.plus(config.volume_ring_pages()),
+        reads: ReadPool::new(device, channels, runtime.read_depth),
     };
     let recovery = Recovering { room: assemble(config, runtime, rings), place };
     let prove = |inner: &Inner| {
@@ -65,7 +70,6 @@ fn assemble(config: Config, options: RuntimeOptions, rings: Rings) -> Incarnatio
     let threshold = if let Policy::Threshold(priority) = config.policy { priority } else { 0 };
     Incarnations {
         filter: Filter::new(config.filter),
-        channels: Channels::of(&rings.device().geometry()),
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),

@@ -2,12 +2,14 @@
 
 use nandex_device::prefetch;
 use nandex_store::hash::KeyHash;
+use nandex_store::reads::LookupStep;
 use nandex_store::ring::SegmentId;
 
 use super::Incarnations;
 use super::filter::{Columns, Filter, Positions, Window};
 use crate::api::Value;
-use crate::intake::{self, Next};
+use crate::intake;
+use crate::lookup::{LookupKey, PageLookup};
 
 /// A super table. Beside its lock are the filters of its incarnations, bit-sliced.
 pub(crate) type SuperTable = intake::Partition<Incarnations>;
@@ -16,6 +18,16 @@ pub(crate) type State = intake::PartitionState<Incarnations>;
 /// A full buffer that is being written; holds the segment that was taken when it was frozen, where
 /// nothing may be evicted to make room later.
 pub(crate) type Frozen = intake::Frozen<Incarnations>;
+
+/// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyPlace {
+    pub(super) hash: KeyHash,
+    pub(super) positions: Positions,
+}
+
+/// What follows in a lookup.
+pub(super) type Step = LookupStep<Probe, Option<Value>>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
@@ -54,28 +66,26 @@ pub(crate) struct Incarnation {
     pub(super) entries: u32,
 }
 
-/// What RAM tells of a key.
-#[derive(Debug)]
-pub(super) enum Known {
-    /// Everything: its value, or that it was removed or never there.
-    Answer(Option<Value>),
-    /// Some incarnations may hold it.
-    Candidates(Candidates),
-    /// The filters have to be loaded first.
-    Unloaded,
-}
-
-/// The incarnations that may hold a key, newest first.
+/// A lookup that reads incarnations: those that may hold its key, newest first.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidates {
-    /// The newest of them.
-    pub(super) next: SegmentId,
-    rest: Columns,
-    newest_sequence: u64,
+pub(crate) struct Probe {
+    pub(super) key: LookupKey,
+    /// What the candidate says that was read.
+    pub(super) found: PageLookup,
+    pub(super) candidates: Candidates,
     /// Incarnations that the super table had lost when RAM was asked.
     dropped: u64,
     /// The newest incarnation's sequence number at that time.
     pub(super) newest_when_asked: u64,
+}
+
+/// The incarnations that may hold a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidates {
+    /// The newest of them.
+    pub(super) next: SegmentId,
+    /// The columns of the others.
+    rest: Columns,
 }
 
 impl Level {
@@ -89,51 +99,48 @@ impl Level {
 impl SuperTable {
     /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
     #[inline]
-    pub(super) fn prefetch(&self, filter: &Filter, positions: &Positions, hash: KeyHash) {
-        filter.for_each_run(&self.beside, positions, |run| {
+    pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
+        filter.for_each_run(&self.beside, &place.positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
         });
-        self.lock().active.prefetch(hash);
+        self.lock().active.prefetch(place.hash);
     }
 
-    /// What RAM tells of a key: buffers first, newest to oldest, then the filters of all incarnations.
+    /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
+    /// Nothing where the filters have to be loaded first.
     #[inline]
-    pub(super) fn ask(
-        &self,
-        filter: &Filter,
-        positions: &Positions,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> Known {
+    pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
+        let KeyPlace { hash, positions } = place;
         let state = self.lock();
-        if let Some(answer) = state.answer(hash, key) {
-            return Known::Answer(answer);
+        if let Some(answer) = state.answer(*hash, key) {
+            return Some(LookupStep::Answer(answer));
         }
         if !state.level.filters_loaded {
-            return Known::Unloaded;
+            return None;
         }
-        let live = state.level.window.live_mask();
-        let mask = filter.candidates_at(&self.beside, positions, &live);
-        match state.level.candidates(mask, u64::MAX) {
-            None => Known::Answer(None),
-            Some(candidates) => Known::Candidates(candidates),
-        }
+        let level = &state.level;
+        let mask = filter.candidates_at(&self.beside, positions, &level.window.live_mask());
+        let Some(candidates) = level.candidates(mask, u64::MAX) else {
+            return Some(LookupStep::Answer(None));
+        };
+        let (key, found) = (LookupKey::new(*hash, key), PageLookup::Absent);
+        let (dropped, newest_when_asked) = (level.dropped, level.newest_sequence());
+        Some(LookupStep::Read(Probe { key, found, candidates, dropped, newest_when_asked }))
     }
 
-    /// The next older candidate, after the one before did not hold the key.
-    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Next<Candidates> {
-        if candidates.rest == [0; 4] {
-            return Next::Absent;
+    /// The next older candidate, after the one before did not hold the key. Nothing where incarnations were
+    /// dropped meanwhile, so that RAM has to be asked again.
+    pub(super) fn next_candidate(&self, probe: Probe) -> Option<Step> {
+        let Candidates { next, rest } = probe.candidates;
+        if rest == [0; 4] {
+            return Some(LookupStep::Answer(None));
         }
         let level = &self.lock().level;
-        match level.candidates(candidates.rest, candidates.newest_sequence) {
-            Some(next) => {
-                let Candidates { dropped, newest_when_asked, .. } = *candidates;
-                Next::Read(Candidates { dropped, newest_when_asked, ..next })
-            }
-            None if level.dropped == candidates.dropped => Next::Absent,
-            None => Next::AskAgain,
+        match level.candidates(rest, next.sequence()) {
+            Some(candidates) => Some(LookupStep::Read(Probe { candidates, ..probe })),
+            None if level.dropped == probe.dropped => Some(LookupStep::Answer(None)),
+            None => None,
         }
     }
 }
@@ -149,12 +156,9 @@ impl Level {
         let mut columns = self.window.newest_first(mask);
         let sequence = |column: &usize| self.incarnations[*column].id.sequence();
         let column = columns.find(|column| sequence(column) <= newest_sequence)?;
-        let next = self.incarnations[column].id;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        let newest_sequence = newest_sequence.min(next.sequence());
-        let (dropped, newest_when_asked) = (self.dropped, self.newest_sequence());
-        Some(Candidates { next, rest, newest_sequence, dropped, newest_when_asked })
+        Some(Candidates { next: self.incarnations[column].id, rest })
     }
 
     /// The oldest incarnation.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_store::run::{Entry, Source};
 
-use crate::quotient::{Held, RankFilter, Shape};
+use crate::quotient::{QuotientFilter, Shape, StoredCount};
 use crate::{Error, Result};
 
 /// Updates whose slots are fetched while earlier ones are applied.
@@ -102,7 +102,7 @@ impl Sizes {
 pub(super) fn bytes_of(shapes: &[Shape]) -> Vec<u64> {
     let mut most = 0;
     let grown = |shape| {
-        most = most.max(RankFilter::bytes_of(shape) as u64);
+        most = most.max(QuotientFilter::bytes_of(shape) as u64);
         most
     };
     shapes.iter().map(grown).collect()
@@ -114,7 +114,7 @@ pub(super) struct Buffer {
     sizes: Arc<Sizes>,
     /// Which of the sizes it has.
     size: usize,
-    filter: RankFilter,
+    filter: QuotientFilter,
     /// Updates since it was empty or just as an image on flash.
     pub updates: u64,
     /// May there be tombstones in it?
@@ -123,7 +123,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn new(sizes: &Arc<Sizes>) -> Self {
-        let (sizes, filter) = (Arc::clone(sizes), RankFilter::new(sizes.shapes[0]));
+        let (sizes, filter) = (Arc::clone(sizes), QuotientFilter::new(sizes.shapes[0]));
         // What no buffer can do without is its own, whatever the limit.
         sizes.take_in_any_case(sizes.bytes[0]);
         Self { sizes, size: 0, filter, updates: 0, has_deletes: false }
@@ -158,7 +158,7 @@ impl Buffer {
         if !take(&self.sizes, more) {
             return Ok(false);
         }
-        self.filter = RankFilter::from_source(*next, &mut self.filter.source())?;
+        self.filter = QuotientFilter::from_source(*next, &mut self.filter.source())?;
         self.size += 1;
         Ok(true)
     }
@@ -208,9 +208,10 @@ impl Buffer {
             for entry in &batch {
                 let before = self.filter.count(entry.fingerprint);
                 let Some(after) = before.checked_add(entry.count) else { return Ok(false) };
-                let (before, after) = (Held::of(counts, before), Held::of(counts, after));
+                let (before, after) =
+                    (StoredCount::of(counts, before), StoredCount::of(counts, after));
                 slots += after.slots.saturating_sub(before.slots) as u64;
-                outliers += u64::from(after.beside != 0 && before.beside == 0);
+                outliers += u64::from(after.outlier != 0 && before.outlier == 0);
             }
             batch.clear();
         }
@@ -258,7 +259,7 @@ impl Buffer {
         if self.size == 0 {
             self.filter.clear();
         } else {
-            self.filter = RankFilter::new(self.sizes.shapes[0]);
+            self.filter = QuotientFilter::new(self.sizes.shapes[0]);
             self.sizes.give_back(self.sizes.bytes[self.size] - self.sizes.bytes[0]);
             self.size = 0;
         }

@@ -58,8 +58,11 @@ pub mod model;
 mod part;
 mod read;
 mod recover;
+mod row;
 mod stats;
 mod sweep;
+#[cfg(feature = "testing")]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -72,18 +75,18 @@ use std::thread::JoinHandle;
 use nandex_device::Device;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
+use nandex_store::reads::ReadPool;
 use nandex_store::run::Run;
-use nandex_store::schedule::Channels;
 use nandex_store::{Lsn, Shutdown, StructureId, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
-use crate::intake::pool::LanePool;
 
-pub(crate) use check::check;
+use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
 pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
+pub(crate) use row::ROW;
 
 use buffer::Buffer;
 use part::Part;
@@ -127,7 +130,6 @@ struct Inner {
     part_universe: Universe,
     hasher: KeyHasher,
     device: Arc<dyn Device>,
-    channels: Channels,
     /// Bytes of an update in the log.
     update_bytes: usize,
     /// Where the log began when the filter was opened: its tail before the first cut.
@@ -142,7 +144,7 @@ struct Inner {
     retired: Mutex<Vec<Arc<Run>>>,
     work: Work,
     pace: Pace,
-    lanes: LanePool,
+    reads: ReadPool,
     counters: stats::Counters,
 }
 

@@ -24,7 +24,7 @@ use nandex_store::run::RunShape;
 
 use super::{Config, RuntimeOptions, WhenFull};
 use crate::model::PAGE_BYTES;
-use crate::quotient::RankFilter;
+use crate::quotient::QuotientFilter;
 use crate::{Error, Result};
 
 /// The most buffers' worth of keys in a single level, and the largest fan-out of several.
@@ -194,7 +194,7 @@ impl Config {
         let flash_bytes = run.slot_pages * PAGE_BYTES;
         let bits_per_key = (flash_bytes * 8) as f64 / self.keys as f64;
         let full = self.buffer_shapes()?.pop().expect("a buffer has a size");
-        let buffer_bits = RankFilter::bytes_of(&full) as f64 * 8.0;
+        let buffer_bits = QuotientFilter::bytes_of(&full) as f64 * 8.0;
         let (mut times_written, mut written_bytes) = (0.0, 0.0);
         for (written, held) in self.writes(buffers) {
             let entries = (held * self.buffer_entries as f64).max(1.0) as u64;

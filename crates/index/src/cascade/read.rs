@@ -6,22 +6,18 @@
 
 use std::sync::Arc;
 
-use nandex_device::{Completion, Op, OpKind, PageBuf, PageId};
-use nandex_store::run::{Look, Run};
-use nandex_store::schedule::{Schedule, SequentialWrite};
+use nandex_device::{PageBuf, PageId};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
+use nandex_store::run::Run;
 
 use super::Inner;
 use super::levels::Levels;
 use super::part::State;
-use crate::Result;
-use crate::intake::pool::Lane;
-use crate::intake::stats::Lookups;
+use crate::lookup::counts::LookupCounts;
+use crate::{Error, Result};
 
-/// Keys that are asked of the buffers under one lock.
+/// Keys whose places in the buffers are fetched together.
 const GROUP: usize = 256;
-
-/// Lookups that wait for their channel, for each read in flight.
-const WAITING_PER_DEPTH: usize = 4;
 
 /// What a lookup wants to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,22 +30,59 @@ enum Wanted {
 
 /// A lookup that has pages to read.
 #[derive(Debug)]
-struct Pending {
-    index: usize,
+pub(super) struct Probe {
     fingerprint: u64,
     sum: i64,
     /// Does the first run that says yes decide?
     first_decides: bool,
-    /// The runs as they were when the buffers were asked; which of them comes next, and where.
+    /// The runs as they were when the buffers were asked; which of them is being read, and which page of it.
     levels: Arc<Levels>,
     run: usize,
     page: PageId,
-    reads: usize,
+    /// Has this run said all that it knows?
+    is_read: bool,
 }
 
-impl Pending {
+impl Probe {
     fn run(&self) -> &Run {
         self.levels.readable().nth(self.run).expect("a lookup has a run to read")
+    }
+
+    /// Goes on to a run, if its answer is wanted and there is one.
+    fn read(self, run: usize) -> LookupStep<Self, i64> {
+        let is_decided = self.first_decides && self.sum > 0;
+        let next = self.levels.readable().nth(run).filter(|_| !is_decided);
+        match next.map(|run| run.page_of(self.fingerprint)) {
+            Some(page) => LookupStep::Read(Self { run, page, is_read: false, ..self }),
+            None => LookupStep::Answer(self.sum),
+        }
+    }
+}
+
+impl PageReads for Inner {
+    type Probe = Probe;
+    type Answer = i64;
+    type Error = Error;
+
+    fn place(&self, probe: &Probe, _part: u32) -> ReadPlace {
+        ReadPlace::page(probe.page, probe.run().place().extent.start)
+    }
+
+    fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
+        match probe.run().look(probe.page, page.page(0), probe.fingerprint)? {
+            // The page was too small for all that is its own.
+            LookupStep::Read(next) => probe.page = next,
+            LookupStep::Answer(count) => {
+                probe.sum = probe.sum.saturating_add(count);
+                probe.is_read = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self, probe: Probe) -> Result<LookupStep<Probe, i64>> {
+        let run = probe.run + 1;
+        Ok(if probe.is_read { probe.read(run) } else { LookupStep::Read(probe) })
     }
 }
 
@@ -63,231 +96,68 @@ impl Inner {
     }
 
     pub(super) fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        let sums = self.look_up_many(keys, Wanted::Presence)?;
-        Ok(sums.into_iter().map(|sum| sum > 0).collect())
+        self.look_up_many(keys, Wanted::Presence, |sum| sum > 0)
     }
 
     pub(super) fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        let sums = self.look_up_many(keys, Wanted::Count)?;
-        Ok(sums.into_iter().map(clamped).collect())
+        self.look_up_many(keys, Wanted::Count, clamped)
     }
 
     /// The sum of a key's counts, as far as it is wanted.
     fn look_up(&self, key: &[u8], wanted: Wanted) -> Result<i64> {
         let (part, fingerprint) = self.place(key);
-        let (mut sum, levels, first_decides) = {
-            let state = self.parts[part].read();
-            (state.buffered(fingerprint), Arc::clone(&state.levels), state.first_decides(wanted))
+        let (sum, reads) = match self.ask(part, fingerprint, wanted) {
+            LookupStep::Answer(sum) => (sum, 0),
+            LookupStep::Read(probe) => self.reads.look_up(self, probe)?,
         };
-        let mut reads = 0;
-        if !(first_decides && sum > 0) {
-            for run in levels.readable() {
-                sum = sum.saturating_add(self.read_run(run, fingerprint, &mut reads)?);
-                if first_decides && sum > 0 {
-                    break;
-                }
-            }
-        }
         self.counters.lookups.count(sum > 0, reads);
         Ok(sum)
     }
 
-    /// What one run says: one page, or the next ones where the page was too small for all of its own.
-    fn read_run(&self, run: &Run, fingerprint: u64, reads: &mut usize) -> Result<i64> {
-        let mut at = run.page_of(fingerprint);
-        loop {
-            let page = self.device.read(at, self.lanes.take_page())?;
-            *reads += 1;
-            let look = run.look(at, page.page(0), fingerprint);
-            self.lanes.give_page(page);
-            match look? {
-                Look::Count(count) => return Ok(count),
-                Look::Next(next) => at = next,
-            }
-        }
+    fn look_up_many<A: Clone + Default>(
+        &self,
+        keys: &[&[u8]],
+        wanted: Wanted,
+        told: impl Fn(i64) -> A,
+    ) -> Result<Vec<A>> {
+        let mut answers = vec![A::default(); keys.len()];
+        let mut counts = LookupCounts::default();
+        self.reads.pipeline(self).batch(
+            keys,
+            GROUP,
+            |key| {
+                let (part, fingerprint) = self.place(key);
+                self.parts[part].read().prefetch(fingerprint);
+                (part, fingerprint)
+            },
+            |_, (part, fingerprint)| Ok(self.ask(part, fingerprint, wanted)),
+            |index, sum, reads| {
+                counts.count(sum > 0, reads);
+                answers[index] = told(sum);
+            },
+        )?;
+        self.counters.lookups.add(&counts);
+        Ok(answers)
     }
 
-    fn look_up_many(&self, keys: &[&[u8]], wanted: Wanted) -> Result<Vec<i64>> {
-        let mut sums = vec![0; keys.len()];
-        let mut batch = Batch::new(self, &mut sums);
-        let mut places = Vec::with_capacity(GROUP);
-        for (first, group) in (0..).step_by(GROUP).zip(keys.chunks(GROUP)) {
-            places.clear();
-            places.extend(group.iter().map(|key| self.place(key)));
-            for (part, fingerprint) in &places {
-                self.parts[*part].read().prefetch(*fingerprint);
-            }
-            for (index, (part, fingerprint)) in (first..).zip(&places) {
-                batch.start(index, *part, *fingerprint, wanted)?;
-            }
+    /// What the buffers know of a fingerprint, and which runs to read where that is not enough.
+    fn ask(&self, part: usize, fingerprint: u64, wanted: Wanted) -> LookupStep<Probe, i64> {
+        let state = self.parts[part].read();
+        let sum = state.buffered(fingerprint);
+        let first_decides = wanted == Wanted::Presence && !state.may_have_tombstones();
+        if first_decides && sum > 0 {
+            return LookupStep::Answer(sum);
         }
-        batch.finish()?;
-        Ok(sums)
-    }
-
-    fn lane(&self) -> Result<Lane> {
-        if let Some(idle) = self.lanes.take_lane() {
-            return Ok(idle);
-        }
-        let depth = self.options.read_depth;
-        let pages = (0..depth).map(|_| PageBuf::zeroed(1)).collect();
-        Ok(Lane { queue: self.device.queue(depth)?, pages, done: Vec::with_capacity(depth) })
+        let levels = Arc::clone(&state.levels);
+        drop(state);
+        let (run, page, is_read) = (0, PageId(0), false);
+        Probe { fingerprint, sum, first_decides, levels, run, page, is_read }.read(0)
     }
 }
 
 impl State {
-    fn first_decides(&self, wanted: Wanted) -> bool {
-        wanted == Wanted::Presence && !self.may_have_tombstones()
-    }
-
     fn prefetch(&self, fingerprint: u64) {
         self.buffers().for_each(|buffer| buffer.prefetch(fingerprint));
-    }
-}
-
-/// Lookups on their way over one lane. Dropped after a failure, it waits for what is still on its way.
-struct Batch<'i> {
-    inner: &'i Inner,
-    sums: &'i mut [i64],
-    lane: Option<Lane>,
-    schedule: Schedule<usize>,
-    pending: Vec<Option<Pending>>,
-    free: Vec<usize>,
-    waiting_max: usize,
-    lookups: Lookups,
-}
-
-impl<'i> Batch<'i> {
-    fn new(inner: &'i Inner, sums: &'i mut [i64]) -> Self {
-        let depth = inner.options.read_depth;
-        // In order of arrival nothing is gained by knowing more than the next.
-        let waiting_max = if inner.channels.count() > 1 { WAITING_PER_DEPTH * depth } else { 0 };
-        Self {
-            inner,
-            sums,
-            lane: None,
-            schedule: inner.channels.schedule(depth),
-            pending: Vec::new(),
-            free: Vec::new(),
-            waiting_max,
-            lookups: Lookups::default(),
-        }
-    }
-
-    /// Asks the buffers about key number `index` of the batch, and sets its reads on their way where they do
-    /// not answer.
-    fn start(&mut self, index: usize, part: usize, fingerprint: u64, wanted: Wanted) -> Result<()> {
-        let (sum, levels, first_decides) = {
-            let state = self.inner.parts[part].read();
-            let first_decides = state.first_decides(wanted);
-            (state.buffered(fingerprint), Arc::clone(&state.levels), first_decides)
-        };
-        let first = levels.readable().next().filter(|_| !(first_decides && sum > 0));
-        let Some(page) = first.map(|run| run.page_of(fingerprint)) else {
-            self.answer(index, sum, 0);
-            return Ok(());
-        };
-        let (run, reads) = (0, 0);
-        self.enqueue(Pending { index, fingerprint, sum, first_decides, levels, run, page, reads });
-        self.push_scheduled()?;
-        while self.schedule.waiting() > self.waiting_max {
-            self.take_completions(self.wait_together())?;
-        }
-        Ok(())
-    }
-
-    fn answer(&mut self, index: usize, sum: i64, reads: usize) {
-        self.sums[index] = sum;
-        self.lookups.count(sum > 0, reads);
-    }
-
-    /// Reads that are waited for together: one system call for all.
-    fn wait_together(&self) -> usize {
-        (self.inner.options.read_depth / 8).max(1)
-    }
-
-    fn enqueue(&mut self, pending: Pending) {
-        let channel = self.channel(&pending);
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.pending.push(None);
-            self.pending.len() - 1
-        });
-        self.pending[slot] = Some(pending);
-        self.schedule.push(channel, slot);
-    }
-
-    fn channel(&self, pending: &Pending) -> u32 {
-        let run = pending.run();
-        self.inner.channels.channel(pending.page, SequentialWrite::at(run.place().extent.start))
-    }
-
-    /// Pushes reads while the schedule and the lane have room.
-    fn push_scheduled(&mut self) -> Result<()> {
-        let lane = match &mut self.lane {
-            Some(lane) => lane,
-            None => self.lane.insert(self.inner.lane()?),
-        };
-        while let Some(buf) = lane.pages.pop() {
-            let Some(slot) = self.schedule.next() else {
-                lane.pages.push(buf);
-                break;
-            };
-            let page = self.pending[slot].as_ref().expect("a request has its lookup").page;
-            lane.queue.push(Op { token: slot as u64, kind: OpKind::Read, page, buf })?;
-        }
-        Ok(())
-    }
-
-    fn take_completions(&mut self, count_min: usize) -> Result<()> {
-        let lane = self.lane.as_mut().expect("a lookup on its way has a lane");
-        let mut done = std::mem::take(&mut lane.done);
-        let mut result = lane.queue.wait(count_min, &mut done).map_err(crate::Error::from);
-        for completion in done.drain(..) {
-            result = result.and(self.complete(completion));
-        }
-        self.lane.as_mut().expect("it is still there").done = done;
-        result.and_then(|()| self.push_scheduled())
-    }
-
-    /// A page has come: the way on, or an answer.
-    fn complete(&mut self, completion: Completion) -> Result<()> {
-        let slot = usize::try_from(completion.token).expect("tokens are indices");
-        let mut pending = self.pending[slot].take().expect("a completion has its lookup");
-        self.free.push(slot);
-        self.schedule.done(self.channel(&pending));
-        let page = completion.buf.page(0);
-        let look = completion
-            .result
-            .map_err(crate::Error::from)
-            .and_then(|()| Ok(pending.run().look(pending.page, page, pending.fingerprint)?));
-        self.lane.as_mut().expect("a completion has its lane").pages.push(completion.buf);
-        pending.reads += 1;
-        match look? {
-            Look::Next(next) => pending.page = next,
-            Look::Count(count) => {
-                pending.sum = pending.sum.saturating_add(count);
-                pending.run += 1;
-                let is_decided = pending.first_decides && pending.sum > 0;
-                let next = pending.levels.readable().nth(pending.run).filter(|_| !is_decided);
-                let Some(page) = next.map(|run| run.page_of(pending.fingerprint)) else {
-                    self.answer(pending.index, pending.sum, pending.reads);
-                    return Ok(());
-                };
-                pending.page = page;
-            }
-        }
-        self.enqueue(pending);
-        Ok(())
-    }
-
-    /// Waits for all, gives the lane back, and counts what was looked up.
-    fn finish(mut self) -> Result<()> {
-        while self.free.len() < self.pending.len() {
-            self.take_completions(self.wait_together())?;
-        }
-        self.lane.take().into_iter().for_each(|lane| self.inner.lanes.give_lane(lane));
-        self.inner.counters.lookups.add(&self.lookups);
-        Ok(())
     }
 }
 

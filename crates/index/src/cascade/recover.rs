@@ -9,6 +9,7 @@ use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::Universe;
 use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::reads::ReadPool;
 use nandex_store::run::{Entry, Run};
 use nandex_store::schedule::Channels;
 use nandex_store::{Captured, Checkpointed, Durability, Lsn, Structure, StructureId, Volume};
@@ -20,7 +21,6 @@ use super::levels::{Goal, Levels};
 use super::part::{Frozen, Part, State};
 use super::work::{Pace, Work};
 use super::{Cascade, Config, Inner, RuntimeOptions};
-use crate::intake::pool::LanePool;
 use crate::{Error, Result};
 
 /// Refuses a filter whose buffers the volume's log could not cover. Without durability it has not to: opened
@@ -134,6 +134,7 @@ fn assemble(
     let (universe, split) = (config.universe()?, config.split()?);
     let sizes = Arc::new(Sizes::new(config.buffer_shapes()?, config.buffer_bytes_max()?));
     let device = Arc::clone(volume.device());
+    let channels = options.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
     let is_new = structure.state.is_empty();
     let next_cut = restored.iter().map(|(covered, _)| covered.cut + 1).max().unwrap_or(1);
     let part = |(number, (covered, levels)): (u32, (Covered, Levels))| {
@@ -150,8 +151,6 @@ fn assemble(
         split,
         part_universe: config.part_universe()?,
         hasher: volume.hasher(),
-        channels: options.channels.unwrap_or_else(|| Channels::of(&device.geometry())),
-        device,
         update_bytes: Config::update_bytes(universe),
         tail: structure.tail,
         parts: (0..).zip(restored).map(part).collect(),
@@ -162,8 +161,9 @@ fn assemble(
         retired: Mutex::default(),
         work: Work::default(),
         pace: Pace::new(config.part_entries()),
-        lanes: LanePool::default(),
+        reads: ReadPool::new(Arc::clone(&device), channels, options.read_depth),
         counters: super::stats::Counters::default(),
+        device,
         config,
         options,
     };

@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::levels::Levels;
 use super::{Inner, WhenFull};
 use crate::api::{FilterStats, LevelStats};
-use crate::intake::stats::LookupCounters;
+use crate::lookup::counts::LookupCounters;
 
 /// What is counted since the filter was opened, and how much it holds.
 #[derive(Debug, Default)]
@@ -116,17 +116,17 @@ impl Inner {
             merges: read(&counters.merges),
             merge_bytes_read: read(&counters.merge_bytes_read),
             data_bytes_written: read(&counters.data_bytes_written),
-            log_bytes_written: self.volume.log().bytes_written(),
+            log_bytes_written: self.volume.log().stats().bytes_written,
             unmatched_deletes: self.unmatched.load(Relaxed),
             levels,
         }
     }
 
-    /// The I/O chunks of a merge of as many levels as a part has, lanes, and the log's buffers.
+    /// The I/O chunks of a merge of as many levels as a part has, page buffers of lookups, and the log's buffers.
     fn ram_beside_buffers(&self) -> u64 {
         let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
         (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
-            + self.lanes.ram_bytes() as u64
-            + self.volume.log().ram_bytes()
+            + self.reads.ram_bytes() as u64
+            + self.volume.log().stats().ram_bytes
     }
 }

@@ -7,7 +7,7 @@ use nandex_store::run::{Run, Source};
 use super::Inner;
 use super::read::clamped;
 use crate::Result;
-use crate::intake::stats::Lookups;
+use crate::lookup::counts::LookupCounts;
 
 /// A key of a batch: its fingerprint in its part, and its place in the batch.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl Inner {
         for group in asked.chunk_by(|one, next| one.part == next.part) {
             self.sweep_part(group, &mut sums)?;
         }
-        let mut lookups = Lookups::default();
+        let mut lookups = LookupCounts::default();
         sums.iter().for_each(|sum| lookups.count(*sum > 0, 0));
         self.counters.lookups.add(&lookups);
         Ok(sums.into_iter().map(clamped).collect())

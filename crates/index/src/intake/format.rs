@@ -18,6 +18,10 @@ pub(crate) const LOG_REMOVE: u8 = 2;
 /// First byte of a log entry that says that a buffer has moved to flash.
 const LOG_MOVED: u8 = 3;
 
+/// Bytes that a log entry adds to its key and value: the first one. What the log itself adds,
+/// [`written_bytes`](nandex_store::log::format::written_bytes) tells.
+pub(crate) const LOG_ENTRY_EXTRA_BYTES: usize = 1;
+
 /// Appends the log entry that puts this key and value.
 pub(crate) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     out.push(LOG_PUT);

@@ -41,24 +41,20 @@ pub(crate) mod image;
 mod left_over;
 pub(crate) mod partition;
 pub(crate) mod pool;
-pub(crate) mod read;
 mod recover;
 pub(crate) mod stats;
-mod stream;
 mod write;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::entries::EntryLayout;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::schedule::Channels;
 use nandex_store::{Lsn, StructureId, Volume};
 
-use crate::api::Value;
+use crate::lookup::Lookups;
 use crate::{Error, Result};
 
 pub(crate) use handle::{Handle, delegate_table};
@@ -66,7 +62,7 @@ pub(crate) use partition::{Frozen, Partition, PartitionState};
 pub(crate) use recover::{Levels, Opening, Recovery, check_log, into_store, open};
 
 use image::Images;
-use pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
+use pool::{BufferPool, ScratchPool, WorkQueue};
 use stats::Counters;
 
 /// What a table's buffers are, taken from its room's configuration.
@@ -107,51 +103,10 @@ impl Shape {
 pub(crate) struct Options {
     /// Threads that write full buffers; with 0 the inserting thread does.
     pub flush_threads: usize,
-    /// Reads in flight in a batch of lookups.
-    pub read_depth: usize,
 }
 
-/// What RAM tells of a key.
-#[derive(Debug)]
-pub(crate) enum Asked<P> {
-    /// Everything: its value, or that it was removed or never there.
-    Answer(Option<Value>),
-    /// Pages have to be read.
-    Read(P),
-}
-
-/// What a page tells of a key.
-#[derive(Debug)]
-pub(crate) enum Seen {
-    /// Its newest value.
-    Live(Value),
-    /// That it was removed.
-    Tombstone,
-    /// Nothing.
-    Absent,
-    /// The page's place holds something else since RAM was asked.
-    Gone,
-}
-
-/// Where a lookup goes on when what it read does not hold the key.
-#[derive(Debug)]
-pub(crate) enum Next<P> {
-    /// To older pages.
-    Read(P),
-    /// Nowhere: the key is not there.
-    Absent,
-    /// Back to RAM, which has changed meanwhile.
-    AskAgain,
-}
-
-/// A read that a lookup wants: where, and on which channel of the device it is thought to lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    pub page: PageId,
-    pub channel: u32,
-}
-
-/// What a room adds to the intake: where full buffers go, and how lookups find them there.
+/// What a room adds to the intake: where full buffers go. How lookups find them there says its
+/// [`TableLookup`](crate::lookup::TableLookup).
 pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
     /// What a partition has on flash; under the partition's lock.
     type Level: Debug + Send;
@@ -163,13 +118,6 @@ pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
     type Job: Debug + Send;
     /// What a flush needs again and again.
     type Scratch: Send;
-    /// What is computed of a hash before RAM is asked.
-    type Aim: Copy;
-    /// A lookup's place below the buffers.
-    type Probe: Debug;
-
-    /// The device that the room's pages are on.
-    fn device(inner: &Intake<Self>) -> &Arc<dyn Device>;
 
     /// May a version of this key lie below the active buffer?
     fn may_be_older(
@@ -209,57 +157,6 @@ pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
     fn spares_left(&self) -> usize {
         0
     }
-
-    /// What is computed of a hash before RAM is asked.
-    fn aim(inner: &Intake<Self>, hash: KeyHash) -> Self::Aim;
-
-    /// Asks the processor to bring near what `ask` will look at.
-    fn prefetch(inner: &Intake<Self>, hash: KeyHash, aim: &Self::Aim);
-
-    /// What RAM tells of a key.
-    fn ask(
-        inner: &Intake<Self>,
-        hash: KeyHash,
-        aim: &Self::Aim,
-        key: &[u8],
-    ) -> Result<Asked<Self::Probe>>;
-
-    /// Pages that a probe reads at once; all have to be seen before it goes on.
-    fn parts(&self, _probe: &Self::Probe) -> u32 {
-        1
-    }
-
-    /// Where a part of a probe lies.
-    fn place(inner: &Intake<Self>, hash: KeyHash, probe: &Self::Probe, part: u32) -> Place;
-
-    /// Channels that lookups are spread over; opaque where the device tells nothing of them.
-    fn channels(&self) -> Channels;
-
-    /// Proves a page and looks for the key in it.
-    fn look(
-        inner: &Intake<Self>,
-        page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        probe: &Self::Probe,
-        part: u32,
-    ) -> Result<Seen>;
-
-    /// Where a lookup goes on that found nothing there.
-    fn next(inner: &Intake<Self>, hash: KeyHash, probe: &Self::Probe) -> Next<Self::Probe>;
-
-    /// Told of a value that was found on flash.
-    fn used(
-        _inner: &Intake<Self>,
-        _hash: KeyHash,
-        _key: &[u8],
-        _value: &Value,
-        _probe: &Self::Probe,
-    ) {
-    }
-
-    /// Called after lookups, when no lock is held.
-    fn after_lookups(_inner: &Intake<Self>) {}
 
     /// Entries below the buffers of a partition.
     fn entries_below(state: &PartitionState<Self>) -> u64;
@@ -308,7 +205,7 @@ pub(crate) struct Intake<R: Room> {
     pub(crate) room: R,
     pub(crate) partitions: Vec<Partition<R>>,
     pub(crate) pool: BufferPool,
-    pub(crate) lanes: LanePool,
+    pub(crate) lookups: Lookups,
     pub(crate) work: WorkQueue<R::Job>,
     pub(crate) counters: Counters,
     images: Images,

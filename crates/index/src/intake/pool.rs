@@ -1,10 +1,9 @@
-//! Buffers, read lanes and work that wait for somebody.
+//! Buffers and work that wait for somebody.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use nandex_device::{Completion, PageBuf, Queue};
 use nandex_store::buffer::Buffer;
 
 /// Empty buffers, for partitions whose own is full.
@@ -44,53 +43,6 @@ impl BufferPool {
     pub(crate) fn wait(&self) {
         // Whether time or a buffer woke us, the caller tries again.
         drop(self.changed.wait_timeout(self.lock(), Duration::from_millis(2)));
-    }
-}
-
-/// A caller's lane to the device, with its page buffers; used by one lookup or batch at a time.
-pub(crate) struct Lane {
-    pub(crate) queue: Box<dyn Queue>,
-    pub(crate) pages: Vec<PageBuf>,
-    pub(crate) done: Vec<Completion>,
-}
-
-/// Lanes that nobody uses just now.
-#[derive(Default)]
-pub(crate) struct LanePool {
-    lanes: Mutex<Vec<Lane>>,
-    pages: Mutex<Vec<PageBuf>>,
-}
-
-impl LanePool {
-    pub(crate) fn take_lane(&self) -> Option<Lane> {
-        self.lanes.lock().expect("no holder of the lanes' lock panics").pop()
-    }
-
-    pub(crate) fn give_lane(&self, lane: Lane) {
-        self.lanes.lock().expect("no holder of the lanes' lock panics").push(lane);
-    }
-
-    pub(crate) fn take_page(&self) -> PageBuf {
-        let page = self.pages.lock().expect("no holder of the pages' lock panics").pop();
-        page.unwrap_or_else(|| PageBuf::zeroed(1))
-    }
-
-    pub(crate) fn give_page(&self, page: PageBuf) {
-        self.pages.lock().expect("no holder of the pages' lock panics").push(page);
-    }
-
-    /// RAM it holds, in bytes; lanes in use are not counted.
-    pub(crate) fn ram_bytes(&self) -> usize {
-        let lanes = self.lanes.lock().expect("no holder of the lanes' lock panics");
-        let in_lanes: usize = lanes.iter().map(|lane| lane.pages.len()).sum();
-        let pages = self.pages.lock().expect("no holder of the pages' lock panics").len();
-        (in_lanes + pages) * nandex_device::PAGE_BYTES
-    }
-}
-
-impl std::fmt::Debug for LanePool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("LanePool")
     }
 }
 

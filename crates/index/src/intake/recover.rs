@@ -11,14 +11,16 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::reads::ReadPool;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 
 use super::format::{Moved, State, decode_log_entry};
 use super::image::Images;
 use super::partition::Partition;
-use super::pool::{BufferPool, LanePool, ScratchPool, WorkQueue};
+use super::pool::{BufferPool, ScratchPool, WorkQueue};
 use super::stats::Counters;
 use super::{Handle, Intake, Options, Room, Shape};
+use crate::lookup::Lookups;
 use crate::{Error, Result};
 
 /// Refuses a table whose buffers the volume's log could not cover: a log is released only as buffers
@@ -44,6 +46,8 @@ pub(crate) struct Opening {
     pub options: Options,
     /// Where the places for images begin.
     pub images_at: PageId,
+    /// Reads the structure's pages for lookups.
+    pub reads: ReadPool,
 }
 
 /// What each partition has on flash, and beside its lock.
@@ -149,7 +153,7 @@ fn assemble<R: Room>(
     (room, levels): (R, Levels<R>),
     state: &State,
 ) -> Intake<R> {
-    let Opening { shape, options, images_at } = opening;
+    let Opening { shape, options, images_at, reads } = opening;
     let limit = shape.buffer_limit();
     let buffer = || {
         let mut buffer = Buffer::new(shape.layout, shape.buffer_pages as usize);
@@ -171,7 +175,7 @@ fn assemble<R: Room>(
         hasher: volume.hasher(),
         partitions: levels.into_iter().enumerate().map(partition).collect(),
         pool: BufferPool::new((0..shape.spare_buffers).map(|_| buffer()).collect()),
-        lanes: LanePool::default(),
+        lookups: Lookups::new(reads),
         work: WorkQueue::default(),
         counters: Counters::default(),
         images: Images::new(&shape, images_at, state.next_image),

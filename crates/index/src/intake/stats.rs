@@ -6,22 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_device::PAGE_BYTES;
 
 use super::{Intake, Room};
-use crate::api::{READS_HISTOGRAM_LEN, TableStats};
-
-/// Lookups since a structure was opened.
-#[derive(Debug, Default)]
-pub(crate) struct LookupCounters {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    hit_reads: AtomicU64,
-    miss_reads: AtomicU64,
-    reads_histogram: [AtomicU64; READS_HISTOGRAM_LEN],
-}
+use crate::api::TableStats;
 
 /// What is counted since the table was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) lookups: LookupCounters,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_entries: AtomicU64,
     pub(crate) flush_slots: AtomicU64,
@@ -32,70 +21,6 @@ pub(crate) struct Counters {
     pub(crate) retained: AtomicU64,
     pub(crate) forced_evictions: AtomicU64,
     pub(crate) scratch_bytes: AtomicU64,
-}
-
-/// The lookups of a batch, counted before they are added up.
-#[derive(Debug, Default)]
-pub(crate) struct Lookups {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    pub(crate) hit_reads: u64,
-    pub(crate) miss_reads: u64,
-    pub(crate) reads_histogram: [u64; READS_HISTOGRAM_LEN],
-}
-
-impl Lookups {
-    pub(crate) fn count(&mut self, found: bool, reads: usize) {
-        if found {
-            self.hits += 1;
-            self.hit_reads += reads as u64;
-        } else {
-            self.misses += 1;
-            self.miss_reads += reads as u64;
-        }
-        self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)] += 1;
-    }
-
-    /// Pages read by all.
-    pub(crate) fn reads(&self) -> u64 {
-        self.hit_reads + self.miss_reads
-    }
-}
-
-impl LookupCounters {
-    #[inline]
-    pub(crate) fn count(&self, found: bool, reads: usize) {
-        if found { &self.hits } else { &self.misses }.fetch_add(1, Relaxed);
-        if reads > 0 {
-            if found { &self.hit_reads } else { &self.miss_reads }.fetch_add(reads as u64, Relaxed);
-        }
-        self.reads_histogram[reads.min(READS_HISTOGRAM_LEN - 1)].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn add(&self, lookups: &Lookups) {
-        self.hits.fetch_add(lookups.hits, Relaxed);
-        self.misses.fetch_add(lookups.misses, Relaxed);
-        self.hit_reads.fetch_add(lookups.hit_reads, Relaxed);
-        self.miss_reads.fetch_add(lookups.miss_reads, Relaxed);
-        for (total, count) in self.reads_histogram.iter().zip(lookups.reads_histogram) {
-            total.fetch_add(count, Relaxed);
-        }
-    }
-
-    pub(crate) fn read(&self) -> Lookups {
-        let read = |counter: &AtomicU64| counter.load(Relaxed);
-        let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
-        for (count, total) in reads_histogram.iter_mut().zip(&self.reads_histogram) {
-            *count = read(total);
-        }
-        Lookups {
-            hits: read(&self.hits),
-            misses: read(&self.misses),
-            hit_reads: read(&self.hit_reads),
-            miss_reads: read(&self.miss_reads),
-            reads_histogram,
-        }
-    }
 }
 
 impl<R: Room> Intake<R> {
@@ -116,7 +41,7 @@ impl<R: Room> Intake<R> {
         self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// RAM that the table holds: buffers and spare buffers, the room's own, lanes, what its background
+    /// RAM that the table holds: buffers and spare buffers, the room's own, page buffers of lookups, what its background
     /// threads use, and the log's buffers.
     fn ram_bytes(&self) -> u64 {
         let buffers = u64::from(self.shape.partitions + self.shape.spare_buffers);
@@ -124,9 +49,9 @@ impl<R: Room> Intake<R> {
         let maps = self.partitions.len() * (size_of::<super::Partition<R>>() + 64 * 16);
         buffers * buffer_bytes
             + R::ram_bytes(self)
-            + (maps + self.lanes.ram_bytes()) as u64
+            + (maps + self.lookups.reads.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
-            + self.volume.log().ram_bytes()
+            + self.volume.log().stats().ram_bytes
     }
 
     pub(crate) fn stats(&self) -> TableStats {
@@ -138,7 +63,7 @@ impl<R: Room> Intake<R> {
             entries += state.entries_buffered() + R::entries_below(&state);
             inserts += state.inserts;
         }
-        let lookups = counters.lookups.read();
+        let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
         TableStats {
             entries,
@@ -153,7 +78,7 @@ impl<R: Room> Intake<R> {
             flushes: read(&counters.flushes),
             flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
             data_bytes_written: read(&counters.data_bytes_written),
-            log_bytes_written: self.volume.log().bytes_written(),
+            log_bytes_written: self.volume.log().stats().bytes_written,
             evicted: read(&counters.evicted),
             retained: read(&counters.retained),
             forced_evictions: read(&counters.forced_evictions),

@@ -8,7 +8,7 @@ use nandex_store::hash::KeyHash;
 use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
-use super::format::{LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
+use super::format::{LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, Moved, encode_log_put};
 use super::pool::Job;
 use super::{Intake, PartitionState, Room};
 use crate::{Error, Result};
@@ -136,7 +136,7 @@ impl<R: Room> Intake<R> {
     /// Bytes of so many entries in the log.
     #[inline]
     fn logged_bytes(&self, entries: usize) -> u64 {
-        (entries * (1 + self.layout.entry_bytes())) as u64
+        (entries * (LOG_ENTRY_EXTRA_BYTES + self.layout.entry_bytes())) as u64
     }
 
     /// Bytes of the log that a batch reserves. Where each buffer that it fills is followed by a move, and by

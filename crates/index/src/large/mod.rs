@@ -40,7 +40,10 @@ mod clean;
 pub mod format;
 mod publish;
 mod read;
+mod row;
 mod stats;
+#[cfg(feature = "testing")]
+mod testing;
 mod write;
 
 use std::sync::atomic::AtomicU64;
@@ -53,6 +56,7 @@ use nandex_store::values::{REF_BYTES, ValueLog};
 use nandex_store::{Durability, Threads, Volume};
 
 pub use nandex_store::values::{ValuesConfig, ValuesStats, WhenFull};
+pub(crate) use row::ROW;
 pub use stats::LargeStats;
 
 use crate::api::Table;

@@ -1,117 +1,110 @@
-//! Proof that slots are a quotient filter: every invariant of the [module](super), by looking at all of them.
+//! Proof that blocks are a quotient filter: checks every invariant of the [module](super).
 
-use std::ops::Range;
-
-use super::QuotientFilter;
-use super::counts::Held;
-use super::iter::Walk;
-use super::slots::{SlotArray, Stored};
+use super::blocks::{Blocks, OFFSET_MAX, SLOTS};
+use super::width::{Width, with_width};
+use super::{QuotientFilter, StoredCount};
 use crate::{Error, Result};
 
-/// Looks at a whole filter.
-///
-/// # Errors
-/// [`Error::FilterDamaged`] with the first thing that cannot be.
-pub fn check(filter: &QuotientFilter) -> Result<()> {
-    let shape = filter.shape;
-    let quotients = usize::try_from(shape.split().quotients()).expect("less than slots");
-    metadata(&filter.slots, quotients)?;
-    let used = (0..filter.slots.len()).filter(|&at| !filter.slots.is_empty(at)).count() as u64;
-    expect(used == filter.entries, "slots in use", filter.entries, used)?;
-    let (entries_max, outliers_max) = (shape.entries_max(), shape.outliers_max());
-    expect(used <= entries_max, "slots in use, at most", entries_max, used)?;
-    let outliers = filter.outliers.len() as u64;
-    expect(outliers <= outliers_max, "outliers, at most", outliers_max, outliers)?;
-    let told = bodies(filter)?;
-    expect(told == outliers, "outliers that slots tell of", outliers, told)
-}
-
-/// Invariants 1 to 4: the three bits of each slot say where runs and clusters lie, and this is what they say.
-///
-/// What cannot be is found slot by slot, with the occupied quotients whose run has not begun as all memory.
-pub fn metadata(slots: &SlotArray, quotients: usize) -> Result<()> {
-    // Quotients up to this slot that have a run, and how many of these runs have begun.
-    let (mut occupied, mut begun) = (0, 0);
-    for at in 0..slots.len() {
-        let Stored { is_continuation, is_shifted, body } = slots.stored(at);
-        if slots.is_occupied(at) {
-            expect(at < quotients, "quotients below", quotients, at)?;
-            occupied += 1;
-        }
-        if slots.is_empty(at) {
-            expect(body == 0, "nothing in empty slot", at, body)?;
-        }
-        match (is_continuation, is_shifted) {
-            // A cluster begins, or nothing is here: then all runs before have been seen.
-            (false, false) => {
-                begun += usize::from(slots.is_occupied(at));
-                expect(begun == occupied, "a run for each quotient left of slot", at, begun)?;
-            }
-            // A run begins, of a quotient on the left.
-            (false, true) => {
-                begun += 1;
-                let left = occupied - usize::from(slots.is_occupied(at));
-                expect(begun <= left, "runs of quotients left of slot", at, begun)?;
-            }
-            (true, true) => {
-                let follows = at > 0 && !slots.is_empty(at - 1);
-                expect(follows, "something before what continues it in slot", at, "nothing")?;
-            }
-            (true, false) => {
-                return Err(damaged("a shifted continuation in slot", at, "one not shifted"));
-            }
-        }
+impl QuotientFilter {
+    /// Checks the whole filter, slot by slot and without rank or select. Its bytes may be anything.
+    ///
+    /// # Errors
+    /// [`Error::FilterDamaged`] with the first thing that is wrong.
+    pub(super) fn check(&self) -> Result<()> {
+        with_width!(self.kind, width => self.check_at(width))
     }
-    expect(begun == occupied, "runs for so many quotients", occupied, begun)
-}
 
-/// Invariants 5 and 6: remainders ascend in each run, and each count is held in the one way there is for it.
-/// Gives how many outliers the slots tell of.
-fn bodies(filter: &QuotientFilter) -> Result<u64> {
-    let mut walk = Walk::new(&filter.slots).peekable();
-    let mut last = None;
-    let mut outliers = 0;
-    while let Some((quotient, start)) = walk.next() {
-        let remainder = filter.remainder(start);
-        let this = Some((quotient, remainder));
-        expect(last < this, "ascending remainders, in slot", start, remainder)?;
-        last = this;
-        let mut same = start..start + 1;
-        let is_same = |&(of, at): &_| of == quotient && filter.remainder(at) == remainder;
-        while let Some((_, at)) = walk.next_if(is_same) {
-            let (code, first) = (filter.code(at), filter.code(start));
-            expect(code == first, "one code for one fingerprint, in slot", at, code)?;
-            same.end += 1;
+    fn check_at(&self, width: impl Width) -> Result<()> {
+        let quotients = self.shape.split().quotients() as usize;
+        let (mut end, mut used, mut outliers) = (0, 0, 0);
+        for quotient in 0..self.blocks.len() * SLOTS {
+            if quotient % SLOTS == 0 {
+                self.blocks.check_offset(width, quotient / SLOTS, end)?;
+            }
+            let head = self.blocks.head(width, quotient / SLOTS);
+            if head.occupieds >> (quotient % SLOTS) & 1 == 0 {
+                if end <= quotient {
+                    self.blocks.check_unused(width, quotient)?;
+                }
+                continue;
+            }
+            expect(quotient < quotients, "quotients below", quotients, quotient)?;
+            let start = end.max(quotient);
+            end = self.blocks.find_run_end(width, start)?;
+            used += (end - start) as u64;
+            outliers += self.check_run(width, quotient, start, end)?;
         }
-        outliers += u64::from(count(filter, quotient, remainder, &same)?);
+        self.check_sums(end, used, outliers)
     }
-    Ok(outliers)
+
+    fn check_sums(&self, end: usize, used: u64, outliers: usize) -> Result<()> {
+        let (entries_max, outliers_max) = (self.shape.entries_max(), self.shape.outliers_max());
+        expect(end <= self.slots, "slots in use below", self.slots, end)?;
+        expect(used == self.entries, "slots in use", self.entries, used)?;
+        expect(used <= entries_max, "slots in use, at most", entries_max, used)?;
+        expect(outliers as u64 <= outliers_max, "outliers, at most", outliers_max, outliers)?;
+        let stored = self.outliers.len();
+        expect(outliers == stored, "slots that have outliers", stored, outliers)
+    }
+
+    /// Checks that remainders ascend and each count is stored in its one way. Returns the run's outliers.
+    fn check_run(
+        &self,
+        width: impl Width,
+        quotient: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<usize> {
+        let (split, counts) = (self.shape.split(), self.shape.counts());
+        let (mut at, mut last, mut outliers) = (start, None, 0);
+        while at < end {
+            let body = self.blocks.slot(width, at);
+            let remainder = body >> counts.bits();
+            expect(last < Some(remainder), "ascending remainders, in slot", at, remainder)?;
+            last = Some(remainder);
+            let is_other = |slot: &usize| self.blocks.slot(width, *slot) != body;
+            let next = (at..end).find(is_other).unwrap_or(end);
+            let fingerprint = split.join(quotient as u64, remainder);
+            let is_one = fingerprint < split.universe().size()
+                && split.split(fingerprint) == (quotient as u64, remainder);
+            expect(is_one, "the remainder of a fingerprint, in slot", at, remainder)?;
+            let stored = self.stored(width, fingerprint, &(at..next));
+            let count = stored.count(counts);
+            let is_right = count != i64::MIN && StoredCount::of(counts, count) == stored;
+            expect(is_right, "a count as it is stored, in slot", at, format!("{stored:?}"))?;
+            outliers += usize::from(stored.outlier != 0);
+            at = next;
+        }
+        Ok(outliers)
+    }
 }
 
-/// Looks at the slots of one fingerprint, and says whether something of it stands among the outliers.
-fn count(
-    filter: &QuotientFilter,
-    quotient: usize,
-    remainder: u64,
-    same: &Range<usize>,
-) -> Result<bool> {
-    let (split, counts) = (filter.shape.split(), filter.shape.counts());
-    let fingerprint = split.join(quotient as u64, remainder);
-    let is_one = fingerprint < split.universe().size()
-        && split.split(fingerprint) == (quotient as u64, remainder);
-    expect(is_one, "the remainder of a fingerprint in slot", same.start, remainder)?;
-    let held = filter.held(fingerprint, same);
-    let count = held.count(counts);
-    let is_right = count != i64::MIN && Held::of(counts, count) == held;
-    expect(is_right, "a count as it is held, in slot", same.start, format!("{held:?}"))?;
-    Ok(held.beside != 0)
+impl Blocks {
+    /// Does a block's offset say that the runs of earlier quotients end right before `end`?
+    fn check_offset(&self, width: impl Width, block: usize, end: usize) -> Result<()> {
+        let expected = end.saturating_sub(block * SLOTS).min(OFFSET_MAX);
+        let found = self.head(width, block).offset;
+        expect(found == expected, "an offset of", expected, found)
+    }
+
+    /// The slot after a run.
+    fn find_run_end(&self, width: impl Width, start: usize) -> Result<usize> {
+        let is_end = |slot: &usize| self.runends(width, slot / SLOTS) >> (slot % SLOTS) & 1 == 1;
+        let end = (start..self.len() * SLOTS).find(is_end);
+        end.map(|end| end + 1).ok_or_else(|| damaged("an end of the run in slot", start, "none"))
+    }
+
+    fn check_unused(&self, width: impl Width, slot: usize) -> Result<()> {
+        let runend = self.runends(width, slot / SLOTS) >> (slot % SLOTS) & 1;
+        expect(runend == 0, "no end of a run in unused slot", slot, runend)?;
+        let body = self.slot(width, slot);
+        expect(body == 0, "nothing in unused slot", slot, body)
+    }
 }
 
-/// Is it so?
-///
 /// # Errors
-/// [`Error::FilterDamaged`] where it is not.
-pub fn expect(
+/// [`Error::FilterDamaged`] if it is not so.
+pub(super) fn expect(
     is_so: bool,
     what: &str,
     expected: impl std::fmt::Display,
@@ -121,7 +114,7 @@ pub fn expect(
 }
 
 /// The error for what cannot be.
-pub fn damaged(
+pub(super) fn damaged(
     what: &str,
     expected: impl std::fmt::Display,
     found: impl std::fmt::Display,

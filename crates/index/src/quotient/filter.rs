@@ -1,13 +1,16 @@
-//! The readable quotient filter: a fingerprint is found, and its count replaced.
+//! The filter of fingerprints: finds one by rank and select, and replaces its count.
 
 use std::ops::Range;
 
-use super::counts::{Held, added};
-use super::full::{is_full, no_slot_behind, room};
-use super::iter::{Batches, Iter};
-use super::slots::{SlotArray, Stored};
-use super::{Counts, Outliers, Shape};
-use crate::Result;
+use nandex_store::run::Entry;
+
+use super::blocks::{Blocks, SLOTS};
+use super::width::{Lanes, Width, WidthKind, with_width};
+use super::{Counts, Outliers, Shape, StoredCount};
+use crate::{Error, Result};
+
+/// How many fingerprints ahead a batch prefetches.
+const AHEAD: usize = 16;
 
 /// A multiset of fingerprints, or counts of them, in RAM. See the [module](super) for how it works.
 ///
@@ -16,42 +19,52 @@ use crate::Result;
 /// use nandex::store::fingerprint::Universe;
 ///
 /// let universe = Universe::for_rate(1000, 0.01)?;
-/// let shape = Shape::for_entries(universe, 1000, 0.75, Counts::One)?;
+/// let shape = Shape::for_entries(universe, 1000, 0.94, Counts::Signed)?;
 /// let mut filter = QuotientFilter::new(shape);
-/// let fingerprint = universe.of(0x0123_4567_89ab_cdef);
-/// filter.add(fingerprint, 1)?;
-/// filter.add(fingerprint, 1)?;
-/// filter.add(fingerprint, -1)?;
-/// assert_eq!(filter.count(fingerprint), 1);
+/// filter.add_many(&[17, 4, 17])?;
+/// filter.add(4, -2)?;
+/// assert_eq!((filter.count(17), filter.count(4), filter.count(5)), (2, -1, 0));
 /// # Ok::<(), nandex::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuotientFilter {
     pub(super) shape: Shape,
-    pub(super) slots: SlotArray,
+    pub(super) blocks: Blocks,
     pub(super) outliers: Outliers,
     /// Slots in use.
     pub(super) entries: u64,
+    /// Slots that may be used: fewer than the blocks have.
+    pub(super) slots: usize,
+    pub(super) kind: WidthKind,
 }
 
 /// Where a fingerprint is, or would be.
-struct Found {
-    quotient: usize,
-    remainder: u64,
+pub(super) struct RunPosition {
+    pub quotient: usize,
+    pub remainder: u64,
     /// The run of its quotient.
-    run: Range<usize>,
-    /// The slots in that run that have its remainder.
-    same: Range<usize>,
-    held: Held,
+    pub run: Range<usize>,
+    /// The slots in that run that have its remainder; none, at the place of the first, if it is absent.
+    pub same: Range<usize>,
 }
 
 impl QuotientFilter {
     /// An empty filter.
+    ///
+    /// Cost: RAM for all its slots, which the kernel provides as they come into use.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let slots = usize::try_from(shape.slots()).expect("slots in RAM can be counted");
-        let slots = SlotArray::new(slots, shape.slot_bits());
-        Self { shape, slots, outliers: Outliers::default(), entries: 0 }
+        let blocks = Blocks::new(slots, shape.slot_bits());
+        let kind = WidthKind::new(shape.slot_bits());
+        Self { shape, blocks, outliers: Outliers::default(), entries: 0, slots, kind }
+    }
+
+    /// RAM of an empty filter of this shape, in bytes.
+    #[must_use]
+    pub fn bytes_of(shape: &Shape) -> usize {
+        let slots = usize::try_from(shape.slots()).expect("slots in RAM can be counted");
+        Blocks::bytes_of(slots, shape.slot_bits())
     }
 
     /// Its sizes.
@@ -62,44 +75,104 @@ impl QuotientFilter {
 
     /// Adds to the count of a fingerprint; of 0, nothing.
     ///
-    /// Cost: a walk over one cluster for each slot that it comes to take or to leave.
+    /// Cost: about two cache misses, and the slots up to the next gap are moved.
     ///
     /// # Errors
-    /// [`Error::FilterFull`](crate::Error::FilterFull) where that takes more slots than there may be in use,
-    /// more than are left behind its quotient, or one outlier too many; what makes a filter smaller is never
-    /// refused so. [`NotThere`](crate::Error::NotThere) where the count would be less than 0 and slots say no
-    /// counts, [`CountRange`](crate::Error::CountRange) where it would be past 63 bits. Nothing is changed
-    /// then.
+    /// - [`Error::FilterFull`] if that takes too many slots or outliers, or no slot after the fingerprint's own
+    ///   is free. An update that makes the filter smaller is never refused for this.
+    /// - [`Error::NotThere`] if the count would be less than 0 and slots hold no counts.
+    /// - [`Error::CountRange`] if it would be past 63 bits.
+    ///
+    /// An error changes nothing.
     ///
     /// # Panics
     /// If the fingerprint is not of the shape's universe.
+    #[inline]
     pub fn add(&mut self, fingerprint: u64, count: i64) -> Result<()> {
-        let found = self.find(fingerprint);
-        let counts = self.shape.counts();
-        let sum = added(counts, found.held.count(counts), count)?;
-        let held = Held::of(counts, sum);
-        self.check_room(&found, held)?;
-        self.replace(&found, held);
-        self.outliers.set(fingerprint, held.beside);
-        Ok(())
+        with_width!(self.kind, width => self.add_at(width, fingerprint, count))
     }
 
-    /// The count of a fingerprint; 0 where it is not there.
+    /// Adds 1 to the count of each fingerprint, in order, and stops at the first that does not fit. Returns
+    /// how many it added.
+    ///
+    /// Cost: as [`add`](Self::add), but cache misses overlap.
+    ///
+    /// # Errors
+    /// As `add`, except [`Error::FilterFull`]. Those before the error are added.
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn add_many(&mut self, fingerprints: &[u64]) -> Result<usize> {
+        self.add_each(fingerprints, |&fingerprint| Entry { fingerprint, count: 1 })
+    }
+
+    /// Adds to the count of each entry's fingerprint, in order, and stops at the first entry that does not
+    /// fit. Returns how many it added. A fingerprint may occur more than once.
+    ///
+    /// Cost: as [`add`](Self::add), but cache misses overlap.
+    ///
+    /// # Errors
+    /// As `add`, except [`Error::FilterFull`]. Entries before the error are added.
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn add_entries(&mut self, entries: &[Entry]) -> Result<usize> {
+        self.add_each(entries, |entry| *entry)
+    }
+
+    /// Adds what `entry_of` makes of each item, up to the first that does not fit.
+    #[inline(always)]
+    fn add_each<T>(&mut self, items: &[T], entry_of: impl Fn(&T) -> Entry) -> Result<usize> {
+        with_width!(self.kind, width => {
+            for (done, item) in items.iter().enumerate() {
+                if let Some(ahead) = items.get(done + AHEAD) {
+                    self.prefetch_at(width, entry_of(ahead).fingerprint);
+                }
+                let Entry { fingerprint, count } = entry_of(item);
+                match self.add_at(width, fingerprint, count) {
+                    Err(Error::FilterFull { .. }) => return Ok(done),
+                    added => added?,
+                }
+            }
+        });
+        Ok(items.len())
+    }
+
+    /// The count of a fingerprint; 0 if it is absent.
     ///
     /// # Panics
     /// If the fingerprint is not of the shape's universe.
+    #[inline]
     #[must_use]
     pub fn count(&self, fingerprint: u64) -> i64 {
-        self.find(fingerprint).held.count(self.shape.counts())
+        with_width!(self.kind, width => self.count_at(width, fingerprint))
     }
 
-    /// Is its count above 0?
+    /// Appends the counts of all these fingerprints.
+    ///
+    /// Cost: as [`count`](Self::count), but cache misses overlap.
+    ///
+    /// # Panics
+    /// If a fingerprint is not of the shape's universe.
+    pub fn count_many(&self, fingerprints: &[u64], counts: &mut Vec<i64>) {
+        counts.reserve(fingerprints.len());
+        with_width!(self.kind, width => {
+            for (done, fingerprint) in fingerprints.iter().enumerate() {
+                if let Some(ahead) = fingerprints.get(done + AHEAD) {
+                    self.prefetch_at(width, *ahead);
+                }
+                counts.push(self.count_at(width, *fingerprint));
+            }
+        });
+    }
+
+    /// Prefetches the memory that a call with this fingerprint will read.
     ///
     /// # Panics
     /// If the fingerprint is not of the shape's universe.
-    #[must_use]
-    pub fn contains_fingerprint(&self, fingerprint: u64) -> bool {
-        self.count(fingerprint) > 0
+    #[inline]
+    pub fn prefetch(&self, fingerprint: u64) {
+        with_width!(self.kind, width => self.prefetch_at(width, fingerprint));
     }
 
     /// Slots in use.
@@ -108,21 +181,21 @@ impl QuotientFilter {
         self.entries
     }
 
-    /// Outliers beside the slots.
+    /// The counts that do not fit its slots.
     #[must_use]
     pub fn outliers(&self) -> &Outliers {
         &self.outliers
     }
 
-    /// Are as many slots in use, or as many outliers there, as may be? Then the next `add` may be refused.
+    /// Has it as many slots in use, or as many outliers, as are allowed? Then the next `add` may be refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        is_full(&self.shape, self.entries, self.outliers.len())
+        self.shape.is_full(self.entries, self.outliers.len())
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
-        self.slots.clear();
+        self.blocks.clear();
         self.outliers.clear();
         self.entries = 0;
     }
@@ -130,94 +203,144 @@ impl QuotientFilter {
     /// RAM it takes, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
-        size_of_val(self.slots.words()) + self.outliers.ram_bytes() + size_of::<Self>()
+        self.blocks.ram_bytes() + self.outliers.ram_bytes() + size_of::<Self>()
     }
 
-    /// All fingerprints in ascending order, each once, with its count.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(self)
+    /// The quotient and the remainder of a fingerprint.
+    #[inline(always)]
+    pub(super) fn split(&self, fingerprint: u64) -> (usize, u64) {
+        let split = self.shape.split();
+        let size = split.universe().size();
+        assert!(fingerprint < size, "fingerprint {fingerprint} of {size}");
+        let (quotient, remainder) = split.split(fingerprint);
+        (quotient as usize, remainder)
     }
 
-    /// The same as a source for merges.
-    #[must_use]
-    pub fn source(&self) -> Batches<Iter<'_>> {
-        Batches(self.iter())
+    #[inline(always)]
+    fn prefetch_at(&self, width: impl Width, fingerprint: u64) {
+        self.blocks.prefetch(width, self.split(fingerprint).0);
     }
 
-    /// Where a fingerprint is: in the run of its quotient, all slots that have its remainder.
-    fn find(&self, fingerprint: u64) -> Found {
-        let universe = self.shape.split().universe();
-        assert!(fingerprint < universe.size(), "fingerprint {fingerprint} of {}", universe.size());
-        let (quotient, remainder) = self.shape.split().split(fingerprint);
-        let quotient = usize::try_from(quotient).expect("quotients are less than slots");
-        let run = self.slots.run(quotient);
-        let remainders = run.clone().map(|at| self.remainder(at));
-        let start = run.start + remainders.clone().take_while(|it| *it < remainder).count();
-        let end = run.start + remainders.take_while(|it| *it <= remainder).count();
-        let held = self.held(fingerprint, &(start..end));
-        Found { quotient, remainder, run, same: start..end, held }
+    #[inline(always)]
+    fn count_at(&self, width: impl Width, fingerprint: u64) -> i64 {
+        let (quotient, remainder) = self.split(fingerprint);
+        // The slot's cache line comes together with the head's, not after it.
+        self.blocks.prefetch_slot(width, quotient);
+        let (block, place) = (quotient / SLOTS, quotient % SLOTS);
+        let head = self.blocks.head(width, block);
+        if head.occupieds >> place & 1 == 0 {
+            return 0;
+        }
+        let Some((start, slots)) = Blocks::near_run(width, &head, place) else {
+            return self.count_far(width, fingerprint);
+        };
+        let word = self.blocks.slots_from(width, block * SLOTS + start);
+        let lanes = Lanes::new(width, word, slots);
+        let counts = self.shape.counts();
+        let same = lanes.equal(remainder, counts.bits());
+        if counts == Counts::One || same == 0 {
+            return i64::from(width.rank(same));
+        }
+        let code = lanes.first(same) & counts.mask();
+        match counts.decode(code) {
+            Some(each) => each * i64::from(width.rank(same)),
+            None => self.outliers.get(fingerprint),
+        }
     }
 
-    /// How the count of a fingerprint is held that has these slots.
-    pub(super) fn held(&self, fingerprint: u64, same: &Range<usize>) -> Held {
+    /// The count of a fingerprint, wherever its run is.
+    #[inline(never)]
+    fn count_far(&self, width: impl Width, fingerprint: u64) -> i64 {
+        let found = self.find(width, fingerprint);
+        self.stored(width, fingerprint, &found.same).count(self.shape.counts())
+    }
+
+    /// The first of these ascending slots that have this remainder.
+    #[inline(always)]
+    fn same(&self, width: impl Width, remainder: u64, slots: Range<usize>) -> Range<usize> {
+        let end = slots.clone().find(|slot| self.remainder(width, *slot) != remainder);
+        slots.start..end.unwrap_or(slots.end)
+    }
+
+    /// Where a fingerprint is.
+    #[inline(always)]
+    pub(super) fn find(&self, width: impl Width, fingerprint: u64) -> RunPosition {
+        let (quotient, remainder) = self.split(fingerprint);
+        let run = self.blocks.run(width, quotient);
+        let start = run.clone().find(|slot| self.remainder(width, *slot) >= remainder);
+        let same = self.same(width, remainder, start.unwrap_or(run.end)..run.end);
+        RunPosition { quotient, remainder, run, same }
+    }
+
+    /// How the count of a fingerprint that has these slots is stored.
+    #[inline(always)]
+    pub(super) fn stored(
+        &self,
+        width: impl Width,
+        fingerprint: u64,
+        same: &Range<usize>,
+    ) -> StoredCount {
         if same.is_empty() {
-            return Held::default();
+            return StoredCount::default();
         }
         let counts = self.shape.counts();
-        let (slots, code) = (same.len(), self.code(same.start));
-        let has_beside = Held::has_beside(counts, slots, code);
-        let beside = if has_beside { self.outliers.get(fingerprint) } else { 0 };
-        Held { slots, code, beside }
+        let code = self.blocks.slot(width, same.start) & counts.mask();
+        let slots = same.len();
+        let has_outlier = StoredCount::has_outlier(counts, slots, code);
+        let outlier = if has_outlier { self.outliers.get(fingerprint) } else { 0 };
+        StoredCount { slots, code, outlier }
     }
 
     /// The remainder in a slot.
-    pub(super) fn remainder(&self, at: usize) -> u64 {
-        self.slots.body(at) >> self.shape.counts().bits()
+    #[inline(always)]
+    pub(super) fn remainder(&self, width: impl Width, slot: usize) -> u64 {
+        self.blocks.slot(width, slot) >> self.shape.counts().bits()
     }
 
-    /// The count code in a slot.
-    pub(super) fn code(&self, at: usize) -> u64 {
-        self.slots.body(at) & self.shape.counts().mask()
-    }
-
-    /// Is there room for what a fingerprint comes to take?
-    fn check_room(&self, found: &Found, held: Held) -> Result<()> {
-        let more = held.slots.saturating_sub(found.held.slots);
-        let outliers = self.outliers.len() as u64;
-        let is_outlier_more = held.beside != 0 && found.held.beside == 0;
-        room(&self.shape, self.entries, more, is_outlier_more.then_some(outliers))?;
-        // Whatever moves goes to the next gaps on the right.
-        if more > 0 && self.slots.empties(found.quotient).nth(more - 1).is_none() {
-            return Err(no_slot_behind(&self.shape, self.entries));
-        }
+    /// Adds in the general way: finds the fingerprint's count, and replaces it.
+    #[cold]
+    pub(super) fn add_found(
+        &mut self,
+        width: impl Width,
+        fingerprint: u64,
+        count: i64,
+    ) -> Result<()> {
+        let found = self.find(width, fingerprint);
+        let before = self.stored(width, fingerprint, &found.same);
+        let counts = self.shape.counts();
+        let after = StoredCount::of(counts, counts.sum(before.count(counts), count)?);
+        let more = after.slots.saturating_sub(before.slots);
+        let is_outlier_more = after.outlier != 0 && before.outlier == 0;
+        let outliers = is_outlier_more.then_some(self.outliers.len());
+        self.shape.check_limits(self.entries, more, outliers)?;
+        self.replace(width, &found, after)?;
+        self.outliers.set(fingerprint, after.outlier);
         Ok(())
     }
 
-    /// Makes the slots of a fingerprint say what they must.
-    fn replace(&mut self, found: &Found, held: Held) {
-        let Found { quotient, remainder, ref same, .. } = *found;
-        let mut run = found.run.clone();
-        let body = remainder << self.shape.counts().bits() | held.code;
-        for at in same.clone().take(held.slots) {
-            let stored = self.slots.stored(at);
-            self.slots.store(at, Stored { body, ..stored });
+    /// Makes the slots of a fingerprint store this count. Changes nothing if there are too few.
+    fn replace(
+        &mut self,
+        width: impl Width,
+        found: &RunPosition,
+        stored: StoredCount,
+    ) -> Result<()> {
+        let RunPosition { quotient, remainder, run, same } = found;
+        let body = remainder << self.shape.counts().bits() | stored.code;
+        let mut run = run.clone();
+        for new in same.len()..stored.slots {
+            if !self.insert(width, *quotient, &run, same.end, body) {
+                (same.len()..new).for_each(|_| self.remove(width, *quotient, same.end));
+                return Err(self.shape.no_slot_after(self.entries));
+            }
+            run = self.blocks.run(width, *quotient);
         }
-        for _ in held.slots..same.len() {
-            self.slots.remove(quotient, &run, same.start + held.slots);
-            run.end -= 1;
+        for _ in stored.slots..same.len() {
+            self.remove(width, *quotient, same.start);
         }
-        for _ in same.len()..held.slots {
-            self.slots.insert(quotient, &run, same.end, body);
-            run.end += 1;
+        for slot in same.start..same.start + stored.slots {
+            self.blocks.set_slot(width, slot, body);
         }
-        self.entries = self.entries + held.slots as u64 - same.len() as u64;
-    }
-}
-
-impl Counts {
-    /// The bits of a body that are the code.
-    const fn mask(self) -> u64 {
-        (1 << self.bits()) - 1
+        Ok(())
     }
 }

@@ -1,83 +1,141 @@
-//! Iteration: slots from left to right are fingerprints in ascending order.
+//! All fingerprints in ascending order, a few blocks at a time.
 
 use nandex_store::run::{Entry, Source};
 
-use super::QuotientFilter;
-use super::slots::SlotArray;
+use super::blocks::SLOTS;
+use super::join::Join;
+use super::width::{Width, with_width};
+use super::{Counts, QuotientFilter, REPEATS_MAX};
 
-/// Goes over all slots in use, and says of each whose quotient it is.
+/// Entries of a batch, about.
+const BATCH: usize = 512;
+
+/// The entries of a filter in batches, to be merged or written.
 #[derive(Clone, Debug)]
-pub(super) struct Walk<'f> {
-    slots: &'f SlotArray,
+pub struct QuotientSource<'a> {
+    filter: &'a QuotientFilter,
+    join: Join,
+    /// The next block to read.
+    block: usize,
+    /// The slot after the runs of all quotients before that block.
+    end: usize,
+}
+
+/// The entries of a filter, one after the other.
+#[derive(Clone, Debug)]
+pub struct QuotientIter<'a> {
+    source: QuotientSource<'a>,
+    batch: Vec<Entry>,
     next: usize,
-    quotient: usize,
 }
 
-impl<'f> Walk<'f> {
-    pub fn new(slots: &'f SlotArray) -> Self {
-        Self { slots, next: 0, quotient: 0 }
+impl QuotientFilter {
+    /// All fingerprints in ascending order, each once, with its count.
+    #[must_use]
+    pub fn iter(&self) -> QuotientIter<'_> {
+        QuotientIter { source: self.source(), batch: Vec::new(), next: 0 }
     }
-}
 
-impl Iterator for Walk<'_> {
-    /// Quotient and slot.
-    type Item = (usize, usize);
+    /// The same in batches, to be merged or written.
+    #[must_use]
+    pub fn source(&self) -> QuotientSource<'_> {
+        QuotientSource { filter: self, join: Join::new(self.shape.split()), block: 0, end: 0 }
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let used = |at: &usize| !self.slots.is_empty(*at);
-        let at = (self.next..self.slots.len()).find(used)?;
-        self.next = at + 1;
-        if !self.slots.is_shifted(at) {
-            self.quotient = at;
-        } else if !self.slots.is_continuation(at) {
-            self.quotient = self.slots.next_occupied(self.quotient + 1)?;
+    /// The count that the first slot of a fingerprint says.
+    #[inline(always)]
+    fn count_in(&self, fingerprint: u64, body: u64) -> i64 {
+        let counts = self.shape.counts();
+        if counts == Counts::One {
+            return 1;
         }
-        Some((self.quotient, at))
+        let count = counts.decode(body & counts.mask());
+        count.unwrap_or_else(|| self.outliers.get(fingerprint))
+    }
+
+    /// Counts another slot of the last entry.
+    #[cold]
+    fn count_again(&self, out: &mut [Entry]) {
+        let last = out.last_mut().expect("the slot before was of the same fingerprint");
+        last.count += last.count.signum();
+        if last.count.unsigned_abs() == REPEATS_MAX as u64 {
+            last.count += self.outliers.get(last.fingerprint);
+        }
     }
 }
 
-/// The fingerprints of a filter in ascending order, each once, with its count; see [`QuotientFilter::iter`].
-#[derive(Clone, Debug)]
-pub struct Iter<'f> {
-    filter: &'f QuotientFilter,
-    walk: std::iter::Peekable<Walk<'f>>,
-}
+impl QuotientSource<'_> {
+    /// Appends a batch. Returns false at the end.
+    fn read(&mut self, out: &mut Vec<Entry>) -> bool {
+        let before = out.len();
+        with_width!(self.filter.kind, width => {
+            while out.len() < before + BATCH && self.read_block(width, out) {}
+        });
+        out.len() > before
+    }
 
-impl<'f> Iter<'f> {
-    pub(super) fn new(filter: &'f QuotientFilter) -> Self {
-        Self { filter, walk: Walk::new(&filter.slots).peekable() }
+    /// Appends the entries of the next block. Returns false at the end.
+    #[inline(always)]
+    fn read_block(&mut self, width: impl Width, out: &mut Vec<Entry>) -> bool {
+        let (filter, blocks) = (self.filter, &self.filter.blocks);
+        if self.block == blocks.len() {
+            return false;
+        }
+        let head = blocks.head(width, self.block);
+        let join = self.join.block(self.block);
+        let base = self.block * SLOTS;
+        let mut occupieds = head.occupieds;
+        while occupieds != 0 {
+            let place = occupieds.trailing_zeros() as usize;
+            occupieds &= occupieds - 1;
+            let start = self.end.max(base + place);
+            self.end = blocks.runend_from(width, start) + 1;
+            let mut before = None;
+            for slot in start..self.end {
+                let body = blocks.slot(width, slot);
+                let remainder = body >> filter.shape.counts().bits();
+                if before == Some(remainder) {
+                    filter.count_again(out);
+                    continue;
+                }
+                before = Some(remainder);
+                let fingerprint = join.join(place, remainder);
+                let count = filter.count_in(fingerprint, body);
+                out.push(Entry { fingerprint, count });
+            }
+        }
+        self.block += 1;
+        true
     }
 }
 
-impl Iterator for Iter<'_> {
+impl Source for QuotientSource<'_> {
+    fn next_batch(&mut self, out: &mut Vec<Entry>) -> nandex_store::Result<bool> {
+        Ok(self.read(out))
+    }
+}
+
+impl Iterator for QuotientIter<'_> {
     type Item = Entry;
 
+    #[inline]
     fn next(&mut self) -> Option<Entry> {
-        let filter = self.filter;
-        let (quotient, start) = self.walk.next()?;
-        let remainder = filter.remainder(start);
-        let mut same = start..start + 1;
-        let is_same = |&(of, at): &_| of == quotient && filter.remainder(at) == remainder;
-        while self.walk.next_if(is_same).is_some() {
-            same.end += 1;
+        if self.next == self.batch.len() {
+            self.batch.clear();
+            self.next = 0;
+            self.source.read(&mut self.batch);
         }
-        let fingerprint = filter.shape.split().join(quotient as u64, remainder);
-        let count = filter.held(fingerprint, &same).count(filter.shape.counts());
-        Some(Entry { fingerprint, count })
+        let entry = self.batch.get(self.next).copied();
+        self.next += usize::from(entry.is_some());
+        entry
     }
 }
 
-/// Entries of an iterator, a page's worth at a time.
-#[derive(Clone, Debug)]
-pub struct Batches<I>(pub I);
+impl<'a> IntoIterator for &'a QuotientFilter {
+    type Item = Entry;
+    type IntoIter = QuotientIter<'a>;
 
-/// Entries in a batch.
-const BATCH: usize = 1024;
-
-impl<I: Iterator<Item = Entry> + Send> Source for Batches<I> {
-    fn next_batch(&mut self, out: &mut Vec<Entry>) -> nandex_store::Result<bool> {
-        let before = out.len();
-        out.extend(self.0.by_ref().take(BATCH));
-        Ok(out.len() > before)
+    fn into_iter(self) -> QuotientIter<'a> {
+        self.iter()
     }
 }

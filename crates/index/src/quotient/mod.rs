@@ -1,121 +1,103 @@
 //! The quotient filter: a multiset of fingerprints in RAM, as a compact sorted list (HotStorage'11).
 //!
-//! A key is kept as its [fingerprint](nandex_store::fingerprint), a number below the universe's size U, so a
-//! filter of n fingerprints says "there" of a key that is not at the rate n / U. A fingerprint is cut in two:
-//! the **quotient** names a slot, and the **remainder** is what is stored, there or as close behind as there is
-//! room. Three bits for each slot are enough to tell of every remainder whose it is:
+//! The filter keeps a [fingerprint](nandex_store::fingerprint) of each key, a number below the size U of a
+//! universe. With n fingerprints it answers "present" for an absent key at the rate n / U. It splits a
+//! fingerprint in two: the **quotient** names a slot, and the **remainder** is stored in that slot or, when
+//! others are in the way, a little further right. The remainders of one quotient are a **run**, in ascending
+//! order. Runs are in the order of their quotients. So the slots from left to right are the fingerprints in
+//! ascending order, in a filter of any size: filters merge, grow and shrink by reading one and writing another
+//! from front to back.
+//!
+//! The paper finds a run by walking over slots with three bits each. That layout is in `three_bits.rs`, with a
+//! worked example, and is the best place to begin reading; tests compare this filter with it. Here each slot has
+//! two bits, and those of 64 slots are together in a word, so that one instruction looks at 64 slots (RSQF, the
+//! filter below the CQF of SIGMOD 2017):
 //!
 //! ```text
-//!   slot        0       1       2       3       4       5       6
-//!           +-------+-------+-------+-------+-------+-------+-------+
-//!           |       | 1 0 0 | 1 1 1 | 0 1 1 | 1 0 1 | 0 0 1 |       |   is_occupied, _continuation, _shifted
-//!           |       |   1   |   4   |   7   |   5   |   3   |       |   remainder
-//!           +-------+-------+-------+-------+-------+-------+-------+
-//!                   |<---- run of 1 ------->| of 2  | of 4  |
-//!                   |<-------------- one cluster ---------->|
+//!   slot          0     1     2     3     4     5     6     7
+//!   occupieds     .     1     1     .     1     .     .     .     quotients 1, 2 and 4 have runs,
+//!   runends       .     .     .     1     1     1     .     .     which end in slots 3, 4 and 5
+//!   remainder           1     4     7     5     3
+//!                       |--- of 1 ---->|of 2 |of 4 |
 //! ```
 //!
-//! Remainders of one quotient are a **run**, ascending; runs stand in the order of their quotients; runs that
-//! push one another to the right are a **cluster**, which begins with a remainder in its own slot. *is_occupied*
-//! belongs to the slot: its quotient has a run, wherever that lies. The other two belong to what is stored, and
-//! move with it. In this cluster the slots 1, 2 and 4 are occupied and the slots 1, 4 and 5 begin runs, so the
-//! second of these runs is of quotient 2.
+//! The n-th set bit of *occupieds* and the n-th of *runends* belong to the same run. Where is the run of quotient
+//! 4? Two bits are set before it (**rank**), so its run begins after the second runend (**select**), which is
+//! slot 4: in slot 5. Is slot 6 unused? Quotient 6 has no run, no run ends there, and all three runs that begin
+//! before it end before it.
 //!
-//! Since the quotient is the high part, slots from left to right are fingerprints in ascending order, in a
-//! filter of any size: filters are merged, grown and shrunk by reading one and writing another front to back.
+//! Slots are in blocks of 64, each with its words and with an **offset**: how many slots from the block's first
+//! one belong to runs of earlier quotients. So nothing before the block is read. An offset has 16 bits, which
+//! makes 2.25 bits per slot in all. The CQF's 8 bits would make 2.125, and would refuse clusters that chance or
+//! malice can make. An offset of 65,535 or more is computed from the last block before it whose offset fits.
 //!
-//! # An example
+//! # What makes it fast
 //!
-//! Of 8 quotients, for fingerprints of two octal digits: the first is the quotient, the second the remainder.
-//!
-//! ```text
-//!            0       1       2       3       4       5       6       7
-//!   + 14 |       | 100 4 |       |       |       |       |       |       |
-//!   + 43 |       | 100 4 |       |       | 100 3 |       |       |       |
-//!   + 11 |       | 100 1 | 011 4 |       | 100 3 |       |       |       |
-//!   + 25 |       | 100 1 | 111 4 | 001 5 | 100 3 |       |       |       |
-//!   + 17 |       | 100 1 | 111 4 | 011 7 | 101 5 | 001 3 |       |       |
-//!   + 25 |       | 100 1 | 111 4 | 011 7 | 101 5 | 011 5 | 001 3 |       |
-//!   - 14 |       | 100 1 | 111 7 | 001 5 | 111 5 | 001 3 |       |       |
-//!   - 25 |       | 100 1 | 111 7 | 001 5 | 100 3 |       |       |       |
-//! ```
-//!
-//! `+ 11` is less than 14 and becomes the head of its run; 14 moves, and is a continuation now. `+ 25` finds its
-//! slot taken by 14, marks it occupied and lies behind: a run's head, shifted. `+ 17` moves 25 and 43: two
-//! clusters have become one. The second `+ 25` stands beside the first, for each insert must be there to be
-//! deleted. After the last step 43 is home again, and a cluster of its own.
-//!
-//! [`QuotientFilter`] is this filter, written to be read. [`RankFilter`] has the same entries, answers and errors
-//! and is made for large buffers; both are [`Slots`].
+//! - A run inside its own block is compared at once: its slots are lanes of a word.
+//! - The search for an unused slot looks only at slots with neither bit set. Five in six of those are unused.
+//! - Slots and runends move by whole words. Slots of 8, 9, 10 and 16 bits have code of their own.
+//! - A batch prefetches the memory of the key that is sixteen ahead. A single call waits for one or two cache
+//!   lines, which is most of its time in a filter larger than the cache; so batches are several times faster.
 //!
 //! # Counts
 //!
-//! What a slot says besides the remainder is chosen by [`Counts`]: nothing, so that a fingerprint that is there
-//! n times has n slots; a sign, so that one may be there less than never, until it meets its insert in another
-//! filter; or a count in a few bits. [`Outliers`] stand beside the slots for what does not fit, so one hot key
-//! neither fills the filter nor makes a cluster without end. Each count is held in one way ([`Held`]), so
-//! filters with the same entries and sizes are the same bit for bit, however they came to be.
+//! [`Counts`] chooses what a slot stores besides the remainder: nothing, so that a fingerprint that was added n
+//! times has n slots; a sign, so that a count may be below zero until the filter is merged with another; or a
+//! count of a few bits. [`Outliers`] hold what does not fit the slots, so one hot key neither fills the filter nor
+//! makes an endless cluster. Each count is stored in exactly one way ([`StoredCount`]), so filters with the same
+//! entries and sizes are the same bit for bit, in whatever order the entries came.
 //!
 //! # Invariants
 //!
-//! 1. A slot is in use when one of its three bits is set. *Continuation* without *shifted* does not occur. The
-//!    body of a slot that is not in use is 0.
-//! 2. Each occupied quotient has one run, a head and its continuations without a gap, and runs stand in the order
-//!    of their quotients; none begins left of its quotient's slot.
-//! 3. *Shifted* is set where the quotient names another slot than the one it lies in.
-//! 4. Between a run that begins shifted and its quotient's slot all slots are in use.
-//! 5. In a run remainders ascend. Equal ones stand side by side, with one code.
-//! 6. A count is held as [`Held::of`] says: so no fingerprint has more than [`REPEATS_MAX`] slots, and there are
-//!    no outliers that no slot tells of.
-//! 7. At most [`entries_max`](Shape::entries_max) slots are in use and at most
-//!    [`outliers_max`](Shape::outliers_max) outliers stand beside them.
+//! 1. There are as many runends as occupieds. A run begins in its quotient's slot, or right after the run before.
+//! 2. An unused slot is 0, and so is its runend.
+//! 3. A block's offset says how far the runs of earlier quotients reach, or 65,535 if they reach further.
+//! 4. In a run remainders ascend. Equal ones are next to each other and have the same count bits.
+//! 5. A count is stored as [`StoredCount::of`] says. So no fingerprint has more than [`REPEATS_MAX`] slots, and
+//!    each outlier belongs to a slot.
+//! 6. At most [`entries_max`](Shape::entries_max) slots are in use and there are at most
+//!    [`outliers_max`](Shape::outliers_max) outliers.
 //!
-//! [`QuotientFilter::decode`] proves all of them for bytes that may be anything.
+//! [`QuotientFilter::decode`] proves all of them for untrusted bytes.
 //!
 //! # Costs
 //!
-//! With r for the bits of a remainder, c for those of a count, and a for the share of slots in use. Nothing of it
+//! With r for the bits of a remainder, c for the bits of a count, and a for the share of slots in use. Nothing
 //! reads or writes flash.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | RAM of an entry | (r + 3 + c) / a bits |
-//! | lookup, insert, delete | a walk over a cluster of about 1 / (1 - a)^2 slots: 4, 16, 100 for a of .5, .75, .9 |
-//! | the longest cluster | below 1.2 ln Q / (a - 1 - ln a) slots, for Q quotients |
-//! | iteration, merge, resize, build, save | one pass over the slots; nothing is moved |
-//! | false positives | n / U of lookups, the same in every size, and no false negatives |
+//! | RAM of an entry | (r + c + 2.25) / a bits |
+//! | lookup | 1 to 2 cache misses |
+//! | insert, delete | as a lookup; the slots up to the next unused one move: 1 / (2 (1 - a)^2), 140 at a = .94 |
+//! | iteration, merge, resize, build, save | one pass over the slots; nothing moves |
+//! | false positives | n / U of lookups, the same in every size; no false negatives |
 
+mod blocks;
 mod build;
 mod check;
 mod config;
 mod counts;
-mod delete;
 mod filter;
-mod full;
-mod insert;
+mod find;
 mod iter;
-mod merge;
+mod join;
 mod outliers;
-mod rank;
-mod resize;
-mod runs;
 mod serial;
 mod shape;
 mod shared;
-mod slots;
-mod traits;
+mod update;
+mod width;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod three_bits;
 
 pub use config::{Config, Growth};
-pub use counts::Held;
+pub use counts::{Counts, REPEATS_MAX, StoredCount};
 pub use filter::QuotientFilter;
-pub use iter::{Batches, Iter};
-pub use outliers::{Outliers, REPEATS_MAX};
-pub use rank::{RankFilter, RankIter, RankSource};
-pub use shape::{Counts, Shape};
+pub use iter::{QuotientIter, QuotientSource};
+pub use outliers::Outliers;
+pub use shape::Shape;
 pub use shared::SharedFilter;
-pub use traits::Slots;
-
-use build::Builder;

@@ -1,25 +1,22 @@
-//! What slots have no room for: great counts, and the repetitions of a fingerprint that is there very often.
+//! Counts that do not fit slots: large counts, and the repetitions of a fingerprint that is added very often.
 //!
-//! A slot that says "outlier" has its whole count here. Where slots say no counts, a fingerprint has at most
-//! [`REPEATS_MAX`] slots, and what goes beyond is here, so that one hot key neither fills the filter nor makes
-//! a run of slots without end.
+//! With [`Counts::Small`](super::Counts) a slot may say "outlier", and its whole count is here. With the others a
+//! fingerprint has at most [`REPEATS_MAX`](super::REPEATS_MAX) slots, and the rest of its count is here. So one
+//! hot key neither fills the filter nor makes an endless run.
 
 use std::collections::BTreeMap;
-
-/// Slots of one fingerprint at most.
-pub const REPEATS_MAX: usize = 8;
 
 /// RAM of one outlier, about, in bytes.
 const OUTLIER_BYTES: usize = 32;
 
-/// Counts beside the slots, by fingerprint.
+/// Counts that do not fit slots, by fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outliers {
     counts: BTreeMap<u64, i64>,
 }
 
 impl Outliers {
-    /// What stands here for a fingerprint; 0 where nothing does.
+    /// The outlier of a fingerprint; 0 for none.
     #[must_use]
     pub fn get(&self, fingerprint: u64) -> i64 {
         if self.counts.is_empty() {
@@ -28,8 +25,8 @@ impl Outliers {
         self.counts.get(&fingerprint).copied().unwrap_or_default()
     }
 
-    /// Notes a count; 0 takes it out.
-    pub fn set(&mut self, fingerprint: u64, count: i64) {
+    /// Stores an outlier; 0 removes it.
+    pub(super) fn set(&mut self, fingerprint: u64, count: i64) {
         if count == 0 {
             self.counts.remove(&fingerprint);
         } else {
@@ -42,20 +39,20 @@ impl Outliers {
         self.counts.iter().map(|(fingerprint, count)| (*fingerprint, *count))
     }
 
-    /// How many.
+    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// None?
+    /// Are there none?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Forgets all.
-    pub fn clear(&mut self) {
+    /// Removes all.
+    pub(super) fn clear(&mut self) {
         self.counts.clear();
     }
 

@@ -1,18 +1,17 @@
 //! A filter as bytes, for a file or a message. The bytes are drawn in `docs/format.md`.
 //!
-//! What is read may be anything, so decoding proves everything the filter's methods rely on: sizes, every
-//! metadata pattern, clusters and runs, the order of remainders, counts and outliers. What is decoded is
-//! encoded to the same bytes again.
+//! The bytes may be anything, so decoding proves everything that the filter's methods rely on: sizes, offsets,
+//! runs, the order of remainders, counts and outliers. A decoded filter encodes to the same bytes again.
 
 use nandex_store::bytes::{checksum, get_u32, get_u64, put_u32};
 use nandex_store::fingerprint::Universe;
 
-use super::check::{check, damaged, expect};
-use super::slots::{METADATA_BITS, SlotArray};
+use super::blocks::Blocks;
+use super::check::{damaged, expect};
 use super::{Counts, Outliers, QuotientFilter, Shape};
 use crate::Result;
 
-/// What the bytes of a filter begin with, behind their checksum.
+/// What follows the checksum.
 const MAGIC: [u8; 4] = *b"ndxq";
 
 /// The version that is written.
@@ -25,7 +24,7 @@ const HEADER_BYTES: usize = 56;
 const OUTLIER_BYTES: usize = 16;
 
 impl QuotientFilter {
-    /// The filter as bytes, about as many as it takes of RAM.
+    /// The filter as bytes, about as many as it takes in RAM.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (split, counts) = (self.shape.split(), self.shape.counts());
@@ -36,7 +35,8 @@ impl QuotientFilter {
         let outliers = self.outliers.len() as u64;
         let sizes = [split.universe().size(), split.quotients(), self.shape.entries_max()];
         let numbers = sizes.into_iter().chain([self.entries, outliers]);
-        bytes.extend(numbers.chain(self.slots.words().iter().copied()).flat_map(u64::to_le_bytes));
+        bytes.extend(numbers.flat_map(u64::to_le_bytes));
+        bytes.extend(self.blocks.as_bytes());
         for (fingerprint, count) in self.outliers.iter() {
             bytes.extend(fingerprint.to_le_bytes());
             bytes.extend(count.to_le_bytes());
@@ -46,34 +46,29 @@ impl QuotientFilter {
         bytes
     }
 
-    /// The filter that these bytes are.
+    /// The filter of these bytes.
     ///
-    /// Cost: a few passes over all slots.
+    /// Cost: two passes over all slots.
     ///
     /// # Errors
-    /// [`Error::FilterDamaged`](crate::Error::FilterDamaged) for bytes that are no filter of this version, or
-    /// whose slots cannot be one.
+    /// [`Error::FilterDamaged`](crate::Error::FilterDamaged) for bytes that are not a filter of this version.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let shape = decode_header(bytes)?;
         let (entries, outliers) = (get_u64(bytes, 40), get_u64(bytes, 48));
-        let words = SlotArray::words_for(shape.slots(), shape.slot_bits() + METADATA_BITS);
-        let expected = HEADER_BYTES as u128
-            + u128::from(words) * 8
-            + u128::from(outliers) * OUTLIER_BYTES as u128;
+        let blocks = Blocks::saved_bytes(shape.slots(), shape.slot_bits());
+        let expected = HEADER_BYTES as u128 + blocks + u128::from(outliers) * OUTLIER_BYTES as u128;
         expect(expected == bytes.len() as u128, "bytes", expected, bytes.len())?;
-        let (words, outliers) = bytes[HEADER_BYTES..].split_at(words as usize * 8);
-        let filter = Self {
-            shape,
-            slots: decode_slots(words, &shape)?,
-            outliers: decode_outliers(outliers)?,
-            entries,
-        };
-        check(&filter)?;
+        let (blocks, outliers) = bytes[HEADER_BYTES..].split_at(blocks as usize);
+        let mut filter = Self::new(shape);
+        filter.blocks.load(blocks);
+        filter.outliers = decode_outliers(outliers)?;
+        filter.entries = entries;
+        filter.check()?;
         Ok(filter)
     }
 }
 
-/// The shape, once the header is what it should be.
+/// The shape of a filter whose header is right.
 fn decode_header(bytes: &[u8]) -> Result<Shape> {
     let length = bytes.len();
     expect(length >= HEADER_BYTES, "bytes, at least", HEADER_BYTES, length)?;
@@ -81,7 +76,7 @@ fn decode_header(bytes: &[u8]) -> Result<Shape> {
     expect(bytes[8] == VERSION, "version", VERSION, bytes[8])?;
     let (stored, computed) = (get_u32(bytes, 0), checksum(&bytes[4..]));
     expect(stored == computed, "checksum", format!("{computed:08x}"), format!("{stored:08x}"))?;
-    expect(bytes[11..16] == [0; 5], "zeros", "behind the counts", bytes[11..16].escape_ascii())?;
+    expect(bytes[11..16] == [0; 5], "zeros", "after the counts", bytes[11..16].escape_ascii())?;
     let counts = counts_of_numbers(bytes[9], bytes[10])
         .ok_or_else(|| damaged("a kind of counts", "0 to 2", format!("{:?}", &bytes[9..11])))?;
     let sizes = [16, 24, 32].map(|at| get_u64(bytes, at));
@@ -90,7 +85,7 @@ fn decode_header(bytes: &[u8]) -> Result<Shape> {
     })
 }
 
-/// The shape of exactly these sizes; nothing where a shape would have others.
+/// The shape of exactly these sizes; nothing if a shape would have others.
 fn shape_of([size, quotients, entries_max]: [u64; 3], counts: Counts) -> Option<Shape> {
     let universe = Universe::new(size).ok()?;
     let shape = Shape::new(universe, quotients, counts, entries_max).ok()?;
@@ -98,16 +93,8 @@ fn shape_of([size, quotients, entries_max]: [u64; 3], counts: Counts) -> Option<
     is_same.then_some(shape)
 }
 
-fn decode_slots(bytes: &[u8], shape: &Shape) -> Result<SlotArray> {
-    let words = bytes.chunks_exact(8).map(|word| get_u64(word, 0)).collect();
-    let slots = usize::try_from(shape.slots()).ok();
-    let slots = slots.and_then(|slots| SlotArray::from_words(words, slots, shape.slot_bits()));
-    slots.ok_or_else(|| damaged("zeros behind the last of the slots,", shape.slots(), "others"))
-}
-
 fn decode_outliers(bytes: &[u8]) -> Result<Outliers> {
-    let mut outliers = Outliers::default();
-    let mut last = None;
+    let (mut outliers, mut last) = (Outliers::default(), None);
     for bytes in bytes.chunks_exact(OUTLIER_BYTES) {
         let (fingerprint, count) = (get_u64(bytes, 0), get_u64(bytes, 8).cast_signed());
         let is_next = last < Some(fingerprint) && count != 0;

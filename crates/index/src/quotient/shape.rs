@@ -1,65 +1,9 @@
-//! Sizes of a quotient filter: how many slots, what a slot holds, and when it counts as full.
+//! Sizes of a quotient filter: how many slots it has, how wide they are, and when it is full.
 
 use nandex_store::fingerprint::{Split, Universe};
 
+use super::Counts;
 use crate::{Error, Result};
-
-/// What a slot says of how often its fingerprint is there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Counts {
-    /// Nothing: once. A fingerprint that is there twice has two slots, as in the HotStorage'11 deck.
-    #[default]
-    One,
-    /// One bit: once more, or once less, which is the tombstone of an insert that lies elsewhere.
-    Signed,
-    /// A count in so many bits, 2 to 16, below zero too; a fingerprint has one slot.
-    Small(u32),
-}
-
-impl Counts {
-    /// Bits of a slot that hold it.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        match self {
-            Self::One => 0,
-            Self::Signed => 1,
-            Self::Small(bits) => bits,
-        }
-    }
-
-    /// The bits that say `count` in one slot; nothing where it takes several slots or an outlier's.
-    #[must_use]
-    pub const fn encode(self, count: i64) -> Option<u64> {
-        match (self, count) {
-            (_, 0) => None,
-            (Self::One | Self::Signed, 1) => Some(0),
-            (Self::Signed, -1) => Some(1),
-            (Self::One | Self::Signed, _) => None,
-            (Self::Small(_), _) => {
-                let code = (count.unsigned_abs() - 1) << 1 | (count < 0) as u64;
-                if code < self.outlier() { Some(code) } else { None }
-            }
-        }
-    }
-
-    /// The count that these bits say; nothing where they say that it stands among the outliers.
-    #[must_use]
-    pub const fn decode(self, code: u64) -> Option<i64> {
-        match self {
-            Self::Small(_) if code >= self.outlier() => None,
-            _ => {
-                let count = (code >> 1) as i64 + 1;
-                Some(if code & 1 == 1 { -count } else { count })
-            }
-        }
-    }
-
-    /// The bits that say that a count stands among the outliers.
-    #[must_use]
-    pub const fn outlier(self) -> u64 {
-        (1 << self.bits()) - 1
-    }
-}
 
 /// Sizes of a quotient filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,12 +18,12 @@ impl Shape {
     /// Bits of a slot at most: remainder and count.
     pub const SLOT_BITS_MAX: u32 = 56;
 
-    /// A filter of `quotients` slots and some more behind the last for what overflows, which is full at
-    /// `entries_max` slots in use. That is brought below 95 % of the slots: beyond, runs of slots in use
-    /// get so long that each insert moves hundreds of others.
+    /// A filter of `quotients` slots, and some more after the last for what overflows, that is full at
+    /// `entries_max` slots in use, or at 95 % of them if that is less: beyond, each insert would move hundreds
+    /// of others.
     ///
     /// # Errors
-    /// [`Error::Config`] when remainder and count take more than 56 bits, or counts are not of 2 to 16.
+    /// [`Error::Config`] if remainder and count take more than 56 bits, or [`Counts::Small`] is not of 2 to 16.
     pub fn new(
         universe: Universe,
         quotients: u64,
@@ -109,7 +53,7 @@ impl Shape {
         Ok(Self { split, counts, entries_max: entries_max.min(limit).max(1), slots })
     }
 
-    /// A filter that is full at `entries` entries and then has `fill` of its slots in use.
+    /// A filter that is full at `entries` slots in use, which are then the share `fill` of its slots.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -123,13 +67,13 @@ impl Shape {
         Self::new(universe, quotients, counts, entries)
     }
 
-    /// How fingerprints are cut.
+    /// How fingerprints are split.
     #[must_use]
     pub const fn split(&self) -> Split {
         self.split
     }
 
-    /// What a slot says of counts.
+    /// What a slot says about counts.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -147,8 +91,8 @@ impl Shape {
         self.entries_max / 256 + 64
     }
 
-    /// The same filter over another number of quotients, full at the same share of them; fingerprints, and
-    /// so the rate of false positives, stay.
+    /// The shape with another number of quotients, full at the same share of them. Fingerprints, and so the
+    /// rate of false positives, stay the same.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -167,11 +111,55 @@ impl Shape {
         self.split.remainder_bits() + self.counts.bits()
     }
 
-    /// Slots in all: one per quotient, and as many behind the last as a filter at its limit overflows by,
-    /// but for a chance of less than one in 2^40.
+    /// Slots in all: one per quotient, and as many after the last as a filter at its limit overflows by,
+    /// except with a chance of less than one in 2^40.
     #[must_use]
     pub const fn slots(&self) -> u64 {
         self.slots
+    }
+
+    /// Is a filter full with this many slots in use, and this many outliers?
+    pub(super) const fn is_full(&self, entries: u64, outliers: usize) -> bool {
+        entries >= self.entries_max || outliers as u64 >= self.outliers_max()
+    }
+
+    /// Are `slots` more allowed when `entries` are in use? Is one more outlier allowed when there are
+    /// `outliers`, if that is given?
+    ///
+    /// # Errors
+    /// [`Error::FilterFull`].
+    pub(super) fn check_limits(
+        &self,
+        entries: u64,
+        slots: usize,
+        outliers: Option<usize>,
+    ) -> Result<()> {
+        if slots > 0 && entries + slots as u64 > self.entries_max {
+            let reason = format!(
+                "and {} are the most; take a filter of more quotients, or grow this one",
+                self.entries_max
+            );
+            return Err(self.full(entries, reason));
+        }
+        if outliers.is_some_and(|outliers| outliers as u64 >= self.outliers_max()) {
+            let reason = format!(
+                "and there are {} counts too large for slots, which are the most; take more bits for counts",
+                self.outliers_max()
+            );
+            return Err(self.full(entries, reason));
+        }
+        Ok(())
+    }
+
+    /// The error of a filter that has no slot after the last cluster.
+    pub(super) fn no_slot_after(&self, entries: u64) -> Error {
+        let reason = "and none is free after the fingerprint's own; so many fingerprints of the same \
+                      quotients do not come by chance: hash keys with a secret, or grow the filter";
+        self.full(entries, reason.into())
+    }
+
+    fn full(&self, entries: u64, reason: String) -> Error {
+        Error::FilterFull { entries, slots: self.slots, reason }
     }
 }
 
@@ -180,25 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_is_read_back_or_is_an_outlier() {
-        for counts in [Counts::One, Counts::Signed, Counts::Small(2), Counts::Small(8)] {
-            for count in -200..200 {
-                match counts.encode(count) {
-                    Some(code) => assert_eq!(counts.decode(code), Some(count), "{counts:?}"),
-                    None => assert!(count != 1, "{counts:?}"),
-                }
-            }
-        }
-        let small = Counts::Small(2);
-        assert_eq!(
-            [1, -1, 2, -2, 3].map(|n| small.encode(n)),
-            [Some(0), Some(1), Some(2), None, None]
-        );
-        assert_eq!(small.decode(small.outlier()), None);
-    }
-
-    #[test]
-    fn a_shape_has_slots_for_what_it_is_full_at() {
+    fn a_shape_has_slots_for_the_entries_at_which_it_is_full() {
         let universe = Universe::new(1 << 30).unwrap();
         let shape = Shape::for_entries(universe, 1000, 0.9, Counts::Signed).unwrap();
         assert_eq!((shape.split().quotients(), shape.entries_max()), (1113, 1000));

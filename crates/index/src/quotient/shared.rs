@@ -1,25 +1,26 @@
-//! A filter of keys that many threads share: keys become fingerprints, a lock stands before the slots, and
-//! slots double when they are full.
+//! A filter of keys that threads share: it hashes keys to fingerprints, guards the filter of fingerprints with a
+//! lock, and doubles it when it is full.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
+use nandex_store::run::Entry;
 
-use super::{Config, Growth, QuotientFilter, REPEATS_MAX, Slots};
+use super::{Config, Growth, QuotientFilter, REPEATS_MAX};
 use crate::api::{Counter, Filter, FilterStats, READS_HISTOGRAM_LEN};
 use crate::{Error, Result};
 
 /// An approximate multiset of keys in RAM, or counts of them: a [`Filter`] and a [`Counter`].
 ///
-/// Lookups go side by side; an update waits for them and they for it. Nothing of it is on flash.
+/// Lookups run in parallel; an update waits for them and they for it. Nothing is on flash.
 ///
 /// ```
 /// use nandex::Filter;
 /// use nandex::quotient::{Config, SharedFilter};
 ///
-/// let filter: SharedFilter = SharedFilter::new(Config::new(100_000, 0.01))?;
+/// let filter = SharedFilter::new(Config::new(100_000, 0.01))?;
 /// filter.insert(b"flash")?;
 /// assert!(filter.contains(b"flash")?);
 /// filter.delete(b"flash")?;
@@ -27,58 +28,59 @@ use crate::{Error, Result};
 /// # Ok::<(), nandex::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct SharedFilter<S = QuotientFilter> {
+pub struct SharedFilter {
     config: Config,
     hasher: KeyHasher,
     universe: Universe,
-    slots: RwLock<S>,
-    seen: Seen,
+    filter: RwLock<QuotientFilter>,
+    counters: Counters,
 }
 
-/// What was asked so far.
+/// Calls so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct Counters {
     inserts: AtomicU64,
     deletes: AtomicU64,
     positives: AtomicU64,
     negatives: AtomicU64,
 }
 
-impl<S: Slots> SharedFilter<S> {
+impl SharedFilter {
     /// An empty filter.
     ///
     /// # Errors
     /// [`Error::Config`]; see [`Config::shape`].
     pub fn new(config: Config) -> Result<Self> {
-        let shape = config.shape(S::FILL)?;
-        Ok(Self::around(config, S::new(shape)))
+        let filter = QuotientFilter::new(config.shape()?);
+        Ok(Self::of(config, filter))
     }
 
-    /// A filter with these slots, which must have been filled by the same keys, rate and hash.
+    /// A filter of these fingerprints, which must have been made for the same keys, rate and hash.
     ///
     /// # Errors
-    /// [`Error::Config`] where they are of another universe, or say counts in another way.
-    pub fn with_slots(config: Config, slots: S) -> Result<Self> {
-        let (expected, found) = (config.shape(S::FILL)?, slots.shape());
+    /// [`Error::Config`] if they are of another universe or store counts in another way.
+    pub fn with_filter(config: Config, filter: QuotientFilter) -> Result<Self> {
+        let (expected, found) = (config.shape()?, filter.shape());
         let (size, other) = (expected.split().universe().size(), found.split().universe().size());
         if size != other {
             let reason = format!(
-                "slots of {other} fingerprints in a filter of {size}; give the keys and the rate that they \
-                 were made for"
+                "a filter of {other} fingerprints where {size} are expected; give the keys and the rate that it \
+                 was made for"
             );
             return Err(Error::Config { field: "universe", reason });
         }
         if config.counts != found.counts() {
-            let reason = format!("slots have {:?}, the filter {:?}", found.counts(), config.counts);
+            let reason =
+                format!("{:?} in the filter, {:?} are expected", found.counts(), config.counts);
             return Err(Error::Config { field: "counts", reason });
         }
-        Ok(Self::around(config, slots))
+        Ok(Self::of(config, filter))
     }
 
-    fn around(config: Config, slots: S) -> Self {
-        let universe = slots.shape().split().universe();
-        let (slots, seen) = (RwLock::new(slots), Seen::default());
-        Self { config, hasher: config.hasher(), universe, slots, seen }
+    fn of(config: Config, filter: QuotientFilter) -> Self {
+        let universe = filter.shape().split().universe();
+        let (filter, counters) = (RwLock::new(filter), Counters::default());
+        Self { config, hasher: config.hasher(), universe, filter, counters }
     }
 
     /// What it was made for.
@@ -93,76 +95,112 @@ impl<S: Slots> SharedFilter<S> {
         self.universe.of(self.hasher.hash(key).filter)
     }
 
-    /// The slots, to save or to merge them. Updates wait until they are given back.
-    pub fn slots(&self) -> RwLockReadGuard<'_, S> {
-        self.slots.read().expect("no holder of this lock panics")
+    /// The filter of fingerprints, to save or to merge it. Updates wait until it is given back.
+    pub fn filter(&self) -> RwLockReadGuard<'_, QuotientFilter> {
+        self.filter.read().expect("no holder of this lock panics")
     }
 
-    fn slots_mut(&self) -> RwLockWriteGuard<'_, S> {
-        self.slots.write().expect("no holder of this lock panics")
+    fn filter_mut(&self) -> RwLockWriteGuard<'_, QuotientFilter> {
+        self.filter.write().expect("no holder of this lock panics")
     }
 
-    /// Adds to the count of a key, and grows where that is needed, allowed and of use.
-    fn put(&self, slots: &mut S, key: &[u8], amount: i64) -> Result<()> {
-        let fingerprint = self.fingerprint(key);
-        if amount == 0 {
-            return Ok(());
-        }
-        if amount < 0 {
-            // No older part of this filter lies elsewhere, so nothing waits for a tombstone.
-            let count = slots.count(fingerprint);
-            if count.checked_add(amount).is_none_or(|sum| sum < 0) {
-                return Err(Error::NotThere { count, amount });
+    fn entry(&self, key: &[u8], count: i64) -> Entry {
+        Entry { fingerprint: self.fingerprint(key), count }
+    }
+
+    fn update(&self, key: &[u8], amount: i64) -> Result<()> {
+        self.apply(&[self.entry(key, amount)])
+    }
+
+    fn update_many<'k>(&self, updates: impl Iterator<Item = (&'k [u8], i64)>) -> Result<()> {
+        self.apply(&updates.map(|(key, amount)| self.entry(key, amount)).collect::<Vec<_>>())
+    }
+
+    /// Applies updates in order.
+    fn apply(&self, updates: &[Entry]) -> Result<()> {
+        let mut filter = self.filter_mut();
+        for alike in updates.chunk_by(|one, next| (one.count < 0) == (next.count < 0)) {
+            if alike[0].count < 0 {
+                alike.iter().try_for_each(|update| self.subtract(&mut filter, *update))?;
+            } else {
+                self.add_all(&mut filter, alike)?;
             }
         }
-        while let Err(error) = slots.add(fingerprint, amount) {
-            let Error::FilterFull { .. } = error else { return Err(error) };
-            *slots = self.grown(slots)?.ok_or(error)?;
-        }
-        let taken = if amount > 0 { &self.seen.inserts } else { &self.seen.deletes };
-        taken.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    /// Twice the slots, where that is allowed and helps. A filter that is full while half of what it may hold
-    /// is free lacks no slots: its keys' hashes are all alike, or its counts too great.
-    fn grown(&self, slots: &S) -> Result<Option<S>> {
-        let shape = slots.shape();
+    /// Adds counts, and grows the filter if it is full.
+    fn add_all(&self, filter: &mut QuotientFilter, updates: &[Entry]) -> Result<()> {
+        let mut done = 0;
+        loop {
+            let added = filter.add_entries(&updates[done..])?;
+            self.counters.inserts.fetch_add(added as u64, Relaxed);
+            done += added;
+            let Some(Entry { fingerprint, count }) = updates.get(done) else { return Ok(()) };
+            let Some(grown) = self.grown(filter)? else {
+                return filter.add(*fingerprint, *count);
+            };
+            *filter = grown;
+        }
+    }
+
+    /// Subtracts from a count, which never gets below zero: there is no other filter with the inserts.
+    fn subtract(&self, filter: &mut QuotientFilter, update: Entry) -> Result<()> {
+        let Entry { fingerprint, count: amount } = update;
+        let count = filter.count(fingerprint);
+        if count.checked_add(amount).is_none_or(|sum| sum < 0) {
+            return Err(Error::NotThere { count, amount });
+        }
+        filter.add(fingerprint, amount)?;
+        self.counters.deletes.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// A filter of twice the slots, if that is allowed and helps. A filter that is full with half of its slots
+    /// free does not need more: its keys have similar hashes, or its counts are too large.
+    fn grown(&self, filter: &QuotientFilter) -> Result<Option<QuotientFilter>> {
+        let shape = filter.shape();
         let quotients = shape.split().quotients();
-        let is_half_free = slots.entries() + (REPEATS_MAX as u64) < shape.entries_max() / 2;
+        let is_half_free = filter.entries() + (REPEATS_MAX as u64) < shape.entries_max() / 2;
         let is_widest = Split::new(self.universe, quotients + 1).quotients() == quotients;
         if self.config.growth == Growth::Refuse || is_half_free || is_widest {
             return Ok(None);
         }
-        slots.resized(2 * quotients).map(Some)
+        filter.resized(2 * quotients).map(Some)
     }
 
-    fn held(&self, slots: &S, key: &[u8]) -> u64 {
-        let count = slots.count(self.fingerprint(key));
-        let answered = if count > 0 { &self.seen.positives } else { &self.seen.negatives };
-        answered.fetch_add(1, Relaxed);
+    /// The counts of keys.
+    fn counts(&self, keys: &[&[u8]]) -> Vec<u64> {
+        let fingerprints: Vec<_> = keys.iter().map(|key| self.fingerprint(key)).collect();
+        let mut counts = Vec::new();
+        self.filter().count_many(&fingerprints, &mut counts);
+        let present = counts.iter().filter(|count| **count > 0).count();
+        self.counters.positives.fetch_add(present as u64, Relaxed);
+        self.counters.negatives.fetch_add((counts.len() - present) as u64, Relaxed);
+        counts.into_iter().map(|count| u64::try_from(count).unwrap_or_default()).collect()
+    }
+
+    fn current_count(&self, key: &[u8]) -> u64 {
+        let count = self.filter().count(self.fingerprint(key));
+        let counter = if count > 0 { &self.counters.positives } else { &self.counters.negatives };
+        counter.fetch_add(1, Relaxed);
         u64::try_from(count).unwrap_or_default()
     }
 
-    fn put_many<'k>(&self, updates: impl Iterator<Item = (&'k [u8], i64)>) -> Result<()> {
-        let mut slots = self.slots_mut();
-        updates.into_iter().try_for_each(|(key, amount)| self.put(&mut slots, key, amount))
-    }
-
-    fn figures(&self) -> FilterStats {
-        let slots = self.slots();
-        let lookups = [&self.seen.positives, &self.seen.negatives].map(|seen| seen.load(Relaxed));
+    fn current_stats(&self) -> FilterStats {
+        let (filter, counters) = (self.filter(), &self.counters);
+        let lookups = [&counters.positives, &counters.negatives].map(|count| count.load(Relaxed));
         let mut reads_histogram = [0; READS_HISTOGRAM_LEN];
         reads_histogram[0] = lookups.iter().sum();
         FilterStats {
-            entries: slots.entries(),
-            buffered: slots.entries(),
-            rate: self.universe.rate(slots.entries()),
+            entries: filter.entries(),
+            buffered: filter.entries(),
+            rate: self.universe.rate(filter.entries()),
             rate_made_for: self.config.rate,
             keys_made_for: self.config.keys,
-            ram_bytes: slots.ram_bytes() as u64,
-            inserts: self.seen.inserts.load(Relaxed),
-            deletes: self.seen.deletes.load(Relaxed),
+            ram_bytes: filter.ram_bytes() as u64,
+            inserts: counters.inserts.load(Relaxed),
+            deletes: counters.deletes.load(Relaxed),
             positives: lookups[0],
             negatives: lookups[1],
             reads_histogram,
@@ -171,30 +209,29 @@ impl<S: Slots> SharedFilter<S> {
     }
 }
 
-impl<S: Slots> Filter for SharedFilter<S> {
+impl Filter for SharedFilter {
     fn insert(&self, key: &[u8]) -> Result<()> {
-        self.put(&mut self.slots_mut(), key, 1)
+        self.update(key, 1)
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.put(&mut self.slots_mut(), key, -1)
+        self.update(key, -1)
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.held(&self.slots(), key) > 0)
+        Ok(self.current_count(key) > 0)
     }
 
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.put_many(keys.iter().map(|key| (*key, 1)))
+        self.update_many(keys.iter().map(|key| (*key, 1)))
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.put_many(keys.iter().map(|key| (*key, -1)))
+        self.update_many(keys.iter().map(|key| (*key, -1)))
     }
 
     fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        let slots = self.slots();
-        Ok(keys.iter().map(|key| self.held(&slots, key) > 0).collect())
+        Ok(self.counts(keys).into_iter().map(|count| count > 0).collect())
     }
 
     fn sync(&self) -> Result<()> {
@@ -206,26 +243,25 @@ impl<S: Slots> Filter for SharedFilter<S> {
     }
 
     fn stats(&self) -> FilterStats {
-        self.figures()
+        self.current_stats()
     }
 }
 
-impl<S: Slots> Counter for SharedFilter<S> {
+impl Counter for SharedFilter {
     fn add(&self, key: &[u8], amount: i64) -> Result<()> {
-        self.put(&mut self.slots_mut(), key, amount)
+        self.update(key, amount)
     }
 
     fn count(&self, key: &[u8]) -> Result<u64> {
-        Ok(self.held(&self.slots(), key))
+        Ok(self.current_count(key))
     }
 
     fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
-        self.put_many(amounts.iter().copied())
+        self.update_many(amounts.iter().copied())
     }
 
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        let slots = self.slots();
-        Ok(keys.iter().map(|key| self.held(&slots, key)).collect())
+        Ok(self.counts(keys))
     }
 
     fn sync(&self) -> Result<()> {
@@ -237,6 +273,6 @@ impl<S: Slots> Counter for SharedFilter<S> {
     }
 
     fn stats(&self) -> FilterStats {
-        self.figures()
+        self.current_stats()
     }
 }

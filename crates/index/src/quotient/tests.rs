@@ -1,9 +1,8 @@
-//! Tests of quotient filters against a map of counts.
+//! Tests of quotient filters against a map of counts, and against the paper's layout.
 
-mod example;
 mod laws;
-mod merge;
-mod metadata;
+mod layout;
 mod oracle;
 mod serial;
 mod shared;
+mod updates;

@@ -57,30 +57,32 @@ mod merge;
 pub mod model;
 mod read;
 mod recover;
+mod row;
 pub mod slice;
+#[cfg(feature = "testing")]
+mod testing;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use nandex_device::{Device, PAGE_BYTES, PageBuf};
+use nandex_device::PAGE_BYTES;
 use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::schedule::Channels;
 use nandex_store::shadow::Shadow;
 use nandex_store::{Lsn, Volume};
 
 use crate::Result;
-use crate::intake::{self, Asked, Frozen, Handle, Intake, Next, PartitionState, Place, Room, Seen};
+use crate::intake::{self, Frozen, Handle, Intake, PartitionState, Room};
 use crate::model::Budget;
 
-pub(crate) use check::check;
+use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
 pub use iter::Iter;
+pub(crate) use row::ROW;
 
 use layout::Slicing;
-use read::Probe;
 use slice::SliceLayout;
 
 /// How the catalog names this room.
@@ -119,7 +121,6 @@ pub(crate) struct Slicetables {
     slices: SliceLayout,
     slicing: Slicing,
     shadow: Shadow,
-    channels: Channels,
     front: front::Front,
     /// Held while both maps, shadow and front, change or are captured.
     maps: Mutex<()>,
@@ -233,17 +234,11 @@ impl Room for Slicetables {
     type Held = ();
     type Job = Job;
     type Scratch = flush::Scratch;
-    type Aim = ();
-    type Probe = Probe;
 
     /// A merged buffer is on flash for good as soon as the log says where.
     const LOGS_MOVES: bool = true;
 
     const FORCES_REMOVALS: bool = true;
-
-    fn device(inner: &Inner) -> &Arc<dyn Device> {
-        inner.volume.device()
-    }
 
     fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
         inner.may_be_older(index, state, hash, key)
@@ -268,46 +263,6 @@ impl Room for Slicetables {
 
     fn run(inner: &Inner, job: Job, scratch: &mut Option<flush::Scratch>) -> Result<()> {
         inner.run(job, scratch)
-    }
-
-    fn aim(_inner: &Inner, _hash: KeyHash) {}
-
-    #[inline]
-    fn prefetch(inner: &Inner, hash: KeyHash, (): &()) {
-        inner.partitions[inner.partition_of(hash)].lock().active.prefetch(hash);
-    }
-
-    #[inline]
-    fn ask(inner: &Inner, hash: KeyHash, (): &(), key: &[u8]) -> Result<Asked<Probe>> {
-        Ok(inner.ask(hash, key))
-    }
-
-    fn parts(&self, probe: &Probe) -> u32 {
-        probe.parts(self.config.slice_parts)
-    }
-
-    #[inline]
-    fn place(inner: &Inner, hash: KeyHash, probe: &Probe, part: u32) -> Place {
-        inner.place(hash, probe, part)
-    }
-
-    fn channels(&self) -> Channels {
-        self.channels
-    }
-
-    fn look(
-        inner: &Inner,
-        page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        probe: &Probe,
-        part: u32,
-    ) -> Result<Seen> {
-        inner.look(page, hash, key, probe, part)
-    }
-
-    fn next(inner: &Inner, hash: KeyHash, probe: &Probe) -> Next<Probe> {
-        inner.next(hash, probe)
     }
 
     fn entries_below(state: &State) -> u64 {

@@ -1,22 +1,27 @@
 //! What a lookup finds below the buffers: runs of the front table where there are any, then one slice.
 
 use nandex_device::{PageBuf, PageId};
-use nandex_store::entries::SlotState;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
-use nandex_store::schedule::SequentialWrite;
 use nandex_store::shadow::Block;
 
 use super::{Inner, State};
-use crate::Result;
 use crate::api::Value;
-use crate::intake::{Asked, Next, Place, Seen};
+use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
+use crate::{Error, Result};
 
-/// A lookup's place below the buffers.
+/// What follows in a lookup.
+type Step = LookupStep<Probe, Option<Value>>;
+
+/// A lookup that reads runs and a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
+    key: LookupKey,
     at: At,
+    /// What the pages say that were read of `at`.
+    found: PageLookup,
     /// Runs that are still to be read, the newest last.
     older: Vec<SegmentId>,
     /// The slicetable, if it is still to be read.
@@ -33,32 +38,44 @@ enum At {
 }
 
 impl Probe {
-    /// The newest of these; nothing where there is none.
-    fn first(mut older: Vec<SegmentId>, block: Option<Block>) -> Option<Self> {
-        match (older.pop(), block) {
-            (Some(run), block) => Some(Self { at: At::Run(run), older, block }),
-            (None, Some(block)) => Some(Self { at: At::Slice(block), older, block: None }),
-            (None, None) => None,
-        }
-    }
-
-    /// Pages that are read at once.
-    pub(super) fn parts(&self, slice_parts: u32) -> u32 {
-        match self.at {
-            At::Run(_) => 1,
-            At::Slice(_) => slice_parts,
-        }
+    /// Reads the newest of these; without any the key is not there.
+    fn newest(key: LookupKey, mut older: Vec<SegmentId>, block: Option<Block>) -> Step {
+        let found = PageLookup::Absent;
+        let (at, block) = match (older.pop(), block) {
+            (Some(run), block) => (At::Run(run), block),
+            (None, Some(block)) => (At::Slice(block), None),
+            (None, None) => return LookupStep::Answer(None),
+        };
+        LookupStep::Read(Self { key, at, found, older, block })
     }
 }
 
-impl Inner {
-    /// What RAM tells of a key.
+impl TableLookup for Inner {
+    type KeyPlace = KeyHash;
+
     #[inline]
-    pub(super) fn ask(&self, hash: KeyHash, key: &[u8]) -> Asked<Probe> {
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> Result<KeyHash> {
+        self.check_key(key)?;
+        Ok(self.hasher.hash(key))
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: &KeyHash) {
+        self.partitions[self.partition_of(*hash)].lock().active.prefetch(*hash);
+    }
+
+    #[inline]
+    fn ask(&self, hash: &KeyHash, key: &[u8]) -> Result<Step> {
+        let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].lock();
         if let Some(answer) = state.answer(hash, key) {
-            return Asked::Answer(answer);
+            return Ok(LookupStep::Answer(answer));
         }
         let runs = state.level.runs_of(hash);
         let mut block = self.room.shadow.block(index as u32);
@@ -69,13 +86,69 @@ impl Inner {
             drop(state);
             self.missed(index);
         }
-        match Probe::first(runs, block) {
-            Some(probe) => Asked::Read(probe),
-            None => Asked::Answer(None),
+        Ok(Probe::newest(LookupKey::new(hash, key), runs, block))
+    }
+}
+
+impl PageReads for Inner {
+    type Probe = Probe;
+    type Answer = Option<Value>;
+    type Error = Error;
+
+    /// All parts of a slice are read at once.
+    fn parts(&self, probe: &Probe) -> u32 {
+        match probe.at {
+            At::Run(_) => 1,
+            At::Slice(_) => self.room.config.slice_parts,
         }
     }
 
-    /// May a version of this key lie below the active buffer?
+    #[inline]
+    fn place(&self, probe: &Probe, part: u32) -> ReadPlace {
+        let hash = probe.key.hash;
+        match probe.at {
+            At::Run(id) => {
+                ReadPlace::page(self.room.front.page(id, hash), self.room.front.page_at(id, 0))
+            }
+            At::Slice(block) => {
+                let index = self.room.slicing.page(self.room.slicing.slice_of_key(hash), part);
+                let shadow = &self.room.shadow;
+                ReadPlace::page(shadow.page(block, index), shadow.page(block, 0))
+            }
+        }
+    }
+
+    fn look(&self, probe: &mut Probe, part: u32, page: &PageBuf) -> Result<()> {
+        let found = match probe.at {
+            At::Run(id) => self.look_in_run(page, &probe.key, id)?,
+            At::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
+        };
+        // At most one part knows the key. A stale one makes what the others say worthless.
+        match (&probe.found, &found) {
+            (PageLookup::Stale, _) | (_, PageLookup::Absent) => {}
+            _ => probe.found = found,
+        }
+        Ok(())
+    }
+
+    fn next(&self, probe: Probe) -> Result<Step> {
+        let Probe { key, at, found, older, block } = probe;
+        match found {
+            PageLookup::Live(value) => Ok(LookupStep::Answer(Some(value))),
+            PageLookup::Tombstone => Ok(LookupStep::Answer(None)),
+            PageLookup::Stale => self.ask(&key.hash, key.bytes()),
+            PageLookup::Absent => {
+                if let At::Slice(_) = at {
+                    self.missed(self.partition_of(key.hash));
+                }
+                Ok(Probe::newest(key, older, block))
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// May a version of this key be below the active buffer?
     pub(super) fn may_be_older(
         &self,
         index: usize,
@@ -92,88 +165,49 @@ impl Inner {
             && filter.is_none_or(|filter| filter.may_hold(slice, hash))
     }
 
-    /// Where a part of a probe lies.
-    #[inline]
-    pub(super) fn place(&self, hash: KeyHash, probe: &Probe, part: u32) -> Place {
-        let (page, first) = match probe.at {
-            At::Run(id) => (self.room.front.page(id, hash), self.room.front.page_at(id, 0)),
-            At::Slice(block) => {
-                let index = self.room.slicing.page(self.room.slicing.slice_of_key(hash), part);
-                (self.room.shadow.page(block, index), self.room.shadow.page(block, 0))
-            }
-        };
-        Place { page, channel: self.room.channels.channel(page, SequentialWrite::at(first)) }
-    }
-
-    /// Proves a page and looks for the key in it.
-    pub(super) fn look(
+    fn look_in_slice(
         &self,
         page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        probe: &Probe,
+        key: &LookupKey,
+        block: Block,
         part: u32,
-    ) -> Result<Seen> {
-        match probe.at {
-            At::Run(id) => self.look_in_run(page, hash, key, id),
-            At::Slice(block) => {
-                let slice = self.room.slicing.slice_of_key(hash);
-                let index = self.room.slicing.page(slice, part);
-                let label = self.room.shadow.label(block, index, PageKind::Slice);
-                let body = match RawPage::new(page).check(label) {
-                    Ok(page) => page.body(),
-                    Err(_) if !self.is_current(hash, block) => return Ok(Seen::Gone),
-                    Err(error) => return Err(error.into()),
-                };
-                self.look_in_slice(body, key, label.page)
-            }
-        }
+    ) -> Result<PageLookup> {
+        let slice = self.room.slicing.slice_of_key(key.hash);
+        let index = self.room.slicing.page(slice, part);
+        let label = self.room.shadow.label(block, index, PageKind::Slice);
+        let body = match RawPage::new(page).check(label) {
+            Ok(page) => page.body(),
+            Err(_) if !self.is_current(key.hash, block) => return Ok(PageLookup::Stale),
+            Err(error) => return Err(error.into()),
+        };
+        let layout = self.room.slices;
+        let Some(count) = layout.count(body) else { return Err(self.overfull(label.page)) };
+        Ok(match layout.find(body, count, key.bytes()) {
+            Some(at) => PageLookup::Live(Value::new(layout.value(body, at))),
+            None => PageLookup::Absent,
+        })
     }
 
     fn is_current(&self, hash: KeyHash, block: Block) -> bool {
         self.room.shadow.is_current(self.partition_of(hash) as u32, block)
     }
 
-    fn look_in_slice(&self, body: &[u8], key: &[u8], place: PageId) -> Result<Seen> {
-        let layout = self.room.slices;
-        let Some(count) = layout.count(body) else {
-            let most = format!("at most {} entries", layout.capacity());
-            return Err(nandex_store::Error::corrupt("slice", place, most, "more").into());
-        };
-        Ok(match layout.find(body, count, key) {
-            Some(at) => Seen::Live(Value::new(layout.value(body, at))),
-            None => Seen::Absent,
-        })
+    /// What is wrong with a page that says it has more entries than it can hold.
+    fn overfull(&self, page: PageId) -> Error {
+        let most = format!("at most {} entries", self.room.slices.capacity());
+        nandex_store::Error::corrupt("slice", page, most, "more").into()
     }
 
-    fn look_in_run(
-        &self,
-        page: &PageBuf,
-        hash: KeyHash,
-        key: &[u8],
-        id: SegmentId,
-    ) -> Result<Seen> {
-        let label = self.room.front.label(id, hash);
+    fn look_in_run(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
+        let label = self.room.front.label(id, key.hash);
         let bytes = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
-            Err(_) if !self.has_run(self.partition_of(hash), id) => return Ok(Seen::Gone),
+            Err(_) if !self.has_run(self.partition_of(key.hash), id) => {
+                return Ok(PageLookup::Stale);
+            }
             Err(error) => return Err(error.into()),
         };
-
-        let slot = self.layout.find(bytes, key, self.layout.buckets_of(hash));
-        Ok(slot.and_then(|slot| self.layout.entry(bytes, slot)).map_or(Seen::Absent, |entry| {
-            match entry.state {
-                SlotState::Live => Seen::Live(Value::new(entry.value)),
-                SlotState::Tombstone => Seen::Tombstone,
-            }
-        }))
-    }
-
-    /// Where a lookup goes on that found nothing there: to what is older.
-    pub(super) fn next(&self, hash: KeyHash, probe: &Probe) -> Next<Probe> {
-        if let At::Slice(_) = probe.at {
-            self.missed(self.partition_of(hash));
-        }
-        Probe::first(probe.older.clone(), probe.block).map_or(Next::Absent, Next::Read)
+        let slot = self.layout.find(bytes, key.bytes(), self.layout.buckets_of(key.hash));
+        Ok(PageLookup::of(slot.and_then(|slot| self.layout.entry(bytes, slot))))
     }
 }

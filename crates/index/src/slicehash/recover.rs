@@ -3,11 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::reads::ReadPool;
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::{MAP_UPDATE_BYTES, Shadow, ShadowRecovery};
@@ -35,12 +36,12 @@ pub(super) fn open(
     let channels = runtime.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
     let opening = Opening {
         shape: config.shape()?,
-        options: Options { flush_threads: runtime.flush_threads, read_depth: runtime.read_depth },
+        options: Options { flush_threads: runtime.flush_threads },
         images_at: place.plus(config.slicetable_pages() + config.front_pages()),
+        reads: ReadPool::new(Arc::clone(volume.device()), channels, runtime.read_depth),
     };
     let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
-    let recovery =
-        Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime, channels };
+    let recovery = Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.lock().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -166,7 +167,6 @@ impl Maps {
 struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
-    channels: Channels,
 }
 
 impl Recovery<Slicetables> for Recovering {
@@ -182,7 +182,6 @@ impl Recovery<Slicetables> for Recovering {
         let room = Slicetables {
             slices: config.slice_layout(),
             slicing: Slicing::new(&config),
-            channels: self.channels,
             options: self.runtime,
             maps: Mutex::default(),
             captured: Captured::default(),

@@ -1,13 +1,13 @@
 //! The arithmetic of Bloom filters: hashes, numbers of probes, sizes and rates.
 
-pub use nandex_bench::filter::subject::hash;
+pub use nandex_bench::quotient::hash;
 
 /// Bits of a page.
 pub const PAGE_BITS: u64 = 8 * nandex_device::PAGE_BYTES as u64;
 /// Probes at most.
 const PROBES_MAX: u32 = 24;
 
-/// The high half of a product and the low half: a number below `end`, and what is left to draw from.
+/// The high half of a product and the low half: a number below `end`, and what remains to draw from.
 #[inline]
 pub fn scale(hash: u64, end: u64) -> (u64, u64) {
     let product = u128::from(hash) * u128::from(end);
@@ -21,7 +21,7 @@ fn fold(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// A filter whose bits lie anywhere.
+/// A filter whose bits are anywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plain {
     /// Its size.

@@ -1,6 +1,6 @@
 //! A plain Bloom filter in a mapped file: the baseline that thrashes.
 //!
-//! * The number of probes is the best one for the rate. Bits lie anywhere, so an insert touches as many
+//! * The number of probes is the best one for the rate. Bits are anywhere, so an insert touches as many
 //!   pages as there are probes, and a lookup of an absent key two on average.
 //! * A bit that is set already is not written again, so its page stays clean.
 //! * The file is written whole with zeros first: holes would be filled without a read, and flatter.
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use memmap2::{Advice, MmapRaw};
-use nandex_bench::filter::subject::{FilterLane, FilterSpec, FilterSubject, State};
+use nandex_bench::subject::{Client, Spec, Status, Subject, yes};
 
 use crate::bloom::{Plain, hash};
 
@@ -36,8 +36,8 @@ pub struct Mapped {
 
 impl Mapped {
     /// An empty filter.
-    pub fn create(spec: &FilterSpec, advice: ReadAhead) -> Result<Self> {
-        let filter = Plain::for_rate(spec.keys, spec.rate);
+    pub fn create(spec: &Spec, advice: ReadAhead) -> Result<Self> {
+        let filter = Plain::for_rate(spec.entries, spec.rate);
         let path = path(spec);
         let mut file =
             File::create(&path).with_context(|| format!("creating {}", path.display()))?;
@@ -55,8 +55,8 @@ impl Mapped {
     }
 
     /// The filter that `create` made.
-    pub fn open(spec: &FilterSpec, advice: ReadAhead) -> Result<Self> {
-        let filter = Plain::for_rate(spec.keys, spec.rate);
+    pub fn open(spec: &Spec, advice: ReadAhead) -> Result<Self> {
+        let filter = Plain::for_rate(spec.entries, spec.rate);
         let path = path(spec);
         let file = File::options().read(true).write(true).open(&path);
         let file = file.with_context(|| format!("opening {}", path.display()))?;
@@ -65,7 +65,7 @@ impl Mapped {
         if advice == ReadAhead::Off {
             map.advise(Advice::Random)?;
         }
-        Ok(Self { filter, map, keys: spec.keys.into() })
+        Ok(Self { filter, map, keys: spec.entries.into() })
     }
 
     fn words(&self) -> &[AtomicU64] {
@@ -96,12 +96,12 @@ impl Mapped {
     }
 }
 
-fn path(spec: &FilterSpec) -> PathBuf {
+fn path(spec: &Spec) -> PathBuf {
     spec.dir.join("mapped.bloom")
 }
 
-impl FilterSubject for Mapped {
-    fn lane(&self) -> Result<Box<dyn FilterLane + '_>> {
+impl Subject for Mapped {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
         Ok(Box::new(self))
     }
 
@@ -113,34 +113,35 @@ impl FilterSubject for Mapped {
         self.sync()
     }
 
-    fn state(&self) -> State {
+    fn status(&self) -> Status {
         let keys = self.keys.load(Ordering::Relaxed);
-        State {
+        Status {
             entries: Some(keys),
+            ram_bytes: Some(0),
             flash_bytes: self.filter.bits / 8,
             rate: self.filter.rate(keys),
-            ..State::default()
+            ..Status::default()
         }
     }
 }
 
-impl FilterLane for &Mapped {
-    fn insert(&mut self, key: u64) -> Result<()> {
-        self.insert_many(&[key])
+impl Client for &Mapped {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.insert_many(&[(key, value)])
     }
 
-    fn insert_many(&mut self, keys: &[u64]) -> Result<()> {
-        keys.iter().for_each(|&key| Mapped::insert(self, key));
-        self.keys.fetch_add(keys.len() as u64, Ordering::Relaxed);
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        pairs.iter().for_each(|&(key, _)| Mapped::insert(self, key));
+        self.keys.fetch_add(pairs.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    fn contains(&mut self, key: u64) -> Result<bool> {
-        Ok(Mapped::contains(self, key))
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(yes(self.contains(key)))
     }
 
-    fn contains_many(&mut self, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {
-        found.extend(keys.iter().map(|&key| Mapped::contains(self, key)));
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        found.extend(keys.iter().map(|&key| yes(self.contains(key))));
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anyhow::{Result, bail, ensure};
 use fastbloom::BloomFilter;
-use nandex_bench::filter::subject::{FilterLane, FilterSpec, FilterSubject, State};
+use nandex_bench::subject::{Client, Spec, Status, Subject, yes};
 use xorf::{BinaryFuse8, Filter as _};
 
 use crate::bloom::hash;
@@ -32,7 +32,7 @@ pub trait InRam: Send + Sync {
         bail!("this filter cannot delete")
     }
     /// How it is.
-    fn state(&self) -> State;
+    fn status(&self) -> Status;
 }
 
 /// A filter behind a lock.
@@ -53,8 +53,8 @@ impl<F> Locked<F> {
     }
 }
 
-impl<F: InRam> FilterSubject for Locked<F> {
-    fn lane(&self) -> Result<Box<dyn FilterLane + '_>> {
+impl<F: InRam> Subject for Locked<F> {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
         Ok(Box::new(self))
     }
 
@@ -62,32 +62,28 @@ impl<F: InRam> FilterSubject for Locked<F> {
         self.write().build()
     }
 
-    fn settle(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn state(&self) -> State {
-        self.read().state()
+    fn status(&self) -> Status {
+        self.read().status()
     }
 }
 
-impl<F: InRam> FilterLane for &Locked<F> {
-    fn insert(&mut self, key: u64) -> Result<()> {
+impl<F: InRam> Client for &Locked<F> {
+    fn insert(&mut self, key: u64, _value: u64) -> Result<()> {
         self.write().insert(key)
     }
 
-    fn insert_many(&mut self, keys: &[u64]) -> Result<()> {
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
         let mut filter = self.write();
-        keys.iter().try_for_each(|&key| filter.insert(key))
+        pairs.iter().try_for_each(|&(key, _)| filter.insert(key))
     }
 
-    fn contains(&mut self, key: u64) -> Result<bool> {
-        Ok(self.read().contains(key))
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(yes(self.read().contains(key)))
     }
 
-    fn contains_many(&mut self, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let filter = self.read();
-        found.extend(keys.iter().map(|&key| filter.contains(key)));
+        found.extend(keys.iter().map(|&key| yes(filter.contains(key))));
         Ok(())
     }
 
@@ -102,8 +98,8 @@ pub struct Qfilter(qfilter::Filter);
 
 impl Qfilter {
     /// An empty one.
-    pub fn create(spec: &FilterSpec) -> Result<Self> {
-        let filter = qfilter::Filter::new(spec.keys, spec.rate);
+    pub fn create(spec: &Spec) -> Result<Self> {
+        let filter = qfilter::Filter::new(spec.entries, spec.rate);
         Ok(Self(filter.map_err(|refusal| anyhow::anyhow!("qfilter: {refusal:?}"))?))
     }
 }
@@ -125,12 +121,12 @@ impl InRam for Qfilter {
         Ok(())
     }
 
-    fn state(&self) -> State {
-        State {
+    fn status(&self) -> Status {
+        Status {
             entries: Some(self.0.len()),
-            ram_bytes: self.0.memory_usage() as u64,
+            ram_bytes: Some(self.0.memory_usage() as u64),
             rate: self.0.current_error_ratio(),
-            ..State::default()
+            ..Status::default()
         }
     }
 }
@@ -143,8 +139,8 @@ pub struct FastBloom {
 
 impl FastBloom {
     /// An empty one.
-    pub fn create(spec: &FilterSpec) -> Result<Self> {
-        let keys = usize::try_from(spec.keys)?;
+    pub fn create(spec: &Spec) -> Result<Self> {
+        let keys = usize::try_from(spec.entries)?;
         Ok(Self { filter: BloomFilter::with_false_pos(spec.rate).expected_items(keys), keys: 0 })
     }
 }
@@ -160,13 +156,13 @@ impl InRam for FastBloom {
         self.filter.contains_hash(hash(key))
     }
 
-    fn state(&self) -> State {
+    fn status(&self) -> Status {
         let keys = usize::try_from(self.keys).unwrap_or(usize::MAX);
-        State {
+        Status {
             entries: Some(self.keys),
-            ram_bytes: self.filter.num_bits() as u64 / 8,
+            ram_bytes: Some(self.filter.num_bits() as u64 / 8),
             rate: self.filter.expected_false_pos(keys),
-            ..State::default()
+            ..Status::default()
         }
     }
 }
@@ -184,13 +180,13 @@ impl Fuse {
     const RATE_MIN: f64 = 0.00385;
 
     /// One without keys.
-    pub fn create(spec: &FilterSpec) -> Result<Self> {
+    pub fn create(spec: &Spec) -> Result<Self> {
         ensure!(
             spec.rate >= Self::RATE_MIN,
             "a binary fuse filter of 8 bits errs at 1 in 256, and {} was asked; take --fpr 0.0039",
             spec.rate
         );
-        Ok(Self { keys: Vec::with_capacity(usize::try_from(spec.keys)?), ..Self::default() })
+        Ok(Self { keys: Vec::with_capacity(usize::try_from(spec.entries)?), ..Self::default() })
     }
 }
 
@@ -215,13 +211,13 @@ impl InRam for Fuse {
         Ok(())
     }
 
-    fn state(&self) -> State {
+    fn status(&self) -> Status {
         let built = self.filter.as_ref().map_or(0, |filter| filter.fingerprints.len() as u64);
-        State {
+        Status {
             entries: Some(self.held.max(self.keys.len() as u64)),
-            ram_bytes: built + 8 * self.keys.capacity() as u64,
+            ram_bytes: Some(built + 8 * self.keys.capacity() as u64),
             rate: 1.0 / 256.0,
-            ..State::default()
+            ..Status::default()
         }
     }
 }

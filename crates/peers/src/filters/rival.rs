@@ -5,8 +5,9 @@ use std::fmt;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use nandex_bench::filter::rooms::FilterIndex;
-use nandex_bench::filter::subject::{Ability, FilterMaker, FilterSpec, FilterSubject};
+use nandex_bench::structures::Structure;
+use nandex_bench::subject::{Maker, Spec, Subject};
+use nandex_bench::workload::{Kind as Engine, Workload};
 
 use crate::buffered::{Buffered, Kind};
 use crate::mapped::{Mapped, ReadAhead};
@@ -16,7 +17,7 @@ use crate::memory::{FastBloom, Fuse, Locked, Qfilter};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rival {
     /// One of nandex.
-    Own(FilterIndex),
+    Own(Structure),
     /// A plain Bloom filter in a mapped file.
     Mapped(ReadAhead),
     /// A Bloom filter on flash with a buffer of updates.
@@ -32,15 +33,15 @@ pub enum Rival {
 impl Rival {
     /// All of others, and those of nandex that are no test of the harness.
     pub fn every() -> Vec<Self> {
-        let harness = Self::Own(FilterIndex::Multiset);
+        let harness = Self::Own(Structure::Multiset);
         Self::value_variants().iter().copied().filter(|&rival| rival != harness).collect()
     }
 }
 
 static VARIANTS: [Rival; 10] = [
-    Rival::Own(FilterIndex::Multiset),
-    Rival::Own(FilterIndex::Cascade),
-    Rival::Own(FilterIndex::Quotient),
+    Rival::Own(Structure::Multiset),
+    Rival::Own(Structure::Cascade),
+    Rival::Own(Structure::Quotient),
     Rival::Buffered(Kind::Paged),
     Rival::Buffered(Kind::Elevator),
     Rival::Mapped(ReadAhead::Off),
@@ -57,7 +58,7 @@ impl ValueEnum for Rival {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
-            Self::Own(index) => return index.to_possible_value(),
+            Self::Own(structure) => return structure.to_possible_value(),
             Self::Buffered(Kind::Paged) => "All bits of a key in one page, updates buffered in RAM",
             Self::Buffered(Kind::Elevator) => "Bits anywhere, buffered in RAM, written in order",
             Self::Mapped(ReadAhead::Off) => "A plain Bloom filter in a mapped file, MADV_RANDOM",
@@ -78,10 +79,10 @@ impl fmt::Display for Rival {
     }
 }
 
-impl FilterMaker for Rival {
+impl Maker for Rival {
     fn name(&self) -> &str {
         match self {
-            Self::Own(index) => index.name(),
+            Self::Own(structure) => structure.name(),
             Self::Buffered(Kind::Paged) => "bloom-paged",
             Self::Buffered(Kind::Elevator) => "bloom-elevator",
             Self::Mapped(ReadAhead::Off) => "bloom-mmap",
@@ -92,26 +93,30 @@ impl FilterMaker for Rival {
         }
     }
 
-    fn on_flash(&self) -> bool {
+    fn kind(&self) -> Engine {
+        Engine::Filter
+    }
+
+    fn lasting(&self) -> bool {
         match self {
-            Self::Own(index) => index.on_flash(),
+            Self::Own(structure) => structure.lasting(),
             Self::Buffered(_) | Self::Mapped(_) => true,
             Self::Qfilter | Self::Fastbloom | Self::Xorf => false,
         }
     }
 
-    fn can(&self, ability: Ability) -> bool {
-        match (self, ability) {
-            (Self::Own(index), _) => index.can(ability),
-            (Self::Xorf, _) | (_, Ability::Count) => false,
-            (_, Ability::Change) => true,
-            (_, Ability::Delete) => *self == Self::Qfilter,
+    fn supports(&self, workload: Workload) -> bool {
+        match workload {
+            Workload::Count => matches!(self, Self::Own(_)),
+            Workload::Delete => matches!(self, Self::Own(_) | Self::Qfilter),
+            Workload::Mixed => *self != Self::Xorf,
+            _ => true,
         }
     }
 
-    fn create(&self, spec: &FilterSpec) -> Result<Box<dyn FilterSubject>> {
+    fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         Ok(match *self {
-            Self::Own(index) => index.create(spec)?,
+            Self::Own(structure) => structure.create(spec)?,
             Self::Buffered(kind) => Box::new(Buffered::create(spec, kind)?),
             Self::Mapped(advice) => Box::new(Mapped::create(spec, advice)?),
             Self::Qfilter => Box::new(Locked::new(Qfilter::create(spec)?)),
@@ -120,9 +125,9 @@ impl FilterMaker for Rival {
         })
     }
 
-    fn open(&self, spec: &FilterSpec) -> Result<Box<dyn FilterSubject>> {
+    fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         Ok(match *self {
-            Self::Own(index) => index.open(spec)?,
+            Self::Own(structure) => structure.open(spec)?,
             Self::Buffered(kind) => Box::new(Buffered::open(spec, kind)?),
             Self::Mapped(advice) => Box::new(Mapped::open(spec, advice)?),
             Self::Qfilter | Self::Fastbloom | Self::Xorf => {

@@ -10,7 +10,7 @@ use crate::play::Player;
 use crate::tape::{Act, Step, Tape};
 use crate::{Latencies, Scale};
 
-/// A table whose buckets lie on this share of a drive's pages.
+/// A table whose buckets are on this share of a drive's pages.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Direct {
     /// 0 to 1.
@@ -29,13 +29,13 @@ pub struct DirectRun {
 }
 
 impl Direct {
-    /// So many lookups and inserts of random keys in turn, or inserts alone.
+    /// Lookups and inserts of random keys in turn, or inserts alone.
     fn tape(self, pages: u64, operations: u64, with_lookups: Lookups) -> Tape {
         let pages = ((pages as f64 * self.drive_share) as u64).max(1);
-        let mut dice = SplitMix64::stream(self.seed, 7);
+        let mut rng = SplitMix64::stream(self.seed, 7);
         let mut tape = Tape::default();
         while (tape.len() as u64) < operations {
-            let page = dice.below(pages);
+            let page = rng.below(pages);
             let step = |kind, wave| Step { kind, page, pages: 1, wave };
             let (read, write) = (step(RequestKind::Read, 0), step(RequestKind::Write, 1));
             if with_lookups == Lookups::BeforeInserts {
@@ -62,7 +62,7 @@ impl Direct {
     }
 }
 
-/// What comes beside inserts.
+/// What comes between inserts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookups {
     /// Nothing.
@@ -71,7 +71,7 @@ pub enum Lookups {
     BeforeInserts,
 }
 
-/// The share of a drive of so many bytes that the paper's 32 GiB take.
+/// The share of a drive of `bytes` that the paper's 32 GiB take.
 pub fn share_of(drive_bytes: f64) -> f64 {
     (32.0 * 1_073_741_824.0 / drive_bytes).min(0.95)
 }

@@ -106,7 +106,7 @@ impl Setup {
     }
 
     fn filter(&self) -> Result<FilterShape> {
-        // The stash counts beside, so that a full buffer has the paper's 4096 entries and its filter 8 KiB.
+        // The stash counts separately, so that a full buffer has the paper's 4096 entries and its filter 8 KiB.
         let entries = BUFFER_ENTRIES - STASH_ENTRIES;
         let bits = FILTER_BITS * f64::from(BUFFER_ENTRIES) / f64::from(entries);
         let bloom = FilterShape::bloom(entries, bits, 1)?;
@@ -126,7 +126,7 @@ pub fn incarnations_only(tape: &Tape) -> Tape {
 }
 
 /// A drive on which this tape's table has been for long: written once in order, and then again and again
-/// where the table lies, until no block is fresh and writes wait for erases.
+/// where the table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
     let mut model = drive.model(scale, Filled::Once, tape.page_count())?;
     let writes = tape.only(|_, step| is_incarnation(step));

@@ -90,7 +90,7 @@ fn why(reads: usize, success: f64) -> &'static str {
             "16 filters of 11 hash functions err in 0.7 % of lookups; the paper configured for 1 %."
         }
         (2, true) => {
-            "A vain read in front of the right one: half of 0.7 %, in the 40 % that are found. The paper's own first column would make some 0.2 % here, not 0.7 %."
+            "A false-positive read in front of the right one: half of 0.7 %, in the 40 % that are found. The paper's own first column would make some 0.2 % here, not 0.7 %."
         }
         (2 | 3, _) => "Rare: a few lookups decide.",
         _ => "",

@@ -1,4 +1,4 @@
-//! Figure 7: Berkeley DB's latencies as the paper printed them, and what stands beside them here.
+//! Figure 7: Berkeley DB's latencies as the paper printed them, and what we measured to compare with them.
 
 use super::direct::{Direct, DirectRun, Lookups, operations, share_of};
 use super::lab::{Setup, aged};
@@ -17,7 +17,7 @@ pub struct Figure7;
 const OPERATIONS: u64 = 1 << 27;
 
 /// A drive, its bytes, how it begins, and what the paper printed of Berkeley DB on it.
-struct Beside {
+struct Compared {
     drive: Drive,
     bytes: f64,
     filled: Filled,
@@ -27,8 +27,8 @@ struct Beside {
     slow: [f64; 2],
 }
 
-const BESIDE: [Beside; 2] = [
-    Beside {
+const COMPARED: [Compared; 2] = [
+    Compared {
         drive: Drive::DISK,
         bytes: 500e9,
         filled: Filled::Once,
@@ -36,7 +36,7 @@ const BESIDE: [Beside; 2] = [
         insert_ms: 7.0,
         slow: [0.6, 0.4],
     },
-    Beside {
+    Compared {
         drive: Drive::INTEL,
         bytes: 80e9,
         filled: Filled::ForEver,
@@ -65,7 +65,7 @@ impl Experiment for Figure7 {
         let mut outcome = Outcome {
             setup: vec![
                 "Berkeley DB is not run on the simulator: its rows are the paper's, as printed.".into(),
-                "Beside it is a table without buffers, which reads a page for a lookup, and reads and writes one for an \
+                "It is compared with a table without buffers, which reads a page for a lookup, and reads and writes one for an \
                  insert: no cache, no log, so it is not Berkeley DB, but asks of the drive \
                  what a hash table on disk \
                  must. And BufferHash."
@@ -73,24 +73,24 @@ impl Experiment for Figure7 {
             ],
             ..Outcome::default()
         };
-        for beside in &BESIDE {
-            let mut model = aged(beside.drive, scale, run.taped.tape())?;
+        for peer in &COMPARED {
+            let mut model = aged(peer.drive, scale, run.taped.tape())?;
             let ours = player().play(run.taped.tape(), &mut *model);
             let ours = [ours.of(Act::Lookup, run.from), ours.of(Act::Insert, run.from)];
-            let table = Direct { drive_share: share_of(beside.bytes), seed: scale.seed() };
-            let mut model = beside.drive.model(scale, beside.filled, 0)?;
+            let table = Direct { drive_share: share_of(peer.bytes), seed: scale.seed() };
+            let mut model = peer.drive.model(scale, peer.filled, 0)?;
             let direct =
                 table.play(player(), &mut *model, operations(scale), Lookups::BeforeInserts);
-            outcome.tables.push(compare(beside, &direct, &ours));
-            outcome.charts.push(chart(beside, &direct, &ours));
+            outcome.tables.push(compare(peer, &direct, &ours));
+            outcome.charts.push(chart(peer, &direct, &ours));
         }
         Ok(outcome)
     }
 }
 
-fn compare(beside: &Beside, direct: &DirectRun, ours: &[Latencies; 2]) -> Table {
+fn compare(peer: &Compared, direct: &DirectRun, ours: &[Latencies; 2]) -> Table {
     let [lookups, inserts] = ours;
-    let is_disk = beside.drive == Drive::DISK;
+    let is_disk = peer.drive == Drive::DISK;
     let lookups_why = match is_disk {
         true => "The paper's number is Berkeley DB's; the same seek and half a turn.",
         false => {
@@ -108,31 +108,31 @@ fn compare(beside: &Beside, direct: &DirectRun, ours: &[Latencies; 2]) -> Table 
     let printed = "As the paper printed it; not run here.";
     let slow = |all: &Latencies| 1.0 - all.share_within_ms(5.0);
     let rows = vec![
-        Row::theirs("Berkeley DB: mean of lookups", "ms", beside.lookup_ms).why(printed),
-        Row::theirs("Berkeley DB: mean of inserts", "ms", beside.insert_ms).why(printed),
+        Row::theirs("Berkeley DB: mean of lookups", "ms", peer.lookup_ms).why(printed),
+        Row::theirs("Berkeley DB: mean of inserts", "ms", peer.insert_ms).why(printed),
         Row::ours("without buffers: mean of lookups", "ms", direct.lookups.mean_ms())
-            .paper(beside.lookup_ms)
+            .paper(peer.lookup_ms)
             .why(lookups_why),
         Row::ours("without buffers: mean of inserts", "ms", direct.inserts.mean_ms())
-            .paper(beside.insert_ms)
+            .paper(peer.insert_ms)
             .why(inserts_why),
         Row::ours("without buffers: lookups above 5 ms", "", slow(&direct.lookups))
-            .paper(beside.slow[0])
+            .paper(peer.slow[0])
             .why(lookups_why),
         Row::ours("without buffers: inserts above 5 ms", "", slow(&direct.inserts))
-            .paper(beside.slow[1])
+            .paper(peer.slow[1])
             .why(inserts_why),
         Row::ours("BufferHash: mean of lookups", "ms", lookups.mean_ms()),
         Row::ours("BufferHash: mean of inserts", "ms", inserts.mean_ms()),
     ];
-    Table { title: beside.drive.name.into(), rows }
+    Table { title: peer.drive.name.into(), rows }
 }
 
-fn chart(beside: &Beside, direct: &DirectRun, ours: &[Latencies; 2]) -> Chart {
+fn chart(peer: &Compared, direct: &DirectRun, ours: &[Latencies; 2]) -> Chart {
     let [lookups, inserts] = ours;
-    let within = beside.slow.map(|slow| 1.0 - slow);
+    let within = peer.slow.map(|slow| 1.0 - slow);
     Chart {
-        title: format!("{}: share that takes no longer", beside.drive.name),
+        title: format!("{}: share that takes no longer", peer.drive.name),
         x: "latency, ms",
         y: "share",
         x_scaling: Scaling::Logarithmic,

@@ -47,7 +47,7 @@ impl Experiment for NoBitSlicing {
             Row::ours("absent key, filters apart: words looked at", "", mean(absent.apart)),
             Row::ours("absent key: part of the lookup's time saved", "", saved_ns / (CPU_NS as f64 + saved_ns))
                 .paper(0.2)
-                .why("Computed, not timed: words at 60 ns each, which is assumed, beside 5.5 us for all else. The paper timed it; it depends on the machine's caches."),
+                .why("Computed, not timed: words at 60 ns each, which is assumed, and 5.5 us for all else. The paper timed it; it depends on the machine's caches."),
             Row::ours("key of the oldest incarnation, bit-sliced: words looked at", "", mean(oldest.sliced)),
             Row::ours("key of the oldest incarnation, filters apart: words looked at", "", mean(oldest.apart)),
             Row::ours("found key: part of the lookup's time saved, with a flash read of 0.15 ms", "", saved_ns / (CPU_NS as f64 + saved_ns + 150_000.0))
@@ -58,7 +58,7 @@ impl Experiment for NoBitSlicing {
                 "16 Bloom filters of {BUFFER_ENTRIES} entries and 16 bits each, asked for {asked} keys. Bit-sliced, a word holds \
                  the same bit of all of them, and asking stops when no filter is left; apart, \
                  each filter is asked bit by \
-                 bit until one is zero. Words lie far from one another in both, so each is a cache line."
+                 bit until one is zero. Words are far from one another in both, so each is a cache line."
             )],
             tables: vec![Table {
                 title: "Memory looked at by the filters of a lookup".into(),
@@ -79,17 +79,17 @@ enum Asked {
 fn touched(asked: u64, which: Asked, seed: u64) -> Result<Touched> {
     let filter = Filter::new(FilterShape::bloom(BUFFER_ENTRIES, FILTER_BITS, 1)?);
     let slices = Slices::new(filter.shape());
-    let mut dice = SplitMix64::stream(seed, 3);
+    let mut rng = SplitMix64::stream(seed, 3);
     let mut oldest = Vec::new();
     for column in 0..INCARNATIONS {
-        let keys: Vec<u64> = (0..BUFFER_ENTRIES).map(|_| dice.next_u64()).collect();
+        let keys: Vec<u64> = (0..BUFFER_ENTRIES).map(|_| rng.next_u64()).collect();
         slices.or_column(column as usize, &filter.build(&keys).bits);
         oldest = keys;
     }
     let mut touched = Touched::default();
     for number in 0..asked {
         let hash = match which {
-            Asked::Absent => dice.next_u64(),
+            Asked::Absent => rng.next_u64(),
             Asked::InTheOldest => oldest[(number % u64::from(BUFFER_ENTRIES)) as usize],
         };
         let mut rows = Vec::with_capacity(16);

@@ -1,4 +1,4 @@
-//! Figure 5: pages read in vain per lookup, over how the RAM is split into buffers and filters.
+//! Figure 5: false-positive reads per lookup, over how the RAM is split into buffers and filters.
 
 use nandex::bufferhash::filter::{Columns, Filter, FilterShape, Slices, WORDS_MAX};
 use nandex::bufferhash::model::paper::{Split, Store};
@@ -42,7 +42,7 @@ impl Experiment for Figure5 {
         let measured: Vec<(f64, f64)> = measured.collect::<Result<_>>()?;
         Ok(Outcome {
             setup: vec![
-                "4 GiB of RAM and 32 GiB of flash are divided into so many filters of so many bits per \
+                "4 GiB of RAM and 32 GiB of flash are divided into as many filters of as many bits per \
                  entry as the size of the buffers leaves; of each number of filters and bits, \
                  filters of \
                  4096 entries are built, in groups of at most 256, and asked for keys that are in none."
@@ -72,7 +72,7 @@ fn table(measured: &[(f64, f64)]) -> Table {
             .paper(256.0)
             .why("With as many hash functions our filters gain less than the formula has it, so that larger buffers and smaller filters do better: see the next row."),
         Row::ours("spurious rate at 256 MiB, measured", "", at(256.0)).paper(0.0001)
-            .why("A key's bits lie in an arithmetic progression, from two halves of one hash. With 20 hash functions that is more often the same for two keys than 20 independent bits would be: a filter errs once in 670,000 where the formula says once in 1.8 million. The paper gives one digit."),
+            .why("A key's bits are in an arithmetic progression, from two halves of one hash. With 20 hash functions that is more often the same for two keys than 20 independent bits would be: a filter errs once in 670,000 where the formula says once in 1.8 million. The paper gives one digit."),
         Row::ours("spurious rate at 256 MiB, by the model", "", CLAM.spurious_reads(split(256.0)))
             .paper(0.0001),
         Row::ours("spurious rate at 2048 MiB, measured", "", at(2048.0)).paper(0.01)
@@ -80,7 +80,7 @@ fn table(measured: &[(f64, f64)]) -> Table {
         Row::ours("spurious rate at 2048 MiB, by the model", "", CLAM.spurious_reads(split(2048.0)))
             .paper(0.01),
     ];
-    Table { title: "Pages read in vain per lookup".into(), rows }
+    Table { title: "False-positive reads per lookup".into(), rows }
 }
 
 fn chart(measured: Vec<(f64, f64)>) -> Chart {
@@ -89,7 +89,7 @@ fn chart(measured: Vec<(f64, f64)>) -> Chart {
     Chart {
         title: "Spurious rate over the memory for buffers".into(),
         x: "memory for all buffers, MiB",
-        y: "pages read in vain per lookup",
+        y: "false-positive reads per lookup",
         x_scaling: Scaling::Logarithmic,
         y_scaling: Scaling::Logarithmic,
         series: vec![
@@ -112,25 +112,25 @@ fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
     let mut hits = 0;
     for group in 0..groups {
         let columns = (incarnations - group * 64 * WORDS_MAX).min(64 * WORDS_MAX);
-        hits += vain(columns, bits, asked / groups as u64, scale.seed() + group as u64)?;
+        hits += false_positives(columns, bits, asked / groups as u64, scale.seed() + group as u64)?;
     }
     Ok(hits as f64 * groups as f64 / asked as f64)
 }
 
-/// How often one of so many filters says yes to so many keys that are in none.
-fn vain(columns: usize, bits: f64, asked: u64, seed: u64) -> Result<u64> {
+/// How often one of `columns` filters says yes to `asked` keys that are in none.
+fn false_positives(columns: usize, bits: f64, asked: u64, seed: u64) -> Result<u64> {
     let words = u32::try_from(columns.div_ceil(64)).unwrap_or(u32::MAX);
     let filter = Filter::new(FilterShape::bloom(ENTRIES, bits, words)?);
     let slices = Slices::new(filter.shape());
-    let mut dice = SplitMix64::stream(seed, 5);
+    let mut rng = SplitMix64::stream(seed, 5);
     let mut live: Columns = [0; WORDS_MAX];
     for column in 0..columns {
-        let keys: Vec<u64> = (0..ENTRIES).map(|_| dice.next_u64()).collect();
+        let keys: Vec<u64> = (0..ENTRIES).map(|_| rng.next_u64()).collect();
         slices.or_column(column, &filter.build(&keys).bits);
         live[column / 64] |= 1 << (column % 64);
     }
     let yes = |hash| {
         filter.candidates(&slices, hash, &live).iter().map(|it| it.count_ones()).sum::<u32>()
     };
-    Ok((0..asked).map(|_| u64::from(yes(dice.next_u64()))).sum())
+    Ok((0..asked).map(|_| u64::from(yes(rng.next_u64()))).sum())
 }

@@ -42,7 +42,7 @@ impl Fullness {
 pub enum Mix {
     /// Every key is first looked up and then inserted.
     LookupThenInsert,
-    /// So many of a million operations look a key up; the others insert one.
+    /// This many of a million operations look a key up; the others insert one.
     Fraction {
         /// How many of a million.
         lookup_ppm: u32,
@@ -64,7 +64,7 @@ pub struct Measured {
 
 /// Keys at random, or each only once.
 struct Keys {
-    dice: SplitMix64,
+    rng: SplitMix64,
     range: Option<u64>,
     next: u64,
 }
@@ -75,12 +75,12 @@ impl Keys {
     fn new(setup: &Setup, workload: &Workload) -> Self {
         let range = setup.remembered() as f64 / -(1.0 - workload.success_rate).ln();
         let range = (workload.success_rate > 0.0).then_some(range.max(1.0) as u64);
-        Self { dice: SplitMix64::stream(setup.scale.seed(), 1), range, next: 0 }
+        Self { rng: SplitMix64::stream(setup.scale.seed(), 1), range, next: 0 }
     }
 
     fn draw(&mut self) -> u64 {
         self.next += 1;
-        self.range.map_or(self.next, |range| self.dice.below(range))
+        self.range.map_or(self.next, |range| self.rng.below(range))
     }
 }
 
@@ -90,13 +90,13 @@ impl Workload {
         Self { success_rate, mix: Mix::LookupThenInsert, filled: Fullness::Twice }
     }
 
-    /// So many of a million operations look a key up, the others insert one; 40 % are found.
+    /// This many of a million operations look a key up, the others insert one; 40 % are found.
     pub const fn fraction(lookup_ppm: u32) -> Self {
         let mix = Mix::Fraction { lookup_ppm };
         Self { success_rate: 0.4, mix, filled: Fullness::Twice }
     }
 
-    /// Fills a table and then does so many operations.
+    /// Fills a table and then does `operations`.
     pub fn run(&self, setup: &Setup, operations: u64) -> Result<Measured> {
         let mut taped = setup.open()?;
         let mut keys = Keys::new(setup, self);
@@ -106,9 +106,9 @@ impl Workload {
         }
         let (from, counts) = (taped.tape().len(), taped.counts());
         let flushes = taped.table.stats().flushes;
-        let mut dice = SplitMix64::stream(setup.scale.seed(), 2);
+        let mut rng = SplitMix64::stream(setup.scale.seed(), 2);
         while taped.tape().len() < from + operations as usize {
-            self.step(&mut taped, &mut keys, &mut dice)?;
+            self.step(&mut taped, &mut keys, &mut rng)?;
         }
         let counts = taped.counts().since(counts);
         let flushes = taped.table.stats().flushes - flushes;
@@ -119,7 +119,7 @@ impl Workload {
         &self,
         taped: &mut Taped<BufferHash>,
         keys: &mut Keys,
-        dice: &mut SplitMix64,
+        rng: &mut SplitMix64,
     ) -> Result<()> {
         let key = keys.draw();
         match self.mix {
@@ -127,9 +127,7 @@ impl Workload {
                 taped.lookup(key)?;
                 taped.insert(key, key)
             }
-            Mix::Fraction { lookup_ppm } if dice.chance(lookup_ppm) => {
-                taped.lookup(key).map(|_| ())
-            }
+            Mix::Fraction { lookup_ppm } if rng.chance(lookup_ppm) => taped.lookup(key).map(|_| ()),
             Mix::Fraction { .. } => taped.insert(key, key),
         }
     }

@@ -1,4 +1,4 @@
-//! The deck's own numbers, beside ours.
+//! The deck's own numbers, next to ours.
 
 use super::bloom::{Bloom, Kind};
 use super::grown::{Grown, Looked};
@@ -80,7 +80,7 @@ fn inserts(cascades: &[Both], blooms: &[Both]) -> Table {
             .paper(DECK_GAIN)
             .why("Near the deck's by accident: the one is eight times as fast here, the other six times. The deck's others take 17 K inserts a second, about one for each page written, as its queues were small; this one's queue is all the RAM, with 32 pages in flight."),
         Row::ours("cascade filter, fan-out 2, over page-blocked buffered Bloom filter", "", rate(published) / rate(strongest))
-            .why("The honest strongest baseline, nothing but sequential strokes, which the deck does not have."),
+            .why("The honest strongest baseline, nothing but sequential I/O chunks, which the deck does not have."),
         Row::ours("cascade filter, fan-out 2, over plain Bloom filter", "", rate(published) / rate(plain)),
     ];
     for both in &cascades[1..] {

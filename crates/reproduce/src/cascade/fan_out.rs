@@ -57,13 +57,13 @@ impl Experiment for FanOut {
         let setup = vec![
             format!(
                 "Filters of {} keys, an eighth of those of the insertions. Each key is written \
-                 to flash so many times; the drive's 4 KiB pages, rounded up, are counted in the \
+                 to flash that many times; the drive's 4 KiB pages, rounded up, are counted in the \
                  bytes. Lookups are of absent keys, means over 24 times while the filter grows, \
                  one read for each level that is not empty.",
                 scale.of(KEYS / PART)
             ),
             "The policy's own rows are a formula: full buffers are merged with every level above \
-             the first one that has room. With one level n buffers write each key (n + 1) / 2 \
+             the first one that can hold it. With one level n buffers write each key (n + 1) / 2 \
              times."
                 .into(),
         ];

@@ -104,7 +104,7 @@ impl Grown {
         Ok(grown)
     }
 
-    /// Inserts keys until there are so many.
+    /// Inserts keys until there are `keys`.
     pub fn insert_until(&mut self, keys: u64) -> Result<()> {
         while self.keys < keys {
             let until = keys.min(self.keys + self.batch);
@@ -182,16 +182,16 @@ impl Grown {
         })
     }
 
-    /// Looks up so many keys that are not there, one after another.
+    /// Looks up `count` keys that are not there, one after another.
     pub fn look_up(&mut self, count: u64, stream: u64) -> Result<Looked> {
-        let mut dice = SplitMix64::stream(self.measures.scale.seed(), 100 + stream);
-        let keys: Vec<u64> = (0..count).map(|_| ABSENT + dice.below(ABSENT)).collect();
+        let mut rng = SplitMix64::stream(self.measures.scale.seed(), 100 + stream);
+        let keys: Vec<u64> = (0..count).map(|_| ABSENT + rng.below(ABSENT)).collect();
         self.look_up_all(&keys)
     }
 
     fn look_up_present(&mut self, count: u64) -> Result<Looked> {
-        let mut dice = SplitMix64::stream(self.measures.scale.seed(), 200);
-        let keys: Vec<u64> = (0..count).map(|_| dice.below(self.keys)).collect();
+        let mut rng = SplitMix64::stream(self.measures.scale.seed(), 200);
+        let keys: Vec<u64> = (0..count).map(|_| rng.below(self.keys)).collect();
         self.look_up_all(&keys)
     }
 
@@ -203,9 +203,8 @@ impl Grown {
     }
 
     fn look_up_batched(&mut self, count: u64) -> Result<Looked> {
-        let mut dice = SplitMix64::stream(self.measures.scale.seed(), 300);
-        let keys: Vec<_> =
-            (0..count).map(|_| (ABSENT + dice.below(ABSENT)).to_le_bytes()).collect();
+        let mut rng = SplitMix64::stream(self.measures.scale.seed(), 300);
+        let keys: Vec<_> = (0..count).map(|_| (ABSENT + rng.below(ABSENT)).to_le_bytes()).collect();
         let slices: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         self.measure(count, |filter| {
             Ok(filter.contains_many(&slices)?.into_iter().map(u64::from).sum())

@@ -1,7 +1,8 @@
-//! Quotient filters beside a Bloom filter in RAM: memory touched by each operation.
+//! Quotient filters and a Bloom filter in RAM: memory touched by each operation.
 
-use nandex::quotient::{Counts, QuotientFilter, RankFilter, Shape};
+use nandex::quotient::{Counts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
+use nandex::store::run::Entry;
 use nandex_sim::workload::SplitMix64;
 
 use super::bloom::HASHES;
@@ -63,15 +64,17 @@ impl Experiment for InRam {
         let mut plain = Vec::new();
         let mut fast = Vec::new();
         for fill in FILLS {
-            plain.push(readable(slots, fill, seed)?);
-            fast.push(by_rank(slots, fill, seed)?);
+            let (shape, held) = filled(slots, fill, seed)?;
+            let bits = u64::from(shape.slot_bits());
+            plain.push(measure(Slots::Plain { bits: bits + 3 }, shape, &held, seed));
+            fast.push(measure(Slots::Blocks { bits }, shape, &held, seed));
         }
         let bloom = bloom(slots, seed);
         let setup = vec![
             format!(
                 "Counted are cache lines of 64 bytes, and jumps: lines that are not the one \
                  behind another, which a processor fetches only when it is asked for them. \
-                 Filters of {slots} slots are really filled; where their fingerprints lie, and \
+                 Filters of {slots} slots are really filled; where their fingerprints are, and \
                  so what an operation touches, follows from the fingerprints that they list.",
             ),
             format!(
@@ -94,40 +97,27 @@ fn shape(slots: u64, fill: f64) -> Result<Shape> {
     Ok(Shape::new(universe, slots, Counts::One, (slots as f64 * fill) as u64)?)
 }
 
-/// The filter with three bits for each slot.
-fn readable(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
-    let mut filter = QuotientFilter::new(shape(slots, fill)?);
-    let mut dice = SplitMix64::stream(seed, 600);
-    while !filter.is_full() {
-        filter.add(filter.shape().split().universe().of(dice.next_u64()), 1)?;
-    }
-    let bits = u64::from(filter.shape().slot_bits()) + 3;
-    let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));
-    Ok(measure(Slots::Plain { bits }, filter.shape(), held, seed))
-}
-
-/// The one by rank and select.
-fn by_rank(slots: u64, fill: f64, seed: u64) -> Result<Measured> {
+/// A filter filled with random fingerprints: its shape, and the quotient of each in ascending order. Where a
+/// fingerprint is stored follows from these, in either layout.
+fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
     let shape = shape(slots, fill)?;
-    let mut filter = RankFilter::new(shape);
-    let mut dice = SplitMix64::stream(seed, 600);
+    let mut filter = QuotientFilter::new(shape);
+    let mut rng = SplitMix64::stream(seed, 600);
     while !filter.is_full() {
-        filter.add(shape.split().universe().of(dice.next_u64()), 1)?;
+        filter.add(shape.split().universe().of(rng.next_u64()), 1)?;
     }
-    let bits = u64::from(shape.slot_bits());
-    let held = filter.iter().flat_map(|it| (0..it.count).map(move |_| it.fingerprint));
-    Ok(measure(Slots::Blocks { bits }, shape, held, seed))
+    let quotients = |it: Entry| (0..it.count).map(move |_| shape.split().quotient(it.fingerprint));
+    Ok((shape, filter.iter().flat_map(quotients).collect()))
 }
 
-fn measure(slots: Slots, shape: Shape, held: impl Iterator<Item = u64>, seed: u64) -> Measured {
+fn measure(slots: Slots, shape: Shape, held: &[u64], seed: u64) -> Measured {
     let split = shape.split();
-    let held: Vec<u64> = held.map(|fingerprint| split.quotient(fingerprint)).collect();
     let layout = Layout::new(slots, split.quotients(), held.iter().copied());
-    let mut dice = SplitMix64::stream(seed, 700);
-    let mut any = || dice.below(split.quotients());
+    let mut rng = SplitMix64::stream(seed, 700);
+    let mut any = || rng.below(split.quotients());
     let new: Vec<u64> = (0..SAMPLES).map(|_| any()).collect();
-    let mut dice = SplitMix64::stream(seed, 800);
-    let there = (0..SAMPLES).map(|_| held[dice.below(held.len() as u64) as usize]);
+    let mut rng = SplitMix64::stream(seed, 800);
+    let there = (0..SAMPLES).map(|_| held[rng.below(held.len() as u64) as usize]);
     Measured {
         insert: mean(new.iter().map(|quotient| layout.insert(*quotient))),
         absent: mean(new.iter().map(|quotient| layout.lookup(*quotient))),
@@ -141,8 +131,8 @@ fn bloom(slots: u64, seed: u64) -> Measured {
     let bits = (keys as f64 * BLOOM_BITS) as u64;
     let mut set = vec![false; bits as usize];
     let places = |key: u64| {
-        let mut dice = SplitMix64::stream(seed, key);
-        (0..HASHES).map(move |_| dice.below(bits))
+        let mut rng = SplitMix64::stream(seed, key);
+        (0..HASHES).map(move |_| rng.below(bits))
     };
     for key in 0..keys {
         places(key).for_each(|bit| set[bit as usize] = true);

@@ -92,7 +92,7 @@ pub fn setup(measures: &Measures, bloom_pages: u64) -> Result<Vec<String>> {
             "A cascade filter divides its RAM between two quotient filters of {buffer_entries} \
              fingerprints, of which one fills while the other is merged. At the deck's size a \
              fingerprint takes {ram_bits:.1} bits in RAM and 10.6 on flash, so all keys are {} \
-             buffers, not 16. Merges go in strokes of 128 KiB (the structure's own are 1 MiB). \
+             buffers, not 16. Merges go in chunks of 128 KiB (the structure's own are 1 MiB). \
              It has one part, as the deck's; with more, which the structure takes by itself, \
              less RAM would do. What a checkpoint takes by itself, some ms whatever the size, is \
              left out.",
@@ -104,11 +104,11 @@ pub fn setup(measures: &Measures, bloom_pages: u64) -> Result<Vec<String>> {
              measured its own in their steady state.",
         ),
         "All of them run on the simulated drive, preset intel-x25m: the 160 GB model, written \
-         once in order before. Its time is virtual; the processor's is stated and put beside it: \
+         once in order before. Its time is virtual; the processor's is stated and added to it: \
          for a cascade filter 170 ns for each insert and 8 ns for each fingerprint that a merge \
          writes, by a second thread; for Bloom filters 120 ns where bits are set in cached \
          pages, 90 ns where bits are queued, 28 ns where keys are. These were measured on a \
-         processor of 2023 at 2 GHz. A merge reads, works and writes in strokes, so the slower \
+         processor of 2023 at 2 GHz. A merge reads, works and writes in chunks, so the slower \
          of processor and drive decides."
             .into(),
     ])

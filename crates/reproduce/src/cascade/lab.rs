@@ -1,4 +1,4 @@
-//! The deck's measures at a scale: so many keys, so much RAM for whoever holds a filter, one drive.
+//! The deck's measures at a scale: keys, RAM for whoever holds a filter, one drive.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ pub const KEYS: u64 = 8_400_000_000;
 pub const RATE: f64 = 1.0 / 256.0;
 /// The filter over RAM: the deck's 16 GB over 0.994.
 pub const FILTER_OVER_RAM: u64 = 16;
-/// Pages of a stroke: an eighth of what the structure takes by itself, so that a run of a few MiB is several.
-pub const STROKE_PAGES: u32 = 32;
+/// Pages of an I/O chunk: an eighth of what the structure takes by itself, so that a run of a few MiB is several.
+pub const CHUNK_PAGES: u32 = 32;
 /// Keys from here on are in no filter.
 pub const ABSENT: u64 = 1 << 40;
 /// Keys that are inserted with one call, at most.
 const BATCH: u64 = 512;
-/// Pages beside the filters' own that the drive must have.
+/// Pages that the drive must have on top of the filters' own.
 const SPARE_PAGES: u64 = 8192;
 
 /// How large a filter gets, and what RAM it has.
@@ -47,7 +47,7 @@ impl Measures {
         Self::new(scale, scale.of(KEYS), FILTER_OVER_RAM)
     }
 
-    /// So many keys in a cascade filter that takes so many times the RAM on flash.
+    /// A number of keys in a cascade filter that takes a multiple of the RAM on flash.
     pub fn new(scale: Scale, keys: u64, filter_over_ram: u64) -> Result<Self> {
         let flash_bytes = flash_bytes(keys)?;
         Ok(Self { keys, ram_bytes: flash_bytes / filter_over_ram, filter_over_ram, scale })
@@ -61,7 +61,7 @@ impl Measures {
     }
 
     /// A cascade filter on that drive. It merges on the caller's thread, so that the same keys give the same
-    /// operations; its log lies elsewhere, and takes only the marks of full buffers.
+    /// operations; its log is elsewhere, and takes only the marks of full buffers.
     pub fn cascade(&self, fan_out: Option<u32>, drive: &SimDevice) -> Result<(Cascade, Volume)> {
         let config = self.config(fan_out)?;
         let volume = VolumeOptions {
@@ -76,7 +76,7 @@ impl Measures {
         let volume = Volume::create(Arc::new(drive.clone()), volume)?;
         let options = RuntimeOptions {
             merge_threads: 0,
-            io_chunk_pages: STROKE_PAGES,
+            io_chunk_pages: CHUNK_PAGES,
             ..RuntimeOptions::default()
         };
         let filter = Cascade::create_with(&volume, "deck", config, options)?;
@@ -136,7 +136,7 @@ fn buffer_bytes(shape: Shape) -> f64 {
     shape.slots() as f64 * (18.0 + 8.0 * f64::from(shape.slot_bits())) / 64.0
 }
 
-/// What a run of so many keys takes on flash, in bytes.
+/// What a run of `keys` takes on flash, in bytes.
 pub fn flash_bytes(keys: u64) -> Result<u64> {
     let universe = Universe::for_rate(keys, RATE)?;
     Ok(RunShape::for_entries(universe, keys, 0).slot_pages * PAGE_BYTES as u64)
@@ -149,7 +149,7 @@ pub fn now_ns(drive: &SimDevice) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use nandex::quotient::RankFilter;
+    use nandex::quotient::QuotientFilter;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
     fn a_buffer_takes_the_ram_that_is_reckoned() {
         let config = Config { buffer_entries: 200_000, ..config(1 << 24) };
         let shape = full_shape(&config).unwrap();
-        let ratio = RankFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
+        let ratio = QuotientFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
         assert!((0.99..1.01).contains(&ratio), "{ratio}");
     }
 

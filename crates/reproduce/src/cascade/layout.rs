@@ -1,6 +1,6 @@
 //! Which cache lines an operation on a filter in RAM touches: pure functions of what the filter holds.
 //!
-//! Where fingerprints lie in a quotient filter follows from their quotients alone. In ascending order each one
+//! The place of fingerprints in a quotient filter follows from their quotients alone. In ascending order each one
 //! takes the first free slot from its quotient's on:
 //!
 //! ```text
@@ -44,7 +44,7 @@ impl Lines {
     }
 }
 
-/// How slots lie in RAM.
+/// How slots are laid out in RAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slots {
     /// One behind the other, each with three bits of its own.
@@ -59,7 +59,7 @@ pub enum Slots {
     },
 }
 
-/// Where the fingerprints of a quotient filter lie.
+/// Where the fingerprints of a quotient filter are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     slots: Slots,

@@ -61,7 +61,7 @@ impl Experiment for Lookups {
              end."
                 .into(),
             "An absent key asks every level; a key that is there is found in the largest level \
-             first. In a Bloom filter whose bits lie anywhere an absent key reads until a bit is \
+             first. In a Bloom filter whose bits are anywhere an absent key reads until a bit is \
              not set, two pages on average, and a key that is there reads eight. The RAM has \
              some pages of a Bloom filter, and one after another its keys need not be read \
              there; a cascade filter's RAM has buffers, and each level is read."

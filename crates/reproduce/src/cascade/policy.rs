@@ -1,10 +1,10 @@
 //! What a fan-out costs, as the merge policy has it: a formula, and the policy itself on counts alone.
 //!
-//! A full buffer is merged with every level above the one that has room for all of it, into that level; level
-//! i has room for `fan-out^(i+1)` buffers. With one level, buffer number m makes a run of m buffers, so that of
+//! A full buffer is merged with every level above the first that can hold all of it, into that level; level
+//! i can hold `fan-out^(i+1)` buffers. With one level, buffer number m makes a run of m buffers, so that of
 //! n buffers a key is written (n + 1) / 2 times on average.
 
-/// What so many buffers cost.
+/// What a number of buffers cost.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
     /// How often a key is written to flash, on average.
@@ -17,7 +17,7 @@ pub struct Cost {
     pub reads_end: u32,
 }
 
-/// Merges so many buffers by the policy.
+/// Merges that many buffers by the policy.
 #[must_use]
 pub fn cost(buffers: u64, fan_out: Option<u32>) -> Cost {
     let mut levels: Vec<u64> = Vec::new();
@@ -48,12 +48,12 @@ fn used(levels: &[u64]) -> u32 {
 fn first_with_room(levels: &[u64], fan_out: Option<u32>) -> usize {
     let Some(fan_out) = fan_out else { return 0 };
     let mut held = 1_u64;
-    let mut room = 1_u64;
+    let mut capacity = 1_u64;
     let mut level = 0;
     loop {
         held += levels.get(level).copied().unwrap_or(0);
-        room = room.saturating_mul(fan_out.into());
-        if held <= room {
+        capacity = capacity.saturating_mul(fan_out.into());
+        if held <= capacity {
             return level;
         }
         level += 1;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn fan_out_two_is_the_sequence_of_the_structures_own_test() {
-        // Runs of 1, 2, 3, 1, 2, 6, 1, 2, 3, 1 buffers, as levels of 2, 4 and 8 have room.
+        // Runs of 1, 2, 3, 1, 2, 6, 1, 2, 3, 1 buffers, as levels of 2, 4 and 8 can hold them.
         let cost = cost(10, Some(2));
         assert_eq!(cost.writes, 22.0 / 10.0);
         assert_eq!((cost.reads_max, cost.reads_end), (3, 3));

@@ -1,12 +1,12 @@
-//! Rounds of inserts, and how fast they go with a processor beside the drive.
+//! Rounds of inserts, and how fast they go with a processor and a drive.
 //!
 //! ```text
-//!   beside     inserts  |--buffer 1--|--buffer 2--|..|--buffer 3--|     two buffers: the second is full
+//!   meanwhile  inserts  |--buffer 1--|--buffer 2--|..|--buffer 3--|     two buffers: the second is full
 //!              merges                |---- of 1 ----|---- of 2 ----|    before the first one is merged
 //!   between    |--queue--| sweep |--queue--| sweep |
 //! ```
 //!
-//! A merge reads, works and writes at the same time, in strokes; the slower of processor and drive decides.
+//! A merge reads, works and writes at the same time, in I/O chunks; the slower of processor and drive decides.
 
 /// What fills a buffer, and what happens to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Round {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merging {
     /// Another thread, while a second buffer is filled.
-    Beside,
+    Meanwhile,
     /// The thread that inserts, between two buffers.
     Between,
 }
@@ -42,7 +42,7 @@ pub struct Costs {
 impl Costs {
     /// A cascade filter on one of today's processors: 6 M keys a second into quotient filters that no cache
     /// holds, 120 M fingerprints a second through a merge, as measured on one.
-    pub const CASCADE: Self = Self { insert_ns: 170.0, merge_ns: 8.0, merging: Merging::Beside };
+    pub const CASCADE: Self = Self { insert_ns: 170.0, merge_ns: 8.0, merging: Merging::Meanwhile };
     /// A queue of keys for one page each, and its sweep: 36 M a second in all, as measured.
     pub const PAGES: Self = Self { insert_ns: 10.0, merge_ns: 18.0, merging: Merging::Between };
     /// A queue of bits: 11 M keys a second in all, as measured.
@@ -50,9 +50,9 @@ impl Costs {
     /// Bits set in pages that are there: 8 M keys a second, as measured.
     pub const CACHED: Self = Self { insert_ns: 120.0, merge_ns: 0.0, merging: Merging::Between };
 
-    /// A processor on which a cascade filter whose merges write each key so often takes so many keys a second
-    /// with one thread, if the drive takes no time. What a key costs the buffer is assumed; what it costs a
-    /// merge is what is left.
+    /// A processor on which a cascade filter whose merges write each key `passes` times takes `keys_per_s` keys a
+    /// second with one thread, if the drive takes no time. What a key costs the buffer is assumed; the rest is
+    /// what it costs a merge.
     #[must_use]
     pub fn fitted(keys_per_s: f64, passes: f64) -> Self {
         let insert_ns = 400.0;
@@ -100,7 +100,7 @@ pub fn rate(points: &[Point]) -> f64 {
     points.last().map_or(0.0, |last| last.keys * 1e9 / last.ns.max(1.0))
 }
 
-/// Keys a second in each of so many equal parts of the keys: the time in the middle of each, and the rate.
+/// Keys a second in each of `parts` equal parts of the keys: the time in the middle of each, and the rate.
 #[must_use]
 pub fn rates(points: &[Point], parts: u32) -> Vec<(Point, f64)> {
     let keys = points.last().map_or(0.0, |last| last.keys);
@@ -117,7 +117,7 @@ pub fn rates(points: &[Point], parts: u32) -> Vec<(Point, f64)> {
     (0..parts).map(rate_of).collect()
 }
 
-/// When so many keys were in; between two points keys come evenly.
+/// When that many keys were in; between two points keys come evenly.
 fn ns_at(points: &[Point], keys: f64) -> f64 {
     let behind = points.partition_point(|point| point.keys < keys);
     let (Some(before), Some(after)) = (points.get(behind.saturating_sub(1)), points.get(behind))
@@ -145,15 +145,15 @@ mod tests {
         // A round takes 1,000 ns to insert; its merge 1,000 of the drive, or 300 times the processor's.
         let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.02;
         assert!(near(rate(Merging::Between, 0.0), 100.0 / 2e-6));
-        assert!(near(rate(Merging::Beside, 0.0), 100.0 / 1e-6));
+        assert!(near(rate(Merging::Meanwhile, 0.0), 100.0 / 1e-6));
         assert!(near(rate(Merging::Between, 10.0), 100.0 / 4e-6));
-        assert!(near(rate(Merging::Beside, 10.0), 100.0 / 3e-6));
+        assert!(near(rate(Merging::Meanwhile, 10.0), 100.0 / 3e-6));
     }
 
     #[test]
     fn a_buffer_is_filled_no_earlier_than_it_is_free() {
         let slow = Round { device_ns: 5_000, ..ROUND };
-        let points = timeline(&[slow, ROUND, ROUND], costs(Merging::Beside, 0.0));
+        let points = timeline(&[slow, ROUND, ROUND], costs(Merging::Meanwhile, 0.0));
         let times: Vec<_> = points.iter().map(|point| point.ns).collect();
         // The second buffer is full at 2,000 and waits for the first one's merge, from 1,000 to 6,000.
         assert_eq!(times, [0.0, 1_000.0, 2_000.0, 7_000.0, 8_000.0]);

@@ -19,7 +19,7 @@ const COLOURS: usize = 6;
 /// Words along an axis, about.
 const TICKS: f64 = 6.0;
 
-/// Where numbers lie along an axis, from 0 to 1.
+/// Where numbers are along an axis, from 0 to 1.
 struct Axis {
     scaling: Scaling,
     low: f64,

@@ -38,7 +38,7 @@ fn write_header(out: &mut String, report: &Report) -> fmt::Result {
     let times = report.scale.times();
     write!(
         out,
-        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours beside the \
+        "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours and the \
          paper's</h1>\n<p class=\"lead\">{}</p>\n<p class=\"notice\">At 1/{times} of the paper's \
          size, seed {}. {}</p>\n<nav>",
         Escaped(report.paper),

@@ -4,8 +4,8 @@ use nandex::store::schedule::Channels;
 use nandex_sim::RequestKind;
 use nandex_sim::workload::SplitMix64;
 
-use super::crew::{Crew, THREADS};
 use super::orders::Order;
+use super::workers::{THREADS, WorkerModel};
 use crate::tape::{Act, Step, Tape};
 use crate::{
     Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table,
@@ -135,15 +135,15 @@ fn charts(
 }
 
 /// Threads that do nothing but wait for the drive.
-fn threads(count: usize) -> Crew {
-    Crew {
+fn threads(count: usize) -> WorkerModel {
+    WorkerModel {
         window: count,
         depth: count,
         merges: count,
         lookup_cpu_ns: 0,
         insert_cpu_ns: 0,
         spare_buffers: None,
-        ..Crew::in_order_of_arrival()
+        ..WorkerModel::in_order_of_arrival()
     }
 }
 
@@ -163,10 +163,10 @@ fn reads_by_threads(drive: Drive, order: Order, scale: Scale) -> Result<Vec<(f64
 /// Megabytes a second of requests of that many pages, anywhere.
 fn megabytes_per_s(step: Step, act: Act, count: (u64, usize), scale: Scale) -> Result<f64> {
     let (requests, threads) = count;
-    let mut dice = SplitMix64::stream(scale.seed(), 5);
+    let mut rng = SplitMix64::stream(scale.seed(), 5);
     let mut tape = Tape::default();
     for _ in 0..requests {
-        let page = dice.below(PAGES / u64::from(step.pages)) * u64::from(step.pages);
+        let page = rng.below(PAGES / u64::from(step.pages)) * u64::from(step.pages);
         tape.push(act, &[Step { page, ..step }]);
     }
     let rate = work(&tape, threads, Drive::CRUCIAL, scale)?;

@@ -1,8 +1,8 @@
-//! Figure 5: lookups, inserts and both, SliceHash beside BufferHash with threads, and SILT as printed.
+//! Figure 5: lookups, inserts and both, SliceHash and BufferHash with threads, and SILT as printed.
 
-use super::crew::{Crew, Pace, Worked};
 use super::lab::{Mix, Setup};
 use super::throughput::Part;
+use super::workers::{Pace, Worked, WorkerModel};
 use crate::bufferhash::lab::Filters;
 use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table};
 
@@ -58,7 +58,7 @@ impl Experiment for Figure5 {
 fn setup() -> Vec<String> {
     vec![
         "SliceHash: buffers of 128 KiB, slicetables of 4 MiB with 32 of them. Lookups are \
-         started in the order of its schedule, 32 at a time; a merge goes on beside them, and \
+         started in the order of its schedule, 32 at a time; a merge goes on meanwhile, and \
          while one more buffer waits nothing is taken up. BufferHash: 16 incarnations, 4096 \
          entries in a buffer, Bloom filters; 32 threads, each of which takes the next operation, \
          waits for its reads, and writes the buffer that it fills."
@@ -89,11 +89,11 @@ fn ratio_row(slice_hash: Worked, buffer_hash: Worked, paper: &Printed) -> Row {
 fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let paper = Printed { slice_hash: 69_000.0, buffer_hash: 57_000.0, silt: 62_000.0 };
     let aware = slice.work_aware(scale)?;
-    let on = |part: &Part, crew| part.work(crew, Drive::CRUCIAL, scale);
-    let threads = on(buffer, Crew::buffer_hash())?;
-    let waiting = on(buffer, Crew { pace: Pace::Batches, ..Crew::buffer_hash() })?;
-    let unaware = on(slice, Crew::in_order_of_arrival())?;
-    let sheet = slice.work(Crew::in_order_of_arrival(), Drive::CRUCIAL_SHEET, scale)?;
+    let on = |part: &Part, model| part.work(model, Drive::CRUCIAL, scale);
+    let threads = on(buffer, WorkerModel::buffer_hash())?;
+    let waiting = on(buffer, WorkerModel { pace: Pace::Batches, ..WorkerModel::buffer_hash() })?;
+    let unaware = on(slice, WorkerModel::in_order_of_arrival())?;
+    let sheet = slice.work(WorkerModel::in_order_of_arrival(), Drive::CRUCIAL_SHEET, scale)?;
     let mut in_batches = ratio_row(aware, waiting, &paper);
     in_batches.what.push_str(", whose threads wait for each other");
     let rows = vec![
@@ -103,7 +103,7 @@ fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
         Row::theirs("SILT", UNIT, paper.silt),
         ratio_row(aware, threads, &paper).why(format!(
             "Threads that go on at once keep {:.1} reads in the drive, where the schedule keeps \
-             {:.1}; its eight buses are busy with either. The paper's 57 K lie between such \
+             {:.1}; its eight buses are busy with either. The paper's 57 K are between such \
              threads and those that wait for each other.",
             threads.in_flight, aware.in_flight
         )),
@@ -122,7 +122,7 @@ fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
 fn inserts(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let paper = Printed { slice_hash: 125_000.0, buffer_hash: 1_100_000.0, silt: 254_000.0 };
     let (slice_rate, buffer_rate) =
-        (slice.work_aware(scale)?, buffer.work(Crew::buffer_hash(), Drive::CRUCIAL, scale)?);
+        (slice.work_aware(scale)?, buffer.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?);
     let rows = vec![
         compare("SliceHash", slice_rate, paper.slice_hash).why(FULL_BANDWIDTH),
         Row::ours("SliceHash: inserts for each merge", "", slice.inserts_per_flush).paper(7_000.0),
@@ -137,7 +137,7 @@ fn inserts(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
 fn mixed(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let paper = Printed { slice_hash: 105_000.0, buffer_hash: 121_000.0, silt: 92_000.0 };
     let slice = slice.work_aware(scale)?;
-    let buffer = buffer.work(Crew::buffer_hash(), Drive::CRUCIAL, scale)?;
+    let buffer = buffer.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?;
     let rows = vec![
         compare("SliceHash", slice, paper.slice_hash),
         compare("BufferHash, 32 threads", buffer, paper.buffer_hash),

@@ -2,10 +2,10 @@
 
 use nandex::store::schedule::Channels;
 
-use super::crew::{Crew, Pace, THREADS};
 use super::lab::{Mix, Setup};
 use super::orders::{Order, pages_read};
 use super::throughput::Part;
+use super::workers::{Pace, THREADS, WorkerModel};
 use crate::{
     Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table,
 };
@@ -88,27 +88,27 @@ fn setup() -> Vec<String> {
             .into(),
         format!(
             "In batches all 32 end before the next 32 begin; in a stream each that ends makes \
-             room for another. With knowledge of channels the next 32 are chosen from {WIDE} \
+             place for another. With knowledge of channels the next 32 are chosen from {WIDE} \
              that wait. A stream of the structure holds eight times its depth, 256, and its \
-             rates are given beside."
+             rates are given, too."
         ),
-        "The paper does not say how its threads waited; its shares lie between the two.".into(),
+        "The paper does not say how its threads waited; its shares are between the two.".into(),
     ]
 }
 
 fn rates(order: Order, pace: Pace, pages: &[u64], scale: Scale) -> Result<Rates> {
     let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
     let tape = order.tape(pages, channels, LOOKUPS, scale.seed());
-    let rate = |crew: Crew| {
-        let crew = Crew { pace, lookup_cpu_ns: 0, ..crew };
+    let rate = |model: WorkerModel| {
+        let model = WorkerModel { pace, lookup_cpu_ns: 0, ..model };
         let mut drives = [Drive::CRUCIAL.model(scale, Filled::Once, tape.page_count())?];
-        Ok::<_, crate::Error>(crew.work(&tape, &mut drives).operations_per_s)
+        Ok::<_, crate::Error>(model.work(&tape, &mut drives).operations_per_s)
     };
-    let aware = Crew::channel_aware(channels, 1);
+    let aware = WorkerModel::channel_aware(channels, 1);
     Ok(Rates {
-        with: rate(Crew { window: WIDE + THREADS, ..aware })?,
+        with: rate(WorkerModel { window: WIDE + THREADS, ..aware })?,
         with_few: rate(aware)?,
-        without: rate(Crew::in_order_of_arrival())?,
+        without: rate(WorkerModel::in_order_of_arrival())?,
     })
 }
 

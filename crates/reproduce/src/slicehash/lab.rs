@@ -8,7 +8,7 @@ use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
 
-use super::crew::Crew;
+use super::workers::WorkerModel;
 use crate::tape::{Act, Step, Tape, TapedDevice};
 use crate::{Drive, Filled, Result, Scale, Taped};
 
@@ -22,8 +22,8 @@ pub const BUFFER_PAGES: u32 = 32;
 const BUCKET_SLOTS: u32 = 3;
 /// Channels times the pages of a chunk: where slicetables begin.
 const ROUND_PAGES: u32 = 64;
-/// Pages of a stroke in which slicetables are read and written.
-const STROKE_PAGES: u32 = 128;
+/// Pages of an I/O chunk in which slicetables are read and written.
+const CHUNK_PAGES: u32 = 128;
 /// Merges that are measured, at least.
 const MERGES_MIN: u64 = 24;
 /// The clock's tick while drives are aged, when nobody looks.
@@ -95,13 +95,13 @@ impl Setup {
         let volume = Volume::create(device, volume)?;
         let options = RuntimeOptions {
             flush_threads: 0,
-            io_chunk_pages: STROKE_PAGES,
+            io_chunk_pages: CHUNK_PAGES,
             ..RuntimeOptions::default()
         };
         Ok(SliceHash::create_with(&volume, "paper", config, options)?)
     }
 
-    /// A table with the keys from 1 on: so many buffers' for each partition. The keys of all buffers but
+    /// A table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of all buffers but
     /// the last one are on flash. What a lookup reads and a merge rewrites is the same for any number
     /// above one.
     pub fn filled(&self, buffers: u64) -> Result<Taped<SliceHash>> {
@@ -120,13 +120,13 @@ impl Setup {
         (f64::from(config.entries_max) / incarnations).round() as u64
     }
 
-    /// The last key of so many buffers.
+    /// The last key of that many buffers.
     pub fn keys(&self, buffers: u64) -> u64 {
         buffers * u64::from(self.partitions) * self.buffer_keys()
     }
 
-    /// How often every buffer is filled while inserts are measured: merges enough that a few that are left
-    /// over do not count.
+    /// How often every buffer is filled while inserts are measured: enough merges that a few unfinished
+    /// ones do not count.
     pub fn rounds(&self) -> u64 {
         (MERGES_MIN / u64::from(self.partitions)).max(2)
     }
@@ -135,10 +135,10 @@ impl Setup {
         if self.drives == 1 {
             return Ok(Arc::new(taped.clone()));
         }
-        let member = |number: u32| Arc::new(taped.beside(number.into())) as Arc<dyn Device>;
+        let member = |number: u32| Arc::new(taped.member(number.into())) as Arc<dyn Device>;
         let pages = match self.design {
             Design::Throughput => u64::from(self.config().block_pages()),
-            Design::Memory => u64::from(STROKE_PAGES),
+            Design::Memory => u64::from(CHUNK_PAGES),
         };
         let members = (0..self.drives).map(member).collect();
         Ok(Arc::new(ArrayDevice::new(members, Striping::Extent { pages })?))
@@ -170,8 +170,8 @@ impl Setup {
             }
             Design::Memory if self.drives > 1 => Config {
                 slice_parts: self.drives,
-                group_slices: STROKE_PAGES,
-                align_pages: self.drives * STROKE_PAGES,
+                group_slices: CHUNK_PAGES,
+                align_pages: self.drives * CHUNK_PAGES,
                 ..one
             },
             _ => one,
@@ -190,7 +190,7 @@ pub enum Mix {
     Both,
 }
 
-/// Does so many operations: lookups of keys from 1 to `last`, and inserts of keys from `new` on.
+/// Does `operations`: lookups of keys from 1 to `last`, and inserts of keys from `new` on.
 pub fn tape_of<T: Table>(
     taped: &mut Taped<T>,
     mix: Mix,
@@ -198,30 +198,30 @@ pub fn tape_of<T: Table>(
     (last, new): (u64, u64),
     seed: u64,
 ) -> Result<Tape> {
-    let mut dice = SplitMix64::stream(seed, 3);
+    let mut rng = SplitMix64::stream(seed, 3);
     for number in 0..operations {
         if mix == Mix::Inserts || (mix == Mix::Both && number % 2 == 1) {
             taped.insert(new + number, number)?;
         } else {
-            taped.lookup(1 + dice.below(last))?;
+            taped.lookup(1 + rng.below(last))?;
         }
     }
     Ok(taped.take_tape())
 }
 
 /// The tape without what the paper's prototype does not ask for: superblocks, checkpoints and syncs. What
-/// is left are reads of lookups, and whole strokes.
-pub fn strokes_only(tape: &Tape) -> Tape {
-    let is_stroke = |step: &Step| step.pages >= BUFFER_PAGES;
+/// remains are reads of lookups, and whole I/O chunks.
+pub fn chunks_only(tape: &Tape) -> Tape {
+    let is_chunk = |step: &Step| step.pages >= BUFFER_PAGES;
     tape.only(|act, step| match step.kind {
-        RequestKind::Read => act == Act::Lookup || is_stroke(step),
-        RequestKind::Write => is_stroke(step),
+        RequestKind::Read => act == Act::Lookup || is_chunk(step),
+        RequestKind::Write => is_chunk(step),
         _ => false,
     })
 }
 
 /// Drives on which the tape's table has been for long: written once in order, and then again where the
-/// table lies, until no block is fresh and writes wait for erases.
+/// table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape, count: u32) -> Result<Vec<Box<dyn Model>>> {
     let new = || drive.model(scale, Filled::Once, tape.page_count());
     let mut drives: Vec<Box<dyn Model>> = (0..count).map(|_| new()).collect::<Result<_>>()?;
@@ -235,7 +235,7 @@ fn written_pages(tape: &Tape) -> u64 {
     steps.filter(|step| step.kind == RequestKind::Write).map(|step| u64::from(step.pages)).sum()
 }
 
-/// Merges again and again what a tape merges, until so many pages are written.
+/// Merges again and again what a tape merges, until `pages` are written.
 fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
     let mut merges = Tape::default();
     for (act, steps) in tape.operations() {
@@ -243,10 +243,10 @@ fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
             merges.push(act, steps);
         }
     }
-    let crew = Crew { tick_ns: AGING_TICK_NS, ..Crew::buffer_hash() };
+    let model = WorkerModel { tick_ns: AGING_TICK_NS, ..WorkerModel::buffer_hash() };
     if !merges.is_empty() {
         for _ in 0..pages.div_ceil(written_pages(&merges)) {
-            let _ = crew.work(&merges, drives);
+            let _ = model.work(&merges, drives);
         }
     }
 }

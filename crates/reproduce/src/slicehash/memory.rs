@@ -1,4 +1,4 @@
-//! Tables 1 and 3: reads of a lookup and RAM of an entry, beside those of other tables as printed.
+//! Tables 1 and 3: reads of a lookup and RAM of an entry, and those of other tables as printed.
 
 use nandex::Table as _;
 
@@ -37,7 +37,7 @@ struct BufferRam {
     all: f64,
 }
 
-/// Columns of filters that lie in one word.
+/// Columns of filters in one word.
 const COLUMNS: f64 = 64.0;
 
 /// Worked out as that of SliceHash.
@@ -64,7 +64,7 @@ fn buffer_hash_rows(what: &str, ram: BufferRam) -> [Row; 2] {
     [
         Row::ours(what, "B/entry", ram.in_use).paper(4.0),
         Row::ours(format!("{what}, with idle columns of filters"), "B/entry", ram.all).why(
-            "Our filters lie in words of 64 columns, one for each incarnation; this table \
+            "Our filters are in words of 64 columns, one for each incarnation; this table \
                  has 16, and 48 are idle.",
         ),
     ]
@@ -95,7 +95,7 @@ impl Experiment for Table1 {
                 rows: vec![
                     Row::ours("pages of a lookup, on average", "", slice.reads).paper(1.0),
                     worst("pages of a lookup, at worst", &slice).paper(2.0).why(
-                        "Both cuckoo choices of a key lie in one page here; the paper reads two \
+                        "Both cuckoo choices of a key are in one page here; the paper reads two \
                          pages at worst (5.4).",
                     ),
                     Row::ours("RAM", "B/entry", slice_ram).paper(0.6),

@@ -1,12 +1,12 @@
-//! The strokes of a merge, in the order in which the structure's rewriter lets them go: a stroke is
-//! written once it was read and all before it are on their way, and four are in memory.
+//! The I/O chunks of a merge, in the order in which the structure's rewriter starts them: a chunk is
+//! written once it was read and all before it are being written, and four are in memory.
 
 use nandex_sim::RequestKind;
 
 use crate::tape::Step;
 
-/// Strokes in memory, as in the structure.
-const STROKES: usize = 4;
+/// Chunks in memory, as in the structure.
+const CHUNKS: usize = 4;
 
 /// A slicetable, or a buffer, on its way to flash.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Merge {
     waited_for: bool,
 }
 
-/// A stroke that goes on or has ended.
+/// A chunk that goes on or has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
     Read(usize),
@@ -35,30 +35,30 @@ impl Merge {
             (of(RequestKind::Read).collect(), of(RequestKind::Write).collect());
         // A buffer that goes to flash as it is, or into the first slicetable, reads nothing.
         let fits = reads.is_empty() || reads.len() == writes.len();
-        assert!(fits, "{} strokes read, {} written", reads.len(), writes.len());
+        assert!(fits, "{} chunks read, {} written", reads.len(), writes.len());
         let is_read = vec![reads.is_empty(); writes.len()];
         Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for }
     }
 
-    /// The next stroke that may go, if any.
+    /// The next chunk that may go, if any.
     pub fn next(&mut self) -> Option<(Step, Progress)> {
         let next = self.next_write;
-        if self.is_read.get(next).is_some_and(|is_read| *is_read) && next - self.written < STROKES {
+        if self.is_read.get(next).is_some_and(|is_read| *is_read) && next - self.written < CHUNKS {
             self.next_write += 1;
             return Some((self.writes[next], Progress::Write));
         }
-        let stroke = self.next_read;
-        if stroke >= self.reads.len() || stroke - self.written >= STROKES {
+        let chunk = self.next_read;
+        if chunk >= self.reads.len() || chunk - self.written >= CHUNKS {
             return None;
         }
         self.next_read += 1;
-        Some((self.reads[stroke], Progress::Read(stroke)))
+        Some((self.reads[chunk], Progress::Read(chunk)))
     }
 
-    /// Notes that a stroke has ended.
+    /// Notes that a chunk has ended.
     pub fn done(&mut self, progress: Progress) {
         match progress {
-            Progress::Read(stroke) => self.is_read[stroke] = true,
+            Progress::Read(chunk) => self.is_read[chunk] = true,
             Progress::Write => self.written += 1,
         }
     }
@@ -83,17 +83,17 @@ mod tests {
     }
 
     #[test]
-    fn four_strokes_are_in_memory_and_each_is_written_once_it_was_read() {
-        let strokes = |kind| (0..6).map(move |stroke| step(kind, stroke * 128));
+    fn four_chunks_are_in_memory_and_each_is_written_once_it_was_read() {
+        let chunks = |kind| (0..6).map(move |chunk| step(kind, chunk * 128));
         let steps: Vec<Step> =
-            strokes(RequestKind::Read).chain(strokes(RequestKind::Write)).collect();
+            chunks(RequestKind::Read).chain(chunks(RequestKind::Write)).collect();
         let mut merge = Merge::new(&steps, false);
-        for stroke in 0..4 {
-            assert_eq!(merge.next().unwrap().1, Progress::Read(stroke));
+        for chunk in 0..4 {
+            assert_eq!(merge.next().unwrap().1, Progress::Read(chunk));
         }
         assert_eq!(merge.next(), None);
         merge.done(Progress::Read(1));
-        assert_eq!(merge.next(), None, "stroke 0 comes first");
+        assert_eq!(merge.next(), None, "chunk 0 comes first");
         merge.done(Progress::Read(0));
         assert_eq!(merge.next(), Some((step(RequestKind::Write, 0), Progress::Write)));
         assert_eq!(merge.next(), Some((step(RequestKind::Write, 128), Progress::Write)));

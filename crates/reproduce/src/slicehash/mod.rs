@@ -2,11 +2,10 @@
 //! it comes from slices and what from knowing the drive's channels.
 //!
 //! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
-//! incarnations in a slicetable of 4 MiB. It is taped once, and a [crew] works through the tape: lookups in the
-//! order of the structure's own schedule, merges beside them. SILT is not run: its numbers are the paper's.
+//! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) go through
+//! the tape: lookups in the order of the structure's own schedule, merges at the same time. SILT is not run: its numbers are the paper's.
 
 mod analysis;
-pub mod crew;
 mod figure_2;
 mod figure_5;
 mod figure_6;
@@ -22,6 +21,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod throughput;
+pub mod workers;
 
 use crate::Experiment;
 

@@ -1,8 +1,8 @@
 //! Section 7.3, "Slicing": what lookups cost with neither slices nor Bloom filters.
 
-use super::crew::Crew;
 use super::lab::{Mix, Setup};
 use super::throughput::Part;
+use super::workers::WorkerModel;
 use crate::bufferhash::lab::Filters;
 use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table};
 
@@ -24,9 +24,9 @@ impl Experiment for NoSlices {
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
         let [blind] = Part::of_buffer_hash(Filters::Blind, [Mix::Lookups], scale)?;
-        let without = blind.work(Crew::buffer_hash(), Drive::CRUCIAL, scale)?;
+        let without = blind.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?;
         let [slices] = Part::of(Setup::paper(scale), [Mix::Lookups])?;
-        let with = slices.work(Crew::in_order_of_arrival(), Drive::CRUCIAL, scale)?;
+        let with = slices.work(WorkerModel::in_order_of_arrival(), Drive::CRUCIAL, scale)?;
         let rows = vec![
             Row::ours("BufferHash without filters", "lookups/s", without.operations_per_s)
                 .paper(8_000.0),

@@ -15,9 +15,9 @@ const BATCH: usize = 32;
 pub enum Order {
     /// Any.
     Random,
-    /// Of 32, so many go to one channel, which is another each time; the others are spread evenly.
+    /// Of 32, this many go to one channel, which is another each time; the others are spread evenly.
     Skewed(usize),
-    /// So many go to the first channel, as many to the next one, and so on.
+    /// This many go to the first channel, as many to the next one, and so on.
     Ordered(usize),
     /// All to the first channel.
     Same,
@@ -25,9 +25,9 @@ pub enum Order {
 
 impl Order {
     /// The channel of the n-th read.
-    fn channel(self, n: usize, count: u64, dice: &mut SplitMix64) -> u64 {
+    fn channel(self, n: usize, count: u64, rng: &mut SplitMix64) -> u64 {
         match self {
-            Self::Random => dice.below(count),
+            Self::Random => rng.below(count),
             Self::Skewed(skew) => {
                 let (batch, within) = (n / BATCH, n % BATCH);
                 let hot = SplitMix64::new(batch as u64).below(count);
@@ -38,7 +38,7 @@ impl Order {
         }
     }
 
-    /// So many lookups in that order, each of which reads one of these pages, whose channels are
+    /// A number of lookups in that order, each of which reads one of these pages, whose channels are
     /// those of slicetables.
     ///
     /// # Panics
@@ -49,11 +49,11 @@ impl Order {
             let channel = channels.channel(PageId(*page), SequentialWrite::at(PageId(0)));
             by_channel[channel as usize].push(*page);
         }
-        let mut dice = SplitMix64::stream(seed, 4);
+        let mut rng = SplitMix64::stream(seed, 4);
         let mut tape = Tape::default();
         for n in 0..lookups {
-            let pages = &by_channel[self.channel(n, by_channel.len() as u64, &mut dice) as usize];
-            let page = pages[dice.below(pages.len() as u64) as usize];
+            let pages = &by_channel[self.channel(n, by_channel.len() as u64, &mut rng) as usize];
+            let page = pages[rng.below(pages.len() as u64) as usize];
             tape.push(Act::Lookup, &[Step { kind: RequestKind::Read, page, pages: 1, wave: 0 }]);
         }
         tape

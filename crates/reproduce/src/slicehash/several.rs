@@ -17,7 +17,7 @@ const PAPER: [(u32, [f64; 3]); 3] = [
 const PARTITIONS_MIN: u32 = 8;
 
 /// Why mixes grow less than the drives.
-const MERGES: &str = "Less than so many times the rate of one drive, because buffers fill by \
+const MERGES: &str = "Less than the multiple of the rate of one drive, because buffers fill by \
      lot: now and then several merges fall to one drive, and the others wait for inserts. The \
      paper's one drive has 93 K here.";
 
@@ -58,9 +58,9 @@ impl Experiment for Table6 {
         }
         Ok(Outcome {
             setup: vec![
-                "The table lies on an array of drives, which share a clock. Throughput-oriented: \
+                "The table is on an array of drives, which share a clock. Throughput-oriented: \
                  each slicetable on one drive, whose schedule has 32 reads in flight; a merge on \
-                 each drive at a time, beside the lookups. Memory-oriented: a page of each slice \
+                 each drive at a time, during the lookups. Memory-oriented: a page of each slice \
                  on every drive, all read at once."
                     .into(),
                 "The mix for one drive is that of Figure 5c, where the paper has 105 K and not \

@@ -1,4 +1,4 @@
-//! A crew at work: what is under way, and what happens next.
+//! Workers on a tape: what is under way, and what happens next.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,9 +7,9 @@ use nandex::device::PageId;
 use nandex::store::schedule::{Schedule, SequentialWrite};
 use nandex_sim::{Done, Model};
 
-use super::crew::{Crew, Pace};
 use super::flights::Flights;
 use super::merge::{Merge, Progress};
+use super::workers::{Pace, Span, Worked, WorkerModel};
 use crate::tape::{Act, Step, Tape};
 
 /// One read of a lookup.
@@ -24,7 +24,7 @@ struct Read {
 #[derive(Clone, Copy, Debug)]
 enum Flight {
     Read(Read),
-    /// A stroke of a merge.
+    /// An I/O chunk of a merge.
     Merge {
         slot: usize,
         progress: Progress,
@@ -38,9 +38,37 @@ struct Lookup {
     left: usize,
 }
 
-/// A crew, its tape and its drives.
+impl WorkerModel {
+    /// Works through a whole tape, from the drives' present on.
+    ///
+    /// # Panics
+    /// If the tape asks for a drive or a page that is not there, or for what no structure asks: then it is
+    /// no tape of lookups that read and inserts that rewrite.
+    #[must_use]
+    pub fn work(self, tape: &Tape, drives: &mut [Box<dyn Model>]) -> Worked {
+        let mut stage = Stage::new(self, tape, drives);
+        let (first, last) = match self.span {
+            Span::Middle => (tape.len() / 8, tape.len() - self.window.min(tape.len() / 10)),
+            Span::Whole => (0, tape.len()),
+        };
+        let from = stage.until(first);
+        let mut to = stage.until(last);
+        let rest = stage.come_to_rest();
+        if self.span == Span::Whole {
+            to = rest;
+        }
+        let elapsed_ns = (to.now_ns - from.now_ns).max(1) as f64;
+        let in_flight = (to.read_ns - from.read_ns) as f64 / elapsed_ns;
+        Worked {
+            operations_per_s: (to.finished - from.finished) as f64 * 1e9 / elapsed_ns,
+            in_flight: in_flight / stage.drive_count() as f64,
+        }
+    }
+}
+
+/// Workers, their tape and their drives.
 pub(super) struct Stage<'a> {
-    crew: Crew,
+    model: WorkerModel,
     tape: &'a Tape,
     drives: &'a mut [Box<dyn Model>],
     now_ns: u64,
@@ -52,7 +80,7 @@ pub(super) struct Stage<'a> {
     /// Operations whose processor's work ends then.
     thinking: BinaryHeap<Reverse<(u64, usize)>>,
     lookups: Vec<Lookup>,
-    desks: Vec<Schedule<Read>>,
+    schedules: Vec<Schedule<Read>>,
     /// Merges that go on, by slot.
     merges: Vec<Option<Merge>>,
     /// Those that wait for a slot.
@@ -73,22 +101,22 @@ pub(super) struct Mark {
 }
 
 impl<'a> Stage<'a> {
-    /// A crew at the beginning of a tape.
-    pub fn new(crew: Crew, tape: &'a Tape, drives: &'a mut [Box<dyn Model>]) -> Self {
+    /// Workers at the beginning of a tape.
+    pub fn new(model: WorkerModel, tape: &'a Tape, drives: &'a mut [Box<dyn Model>]) -> Self {
         let now_ns = drives.iter().map(|drive| drive.now_ns()).max().unwrap_or(0);
-        let desk = || crew.channels.schedule(crew.depth);
+        let schedule = || model.channels.schedule(model.depth);
         Self {
-            crew,
+            model,
             tape,
             now_ns,
             next: 0,
             under_way: 0,
             finished: 0,
-            cores: (0..crew.cores.max(1)).map(|_| Reverse(now_ns)).collect(),
+            cores: (0..model.cores.max(1)).map(|_| Reverse(now_ns)).collect(),
             thinking: BinaryHeap::new(),
             lookups: vec![Lookup::default(); tape.len()],
-            desks: drives.iter().map(|_| desk()).collect(),
-            merges: (0..crew.merges.max(1)).map(|_| None).collect(),
+            schedules: drives.iter().map(|_| schedule()).collect(),
+            merges: (0..model.merges.max(1)).map(|_| None).collect(),
             full: VecDeque::new(),
             flights: Flights::default(),
             read_ns: 0,
@@ -101,7 +129,7 @@ impl<'a> Stage<'a> {
         self.drives.len()
     }
 
-    /// Goes on until so many operations have finished.
+    /// Goes on until `finished` operations have finished.
     pub fn until(&mut self, finished: usize) -> Mark {
         loop {
             self.take_up();
@@ -118,7 +146,7 @@ impl<'a> Stage<'a> {
         Mark { now_ns: self.now_ns, finished: self.finished, read_ns: self.read_ns }
     }
 
-    /// Lets all end that was begun, so that the drives know nothing of this crew any more.
+    /// Lets all end that was begun, so that the drives know nothing of these workers any more.
     pub fn come_to_rest(&mut self) -> Mark {
         let _ = self.until(self.tape.len());
         while !self.flights.is_empty() {
@@ -130,11 +158,11 @@ impl<'a> Stage<'a> {
 
     /// Lets time pass until something happens.
     fn tick(&mut self) {
-        let in_flight: usize = self.desks.iter().map(Schedule::in_flight).sum();
+        let in_flight: usize = self.schedules.iter().map(Schedule::in_flight).sum();
         let start_ns = self.now_ns;
         let mut happened = false;
         while !happened {
-            self.now_ns += self.crew.tick_ns;
+            self.now_ns += self.model.tick_ns;
             happened = self.thinking.peek().is_some_and(|it| it.0.0 <= self.now_ns);
             for drive in 0..self.drives.len() {
                 happened |= self.land(drive);
@@ -158,11 +186,11 @@ impl<'a> Stage<'a> {
         happened
     }
 
-    /// Takes operations while there is room, each with a core's time, and goes on with those whose time
+    /// Takes operations while the window is not full, each with a core's time, and goes on with those whose time
     /// has passed.
     fn take_up(&mut self) {
         loop {
-            while self.has_room() && self.next < self.tape.len() {
+            while self.can_take() && self.next < self.tape.len() {
                 self.think();
             }
             let Some(Reverse((_, operation))) =
@@ -175,17 +203,17 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn has_room(&self) -> bool {
-        let spare = self.crew.spare_buffers;
+    fn can_take(&self) -> bool {
+        let spare = self.model.spare_buffers;
         let is_held_up = spare.is_some_and(|spare| self.buffers_in_use() > spare);
-        self.under_way < self.crew.window && !is_held_up
+        self.under_way < self.model.window && !is_held_up
     }
 
     /// Gives the next operation to the core that is idle first.
     fn think(&mut self) {
         let cpu_ns = match self.tape.operation(self.next).0 {
-            Act::Lookup => self.crew.lookup_cpu_ns,
-            Act::Insert => self.crew.insert_cpu_ns,
+            Act::Lookup => self.model.lookup_cpu_ns,
+            Act::Insert => self.model.insert_cpu_ns,
         };
         let Reverse(idle_ns) = self.cores.pop().expect("there is a core");
         let end_ns = idle_ns.max(self.now_ns) + cpu_ns;
@@ -201,7 +229,7 @@ impl<'a> Stage<'a> {
             (_, []) => self.finish(),
             (Act::Lookup, _) => self.read_wave(operation),
             (Act::Insert, steps) => {
-                let is_waited_for = self.crew.spare_buffers.is_none();
+                let is_waited_for = self.model.spare_buffers.is_none();
                 if !is_waited_for {
                     self.finish();
                 }
@@ -219,7 +247,7 @@ impl<'a> Stage<'a> {
         self.under_way -= 1;
     }
 
-    /// Puts the next wave of a lookup's reads into the lines of their channels.
+    /// Puts the next wave of a lookup's reads into the queues of their channels.
     fn read_wave(&mut self, operation: usize) {
         let (_, steps) = self.tape.operation(operation);
         let state = &mut self.lookups[operation];
@@ -227,15 +255,15 @@ impl<'a> Stage<'a> {
         let wave = steps.iter().take_while(|step| step.wave == steps[0].wave);
         for step in wave {
             let (drive, page) = step.place();
-            let channel = self.crew.channels.channel(PageId(page), SequentialWrite::at(PageId(0)));
-            self.desks[drive].push(channel, Read { operation, channel, step: *step });
+            let channel = self.model.channels.channel(PageId(page), SequentialWrite::at(PageId(0)));
+            self.schedules[drive].push(channel, Read { operation, channel, step: *step });
             state.steps_done += 1;
             state.left += 1;
         }
     }
 
     fn read_done(&mut self, drive: usize, read: Read) {
-        self.desks[drive].done(read.channel);
+        self.schedules[drive].done(read.channel);
         let state = &mut self.lookups[read.operation];
         state.left -= 1;
         if state.left > 0 {
@@ -251,8 +279,8 @@ impl<'a> Stage<'a> {
     /// Starts what may be started.
     fn ask_drives(&mut self) {
         for drive in 0..self.drives.len() {
-            let rests = self.crew.pace == Pace::Batches && self.desks[drive].in_flight() > 0;
-            while let Some(read) = (!rests).then(|| self.desks[drive].next()).flatten() {
+            let rests = self.model.pace == Pace::Batches && self.schedules[drive].in_flight() > 0;
+            while let Some(read) = (!rests).then(|| self.schedules[drive].next()).flatten() {
                 self.submit(read.step, Flight::Read(read));
             }
         }
@@ -260,18 +288,18 @@ impl<'a> Stage<'a> {
             if self.merges[slot].is_none() {
                 self.merges[slot] = self.full.pop_front();
             }
-            self.submit_strokes(slot);
+            self.submit_chunks(slot);
         }
     }
 
-    fn submit_strokes(&mut self, slot: usize) {
+    fn submit_chunks(&mut self, slot: usize) {
         while let Some((step, progress)) = self.merges[slot].as_mut().and_then(Merge::next) {
             self.submit(step, Flight::Merge { slot, progress });
         }
     }
 
     fn merge_goes_on(&mut self, slot: usize, progress: Progress) {
-        let merge = self.merges[slot].as_mut().expect("a stroke belongs to a merge");
+        let merge = self.merges[slot].as_mut().expect("a chunk belongs to a merge");
         merge.done(progress);
         if !merge.is_over() {
             return;

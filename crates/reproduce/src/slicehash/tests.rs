@@ -1,4 +1,4 @@
-//! A crew works as fast as the structure itself does on the simulated drive, and not faster than it may.
+//! Workers are as fast as the structure itself on the simulated drive, and not faster than it may.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use nandex::store::schedule::Channels;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{RequestKind, SimDevice};
 
-use super::crew::{Crew, Span};
 use super::lab::{Mix, Setup};
 use super::throughput::Part;
+use super::workers::{Span, WorkerModel};
 use crate::batch::{self, Batched, Processor};
 use crate::tape::{Act, Step, Tape};
 use crate::{Drive, Filled, Scale};
@@ -20,21 +20,21 @@ fn scale() -> Scale {
     Scale::new(Scale::MOST, 1).expect("it is in range")
 }
 
-fn crew() -> Crew {
+fn workers() -> WorkerModel {
     let channels = Channels::of(&Drive::CRUCIAL.geometry().unwrap());
-    Crew { lookup_cpu_ns: 0, insert_cpu_ns: 0, ..Crew::channel_aware(channels, 1) }
+    WorkerModel { lookup_cpu_ns: 0, insert_cpu_ns: 0, ..WorkerModel::channel_aware(channels, 1) }
 }
 
 #[test]
-fn a_crew_is_as_fast_as_the_structure_itself_on_the_drive() {
+fn worker_models_are_as_fast_as_the_structure_itself_on_the_drive() {
     let setup = Setup::paper(scale());
     let model = Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap();
     let device = SimDevice::with_model(model).with_geometry(Drive::CRUCIAL.geometry().unwrap());
     let table = setup.create(Arc::new(device.clone())).unwrap();
     let fill: Vec<u64> = (1..=setup.keys(2)).collect();
     batch::inserts(&table, &device, &fill, 1000).unwrap();
-    let mut dice = SplitMix64::new(5);
-    let keys: Vec<u64> = (0..20_000).map(|_| 1 + dice.below(setup.keys(1) / 2)).collect();
+    let mut rng = SplitMix64::new(5);
+    let keys: Vec<u64> = (0..20_000).map(|_| 1 + rng.below(setup.keys(1) / 2)).collect();
     let [half, whole] = [10_000, 20_000]
         .map(|count| batch::lookups(&table, &device, &keys[..count], count).unwrap());
     // Without the end of a batch, when few channels have reads left.
@@ -48,13 +48,13 @@ fn a_crew_is_as_fast_as_the_structure_itself_on_the_drive() {
     let flushes = table.stats().flushes - flushes;
 
     let [looking, inserting] = Part::of(setup, [Mix::Lookups, Mix::Inserts]).unwrap();
-    let worked = looking.work(crew(), Drive::CRUCIAL, scale()).unwrap().operations_per_s;
+    let worked = looking.work(workers(), Drive::CRUCIAL, scale()).unwrap().operations_per_s;
     let ratio = worked / lookups.operations_per_s(FREE);
     assert!((0.98..1.03).contains(&ratio), "{worked} and {lookups:?}");
     // On a drive as new as the structure's, which syncs each slicetable while inserts wait for it.
     let mut drives = [Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap()];
-    let crew = Crew { span: Span::Whole, ..crew() };
-    let worked = crew.work(&inserting.tape, &mut drives).operations_per_s;
+    let model = WorkerModel { span: Span::Whole, ..workers() };
+    let worked = model.work(&inserting.tape, &mut drives).operations_per_s;
     let merges_per_s = worked / inserting.inserts_per_flush;
     let ratio = merges_per_s * inserts.device_ns as f64 / 1e9 / flushes as f64;
     assert!((0.85..1.2).contains(&ratio), "{merges_per_s} merges/s, {flushes} in {inserts:?}");
@@ -63,7 +63,7 @@ fn a_crew_is_as_fast_as_the_structure_itself_on_the_drive() {
 /// Keys of a buffer.
 const BUFFER_KEYS: u64 = 7_000;
 
-/// Inserts of which every so many writes a slicetable.
+/// Inserts, of which one in a fixed number writes a slicetable.
 fn merges(operations: u64, every: u64) -> Tape {
     let mut tape = Tape::default();
     for operation in 0..operations {
@@ -78,14 +78,14 @@ fn merges(operations: u64, every: u64) -> Tape {
 fn inserts_wait_for_merges_or_for_cores_whichever_is_slower() {
     let mut drives = [Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap()];
     let tape = merges(40 * BUFFER_KEYS, BUFFER_KEYS);
-    let free = crew().work(&tape, &mut drives);
+    let free = workers().work(&tape, &mut drives);
     // 4 MiB at some 180 MB/s for each buffer.
     let buffers_per_s = free.operations_per_s / BUFFER_KEYS as f64;
     assert!((38.0..50.0).contains(&buffers_per_s), "{buffers_per_s}");
-    let busy = Crew { insert_cpu_ns: 80_000, ..crew() }.work(&tape, &mut drives);
+    let busy = WorkerModel { insert_cpu_ns: 80_000, ..workers() }.work(&tape, &mut drives);
     assert!((99_000.0..=100_100.0).contains(&busy.operations_per_s), "{busy:?}");
-    // The drive knows nothing of the first two crews, and the third is as fast as the first.
-    let again = crew().work(&tape, &mut drives);
+    // The drive knows nothing of the first two models, and the third is as fast as the first.
+    let again = workers().work(&tape, &mut drives);
     let ratio = again.operations_per_s / free.operations_per_s;
     assert!((0.9..1.1).contains(&ratio), "{again:?} and {free:?}");
 }
@@ -101,7 +101,7 @@ fn reads_of_a_slice_on_two_drives_overlap_and_those_after_one_another_do_not() {
         }
         let one = || Drive::CRUCIAL.model(scale(), Filled::Once, 0).unwrap();
         let mut drives = [one(), one()];
-        Crew { window: 1, ..crew() }.work(&tape, &mut drives).operations_per_s
+        WorkerModel { window: 1, ..workers() }.work(&tape, &mut drives).operations_per_s
     };
     let (together, apart) = (lookups(1 << 40, 0), lookups(1 << 40, 1));
     assert!((1.95..2.05).contains(&(together / apart)), "{together} and {apart}");

@@ -3,15 +3,15 @@
 use nandex::store::schedule::Channels;
 use nandex::{BufferHash, Table};
 
-use super::crew::{Crew, Span, Worked};
-use super::lab::{Mix, Setup, aged, strokes_only, tape_of};
+use super::lab::{Mix, Setup, aged, chunks_only, tape_of};
+use super::workers::{Span, Worked, WorkerModel};
 use crate::bufferhash::lab::{Filters, Setup as BufferSetup};
 use crate::tape::{Act, Tape};
 use crate::{Drive, Result, Scale, Taped};
 
 /// A table's tape and what was counted on it.
 pub struct Part {
-    /// Reads of lookups, and strokes.
+    /// Reads of lookups, and I/O chunks.
     pub tape: Tape,
     /// Pages read for each lookup.
     pub reads: f64,
@@ -41,17 +41,17 @@ impl Part {
             lookups.map(|(_, steps)| steps.len())
         };
         let (sum, count) = (reads().sum::<usize>(), reads().count());
-        let strokes = strokes_only(tape);
-        let inserts = || strokes.operations().filter(|(act, _)| *act == Act::Insert);
+        let chunks = chunks_only(tape);
+        let inserts = || chunks.operations().filter(|(act, _)| *act == Act::Insert);
         let flushes = inserts().filter(|(_, steps)| !steps.is_empty()).count();
         let mut by_drive = vec![0u32; drives as usize];
-        let lookups = strokes.operations().filter(|(act, _)| *act == Act::Lookup);
+        let lookups = chunks.operations().filter(|(act, _)| *act == Act::Lookup);
         lookups.flat_map(|(_, steps)| steps).for_each(|step| by_drive[step.place().0] += 1);
         let most = by_drive.iter().copied().max().unwrap_or(0);
         Self {
             share_most: f64::from(most) / sum.max(1) as f64,
             inserts_per_flush: inserts().count() as f64 / flushes.max(1) as f64,
-            tape: strokes,
+            tape: chunks,
             reads: sum as f64 / count.max(1) as f64,
             reads_max: reads().max().unwrap_or(0),
             ram_growth_bytes,
@@ -108,18 +108,18 @@ impl Part {
         Ok(parts.try_into().unwrap_or_else(|_| unreachable!("as many parts as mixes")))
     }
 
-    /// A crew's work on drives that the table has aged.
-    pub fn work(&self, crew: Crew, drive: Drive, scale: Scale) -> Result<Worked> {
+    /// The workers' rates on drives that the table has aged.
+    pub fn work(&self, model: WorkerModel, drive: Drive, scale: Scale) -> Result<Worked> {
         // Buffers that are written as they are take no time to speak of, whenever they come.
-        let merges = self.inserts_per_flush > 0.0 && crew.spare_buffers.is_some();
+        let merges = self.inserts_per_flush > 0.0 && model.spare_buffers.is_some();
         let span = if merges { Span::Whole } else { Span::Middle };
-        Ok(Crew { span, ..crew }
+        Ok(WorkerModel { span, ..model }
             .work(&self.tape, &mut aged(drive, scale, &self.tape, self.drives)?))
     }
 
     /// The same on the Crucial M4, with knowledge of its channels.
     pub fn work_aware(&self, scale: Scale) -> Result<Worked> {
         let channels = Channels::of(&Drive::CRUCIAL.geometry()?);
-        self.work(Crew::channel_aware(channels, self.drives), Drive::CRUCIAL, scale)
+        self.work(WorkerModel::channel_aware(channels, self.drives), Drive::CRUCIAL, scale)
     }
 }

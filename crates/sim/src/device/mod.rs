@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nandex_device::{Device, EngineReport, Geometry, Op, OpKind, PageBuf, PageId, Queue, Result};
 
 use self::queue::SimQueue;
-use self::state::State;
+use self::state::DeviceState;
 use self::time::Time;
 use crate::{Fault, FaultOn, Faults, Image, Model, Strike};
 
@@ -40,7 +40,7 @@ use crate::{Fault, FaultOn, Faults, Image, Model, Strike};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SimDevice {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DeviceState>>,
     geometry: Geometry,
 }
 
@@ -76,7 +76,7 @@ impl SimDevice {
     }
 
     fn with_time(time: Time) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(time))), geometry: Geometry::opaque() }
+        Self { state: Arc::new(Mutex::new(DeviceState::new(time))), geometry: Geometry::opaque() }
     }
 
     /// Puts an image in place of the present one, so that a sweep can go on from
@@ -182,7 +182,7 @@ impl SimDevice {
         self.lock().faults.strikes().to_vec()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeviceState> {
         self.state.lock().expect("no holder of this lock panics")
     }
 

@@ -3,7 +3,7 @@
 use nandex_device::{Completion, Error, Op, Queue, Result};
 
 use super::SimDevice;
-use super::state::{Started, State};
+use super::state::{DeviceState, Started};
 use super::time::LaneId;
 
 /// Keeps operations until they are waited for; only then does a write take effect.
@@ -26,7 +26,7 @@ impl SimQueue {
 
 /// Hands back what has ended, in the order in which it did; all of it once the power has gone.
 fn hand_back(
-    state: &mut State,
+    state: &mut DeviceState,
     started: &mut Vec<Started>,
     ended: &mut Vec<u64>,
     done: &mut Vec<Completion>,

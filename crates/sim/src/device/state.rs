@@ -12,7 +12,7 @@ use crate::image::{Change, PAGE_COUNT_MAX};
 use crate::{FaultKind, FaultOn, Image, RequestKind, Strike};
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct DeviceState {
     pub image: Image,
     pub time: Time,
     pub faults: Injector,
@@ -91,7 +91,7 @@ fn error(strike: Option<Strike>) -> Option<io::Error> {
     strike.and_then(|strike| strike.kind.error())
 }
 
-impl State {
+impl DeviceState {
     pub(super) fn new(time: Time) -> Self {
         Self { time, ..Self::default() }
     }

@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 
 /// What a block is at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum BlockState {
     /// Erased, waiting to be written.
     Free,
     /// Being written.
@@ -26,7 +26,7 @@ pub(super) struct Blocks {
     per_plane: u32,
     units: u32,
     victim: Victim,
-    state: Vec<State>,
+    state: Vec<BlockState>,
     valid: Vec<u16>,
     erases: Vec<u32>,
     /// When it was sealed, in blocks sealed.
@@ -50,7 +50,7 @@ impl Blocks {
             per_plane,
             units,
             victim,
-            state: vec![State::Free; count],
+            state: vec![BlockState::Free; count],
             valid: vec![0; count],
             erases: vec![0; count],
             sealed_at: vec![0; count],
@@ -82,7 +82,7 @@ impl Blocks {
     pub fn open(&mut self, plane: u32) -> u32 {
         let block = self.free[plane as usize].pop_front();
         let block = block.expect("cleaning leaves a free block before the last is taken");
-        self.state[block as usize] = State::Open;
+        self.state[block as usize] = BlockState::Open;
         block
     }
 
@@ -92,19 +92,19 @@ impl Blocks {
         // A device that is filled at once takes its blocks in order.
         let place = free.iter().position(|&other| other == block);
         free.remove(place.expect("only a free block is opened"));
-        self.state[block as usize] = State::Open;
+        self.state[block as usize] = BlockState::Open;
     }
 
     /// One more unit of an open block holds what counts.
     pub fn gain(&mut self, block: u32) {
-        debug_assert_eq!(self.state[block as usize], State::Open);
+        debug_assert_eq!(self.state[block as usize], BlockState::Open);
         self.valid[block as usize] += 1;
     }
 
     /// One unit of the block holds nothing any more.
     pub fn lose(&mut self, block: u32) {
         let index = block as usize;
-        if self.state[index] != State::Sealed {
+        if self.state[index] != BlockState::Sealed {
             self.valid[index] -= 1;
             return;
         }
@@ -115,7 +115,7 @@ impl Blocks {
 
     /// The block is full; it may be cleaned from now on.
     pub fn seal(&mut self, block: u32) {
-        self.state[block as usize] = State::Sealed;
+        self.state[block as usize] = BlockState::Sealed;
         self.seals += 1;
         self.sealed_at[block as usize] = self.seals;
         self.link(block);
@@ -129,7 +129,7 @@ impl Blocks {
         if oldest.len() >= 4 * self.per_plane as usize {
             let (state, sealed_at) = (&self.state, &self.sealed_at);
             oldest.retain(|&(block, at)| {
-                state[block as usize] == State::Sealed && sealed_at[block as usize] == at
+                state[block as usize] == BlockState::Sealed && sealed_at[block as usize] == at
             });
         }
         oldest.push_back((block, self.seals));
@@ -146,10 +146,10 @@ impl Blocks {
     pub fn erase(&mut self, block: u32) {
         let index = block as usize;
         debug_assert_eq!(self.valid[index], 0, "an erase loses nothing");
-        if self.state[index] == State::Sealed {
+        if self.state[index] == BlockState::Sealed {
             self.unlink(block);
         }
-        self.state[index] = State::Free;
+        self.state[index] = BlockState::Free;
         self.erases[index] += 1;
         self.free[(block / self.per_plane) as usize].push_back(block);
     }
@@ -191,7 +191,7 @@ impl Blocks {
         self.emptiest(plane)?;
         loop {
             let (block, sealed_at) = *self.oldest[plane as usize].front()?;
-            let is_it = self.state[block as usize] == State::Sealed
+            let is_it = self.state[block as usize] == BlockState::Sealed
                 && self.sealed_at[block as usize] == sealed_at;
             if is_it && self.valid(block) < self.units {
                 return Some(block);
@@ -208,7 +208,7 @@ impl Blocks {
         loop {
             let (block, sealed_at) = *self.oldest[plane as usize].front()?;
             let index = block as usize;
-            if self.state[index] == State::Sealed && self.sealed_at[index] == sealed_at {
+            if self.state[index] == BlockState::Sealed && self.sealed_at[index] == sealed_at {
                 return Some(block);
             }
             self.oldest[plane as usize].pop_front();
@@ -219,7 +219,7 @@ impl Blocks {
     pub fn by_age(&self, plane: u32) -> impl Iterator<Item = u32> {
         let all = plane * self.per_plane..(plane + 1) * self.per_plane;
         let mut sealed: Vec<u32> =
-            all.filter(|&block| self.state[block as usize] == State::Sealed).collect();
+            all.filter(|&block| self.state[block as usize] == BlockState::Sealed).collect();
         sealed.sort_by_key(|&block| self.sealed_at[block as usize]);
         sealed.into_iter()
     }

@@ -9,7 +9,6 @@ macro_rules! presets {
 }
 
 presets![
-    "agrawal-slc",
     "intel-x18m",
     "intel-x18m-paper",
     "intel-x25m",

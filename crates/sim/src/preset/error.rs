@@ -57,14 +57,8 @@ pub enum PresetError {
     #[error(transparent)]
     Machine(#[from] Error),
     /// An SSD was asked for.
-    #[error("{name} is no SSD and keeps no tally of flash; build it as a model")]
+    #[error("{name} is no SSD and keeps no counters of flash; build it as a model")]
     NotSsd {
-        /// The preset.
-        name: String,
-    },
-    /// DiskSim's SSD was asked for.
-    #[error("{name} is no SSD of DiskSim's; build it as a model")]
-    NotDisksim {
         /// The preset.
         name: String,
     },

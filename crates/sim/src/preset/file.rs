@@ -9,7 +9,7 @@ use super::error::{no_kind, other_kind, refused};
 use super::{Machine, PresetError, Result};
 
 /// Names of kinds, as files and errors have them.
-const KINDS: &str = "\"ssd\", \"disksim\" or \"disk\"";
+const KINDS: &str = "\"ssd\" or \"disk\"";
 
 /// What a text describes; not yet checked to be possible.
 pub(super) fn parse(text: &str, origin: &str) -> Result<Machine> {
@@ -17,7 +17,6 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Machine> {
     let kind = table.get_mut().remove("kind").ok_or_else(|| no_kind(origin, KINDS))?;
     match kind.get_ref().as_str() {
         Some("ssd") => Ok(Machine::Ssd(fields(table, text, origin)?)),
-        Some("disksim") => Ok(Machine::Disksim(fields(table, text, origin)?)),
         Some("disk") => Ok(Machine::Disk(fields(table, text, origin)?)),
         _ => Err(other_kind(text, kind.span(), origin, KINDS)),
     }
@@ -31,7 +30,6 @@ fn fields<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, text: &str, origin: 
 pub(super) fn write(machine: &Machine) -> Result<String> {
     match machine {
         Machine::Ssd(spec) => text("ssd", &spec.name, spec),
-        Machine::Disksim(spec) => text("disksim", &spec.name, spec),
         Machine::Disk(spec) => text("disk", &spec.name, spec),
     }
 }

@@ -5,7 +5,6 @@ use nandex_device::{Geometry, Mapping};
 use super::{Machine, Preset};
 use crate::Spec;
 use crate::disk::DiskSpec;
-use crate::disksim::Shape;
 use crate::spec::{self, FtlKind, HOST_PAGE_BYTES};
 
 impl Preset {
@@ -16,7 +15,6 @@ impl Preset {
         match &self.machine {
             Machine::Ssd(spec) if spec.ftl.kind == FtlKind::Raw => of_chip(spec),
             Machine::Ssd(spec) => of_ssd(spec),
-            Machine::Disksim(disksim) => of_elements(&disksim.shape),
             Machine::Disk(spec) => of_disk(spec),
         }
     }
@@ -46,16 +44,6 @@ fn of_chip(spec: &Spec) -> Geometry {
         chunk_bytes: u32::try_from(spec.page_count() / u64::from(units) * HOST_PAGE_BYTES).ok(),
         mapping: Some(Mapping::Lba),
         depth: spec.host.depth as usize,
-        ..Geometry::opaque()
-    }
-}
-
-fn of_elements(shape: &Shape) -> Geometry {
-    Geometry {
-        channels: Some(shape.elements),
-        chunk_bytes: Some(HOST_PAGE_BYTES as u32),
-        mapping: Some(Mapping::Lba),
-        depth: shape.depth as usize,
         ..Geometry::opaque()
     }
 }

@@ -25,10 +25,8 @@ mod locate;
 use std::path::Path;
 
 pub use error::PresetError;
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, DiskSpec};
-use crate::disksim::{Elements, Shape};
 use crate::{Fill, Model, Spec, Ssd};
 
 /// The result of reading or building a preset.
@@ -40,22 +38,8 @@ pub type Result<T> = std::result::Result<T, PresetError>;
 pub enum Machine {
     /// `kind = "ssd"`: an SSD of the general engine, or a raw chip.
     Ssd(Spec),
-    /// `kind = "disksim"`: DiskSim's SSD, to the picosecond.
-    Disksim(Disksim),
     /// `kind = "disk"`: a magnetic disk.
     Disk(DiskSpec),
-}
-
-/// A shape of DiskSim's SSD, and what it is called.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Disksim {
-    /// What it is called, as presets and reports name it.
-    pub name: String,
-    /// What it stands for and where its numbers come from.
-    pub about: String,
-    /// What it is made of.
-    pub shape: Shape,
 }
 
 /// A simulated device that can be built. See the [module](self).
@@ -127,7 +111,6 @@ impl Preset {
     pub fn name(&self) -> &str {
         match &self.machine {
             Machine::Ssd(spec) => &spec.name,
-            Machine::Disksim(spec) => &spec.name,
             Machine::Disk(spec) => &spec.name,
         }
     }
@@ -137,7 +120,6 @@ impl Preset {
     pub fn about(&self) -> &str {
         match &self.machine {
             Machine::Ssd(spec) => &spec.about,
-            Machine::Disksim(spec) => &spec.about,
             Machine::Disk(spec) => &spec.about,
         }
     }
@@ -148,14 +130,13 @@ impl Preset {
         &self.machine
     }
 
-    /// A device of this kind with that on it. DiskSim's SSD is always full, and a disk has no use for it.
+    /// A device of this kind with that on it. For a disk it makes no difference.
     ///
     /// # Errors
     /// [`PresetError::Machine`] where there can be no such device.
     pub fn build(&self, fill: Fill) -> Result<Box<dyn Model>> {
         Ok(match &self.machine {
             Machine::Ssd(spec) => Box::new(Ssd::new(spec.clone(), fill)?),
-            Machine::Disksim(spec) => Box::new(Elements::new(spec.shape)?),
             Machine::Disk(spec) => Box::new(Disk::new(spec.clone())?),
         })
     }
@@ -170,24 +151,12 @@ impl Preset {
             _ => Err(PresetError::NotSsd { name: self.name().to_owned() }),
         }
     }
-
-    /// The device as DiskSim's SSD, which can tell what its elements have done.
-    ///
-    /// # Errors
-    /// [`PresetError::NotDisksim`] where it is none.
-    pub fn elements(&self) -> Result<Elements> {
-        match &self.machine {
-            Machine::Disksim(spec) => Ok(Elements::new(spec.shape)?),
-            _ => Err(PresetError::NotDisksim { name: self.name().to_owned() }),
-        }
-    }
 }
 
 impl Machine {
     fn check(&self) -> crate::Result<()> {
         match self {
             Self::Ssd(spec) => spec.check(),
-            Self::Disksim(spec) => spec.shape.check(),
             Self::Disk(spec) => spec.check(),
         }
     }

@@ -5,19 +5,19 @@ use serde::Serialize;
 use super::number::Thousandths;
 use crate::Ssd;
 use crate::spec::{HOST_PAGE_BYTES, Spec};
-use crate::ssd::Tally;
+use crate::ssd::SsdCounters;
 
 /// What an SSD had done when a run began, so that the run is told apart from what made it ready.
 #[derive(Clone, Debug)]
 pub struct Before {
-    tally: Tally,
+    counters: SsdCounters,
 }
 
 impl Before {
     /// The SSD as it is at this moment.
     #[must_use]
     pub fn of(ssd: &Ssd) -> Self {
-        Self { tally: ssd.tally() }
+        Self { counters: ssd.counters() }
     }
 }
 
@@ -185,8 +185,8 @@ struct Worn {
 
 impl SsdReport {
     pub(super) fn of(ssd: &Ssd, before: &Before, settled_ns: u64) -> Self {
-        let (spec, after, before) = (ssd.spec(), ssd.tally(), &before.tally);
-        let ftl = |of: fn(&Tally) -> u64| of(&after) - of(before);
+        let (spec, after, before) = (ssd.spec(), ssd.counters(), &before.counters);
+        let ftl = |of: fn(&SsdCounters) -> u64| of(&after) - of(before);
         let whole_ns = u128::from(settled_ns);
         let programs = ftl(|it| it.ftl.programs);
         let erases = ftl(|it| it.ftl.erases);

@@ -3,9 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::counters::{Activity, Resource};
 use super::op::{Op, OpKind};
 use super::slab::NONE;
-use super::tally::{Activity, Resource};
 use super::{Event, Ssd};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Parts, Request, RequestKind};
@@ -141,7 +141,7 @@ impl Ssd {
         let start = self.host.controller_free_ns.max(now);
         let end = start + self.spec.host.controller_ns;
         self.host.controller_free_ns = end;
-        self.tally.controller_busy_ns += end - start;
+        self.counters.controller_busy_ns += end - start;
         let (what, token) = (Activity::Command, Some(request.token));
         self.recorder.record(Resource::Controller, what, (start, end), token);
         let latency = match request.kind {
@@ -176,7 +176,7 @@ impl Ssd {
         let start = (*free).max(self.now_ns);
         let end = start + self.spec.host.link_ns(bytes);
         *free = end;
-        self.tally.link_busy_ns += end - start;
+        self.counters.link_busy_ns += end - start;
         let token = Some(self.requests[number].request.token);
         self.recorder.record(way, Activity::Transfer, (start, end), token);
         (start, end)
@@ -211,10 +211,10 @@ impl Ssd {
             let op = Op::new(OpKind::Read, number, on, place.plane);
             let op = self.ops.insert(Op { bytes, ..op });
             self.requests[number].ops_left += 1;
-            self.tally.flash_reads += 1;
+            self.counters.flash_reads += 1;
             self.enqueue(op);
         }
-        self.tally.reads_without_flash += without_flash;
+        self.counters.reads_without_flash += without_flash;
         let bytes = without_flash * HOST_PAGE_BYTES;
         let (_, end) = self.take_link(number, Resource::LinkOut, bytes);
         self.requests[number].ops_left -= 1;
@@ -416,7 +416,7 @@ impl Ssd {
         parts.admission_ns = admitted_ns - submitted_ns + stalled_ns;
         parts.host_ns = finished_ns - submitted_ns - parts.total_ns();
         self.requests.remove(number);
-        self.tally.requests += 1;
+        self.counters.requests += 1;
         self.ended.push_back(Done { request, submitted_ns, finished_ns, parts });
         self.host.in_device -= 1;
         if let Some(next) = self.host.waiting.pop_front() {

@@ -12,21 +12,22 @@
 //! one operation at a time, and where it is pipelined the next one's first phase beside the last one's
 //! second. Every wait is charged to what was waited for, so that the parts of a latency add up exactly.
 
+mod counters;
 mod event;
 mod host;
 mod op;
-pub(crate) mod slab;
-mod tally;
+mod slab;
 mod unit;
 
 use std::collections::VecDeque;
 
+use counters::Recorder;
+pub use counters::{Activity, Resource, Span, SsdCounters};
 use event::{Agenda, Event};
 use host::{Buffer, HostSide, Pending};
 use op::{Op, OpKind};
-use slab::{NONE, Slab};
-use tally::Recorder;
-pub use tally::{Activity, Resource, Span, Tally};
+use slab::NONE;
+pub use slab::Slab;
 use unit::Unit;
 
 use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
@@ -66,7 +67,7 @@ pub struct Ssd {
     /// Requests that have ended and were not handed out.
     ended: VecDeque<Done>,
     work: Vec<Work>,
-    tally: Tally,
+    counters: SsdCounters,
     recorder: Recorder,
 }
 
@@ -83,26 +84,26 @@ impl Ssd {
         let flash = spec.flash;
         let units = flash.count(spec.parallel.unit);
         let per_bus = units / flash.channels;
-        let tally = Tally {
+        let counters = SsdCounters {
             unit_busy_ns: vec![0; units as usize],
             unit_clean_ns: vec![0; units as usize],
             bus_busy_ns: vec![0; flash.channels as usize],
-            ..Tally::default()
+            ..SsdCounters::default()
         };
         Ok(Self {
             ftl,
             now_ns: 0,
             agenda: Agenda::default(),
-            requests: Slab::new(),
+            requests: Slab::default(),
             host: HostSide::default(),
             buffer: Buffer::new(spec.host.buffer_bytes / HOST_PAGE_BYTES),
             units: (0..units).map(|unit| Unit::new(unit / per_bus)).collect(),
-            ops: Slab::new(),
+            ops: Slab::default(),
             bus_free_ns: vec![0; flash.channels as usize],
             page_transfer_ns: spec.timing.transfer_ns(u64::from(flash.page_bytes)),
             ended: VecDeque::new(),
             work: Vec::new(),
-            tally,
+            counters,
             recorder: Recorder::default(),
             spec,
         })
@@ -116,8 +117,8 @@ impl Ssd {
 
     /// What it has done and how busy its parts were.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        Tally { ftl: self.ftl.counts(), ..self.tally.clone() }
+    pub fn counters(&self) -> SsdCounters {
+        SsdCounters { ftl: self.ftl.counts(), ..self.counters.clone() }
     }
 
     /// Erases of each block so far, plane by plane.

@@ -1,22 +1,31 @@
-//! Numbered places for things that come and go, without an allocation each time.
+//! Things by number that come and go, without an allocation each time: what a model has in flight.
 
 use std::ops::{Index, IndexMut};
 
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Things by number; the number of one that has gone is given to the next.
+/// Things by number; the number of one that was removed is given to the next.
+///
+/// # Panics
+/// When it is indexed by a number that it never gave.
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     things: Vec<T>,
     free: Vec<u32>,
 }
 
-impl<T> Slab<T> {
-    pub fn new() -> Self {
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
         Self { things: Vec::new(), free: Vec::new() }
     }
+}
 
+impl<T> Slab<T> {
+    /// Adds a thing and gives its number.
+    ///
+    /// # Panics
+    /// With 2^32 things.
     pub fn insert(&mut self, thing: T) -> u32 {
         if let Some(number) = self.free.pop() {
             self.things[number as usize] = thing;
@@ -26,6 +35,7 @@ impl<T> Slab<T> {
         u32::try_from(self.things.len() - 1).expect("memory ends before the numbers do")
     }
 
+    /// Frees a number.
     pub fn remove(&mut self, number: u32) {
         self.free.push(number);
     }

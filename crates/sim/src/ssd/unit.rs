@@ -7,7 +7,7 @@
 use super::op::{Op, OpKind};
 use super::slab::NONE;
 use super::{Event, Ssd};
-use crate::ssd::tally::{Activity, Resource};
+use crate::ssd::counters::{Activity, Resource};
 
 /// A unit of flash: it works on one operation at a time.
 #[derive(Clone, Debug)]
@@ -166,7 +166,7 @@ impl Ssd {
         let start = self.bus_free_ns[bus as usize].max(self.now_ns);
         let end = start + time_ns;
         self.bus_free_ns[bus as usize] = end;
-        self.tally.bus_busy_ns[bus as usize] += time_ns;
+        self.counters.bus_busy_ns[bus as usize] += time_ns;
         let waited = start - self.now_ns;
         self.each(number, |op| {
             op.queue_ns += waited;
@@ -186,7 +186,7 @@ impl Ssd {
     fn take_array(&mut self, number: u32, from_ns: u64, time_ns: u64, activity: Activity) -> u64 {
         let unit = self.ops[number].unit;
         self.each(number, |op| op.array_ns += time_ns);
-        self.tally.unit_busy_ns[unit as usize] += time_ns;
+        self.counters.unit_busy_ns[unit as usize] += time_ns;
         let token = self.token(number);
         let span = (from_ns, from_ns + time_ns);
         self.recorder.record(Resource::Unit(unit), activity, span, token);
@@ -271,7 +271,7 @@ impl Ssd {
         unit.leaving = NONE;
         if let Some(since) = unit.cleaning_since_ns.take() {
             unit.clean_ns += now - since;
-            self.tally.unit_clean_ns[index as usize] += now - since;
+            self.counters.unit_clean_ns[index as usize] += now - since;
             let span = (since, now);
             self.recorder.record(Resource::Unit(index), Activity::Clean, span, None);
         }
@@ -354,7 +354,7 @@ impl Ssd {
         unit.clean_ns += now - since;
         unit.leaving = NONE;
         unit.aside = number;
-        self.tally.unit_clean_ns[index as usize] += now - since;
+        self.counters.unit_clean_ns[index as usize] += now - since;
         self.recorder.record(Resource::Unit(index), Activity::Clean, (since, now), None);
         self.start_next(index);
     }

@@ -7,7 +7,8 @@ const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// The natural logarithm of a positive normal number, within 2 units in the last place.
-pub(super) fn ln(x: f64) -> f64 {
+#[must_use]
+pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = ((bits >> 52) & 0x7FF) as i32 - 1023;
     let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | (1023 << 52));

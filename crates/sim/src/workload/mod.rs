@@ -18,7 +18,6 @@
 //! | hot and cold, Zipf | constant | O(1) expected, by rejection |
 
 mod arrivals;
-pub mod disksim;
 mod drive;
 mod error;
 mod math;
@@ -30,6 +29,7 @@ mod zipf;
 pub use arrivals::{Arrival, Arrivals, Gaps};
 pub use drive::{closed_loop, open_loop, try_open_loop};
 pub use error::WorkloadError;
+pub use math::ln;
 pub use pattern::{Pattern, Spread};
 pub use prng::SplitMix64;
 pub use requests::{Requests, Workload};

@@ -25,8 +25,8 @@ fn an_ssd_keeps_the_laws_and_can_be_looked_at_meanwhile() {
     for _ in 0..4 {
         laws::check(&device);
     }
-    let tally = ssd.lock().unwrap().tally();
-    assert!(tally.requests > 1_000 && tally.flash_reads > 100, "{tally:?}");
+    let counters = ssd.lock().unwrap().counters();
+    assert!(counters.requests > 1_000 && counters.flash_reads > 100, "{counters:?}");
     assert_eq!(device.now(), nandex_sim::Model::now_ns(&ssd));
 }
 

@@ -19,10 +19,8 @@ fn every_preset_parses_and_builds_and_says_what_it_is() {
         assert!(model.page_count() >= 65_536, "{name}");
         match preset.machine() {
             Machine::Ssd(spec) => assert_eq!(preset.ssd(Fill::Sequential).unwrap().spec(), spec),
-            Machine::Disksim(spec) => assert_eq!(*preset.elements().unwrap().shape(), spec.shape),
             _ => {
                 assert!(matches!(preset.ssd(Fill::Empty), Err(PresetError::NotSsd { .. })));
-                assert!(matches!(preset.elements(), Err(PresetError::NotDisksim { .. })));
             }
         }
     }
@@ -148,20 +146,9 @@ fn a_wrong_disk_is_named_in_the_same_way() {
 }
 
 #[test]
-fn the_ssd_of_disksim_is_that_of_its_suite() {
-    let preset = Preset::named("agrawal-slc").unwrap();
-    assert_eq!(*preset.elements().unwrap().shape(), nandex_sim::disksim::Shape::SUITE);
-    assert_eq!(preset.geometry().channels, Some(8));
-    let text = changed("agrawal-slc", "spare_blocks = 307", "spare_blocks = 103");
-    let error = Preset::from_toml(&text).unwrap_err().to_string();
-    let line = line_of("agrawal-slc", "spare_blocks");
-    assert!(error.starts_with(&format!("the text, line {line}: shape.spare_blocks: ")), "{error}");
-}
-
-#[test]
 fn a_missing_kind_or_table_is_named() {
     let error = Preset::from_toml("").unwrap_err().to_string();
-    let kinds = "expected \"ssd\", \"disksim\" or \"disk\", found nothing";
+    let kinds = "expected \"ssd\" or \"disk\", found nothing";
     assert_eq!(
         error,
         format!("the text, line 1: kind: {kinds}; say first what the file describes")

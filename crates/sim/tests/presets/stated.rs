@@ -70,14 +70,6 @@ const SLOWEST: &str = "the slowest write of 128 KiB, with an erase";
 
 /// Everything that is stated, in the order of the presets.
 pub const STATED: &[(Row, Measure)] = &[
-    (
-        row("agrawal-slc", "a read of 4 KiB alone, without the channel", (130.6, 1, "us"), EXACT),
-        element_read_us,
-    ),
-    (
-        row("agrawal-slc", "a write of 4 KiB alone, without the channel", (305.6, 1, "us"), EXACT),
-        element_write_us,
-    ),
     (row("intel-x18m", READ_MB, (250.0, 0, "MB/s"), SHEET), read_mb),
     (row("intel-x18m", WRITE_MB, (70.0, 0, "MB/s"), SHEET), write_mb),
     (row("intel-x18m", READ_IOPS, (35_000.0, 0, "1/s"), SHEET), read_iops),
@@ -177,18 +169,6 @@ fn steady_iops(preset: &Preset) -> f64 {
 fn fresh_iops(preset: &Preset) -> f64 {
     let mut new = model(preset, Fill::Empty);
     random_iops(new.as_mut(), RequestKind::Write, depth(preset), (40_000, 80_000))
-}
-
-/// DiskSim's figures of one element; its channel to the host takes 8 sectors of 238.4 ns more.
-const CHANNEL_US: f64 = 8.0 * 0.2384;
-
-fn element_read_us(preset: &Preset) -> f64 {
-    read_alone_us(preset) - CHANNEL_US
-}
-
-fn element_write_us(preset: &Preset) -> f64 {
-    let first = alone_ns(full(preset).as_mut(), requests(RequestKind::Write, 1, 0..8));
-    first.iter().sum::<u64>() as f64 / 8.0 / 1e3 - CHANNEL_US
 }
 
 fn read_alone_us(preset: &Preset) -> f64 {

@@ -16,7 +16,7 @@ use nandex_device::{Device, Error, PageBuf, PageId};
 use nandex_sim::preset::Preset;
 use nandex_sim::spec::{self, Flash, Level};
 use nandex_sim::{Fill, SimDevice, Spec, Ssd};
-use noise::NoisyClock;
+use noise::noisy;
 
 /// 128 MiB, half of what the command takes.
 const REGION_PAGES: u64 = 32768;
@@ -76,7 +76,7 @@ fn with_ten_percent_of_noise_at_most_one_in_a_hundred_is_not_found() {
     let mistakes: Vec<String> = geometries()
         .filter_map(|seed| {
             let truth = geometry(seed);
-            let device = NoisyClock::new(simulated(&truth.spec, Fill::Empty), seed);
+            let device = noisy(simulated(&truth.spec, Fill::Empty), seed);
             mistake(&probe(&device, seed), &truth).map(|why| format!("seed {seed}: {why}"))
         })
         .collect();
@@ -152,7 +152,7 @@ fn a_device_without_flash_in_it_gives_no_geometry() {
     for seed in 0..8 {
         let device = SimDevice::instant();
         device.grow(REGION_PAGES).unwrap();
-        let found = probe(&NoisyClock::new(device, seed), seed);
+        let found = probe(&noisy(device, seed), seed);
         let answers = (found.chunk_bytes.value, found.channels.value, found.mapping.value);
         assert_eq!(answers, (None, None, None), "seed {seed}");
     }

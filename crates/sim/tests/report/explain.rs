@@ -103,7 +103,7 @@ fn terms_add_up_on_log_blocks_and_on_a_raw_chip() {
     spec.ftl.mapping = Mapping::Lba;
     let mut ssd = Ssd::new(spec.clone(), Fill::Sequential).unwrap();
     let merged = run_mixed(&mut ssd, 2000, 8, 1);
-    assert!(ssd.tally().ftl.cleans > 0, "log blocks were merged");
+    assert!(ssd.counters().ftl.cleans > 0, "log blocks were merged");
     (spec.ftl.kind, spec.ftl.spare_permille) = (FtlKind::Raw, 0);
     let erased = one(&spec, RequestKind::Discard, spec.block_units());
     for done in merged.iter().chain([&erased]) {

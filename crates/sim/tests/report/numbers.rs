@@ -106,7 +106,7 @@ fn spans_that_were_kept_add_up_to_busy_times() {
 fn what_made_a_device_ready_is_not_counted_in_the_run() {
     let mut ssd = Ssd::new(Spec::plain(), Fill::Sequential).unwrap();
     crate::support::overwrite(&mut ssd, 20_000, 8, 1);
-    let erases_before = ssd.tally().ftl.erases;
+    let erases_before = ssd.counters().ftl.erases;
     assert!(erases_before > 100);
     let before = nandex_sim::report::Before::of(&ssd);
     let mut collector = Collector::new(ssd.now_ns(), Keep::default());
@@ -115,7 +115,7 @@ fn what_made_a_device_ready_is_not_counted_in_the_run() {
     let report = collector.report_ssd(&ssd, &before, "writes");
     let counted = report.ssd.as_ref().unwrap();
     assert_eq!(counted.written_bytes, 500 * 4096);
-    assert_eq!(counted.erases, ssd.tally().ftl.erases - erases_before);
+    assert_eq!(counted.erases, ssd.counters().ftl.erases - erases_before);
     assert_eq!(counted.programmed_bytes, (500 + counted.moved_pages) * 4096);
     let amplification = counted.write_amplification.unwrap().thousandths();
     assert_eq!(amplification, ((500 + counted.moved_pages) * 1000 + 250) / 500);

@@ -78,7 +78,7 @@ fn every_erase_is_counted_and_every_written_page_had_one_before() {
         let spec = random(seed);
         let mut ssd = ssd(spec.clone(), Fill::Sequential);
         run_mixed(&mut ssd, 6000, 16, seed);
-        let ftl = ssd.tally().ftl;
+        let ftl = ssd.counters().ftl;
         let by_block: u64 = ssd.erases().iter().map(|&count| u64::from(count)).sum();
         assert_eq!(by_block, ftl.erases, "seed {seed}");
         let blocks = u64::from(spec.flash.plane_count()) * u64::from(spec.flash.blocks);
@@ -100,7 +100,7 @@ fn wear_is_levelled_when_asked_for() {
         let erases = ssd.erases();
         let most = erases.iter().max().copied().unwrap_or(0);
         let mean = erases.iter().sum::<u32>() / erases.len() as u32;
-        (most - mean, ssd.tally().ftl.migrations)
+        (most - mean, ssd.counters().ftl.migrations)
     };
     let ((greedy, none), (aware, migrations)) = (spread(Victim::Greedy), spread(Victim::WearAware));
     assert_eq!(none, 0);

@@ -42,17 +42,17 @@ fn what_the_tally_says_was_busy_the_spans_say_too() {
             spans.filter(|s| s.resource == resource && (s.activity == Activity::Clean) == clean);
         of.map(|span| span.end_ns - span.start_ns).sum()
     };
-    let tally = ssd.tally();
-    for (unit, busy) in (0..).zip(&tally.unit_busy_ns) {
+    let counters = ssd.counters();
+    for (unit, busy) in (0..).zip(&counters.unit_busy_ns) {
         assert_eq!(sum(Resource::Unit(unit), false), *busy);
     }
-    for (unit, clean) in (0..).zip(&tally.unit_clean_ns) {
+    for (unit, clean) in (0..).zip(&counters.unit_clean_ns) {
         assert_eq!(sum(Resource::Unit(unit), true), *clean);
     }
-    for (bus, busy) in (0..).zip(&tally.bus_busy_ns) {
+    for (bus, busy) in (0..).zip(&counters.bus_busy_ns) {
         assert_eq!(sum(Resource::Bus(bus), false), *busy);
     }
-    assert_eq!(sum(Resource::Controller, false), tally.controller_busy_ns);
+    assert_eq!(sum(Resource::Controller, false), counters.controller_busy_ns);
     let link = sum(Resource::LinkIn, false) + sum(Resource::LinkOut, false);
-    assert_eq!(link, tally.link_busy_ns);
+    assert_eq!(link, counters.link_busy_ns);
 }

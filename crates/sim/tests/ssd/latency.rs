@@ -167,7 +167,7 @@ fn a_read_behind_a_cleaning_says_how_long_the_cleaning_made_it_wait() {
         done.clear();
         while ssd.step(&mut done) {}
         token += 2;
-        cleans = ssd.tally().ftl.cleans;
+        cleans = ssd.counters().ftl.cleans;
     }
     let [write, read] = done[..] else { panic!("two requests end: {done:?}") };
     assert_eq!(write.parts.cleaning_ns, ERASE_NS);

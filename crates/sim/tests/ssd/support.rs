@@ -105,9 +105,9 @@ pub fn overwrite(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) {
 
 /// How many bytes are programmed per byte written while so many pages are overwritten at random.
 pub fn amplification(ssd: &mut Ssd, count: u64, seed: u64) -> f64 {
-    let before = ssd.tally().ftl;
+    let before = ssd.counters().ftl;
     overwrite(ssd, count, 32, seed);
-    let after = ssd.tally().ftl;
+    let after = ssd.counters().ftl;
     let units = u64::from(ssd.spec().flash.page_units());
     let programmed = (after.programs - before.programs) * units;
     programmed as f64 / (after.host_writes - before.host_writes) as f64

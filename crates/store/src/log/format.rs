@@ -16,6 +16,16 @@ pub const BLOCK_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header; its entries follow.
 pub const GROUP_HEADER_BYTES: usize = 8;
 
+/// Bytes that the log writes for an entry of `entry_bytes` bytes, on average: where one structure appends
+/// entries of one size to full blocks, these share the headers. Entries of two sizes in turn take
+/// [`GROUP_HEADER_BYTES`] more each, and blocks that a commit closes are padded to a whole page.
+#[must_use]
+pub fn written_bytes(entry_bytes: usize, block_bytes: usize) -> f64 {
+    let payload_bytes = block_bytes.saturating_sub(BLOCK_HEADER_BYTES + GROUP_HEADER_BYTES);
+    let entries = payload_bytes / entry_bytes.max(1);
+    block_bytes as f64 / entries.max(1) as f64
+}
+
 /// First bytes of every block after its checksum: "ndxl".
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"ndxl");
 

@@ -1,4 +1,4 @@
-//! The write-ahead log: what has been promised and does not lie in its structure yet.
+//! The write-ahead log: what has been acknowledged and is not in its structure yet.
 //!
 //! ```text
 //!  region on flash, written round and round                tail            next
@@ -30,11 +30,13 @@
 //! | commit, otherwise | none | none |
 //! | replay | reads the region about once | 8 blocks, while it runs |
 
+mod append;
 mod block;
 pub mod format;
 mod reader;
 mod region;
 mod shared;
+mod space;
 mod staging;
 mod sync;
 #[cfg(test)]
@@ -49,9 +51,9 @@ use std::time::Duration;
 
 pub use reader::{Visit, replay, replay_until};
 pub use region::LogRegion;
+pub use space::Reservation;
 
-use crate::mutants::{Barrier, is_on};
-use crate::{Error, Poison, Result, StructureId, Threads};
+use crate::{Error, Poison, Result, Threads};
 use shared::{LOCKED, Shared};
 
 /// When an acknowledged update is safe from a power cut.
@@ -126,6 +128,19 @@ pub struct LogEnd {
     pub epoch: u64,
 }
 
+/// What a log has written since it was started, and the memory that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogStats {
+    /// Bytes written to the device, headers and padding included.
+    pub bytes_written: u64,
+    /// Bytes of entries appended, without headers and padding.
+    pub payload_bytes: u64,
+    /// Device syncs, the first one included.
+    pub syncs: u64,
+    /// Bytes of memory that hold blocks.
+    pub ram_bytes: u64,
+}
+
 /// The running log of one volume.
 ///
 /// All calls may come from any thread. Dropping it closes it.
@@ -158,65 +173,11 @@ impl Log {
         Ok(log)
     }
 
-    /// Appends one entry, given in parts, and returns the start of the block that holds it. It lies in
-    /// memory until its block is written; see [`commit`](Self::commit).
-    ///
-    /// Costs a lock and a copy. Never waits for room, and waits for the device only while all block
-    /// buffers are on their way to it.
-    ///
-    /// # Errors
-    /// [`Error::LogFull`], [`Error::Poisoned`], or [`Error::Config`] for an entry that is empty or
-    /// larger than a block (or than 65535 bytes). The entry is then not in the log.
-    pub fn append(&self, structure: StructureId, entry: &[&[u8]]) -> Result<Lsn> {
-        self.shared.append(structure, entry)
-    }
-
-    /// Appends entries of `entry_bytes` bytes each, in order, and returns the start of the first block
-    /// that holds one of them. Entries of other threads may come to lie between.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append), and [`Error::Config`] when `entries` is empty or no whole number
-    /// of entries. After [`Error::LogFull`] the first of them may be in the log.
-    pub fn append_many(
-        &self,
-        structure: StructureId,
-        entry_bytes: usize,
-        entries: &[u8],
-    ) -> Result<Lsn> {
-        self.shared.append_many(structure, entry_bytes, entries)
-    }
-
     /// Where the open block starts: every later append returns this place or a later one. Costs one
     /// atomic load.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
         Lsn(self.shared.next.load(Ordering::Acquire))
-    }
-
-    /// Makes everything appended before this call as durable as the mode promises: with
-    /// [`Durability::Always`] it waits for a sync, shared with all that wait at the time; otherwise it
-    /// returns at once, unless a period is over that no thread in the background looks at.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`], or the failure of the write or sync itself.
-    pub fn commit(&self) -> Result<()> {
-        match self.shared.durability {
-            Durability::Always if is_on(Barrier::CommitWaitsForSync) => self.sync(),
-            Durability::Every(period) if self.shared.threads == Threads::Inline => {
-                self.shared.sync_if_due(period.max(PERIOD_MIN))
-            }
-            _ if is_on(Barrier::CommitAsksForPoison) => self.shared.poison.check(),
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes everything appended before this call durable, whatever the mode. Costs a write and a
-    /// sync, shared with all that wait at the time, and nothing when all is durable already.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`], or the failure of the write or sync itself.
-    pub fn sync(&self) -> Result<()> {
-        self.shared.sync_appended()
     }
 
     /// Every byte of the log before this place is durable.
@@ -225,23 +186,11 @@ impl Log {
         Lsn(self.shared.synced.load(Ordering::Acquire))
     }
 
-    /// What the superblock is to keep when it gives up everything before `tail`. Once it is durable
-    /// there, [`release`](Self::release) may follow.
+    /// What the superblock is to keep when everything before `tail` is no longer needed. Once that is durable,
+    /// [`release`](Self::release) may follow.
     #[must_use]
     pub fn anchor(&self, tail: Lsn) -> LogAnchor {
         LogAnchor { tail, synced: self.synced(), epoch: self.shared.epoch }
-    }
-
-    /// Lets the bytes before `tail` be overwritten. A `tail` behind the present one changes nothing.
-    ///
-    /// # Panics
-    /// If `tail` lies past [`next_lsn`](Self::next_lsn).
-    pub fn release(&self, tail: Lsn) {
-        let mut staging = self.shared.staging();
-        assert!(tail.0 <= staging.start, "the tail stays behind the open block");
-        staging.tail = staging.tail.max(tail.0);
-        self.shared.tail.store(staging.tail, Ordering::Relaxed);
-        self.shared.room.notify_all();
     }
 
     /// The oldest place that is kept.
@@ -268,83 +217,16 @@ impl Log {
         self.shared.region.bytes()
     }
 
-    /// Bytes written to the device since the start, headers and padding included.
+    /// What it has written, and the memory that it takes.
     #[must_use]
-    pub fn bytes_written(&self) -> u64 {
-        self.shared.bytes_written.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of entries appended since the start, without headers and padding.
-    #[must_use]
-    pub fn payload_bytes(&self) -> u64 {
-        self.shared.staging().payload_bytes
-    }
-
-    /// Device syncs since the start, the first one included.
-    #[must_use]
-    pub fn syncs(&self) -> u64 {
-        self.shared.syncs.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of memory that hold blocks.
-    #[must_use]
-    pub fn ram_bytes(&self) -> u64 {
-        self.shared.staging().ram_bytes()
-    }
-
-    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
-    /// reckoned half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one
-    /// more block is reckoned, since each commit may close its own. Call it before taking any lock that
-    /// whoever calls [`release`](Self::release) needs, and append before what it gives is dropped: that
-    /// keeps the room from others. It gives nothing, and takes no lock, while the log is far from full.
-    ///
-    /// # Errors
-    /// [`Error::LogFull`] when they would not fit an empty log; [`Error::Poisoned`].
-    pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
-        let is_kept = self.shared.wait_for_space(bytes)?;
-        Ok(is_kept.then(|| Reservation { shared: &self.shared, bytes }))
-    }
-
-    /// As [`wait_for_space`](Self::wait_for_space), and keeps the room however much there is: for
-    /// batches, several of which could otherwise be let in where one fits.
-    ///
-    /// # Errors
-    /// As [`wait_for_space`](Self::wait_for_space).
-    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
-        self.shared.reserve(bytes)?;
-        Ok(Reservation { shared: &self.shared, bytes })
-    }
-
-    /// As [`reserve`](Self::reserve), and gives nothing where it would wait.
-    ///
-    /// # Errors
-    /// As [`reserve`](Self::reserve).
-    pub fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
-        let fits = self.shared.try_reserve(bytes)?;
-        Ok(fits.then(|| Reservation { shared: &self.shared, bytes }))
-    }
-
-    /// Waits a moment for others to give room back.
-    pub fn pause_for_space(&self) {
-        self.shared.pause_for_space();
-    }
-
-    /// Counts one more who waits for room, until what this gives is dropped.
-    pub(crate) fn wait_in_line(&self) -> impl Drop + '_ {
-        self.shared.wait_in_line()
-    }
-
-    /// How many wait for room.
-    #[must_use]
-    pub fn waiting(&self) -> u64 {
-        self.shared.waiting.load(Ordering::Relaxed)
-    }
-
-    /// Do so many more bytes of entries fit, with a block to spare? Asks for what cannot wait, and may
-    /// use some of what those who wait leave free.
-    #[must_use]
-    pub fn has_space(&self, bytes: u64) -> bool {
-        self.shared.has_space(bytes)
+    pub fn stats(&self) -> LogStats {
+        let staging = self.shared.staging();
+        LogStats {
+            bytes_written: self.shared.bytes_written.load(Ordering::Relaxed),
+            payload_bytes: staging.payload_bytes,
+            syncs: self.shared.syncs.load(Ordering::Relaxed),
+            ram_bytes: staging.ram_bytes(),
+        }
     }
 
     /// Makes everything durable and stops the threads. Entries appended later become durable by
@@ -374,25 +256,6 @@ impl Log {
             })?;
         self.threads.lock().expect(LOCKED).push(thread);
         Ok(())
-    }
-}
-
-/// Reservation in the log that nobody else is given; see [`Log::reserve`].
-#[must_use = "the room is given back when this is dropped"]
-pub struct Reservation<'l> {
-    shared: &'l Shared,
-    bytes: u64,
-}
-
-impl fmt::Debug for Reservation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        self.shared.release_reservation(self.bytes);
     }
 }
 

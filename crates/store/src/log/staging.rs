@@ -31,7 +31,7 @@ pub(super) struct Staging {
     pub tail: u64,
     /// The block that takes entries; it holds at least one.
     pub open: Option<OpenBlock>,
-    /// Room that callers hold for what they are about to append.
+    /// Space reserved by callers for what they are about to append.
     pub reserved: u64,
     /// Bytes of entries appended.
     pub payload_bytes: u64,

@@ -69,6 +69,7 @@ pub use writer::RunWriter;
 use crate::fingerprint::{Split, Universe};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId};
+use crate::reads::LookupStep;
 use crate::space::Extent;
 use crate::{Error, Result};
 
@@ -91,15 +92,6 @@ impl RunPlace {
         let Self { structure, generation, .. } = *self;
         PageLabel { kind: PageKind::Run, structure, generation, page }
     }
-}
-
-/// What a page says of a fingerprint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
-    /// How often it is there: 0 where it is not, below zero for a tombstone.
-    Count(i64),
-    /// It may be on this page, which is to be read next.
-    Next(PageId),
 }
 
 /// A finished run: where its pages are, and what they amount to. Clones are for the same pages.
@@ -213,15 +205,20 @@ impl Run {
         self.page(self.split.quotient(fingerprint))
     }
 
-    /// What a page that was read for a fingerprint says of it: of [`page_of`](Self::page_of), or of a
-    /// [`Look::Next`]. Reads nothing.
+    /// What a page that was read for a fingerprint says of it: how often it is there, below zero for a tombstone,
+    /// or which page to read next. The first page is that of [`page_of`](Self::page_of). Reads nothing.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the bytes are not those of that page.
     ///
     /// # Panics
     /// If `page` is not the run's, or `bytes` not one page.
-    pub fn look(&self, page: PageId, bytes: &[u8], fingerprint: u64) -> Result<Look> {
+    pub fn look(
+        &self,
+        page: PageId,
+        bytes: &[u8],
+        fingerprint: u64,
+    ) -> Result<LookupStep<PageId, i64>> {
         let index = page.0.wrapping_sub(self.place.extent.start.0);
         assert!(index < self.used_pages, "a page of the run is looked at");
         let body = self.prove(index, bytes)?;
@@ -230,12 +227,14 @@ impl Run {
         }
         if fingerprint < body.limit() {
             let count = body.count(fingerprint);
-            return count.map(Look::Count).ok_or_else(|| self.refuse(index, "counts", "none"));
+            return count
+                .map(LookupStep::Answer)
+                .ok_or_else(|| self.refuse(index, "counts", "none"));
         }
         if index + 1 == self.used_pages {
             return Err(self.refuse(index, self.universe().size(), body.limit()));
         }
-        Ok(Look::Next(page.plus(1)))
+        Ok(LookupStep::Read(page.plus(1)))
     }
 
     fn page(&self, index: u64) -> PageId {

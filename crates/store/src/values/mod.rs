@@ -51,6 +51,7 @@ use nandex_device::{PageBuf, PageId};
 
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PageKind, PageLabel};
+use crate::reads::ReadPool;
 use crate::space::Extent;
 use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume};
 
@@ -61,7 +62,6 @@ pub use format::{REF_BYTES, ValueRef};
 use batch::{Batch, Start};
 use config::RESERVE_SEGMENTS;
 use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, SEQUENCE_BITS};
-use read::Lanes;
 use segments::Segments;
 
 /// How the catalog names a value log.
@@ -129,7 +129,7 @@ struct Inner {
     state: Mutex<State>,
     /// Held by who writes a batch. Taken before `state`.
     writer: Mutex<Option<PageBuf>>,
-    lanes: Lanes,
+    reads: ReadPool,
     counters: Counters,
 }
 
@@ -333,7 +333,10 @@ impl ValueLog {
             pages_read: counters.pages_read.load(Relaxed),
             overwritten_segments: counters.overwritten_segments.load(Relaxed),
             cleaned_segments: counters.cleaned_segments.load(Relaxed),
-            ram_bytes: (batches + stroke + state.segments.ram_bytes()) as u64,
+            ram_bytes: (batches
+                + stroke
+                + state.segments.ram_bytes()
+                + self.inner.reads.ram_bytes()) as u64,
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Reading records: from the batches in RAM, else one operation each, many at a time.
+//! Reading records: from the batches in RAM, else by a lookup of the pages they touch.
 
-use std::sync::Mutex;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::{Completion, Op, OpKind, PageBuf, Queue};
+use nandex_device::PageBuf;
 
-use crate::Result;
 use crate::page::RawPage;
+use crate::reads::{LookupStep, PageReads, ReadPlace, UserStep};
+use crate::schedule::SequentialWrite;
+use crate::{Error, Result};
 
 use super::format::{
     Begins, LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, ValueRef, damaged, decode_page,
@@ -14,45 +16,37 @@ use super::format::{
 };
 use super::{Inner, ValueLog};
 
-/// Operations in flight at a time.
-const DEPTH: usize = 32;
+/// Reads in flight at a time.
+pub(super) const READ_DEPTH: usize = 32;
 
 /// The longest single read, in pages.
 const PART_PAGES: u32 = 256;
 
-/// Lanes to the device that nobody uses just now.
-#[derive(Default)]
-pub(super) struct Lanes(Mutex<Vec<Box<dyn Queue>>>);
-
-impl std::fmt::Debug for Lanes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Lanes")
-    }
-}
-
-impl Lanes {
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Box<dyn Queue>>> {
-        self.0.lock().expect("no holder of the lanes panics")
-    }
-}
-
 /// A record, or its beginning, that is being read.
 #[derive(Debug)]
-struct Reading {
+pub(super) struct Reading {
     reference: ValueRef,
     segment: LiveSegment,
-    /// Bytes wanted from the record's header on.
-    wanted: usize,
-    /// What has come of them, in place.
+    /// The record from its header on, as far as its pages were read.
     bytes: Vec<u8>,
+    /// Why a page is not what it should be. That is no failure where the segment was overwritten.
+    failed: Option<Error>,
 }
 
-/// Some pages of a record.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    reading: usize,
-    first: u32,
-    pages: u32,
+impl Reading {
+    /// The pages of the segment that the record touches.
+    fn pages(&self) -> Range<u32> {
+        let from = self.reference.offset as usize;
+        let end = (from + self.bytes.len()).div_ceil(PAYLOAD_BYTES) as u32;
+        (from / PAYLOAD_BYTES) as u32..end
+    }
+
+    /// The pages of one part.
+    fn part(&self, part: u32) -> Range<u32> {
+        let Range { start, end } = self.pages();
+        let first = start + part * PART_PAGES;
+        first..end.min(first + PART_PAGES)
+    }
 }
 
 impl ValueLog {
@@ -71,8 +65,11 @@ impl ValueLog {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_start(&self, reference: ValueRef, limit: usize) -> Result<Option<Vec<u8>>> {
-        let mut found = self.inner.read_starts(&[reference], limit)?;
-        Ok(found.pop().flatten())
+        let inner = &*self.inner;
+        match inner.ask(reference, limit)? {
+            LookupStep::Answer(record) => Ok(record),
+            LookupStep::Read(reading) => Ok(inner.reads.look_up(inner, reading)?.0),
+        }
     }
 
     /// Records, in the order of their references; the reads overlap.
@@ -80,34 +77,34 @@ impl ValueLog {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_many(&self, references: &[ValueRef]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.inner.read_starts(references, usize::MAX)
+        let inner = &*self.inner;
+        let mut found = vec![None; references.len()];
+        inner.reads.pipeline(inner).batch(
+            references,
+            READ_DEPTH,
+            |_| (),
+            |reference, ()| inner.ask(*reference, usize::MAX),
+            |index, record, _| found[index] = record,
+        )?;
+        Ok(found)
     }
 }
 
 impl Inner {
-    fn read_starts(&self, references: &[ValueRef], limit: usize) -> Result<Vec<Option<Vec<u8>>>> {
-        let mut found = vec![None; references.len()];
-        let (mut readings, mut places) = (Vec::new(), Vec::new());
-        for (place, reference) in references.iter().enumerate() {
-            let state = self.state();
-            let Some(segment) = state.segments.holding(*reference) else { continue };
-            let batches = state.open.iter().chain(state.closing.as_deref());
-            let mut batches = batches.filter_map(|batch| batch.record(*reference, limit));
-            if let Some(bytes) = batches.next() {
-                found[place] = Some(bytes.to_vec());
-                continue;
-            }
-            self.check_reference(*reference, segment)?;
-            let wanted = RECORD_HEADER_BYTES + (reference.bytes as usize).min(limit);
-            let (reference, bytes) = (*reference, vec![0; wanted]);
-            readings.push(Reading { reference, segment, wanted, bytes });
-            places.push(place);
+    /// What RAM knows of a record.
+    fn ask(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
+        let state = self.state();
+        let Some(segment) = state.segments.holding(reference) else {
+            return Ok(LookupStep::Answer(None));
+        };
+        let mut batches = state.open.iter().chain(state.closing.as_deref());
+        if let Some(bytes) = batches.find_map(|batch| batch.record(reference, limit)) {
+            return Ok(LookupStep::Answer(Some(bytes.to_vec())));
         }
-        let failed = self.read_all(&mut readings)?;
-        for ((reading, failed), place) in readings.into_iter().zip(failed).zip(places) {
-            found[place] = self.settle(reading, failed)?;
-        }
-        Ok(found)
+        self.check_reference(reference, segment)?;
+        let wanted = RECORD_HEADER_BYTES + (reference.bytes as usize).min(limit);
+        let bytes = vec![0; wanted];
+        Ok(LookupStep::Read(Reading { reference, segment, bytes, failed: None }))
     }
 
     /// Refuses a reference that leads past what was written of its segment.
@@ -120,56 +117,14 @@ impl Inner {
         Err(damaged(page, &format!("a record before byte {end}"), &format!("{reference:?}")))
     }
 
-    /// Reads all parts of all readings; gives the failure of each.
-    fn read_all(&self, readings: &mut [Reading]) -> Result<Vec<Option<crate::Error>>> {
-        let mut failed: Vec<_> = readings.iter().map(|_| None).collect();
-        let parts: Vec<_> = readings.iter().enumerate().flat_map(parts_of).collect();
-        if parts.is_empty() {
-            return Ok(failed);
-        }
-        let lane = self.lanes.list().pop();
-        let mut lane = lane.map_or_else(|| self.volume.device().queue(DEPTH), Ok)?;
-        let (mut next, mut done) = (0, Vec::new());
-        // A lane that fails is dropped, which waits for what is in flight.
-        while next < parts.len() || lane.in_flight() > 0 {
-            while next < parts.len() && lane.in_flight() < lane.depth() {
-                self.push_part(&mut *lane, readings, (next, parts[next]))?;
-                next += 1;
-            }
-            lane.wait(1, &mut done)?;
-            for completion in done.drain(..) {
-                let part = parts[usize::try_from(completion.token).expect("tokens are indices")];
-                let reading = &mut readings[part.reading];
-                let taken = self.take_part(reading, part, completion);
-                failed[part.reading] = failed[part.reading].take().or(taken.err());
-            }
-        }
-        self.lanes.list().push(lane);
-        Ok(failed)
-    }
-
-    fn push_part(
-        &self,
-        lane: &mut dyn Queue,
-        readings: &[Reading],
-        (token, part): (usize, Part),
-    ) -> Result<()> {
-        let page = self.page(readings[part.reading].reference.slot, part.first);
-        let buf = PageBuf::zeroed(part.pages as usize);
-        self.counters.reads.fetch_add(1, Relaxed);
-        self.counters.pages_read.fetch_add(u64::from(part.pages), Relaxed);
-        Ok(lane.push(Op { token: token as u64, kind: OpKind::Read, page, buf })?)
-    }
-
     /// Proves the pages of a part and copies what belongs to the record.
-    fn take_part(&self, reading: &mut Reading, part: Part, completion: Completion) -> Result<()> {
-        completion.result?;
-        let Reading { reference, segment, wanted, bytes } = reading;
-        let (from, to) = (reference.offset as usize, reference.offset as usize + *wanted);
-        for index in 0..part.pages {
-            let number = part.first + index;
+    fn take_part(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
+        let numbers = reading.part(part);
+        let Reading { reference, segment, bytes, .. } = reading;
+        let (from, to) = (reference.offset as usize, reference.offset as usize + bytes.len());
+        for (index, number) in numbers.enumerate() {
             let label = self.label(segment.slot, segment.sequence, number);
-            let page = RawPage::new(completion.buf.page(index as usize)).check(label)?;
+            let page = RawPage::new(pages.page(index)).check(label)?;
             let (begins, payload) = decode_page(page.body(), label.page)?;
             let start = number as usize * PAYLOAD_BYTES;
             let end = (start + PAYLOAD_BYTES).min(to);
@@ -188,8 +143,8 @@ impl Inner {
     }
 
     /// The record that was read. What failed because the segment was overwritten meanwhile is gone.
-    fn settle(&self, reading: Reading, failed: Option<crate::Error>) -> Result<Option<Vec<u8>>> {
-        let Reading { reference, mut bytes, .. } = reading;
+    fn settle(&self, reading: Reading) -> Result<Option<Vec<u8>>> {
+        let Reading { reference, mut bytes, failed, .. } = reading;
         if self.state().segments.holding(reference).is_none() {
             return Ok(None);
         }
@@ -207,12 +162,30 @@ impl Inner {
     }
 }
 
-/// The pages of a record, in parts of at most [`PART_PAGES`].
-fn parts_of((index, reading): (usize, &Reading)) -> Vec<Part> {
-    let from = reading.reference.offset as usize;
-    let first = (from / PAYLOAD_BYTES) as u32;
-    let end = (from + reading.wanted).div_ceil(PAYLOAD_BYTES) as u32;
-    let starts = (first..end).step_by(PART_PAGES as usize);
-    let part = |first: u32| Part { reading: index, first, pages: PART_PAGES.min(end - first) };
-    starts.map(part).collect()
+impl PageReads for Inner {
+    type Probe = Reading;
+    type Answer = Option<Vec<u8>>;
+    type Error = Error;
+
+    fn parts(&self, reading: &Reading) -> u32 {
+        (reading.pages().len() as u32).div_ceil(PART_PAGES)
+    }
+
+    fn place(&self, reading: &Reading, part: u32) -> ReadPlace {
+        let (slot, Range { start, end }) = (reading.reference.slot, reading.part(part));
+        let write = SequentialWrite::at(self.page(slot, 0));
+        ReadPlace { page: self.page(slot, start), pages: end - start, write }
+    }
+
+    fn look(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
+        self.counters.reads.fetch_add(1, Relaxed);
+        self.counters.pages_read.fetch_add(pages.pages() as u64, Relaxed);
+        let taken = self.take_part(reading, part, pages);
+        reading.failed = reading.failed.take().or(taken.err());
+        Ok(())
+    }
+
+    fn next(&self, reading: Reading) -> UserStep<Self> {
+        self.settle(reading).map(LookupStep::Answer)
+    }
 }

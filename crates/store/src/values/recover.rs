@@ -15,11 +15,14 @@ use crate::bytes::Reader;
 use crate::hash::{KeyHasher, mix};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, RawPage, seal};
+use crate::reads::ReadPool;
+use crate::schedule::Channels;
 use crate::{Result, Structure, Volume};
 
 use super::format::{Begins, LiveSegment, SEQUENCE_BITS, State};
+use super::read::READ_DEPTH;
 use super::segments::Segments;
-use super::{Counters, Inner, Lanes, ValueLog, ValuesConfig, weak};
+use super::{Counters, Inner, ValueLog, ValuesConfig, weak};
 
 /// Opens a value log: a list of steps.
 pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
@@ -55,6 +58,9 @@ fn assemble(
     state: &State,
 ) -> Result<Inner> {
     let segments = Segments::new(&config, state);
+    let device = Arc::clone(volume.device());
+    let channels = Channels::of(&device.geometry());
+    let reads = ReadPool::new(device, channels, READ_DEPTH);
     Ok(Inner {
         volume: volume.clone(),
         id: structure.id,
@@ -63,7 +69,7 @@ fn assemble(
         mark: mark_of(&volume.hasher()),
         state: super::State { segments, open: None, closing: None, appended: 0, durable: 0 }.into(),
         writer: None.into(),
-        lanes: Lanes::default(),
+        reads,
         counters: Counters::default(),
     })
 }

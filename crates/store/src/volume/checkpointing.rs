@@ -155,19 +155,8 @@ impl Inner {
     /// the log has space.
     fn checkpoint_until_fits(&self, bytes: u64) -> Result<Reservation<'_>> {
         let mut requested = self.maintenance.take_request();
-        let mut waiting = None;
-        loop {
-            self.maintain(requested)?;
-            if let Some(reservation) = self.log.try_reserve(bytes)? {
-                return Ok(reservation);
-            }
-            if waiting.is_some() {
-                // Other threads hold reservations, or pin the tail: they must get on.
-                self.log.pause_for_space();
-            }
-            waiting.get_or_insert_with(|| self.log.wait_in_line());
-            requested = true;
-        }
+        self.log
+            .reserve_with(bytes, &mut |must| self.maintain(std::mem::take(&mut requested) || must))
     }
 
     /// One round of maintenance. A failure poisons the volume.

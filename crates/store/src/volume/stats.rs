@@ -52,8 +52,8 @@ impl Volume {
             checkpoints: root.checkpoints,
             log_capacity_bytes: log.capacity_bytes(),
             log_used_bytes: log.used_bytes(),
-            log_bytes_written: log.bytes_written(),
-            log_ram_bytes: log.ram_bytes(),
+            log_bytes_written: log.stats().bytes_written,
+            log_ram_bytes: log.stats().ram_bytes,
             poisoned: self.poison().is_set(),
         }
     }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::Universe;
+use nandex_store::reads::LookupStep;
 use nandex_store::run::{
-    Entry, Look, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunWriter, Source,
+    Entry, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunWriter, Source,
 };
 use nandex_store::space::Extent;
 use nandex_store::{
@@ -223,8 +224,8 @@ impl Room {
         loop {
             let bytes = self.volume().device().read(page, PageBuf::zeroed(1))?;
             match run.look(page, &bytes, fingerprint)? {
-                Look::Count(count) => return Ok(count),
-                Look::Next(next) => page = next,
+                LookupStep::Answer(count) => return Ok(count),
+                LookupStep::Read(next) => page = next,
             }
         }
     }

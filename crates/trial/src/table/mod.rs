@@ -29,11 +29,11 @@ impl Contract for Setup {
     }
 
     fn create(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::create_with(volume, name, self.config(), self.options())
+        AnyTable::create_with(volume, name, &self.config(), &self.options())
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::open_with(volume, name, self.options())
+        AnyTable::open_with(volume, name, &self.options())
     }
 
     fn close(table: AnyTable) -> Result<()> {

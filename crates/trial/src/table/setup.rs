@@ -113,19 +113,15 @@ impl Setup {
 
     pub(super) fn config(&self) -> AnyConfig {
         match self.kind {
-            Kind::Rings(rings) => AnyConfig::BufferHash(rings.config(self.widths, self.is_roomy)),
-            Kind::Slices(slices) => AnyConfig::SliceHash(slices.config(self.is_roomy)),
+            Kind::Rings(rings) => rings.config(self.widths, self.is_roomy).into(),
+            Kind::Slices(slices) => slices.config(self.is_roomy).into(),
         }
     }
 
     pub(super) fn options(&self) -> AnyOptions {
         match self.kind {
-            Kind::Rings(rings) => {
-                AnyOptions { bufferhash: rings.options(self.threads), ..AnyOptions::default() }
-            }
-            Kind::Slices(slices) => {
-                AnyOptions { slicehash: slices.options(self.threads), ..AnyOptions::default() }
-            }
+            Kind::Rings(rings) => AnyOptions::default().with(rings.options(self.threads)),
+            Kind::Slices(slices) => AnyOptions::default().with(slices.options(self.threads)),
         }
     }
 

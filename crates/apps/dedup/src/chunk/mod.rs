@@ -45,7 +45,7 @@ pub enum Chunker {
     FastCdc,
     /// A Rabin-Karp rolling hash over 48 bytes, as in the BufferHash paper, section 8.
     Rabin,
-    /// Every chunk has the average size. Finds only content that lies at the same distance.
+    /// Every chunk has the average size. Finds only content at the same distance.
     Fixed,
 }
 

@@ -110,7 +110,7 @@ impl Rabin {
                 return 2 * pair + 2;
             }
         }
-        // One byte left over ends the data, so it belongs to this chunk whatever its hash.
+        // A last odd byte ends the data, so it belongs to this chunk whatever its hash.
         2 * joining_pairs.len() + joining_last.len()
     }
 }

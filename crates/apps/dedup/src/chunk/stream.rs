@@ -1,7 +1,7 @@
 //! Chunks of a stream in bounded memory: a buffer that carries the unfinished tail along.
 //!
 //! A cut needs the longest chunk in view, or the stream's end. So the buffer is refilled whenever
-//! less than that is left in it, and what is left moves to its front when the room behind runs out.
+//! it holds less than that, and its rest moves to the front when no more fits behind it.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;

@@ -22,7 +22,7 @@ fn lengths(chunking: &Chunking, data: &[u8]) -> Vec<usize> {
     chunking.split(data).map(<[u8]>::len).collect()
 }
 
-/// A stream that gives at most so many bytes per read, and is interrupted before each.
+/// A stream that gives at most `step` bytes per read, and is interrupted before each.
 struct Dribble<'a> {
     rest: &'a [u8],
     step: usize,

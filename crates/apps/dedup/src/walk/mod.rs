@@ -1,6 +1,6 @@
 //! Walks trees in a fixed order and says of everything it passes over why.
 //!
-//! 1. The order is that of the given paths, and within a directory that of the names' bytes; all that lies
+//! 1. The order is that of the given paths, and within a directory that of the names' bytes; all that is
 //!    in a directory comes in one stretch.
 //! 2. Symbolic links are not followed, except where one is itself a given path. A directory that is
 //!    reached twice, by a bind mount or because given paths overlap, is entered once. So it ends.
@@ -8,7 +8,7 @@
 //! 4. Other file systems are entered, but not those that the kernel makes up, such as `/proc`.
 //!
 //! Memory: the names in the directories it is inside of, and 16 bytes (about 40 with the hash set's
-//! room) for every directory and every file with several names.
+//! spare space) for every directory and every file with several names.
 
 mod pseudo;
 
@@ -136,7 +136,7 @@ impl Survey {
     }
 }
 
-/// Counts what lies under `paths`, by looking only: one `stat` per name, no file is opened. Files that
+/// Counts what is under `paths`, by looking only: one `stat` per name, no file is opened. Files that
 /// a run is asked to leave out are counted here.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ pub(super) struct PseudoFileSystems {
 }
 
 impl PseudoFileSystems {
-    /// The name of the pseudo file system `path` lies on; nothing if it holds data or cannot be
+    /// The name of the pseudo file system `path` is on; nothing if it holds data or cannot be
     /// asked. One system call for each file system.
     pub(super) fn name(&mut self, path: &Path, device: u64) -> Option<&'static str> {
         *self.by_device.entry(device).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Filters of keys: answers against an exact multiset, growth, refusals, threads.
+//! Filters of keys: answers compared with an exact multiset, growth, refusals, threads.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ fn key(n: u64) -> [u8; 8] {
 }
 
 #[test]
-fn a_filter_of_keys_says_yes_to_every_key_that_is_there() -> Result<()> {
+fn a_filter_of_keys_says_yes_to_every_key_that_is_present() -> Result<()> {
     for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
-        let config = Config { counts, room: 10, ..Config::new(20_000, 0.01) };
-        let filter: SharedFilter = SharedFilter::new(config)?;
+        let config = Config { counts, capacity: 10, ..Config::new(20_000, 0.01) };
+        let filter = SharedFilter::new(config)?;
         let oracle = Multiset::new();
         for n in 0..30_000u64 {
             let key = key(n * n % 19_997);
@@ -50,7 +50,7 @@ fn a_filter_of_keys_says_yes_to_every_key_that_is_there() -> Result<()> {
 
 #[test]
 fn a_full_filter_doubles_or_refuses_as_it_was_told() -> Result<()> {
-    let filter: SharedFilter = SharedFilter::new(Config::tiny())?;
+    let filter = SharedFilter::new(Config::tiny())?;
     (0..2000).try_for_each(|n| filter.insert(&key(n)))?;
     assert!((0..2000).all(|n| filter.contains(&key(n)).unwrap()));
     let stats = Filter::stats(&filter);
@@ -66,12 +66,12 @@ fn a_full_filter_doubles_or_refuses_as_it_was_told() -> Result<()> {
 
 #[test]
 fn growth_ends_where_it_would_not_help() -> Result<()> {
-    let widest = Config { room: 1, ..Config::new(10, 0.5) };
-    let filter: SharedFilter = SharedFilter::new(widest)?;
+    let widest = Config { capacity: 1, ..Config::new(10, 0.5) };
+    let filter = SharedFilter::new(widest)?;
     let fill = || (0..100).try_for_each(|n| filter.insert(&key(n)));
     assert!(matches!(fill().unwrap_err(), Error::FilterFull { .. }), "all slots are quotients");
-    let hot = Config { counts: Counts::Small(2), room: 1000, ..Config::new(100_000, 0.01) };
-    let filter: SharedFilter = SharedFilter::new(hot)?;
+    let hot = Config { counts: Counts::Small(2), capacity: 1000, ..Config::new(100_000, 0.01) };
+    let filter = SharedFilter::new(hot)?;
     let fill = || (0..1000).try_for_each(|n| filter.add(&key(n), 1000));
     assert!(fill().unwrap_err().to_string().contains("more bits for counts"));
     assert!(Filter::stats(&filter).ram_bytes < 10_000, "and it did not grow for it");
@@ -79,9 +79,9 @@ fn growth_ends_where_it_would_not_help() -> Result<()> {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_taken_away() -> Result<()> {
+fn what_is_absent_cannot_be_deleted() -> Result<()> {
     for counts in [Counts::One, Counts::Signed, Counts::Small(4)] {
-        let filter: SharedFilter = SharedFilter::new(Config { counts, ..Config::tiny() })?;
+        let filter = SharedFilter::new(Config { counts, ..Config::tiny() })?;
         assert!(matches!(filter.delete(b"a"), Err(Error::NotThere { .. })), "{counts:?}");
         filter.add(b"a", 3)?;
         assert!(matches!(filter.add(b"a", -4), Err(Error::NotThere { count: 3, .. })));
@@ -99,8 +99,8 @@ fn what_is_not_there_cannot_be_taken_away() -> Result<()> {
 
 #[test]
 fn threads_that_insert_and_look_up_at_once_lose_nothing() {
-    let config = Config { room: 16, ..Config::new(10_000, 0.01) };
-    let filter: Arc<SharedFilter> = Arc::new(SharedFilter::new(config).unwrap());
+    let config = Config { capacity: 16, ..Config::new(10_000, 0.01) };
+    let filter = Arc::new(SharedFilter::new(config).unwrap());
     std::thread::scope(|scope| {
         for part in 0..4u64 {
             let filter = &filter;
@@ -118,21 +118,21 @@ fn threads_that_insert_and_look_up_at_once_lose_nothing() {
 }
 
 #[test]
-fn slots_are_saved_and_come_back_under_the_same_keys() -> Result<()> {
-    let filter: SharedFilter = SharedFilter::new(Config::tiny())?;
+fn a_filter_is_saved_and_comes_back_under_the_same_keys() -> Result<()> {
+    let filter = SharedFilter::new(Config::tiny())?;
     (0..100).try_for_each(|n| filter.insert(&key(n)))?;
-    let bytes = filter.slots().encode();
-    let slots = QuotientFilter::decode(&bytes)?;
-    let again = SharedFilter::with_slots(Config::tiny(), slots.clone())?;
+    let bytes = filter.filter().encode();
+    let saved = QuotientFilter::decode(&bytes)?;
+    let again = SharedFilter::with_filter(Config::tiny(), saved.clone())?;
     assert!((0..100).all(|n| again.contains(&key(n)).unwrap()));
     for other in [
         Config { keys: 1001, ..Config::tiny() },
         Config { rate: 0.02, ..Config::tiny() },
         Config { counts: Counts::Signed, ..Config::tiny() },
-        Config { room: 0, ..Config::tiny() },
+        Config { capacity: 0, ..Config::tiny() },
         Config { rate: 0.0, ..Config::tiny() },
     ] {
-        assert!(SharedFilter::with_slots(other, slots.clone()).is_err(), "{other:?}");
+        assert!(SharedFilter::with_filter(other, saved.clone()).is_err(), "{other:?}");
     }
     Ok(())
 }

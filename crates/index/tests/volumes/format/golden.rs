@@ -80,8 +80,8 @@ fn the_configurations_of_the_fixtures_are_these_bytes() {
     let image = fixture("v1-policies");
     for config in include_str!("configs.hex").split("\n\n") {
         let bytes = bytes_of(config);
-        assert_eq!(bytes.len(), 83);
-        assert!(image.windows(83).any(|window| window == bytes), "{config}");
+        assert_eq!(bytes.len(), 87);
+        assert!(image.windows(87).any(|window| window == bytes), "{config}");
     }
 }
 

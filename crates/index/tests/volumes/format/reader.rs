@@ -123,7 +123,7 @@ struct Config {
 
 impl Config {
     fn new(bytes: &[u8]) -> Self {
-        assert_eq!((bytes.len(), bytes[0]), (83, 1));
+        assert_eq!((bytes.len(), bytes[0]), (87, 1));
         let narrow = |at: usize| number(bytes, 3 + 4 * at, 4);
         assert_eq!((narrow(0), narrow(1)), (8, 8), "widths");
         Self {

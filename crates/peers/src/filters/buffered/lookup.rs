@@ -1,26 +1,27 @@
-//! Lookups of one lane: singly, or as many at once as the device's queue is deep.
+//! Lookups of one client: singly, or as many at once as the device's queue is deep.
 
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
+use nandex_bench::subject::yes;
 use nandex_device::{Device as _, Op, OpKind, PageBuf, PageId, Queue};
 
 use super::Shared;
 use super::layout::{Place, REGION_PAGES};
 use crate::bloom::hash;
 
-/// A lane's queue and pages.
+/// A client's queue and pages.
 pub struct Lookups<'a> {
     shared: &'a Shared,
     queue: Box<dyn Queue>,
     spare: Vec<PageBuf>,
-    /// Per slot, the key on its way: its number in the batch, its hash, its probe.
+    /// Per slot, the key that is looked up: its number in the batch, its hash, its probe.
     slots: Vec<(usize, u64, u32)>,
     free: Vec<usize>,
 }
 
 impl<'a> Lookups<'a> {
-    /// A lane so deep.
+    /// With as many lookups at once as `depth`.
     pub fn new(shared: &'a Shared, depth: usize) -> Result<Self> {
         Ok(Self {
             shared,
@@ -36,7 +37,7 @@ impl<'a> Lookups<'a> {
         let hash = hash(key);
         let mut probe = 0;
         while let Some(place) = self.next_read(hash, &mut probe) {
-            let buf = self.spare.pop().context("a lane has a page at least")?;
+            let buf = self.spare.pop().context("a client has a page at least")?;
             self.shared.lookup_reads.fetch_add(1, Ordering::Relaxed);
             let buf = self.shared.device.read(self.page(place), buf)?;
             let is_set = self.shared.layout.is_set(place.entry, &buf);
@@ -50,9 +51,9 @@ impl<'a> Lookups<'a> {
     }
 
     /// Which of these keys are there?
-    pub fn many(&mut self, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {
+    pub fn many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         let first = found.len();
-        found.resize(first + keys.len(), true);
+        found.resize(first + keys.len(), yes(true));
         let found = &mut found[first..];
         let (mut next, mut done) = (0, Vec::new());
         let mut reads = 0;
@@ -76,7 +77,7 @@ impl<'a> Lookups<'a> {
                 if is_set {
                     reads += u64::from(self.probe(slot, (number, hash, probe + 1))?);
                 } else {
-                    found[number] = false;
+                    found[number] = yes(false);
                     self.free.push(slot);
                 }
             }
@@ -85,7 +86,7 @@ impl<'a> Lookups<'a> {
         Ok(())
     }
 
-    /// Sets the next read of a key on its way; says whether there was one.
+    /// Starts the next read of a key; says whether there was one.
     fn probe(&mut self, slot: usize, (number, hash, mut probe): (usize, u64, u32)) -> Result<bool> {
         let Some(place) = self.next_read(hash, &mut probe) else {
             self.free.push(slot);

@@ -27,7 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail, ensure};
-use nandex_bench::filter::subject::{FilterLane, FilterSpec, FilterSubject, State};
+use nandex_bench::subject::{Client, Spec, Status, Subject, yes};
 use nandex_device::{
     Create, Device, FileDevice, FileOptions, Op, OpKind, PAGE_BYTES, PageBuf, PageId,
 };
@@ -92,28 +92,28 @@ enum Demand {
 
 impl Buffered {
     /// An empty filter.
-    pub fn create(spec: &FilterSpec, kind: Kind) -> Result<Self> {
+    pub fn create(spec: &Spec, kind: Kind) -> Result<Self> {
         let path = path(spec, kind);
         if path.exists() {
             std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
         }
         let options = FileOptions { create: Create::New, ..FileOptions::default() };
         let device = FileDevice::open(&path, &options)?;
-        let layout = Layout::new(kind, spec.keys, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        let layout = Layout::new(kind, spec.entries, spec.rate, STROKE_REGIONS * REGION_PAGES);
         fill(&device, layout.pages())?;
         Self::start(spec, layout, device, 0)
     }
 
     /// The filter that `create` made.
-    pub fn open(spec: &FilterSpec, kind: Kind) -> Result<Self> {
+    pub fn open(spec: &Spec, kind: Kind) -> Result<Self> {
         let device = FileDevice::open(path(spec, kind), &FileOptions::default())?;
-        let layout = Layout::new(kind, spec.keys, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        let layout = Layout::new(kind, spec.entries, spec.rate, STROKE_REGIONS * REGION_PAGES);
         let (found, expected) = (device.page_count(), layout.pages());
         ensure!(found == expected, "the file has {found} pages, and {expected} were written");
-        Self::start(spec, layout, device, spec.keys)
+        Self::start(spec, layout, device, spec.entries)
     }
 
-    fn start(spec: &FilterSpec, layout: Layout, device: FileDevice, keys: u64) -> Result<Self> {
+    fn start(spec: &Spec, layout: Layout, device: FileDevice, keys: u64) -> Result<Self> {
         let pool = Pool::new(pool_bytes(spec, layout)?, layout.regions());
         let shared = Arc::new(Shared {
             layout,
@@ -141,7 +141,7 @@ impl Buffered {
 
 /// What the budget leaves for the buffer: strokes on their way and their updates, pages of lookups and a
 /// word per region come first.
-fn pool_bytes(spec: &FilterSpec, layout: Layout) -> Result<usize> {
+fn pool_bytes(spec: &Spec, layout: Layout) -> Result<usize> {
     let regions = layout.regions();
     let strokes = (STROKES * STROKE_PAGES * PAGE_BYTES) as u64;
     let lookups = (spec.threads * spec.depth * PAGE_BYTES) as u64;
@@ -153,7 +153,7 @@ fn pool_bytes(spec: &FilterSpec, layout: Layout) -> Result<usize> {
     Ok(pool as usize)
 }
 
-fn path(spec: &FilterSpec, kind: Kind) -> PathBuf {
+fn path(spec: &Spec, kind: Kind) -> PathBuf {
     spec.dir.join(format!("{}.bloom", kind.name()))
 }
 
@@ -194,9 +194,9 @@ impl Shared {
         }
     }
 
-    fn insert(&self, keys: &[u64]) -> Result<()> {
+    fn insert(&self, pairs: &[(u64, u64)]) -> Result<()> {
         let mut waiting = self.lock();
-        for &key in keys {
+        for &(key, _) in pairs {
             let hash = hash(key);
             for probe in 0..self.layout.places() {
                 let place = self.layout.place(hash, probe);
@@ -211,7 +211,7 @@ impl Shared {
             self.wake(&mut waiting);
         }
         drop(waiting);
-        self.keys.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        self.keys.fetch_add(pairs.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -259,9 +259,9 @@ impl Drop for Buffered {
     }
 }
 
-impl FilterSubject for Buffered {
-    fn lane(&self) -> Result<Box<dyn FilterLane + '_>> {
-        Ok(Box::new(BufferedLane {
+impl Subject for Buffered {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(BufferedClient {
             shared: &self.shared,
             lookups: Lookups::new(&self.shared, self.depth)?,
         }))
@@ -275,39 +275,40 @@ impl FilterSubject for Buffered {
         self.shared.sync()
     }
 
-    fn state(&self) -> State {
+    fn status(&self) -> Status {
         let shared = &self.shared;
         let keys = shared.keys.load(Ordering::Relaxed);
-        State {
+        Status {
             entries: Some(keys),
-            ram_bytes: shared.ram_bytes,
+            ram_bytes: Some(shared.ram_bytes),
             flash_bytes: shared.layout.pages() * PAGE_BYTES as u64,
             rate: shared.layout.rate(keys),
             lookup_reads: Some(shared.lookup_reads.load(Ordering::Relaxed)),
             levels: Some(1),
+            table: None,
         }
     }
 }
 
-struct BufferedLane<'a> {
+struct BufferedClient<'a> {
     shared: &'a Shared,
     lookups: Lookups<'a>,
 }
 
-impl FilterLane for BufferedLane<'_> {
-    fn insert(&mut self, key: u64) -> Result<()> {
-        self.shared.insert(&[key])
+impl Client for BufferedClient<'_> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        self.shared.insert(&[(key, value)])
     }
 
-    fn insert_many(&mut self, keys: &[u64]) -> Result<()> {
-        self.shared.insert(keys)
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.shared.insert(pairs)
     }
 
-    fn contains(&mut self, key: u64) -> Result<bool> {
-        self.lookups.one(key)
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(yes(self.lookups.one(key)?))
     }
 
-    fn contains_many(&mut self, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
         self.lookups.many(keys, found)
     }
 }

@@ -26,18 +26,18 @@ struct Frame {
     is_changed: bool,
 }
 
-/// So many pages in RAM.
+/// A number of pages in RAM.
 pub(super) struct Cache {
     frames: Vec<Frame>,
     frames_max: usize,
     places: HashMap<u64, usize>,
-    dice: SplitMix64,
+    rng: SplitMix64,
 }
 
 impl Cache {
     pub(super) fn new(frames_max: usize, seed: u64) -> Self {
-        let dice = SplitMix64::stream(seed, 500);
-        Self { frames: Vec::new(), frames_max, places: HashMap::new(), dice }
+        let rng = SplitMix64::stream(seed, 500);
+        Self { frames: Vec::new(), frames_max, places: HashMap::new(), rng }
     }
 
     /// The bytes of a page, and whether it had to be read.
@@ -63,7 +63,7 @@ impl Cache {
             self.places.insert(page, self.frames.len() - 1);
             return Ok(self.frames.len() - 1);
         }
-        let place = self.dice.below(self.frames.len() as u64) as usize;
+        let place = self.rng.below(self.frames.len() as u64) as usize;
         let frame = &mut self.frames[place];
         let mut bytes = std::mem::replace(&mut frame.bytes, PageBuf::zeroed(1));
         if std::mem::take(&mut frame.is_changed) {

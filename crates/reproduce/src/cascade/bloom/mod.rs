@@ -5,12 +5,12 @@
 //! | plain | anywhere | pages that were touched last | k pages brought in, and as many written back |
 //! | one page | on one page | the same | one page brought in and written back |
 //! | buffered | on one page | a queue of bits, 5 bytes each | a share of a sweep over pages |
-//! | page-blocked | on one page | a queue of keys, 8 bytes each | a share of a sweep in strokes |
+//! | page-blocked | on one page | a queue of keys, 8 bytes each | a share of a sweep in I/O chunks |
 //!
 //! A sweep applies what waits in the order of its pages: each page that has some is read and written by itself, or
-//! the whole filter is, in strokes.
+//! the whole filter is, in chunks.
 //!
-//! "One page" is the two-step hash of Canim et al. (2010), "buffered" has their queue of bits beside it. The last
+//! "One page" is the two-step hash of Canim et al. (2010), "buffered" has their queue of bits in addition. The last
 //! one is in the way of BloomFlash (2011), and the strongest there is: nothing it does is random.
 
 mod cached;
@@ -22,7 +22,7 @@ use nandex_sim::SimDevice;
 use nandex_sim::workload::SplitMix64;
 
 use super::grown::{BATCHED, Final, LOOKUPS, Looked};
-use super::lab::{ABSENT, Measures, STROKE_PAGES, now_ns};
+use super::lab::{ABSENT, CHUNK_PAGES, Measures, now_ns};
 use super::rounds::{Costs, Round};
 use crate::Result;
 use cached::Cache;
@@ -89,17 +89,17 @@ impl Shape {
 
     /// Page and bit of each of its hash functions.
     fn places(self, name: u64) -> [(u64, u64); HASHES] {
-        let mut dice = SplitMix64::new(name);
-        let mut rolls = [dice.next_u64(), dice.next_u64()].into_iter().cycle();
+        let mut rng = SplitMix64::new(name);
+        let mut draws = [rng.next_u64(), rng.next_u64()].into_iter().cycle();
         let mut places = [(self.page_of(name), 0); HASHES];
         for (index, place) in places.iter_mut().enumerate() {
             if self.kind == Kind::Plain {
-                let bit = high(dice.next_u64(), self.pages * PAGE_BITS);
+                let bit = high(rng.next_u64(), self.pages * PAGE_BITS);
                 *place = (bit / PAGE_BITS, bit % PAGE_BITS);
             } else {
                 // Four numbers of 15 bits in each 64.
-                let roll = rolls.next().expect("it cycles");
-                place.1 = roll >> (15 * (index / 2)) & (PAGE_BITS - 1);
+                let draw = draws.next().expect("it cycles");
+                place.1 = draw >> (15 * (index / 2)) & (PAGE_BITS - 1);
             }
         }
         places
@@ -168,13 +168,13 @@ impl Bloom {
             }
         }
         self.drive.grow(self.shape.pages)?;
-        for first in (0..self.shape.pages).step_by(STROKE_PAGES as usize) {
-            let pages = (self.shape.pages - first).min(STROKE_PAGES.into()) as usize;
-            let mut stroke = PageBuf::zeroed(pages);
+        for first in (0..self.shape.pages).step_by(CHUNK_PAGES as usize) {
+            let pages = (self.shape.pages - first).min(CHUNK_PAGES.into()) as usize;
+            let mut chunk = PageBuf::zeroed(pages);
             (0..pages).for_each(|page| {
-                stroke.page_mut(page).copy_from_slice(image.page(first as usize + page));
+                chunk.page_mut(page).copy_from_slice(image.page(first as usize + page));
             });
-            self.drive.write(PageId(first), stroke)?;
+            self.drive.write(PageId(first), chunk)?;
         }
         Ok(self.drive.sync()?)
     }
@@ -203,7 +203,7 @@ impl Bloom {
         Ok(())
     }
 
-    /// Inserts on: so many queues full, or as many keys as there is patience for.
+    /// Inserts more: a number of full queues, or as many keys as there is patience for.
     pub fn insert(&mut self, rounds: u64) -> Result<Vec<Round>> {
         match self.shape.kind {
             Kind::Plain | Kind::OnePage => (0..rounds).map(|_| self.cached_round()).collect(),
@@ -236,10 +236,10 @@ impl Bloom {
 
     /// Lookups when all keys are in.
     pub fn last_lookups(&mut self) -> Result<Final> {
-        let mut dice = SplitMix64::stream(self.measures.scale.seed(), 400);
-        let absent: Vec<u64> = (0..LOOKUPS).map(|_| ABSENT + dice.below(ABSENT)).collect();
-        let present: Vec<u64> = (0..LOOKUPS).map(|_| dice.below(self.keys)).collect();
-        let batched: Vec<u64> = (0..BATCHED).map(|_| ABSENT + dice.below(ABSENT)).collect();
+        let mut rng = SplitMix64::stream(self.measures.scale.seed(), 400);
+        let absent: Vec<u64> = (0..LOOKUPS).map(|_| ABSENT + rng.below(ABSENT)).collect();
+        let present: Vec<u64> = (0..LOOKUPS).map(|_| rng.below(self.keys)).collect();
+        let batched: Vec<u64> = (0..BATCHED).map(|_| ABSENT + rng.below(ABSENT)).collect();
         Ok(Final {
             absent: self.look_up_all(&absent)?,
             present: self.look_up_all(&present)?,

@@ -1,9 +1,9 @@
-//! Inserts that wait in RAM until there is no room, and are then applied in the order of their pages.
+//! Inserts that wait in RAM until no more fit, and are then applied in the order of their pages.
 
 use nandex::device::PageBuf;
 use nandex_sim::SimDevice;
 
-use super::super::lab::STROKE_PAGES;
+use super::super::lab::CHUNK_PAGES;
 use super::{HASHES, Kind, PAGE_BITS, Shape, set, sweep};
 use crate::Result;
 
@@ -13,8 +13,8 @@ const BIT_BYTES: u64 = 5;
 const KEY_BYTES: u64 = 8;
 /// Pages in flight where each is read and written by itself.
 const PAGES_IN_FLIGHT: usize = 32;
-/// Strokes in flight, as in a merge.
-const STROKES: usize = 3;
+/// I/O chunks in flight, as in a merge.
+const CHUNKS: usize = 3;
 
 /// Bits or keys that wait.
 pub(super) struct Queue {
@@ -49,12 +49,12 @@ impl Queue {
             Kind::PageBlocked => shape.page_of(word),
             _ => word / PAGE_BITS,
         };
-        let apply = |first: u64, stroke: &mut PageBuf| {
-            let end = first + stroke.pages() as u64;
+        let apply = |first: u64, chunk: &mut PageBuf| {
+            let end = first + chunk.pages() as u64;
             let from = self.waiting.partition_point(|word| page_of(*word) < first);
             let words = self.waiting[from..].iter().take_while(|word| page_of(**word) < end);
             for word in words {
-                let page = stroke.page_mut((page_of(*word) - first) as usize);
+                let page = chunk.page_mut((page_of(*word) - first) as usize);
                 match kind {
                     Kind::PageBlocked => {
                         shape.places(*word).iter().for_each(|(_, bit)| set(page, *bit));
@@ -64,10 +64,10 @@ impl Queue {
             }
         };
         if kind == Kind::PageBlocked {
-            let firsts = (0..shape.pages).step_by(STROKE_PAGES as usize);
-            let length = |first: u64| (shape.pages - first).min(STROKE_PAGES.into());
-            let strokes: Vec<_> = firsts.map(|first| (first, length(first))).collect();
-            sweep::rewrite(drive, &strokes, STROKES, apply)?;
+            let firsts = (0..shape.pages).step_by(CHUNK_PAGES as usize);
+            let length = |first: u64| (shape.pages - first).min(CHUNK_PAGES.into());
+            let chunks: Vec<_> = firsts.map(|first| (first, length(first))).collect();
+            sweep::rewrite(drive, &chunks, CHUNKS, apply)?;
         } else {
             let mut pages: Vec<_> = self.waiting.iter().map(|word| (page_of(*word), 1)).collect();
             pages.dedup();

@@ -6,19 +6,19 @@ use nandex_sim::SimDevice;
 use super::{HASHES, has};
 use crate::Result;
 
-/// Reads each stroke, changes it and writes it back, so many of them in flight; then syncs.
+/// Reads each I/O chunk, changes it and writes it back, `depth` of them in flight; then syncs.
 pub(super) fn rewrite(
     drive: &SimDevice,
-    strokes: &[(u64, u64)],
+    chunks: &[(u64, u64)],
     in_flight: usize,
     apply: impl Fn(u64, &mut PageBuf),
 ) -> Result<()> {
     let mut queue = drive.queue(in_flight)?;
-    let mut strokes = strokes.iter();
+    let mut chunks = chunks.iter();
     let mut done: Vec<Completion> = Vec::new();
     loop {
         while queue.in_flight() < in_flight
-            && let Some((first, pages)) = strokes.next()
+            && let Some((first, pages)) = chunks.next()
         {
             let buf = PageBuf::zeroed(*pages as usize);
             queue.push(Op { token: 0, kind: OpKind::Read, page: PageId(*first), buf })?;

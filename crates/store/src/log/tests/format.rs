@@ -41,6 +41,21 @@ fn a_sealed_block_says_what_was_sealed() {
 }
 
 #[test]
+fn the_log_writes_for_an_entry_what_is_said_of_it() {
+    let region = super::region(&super::Probe::default(), 48, 2);
+    for entry_bytes in [1, 17, 100, 3000] {
+        let log = super::start(&region, crate::log::Durability::Never);
+        let per_block = ((8192 - 72) / entry_bytes) as u64;
+        for number in 0..3 * per_block {
+            log.append(StructureId(1), &[&super::numbered(number, entry_bytes)]).unwrap();
+        }
+        log.sync().unwrap();
+        let expected = 3.0 * per_block as f64 * written_bytes(entry_bytes, 8192);
+        assert!((log.stats().bytes_written as f64 - expected).abs() < 0.5, "{entry_bytes}");
+    }
+}
+
+#[test]
 fn the_bytes_on_flash_never_change() {
     let bytes = sealed();
     let head = "6e64786c001000002a000000008000000000000007000000000000007766554433221100efcdab8967\

@@ -4,7 +4,7 @@ mod damage;
 mod format;
 mod probe;
 mod replay;
-mod room;
+mod space;
 mod sync;
 
 use std::sync::Arc;

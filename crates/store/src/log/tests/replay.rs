@@ -47,9 +47,9 @@ fn a_stream_of_small_entries_costs_their_bytes_and_little_more() {
         log.append(StructureId(1), &[&numbered(number, 17)]).unwrap();
     }
     log.sync().unwrap();
-    assert_eq!(log.payload_bytes(), 170_000);
-    assert!(log.bytes_written() < 175_000, "{}", log.bytes_written());
-    assert!(log.ram_bytes() <= 8 * 16 * PAGE_BYTES as u64);
+    assert_eq!(log.stats().payload_bytes, 170_000);
+    assert!(log.stats().bytes_written < 175_000, "{}", log.stats().bytes_written);
+    assert!(log.stats().ram_bytes <= 8 * 16 * PAGE_BYTES as u64);
 }
 
 #[test]

@@ -40,8 +40,8 @@ fn everything_acknowledged_by_a_group_commit_survives_a_power_cut_right_then() {
             });
         }
     });
-    assert!(log.syncs() <= 1 + acknowledged.into_inner());
-    assert_eq!(log.syncs(), device.syncs());
+    assert!(log.stats().syncs <= 1 + acknowledged.into_inner());
+    assert_eq!(log.stats().syncs, device.syncs());
     let image = on_image(&region, device.durable_image());
     let (_, entries) = entries_from(&image, log.anchor(Lsn(0))).unwrap();
     let numbers = numbers(&entries);
@@ -68,8 +68,8 @@ fn those_who_wait_for_one_sync_share_the_next() {
             (1..8).for_each(commit);
         });
     });
-    assert_eq!(log.syncs(), 1 + 2, "one at the start, one for the first, one for all others");
-    assert_eq!(log.bytes_written(), 2 * 4096);
+    assert_eq!(log.stats().syncs, 1 + 2, "one at the start, one for the first, one for all others");
+    assert_eq!(log.stats().bytes_written, 2 * 4096);
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn appending_and_writing_go_on_while_a_sync_runs() {
     device.with_syncs_held(|| {
         log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
         until("the sync", || device.syncs_waiting() == 1);
-        let written = log.bytes_written();
+        let written = log.stats().bytes_written;
         // More than all buffers hold, so some must have been written.
         for number in 0..20 * 8 {
             log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
         }
-        until("writing", || log.bytes_written() >= written + 10 * 8192);
+        until("writing", || log.stats().bytes_written >= written + 10 * 8192);
         assert_eq!(log.synced(), Lsn(0));
         log.commit().unwrap();
     });
@@ -104,7 +104,7 @@ fn a_sync_vouches_only_for_what_was_written_when_it_began() {
             for number in 0..100 {
                 log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
             }
-            until("writing", || log.bytes_written() >= 4096 + 5 * 8192);
+            until("writing", || log.stats().bytes_written >= 4096 + 5 * 8192);
         });
     });
     assert_eq!(log.synced(), Lsn(4096));
@@ -178,7 +178,7 @@ fn what_was_found_is_durable_before_the_log_goes_on() {
     for number in 0..20 {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
     }
-    until("writing", || log.bytes_written() >= 4 * 4096);
+    until("writing", || log.stats().bytes_written >= 4 * 4096);
     // As a process leaves it that is killed now.
     log.shared.poison.set(&"killed");
     drop(log);
@@ -198,7 +198,7 @@ fn a_commit_of_nothing_new_costs_no_sync() {
         log.commit().unwrap();
         log.sync().unwrap();
     }
-    assert_eq!((log.syncs(), device.syncs(), log.bytes_written()), (2, 2, 4096));
+    assert_eq!((log.stats().syncs, device.syncs(), log.stats().bytes_written), (2, 2, 4096));
     assert_eq!(log.synced(), log.next_lsn());
 }
 
@@ -226,7 +226,7 @@ fn never_writes_full_blocks_and_syncs_nothing_until_asked() {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
         log.commit().unwrap();
     }
-    until("writing", || log.bytes_written() >= 24 * 4096);
+    until("writing", || log.stats().bytes_written >= 24 * 4096);
     assert_eq!((device.syncs(), log.synced()), (1, Lsn(0)));
     log.sync().unwrap();
     assert_eq!(device.syncs(), 2);

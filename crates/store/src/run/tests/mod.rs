@@ -14,6 +14,7 @@ use nandex_device::{Device, MemoryDevice, PageBuf, PageId};
 
 use super::*;
 use crate::Poison;
+use crate::reads::LookupStep;
 
 /// Tiny chunks, so that even small runs take several.
 pub(super) const CHUNKS: IoChunks = IoChunks { chunk_pages: 3, chunks: 2 };
@@ -108,8 +109,8 @@ pub(super) fn lookup(device: &dyn Device, run: &Run, fingerprint: u64) -> Result
     for reads in 1.. {
         let bytes = device.read(page, PageBuf::zeroed(1))?;
         match run.look(page, &bytes, fingerprint)? {
-            Look::Count(count) => return Ok((count, reads)),
-            Look::Next(next) => page = next,
+            LookupStep::Answer(count) => return Ok((count, reads)),
+            LookupStep::Read(next) => page = next,
         }
     }
     unreachable!("a run has an end")

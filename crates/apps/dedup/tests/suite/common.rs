@@ -1,0 +1,122 @@
+//! What the tests share: noise, and a table that is watched.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nandex::oracle::MapTable;
+use nandex::{LookupStream, Result, Table, TableStats, Value};
+use nandex_dedup::{Hash, Options, Summary, VALUE_BYTES, dedup};
+
+/// Reproducible noise: xorshift64*.
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let step = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes()[7]
+    };
+    std::iter::repeat_with(step).take(bytes).collect()
+}
+
+/// A run that nobody watches or cancels.
+pub(crate) fn run(table: &dyn Table, options: &Options) -> Summary {
+    dedup(table, options, &(), &AtomicBool::new(false)).unwrap()
+}
+
+/// The summary without what differs from run to run.
+pub(crate) fn timeless(summary: Summary) -> Summary {
+    Summary { elapsed_s: 0.0, bytes_per_s: 0.0, ..summary }
+}
+
+/// A table in memory that notes what is asked of it and may fail after a number of inserts.
+pub(crate) struct Watched {
+    table: MapTable,
+    pub(crate) inserted: Mutex<Vec<Vec<u8>>>,
+    pub(crate) insert_batches: AtomicU64,
+    pub(crate) lookups: AtomicU64,
+    pub(crate) lookup_batches: AtomicU64,
+    pub(crate) largest_batch: AtomicU64,
+    pub(crate) syncs: AtomicU64,
+    room: usize,
+}
+
+impl Watched {
+    pub(crate) fn new(hash: Hash) -> Self {
+        Self {
+            table: MapTable::new(hash.key_bytes(), VALUE_BYTES),
+            inserted: Mutex::default(),
+            insert_batches: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
+            lookup_batches: AtomicU64::new(0),
+            largest_batch: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            room: usize::MAX,
+        }
+    }
+
+    pub(crate) fn with_room(hash: Hash, room: usize) -> Self {
+        Self { room, ..Self::new(hash) }
+    }
+}
+
+impl Table for Watched {
+    fn key_bytes(&self) -> usize {
+        self.table.key_bytes()
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.table.value_bytes()
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.insert_many(&[(key, value)])
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        self.table.remove(key)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.table.get(key)
+    }
+
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        let mut inserted = self.inserted.lock().unwrap();
+        inserted.extend(pairs.iter().map(|(key, _)| key.to_vec()));
+        if inserted.len() > self.room {
+            return Err(nandex::Error::Full { entries: inserted.len() as u64, flash_bytes: 0 });
+        }
+        self.insert_batches.fetch_add(1, Ordering::Relaxed);
+        self.table.insert_many(pairs)
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        self.lookup_batches.fetch_add(1, Ordering::Relaxed);
+        self.lookups.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        self.largest_batch.fetch_max(keys.len() as u64, Ordering::Relaxed);
+        self.table.get_many(keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        self.table.stream()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.table.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.table.flush()
+    }
+
+    fn stats(&self) -> TableStats {
+        let mut stats = self.table.stats();
+        stats.misses = self.lookups.load(Ordering::Relaxed);
+        stats.miss_reads = 2 * stats.misses;
+        stats.ram_bytes = 3 * stats.entries;
+        stats.flash_bytes = 40 * stats.entries;
+        stats
+    }
+}

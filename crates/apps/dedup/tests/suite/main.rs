@@ -1,0 +1,7 @@
+//! Whole runs on trees that are made for them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
+
+mod common;
+mod oracle;
+mod pipeline;
+mod walk;

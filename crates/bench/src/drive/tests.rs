@@ -1,0 +1,155 @@
+//! Every pass on the oracles of both kinds.
+
+use super::*;
+use crate::keys::KeySpace;
+use crate::percentiles::Latency;
+use crate::structures::{map_table, multiset};
+use crate::workload::Kind;
+
+fn pass(kind: Kind, threads: usize, batch: usize) -> Pass {
+    let keys = KeySpace::new(3);
+    Pass { kind, keys, seed: 3, number: 1, threads, batch, latency: Latency::On }
+}
+
+fn oracle(kind: Kind) -> Box<dyn Subject> {
+    match kind {
+        Kind::Table => Box::new(map_table()),
+        Kind::Filter => Box::new(multiset()),
+    }
+}
+
+fn fill(entries: u64) -> Fill {
+    Fill { entries, time_max: None, points: 4 }
+}
+
+fn loaded(pass: Pass, entries: u64) -> Box<dyn Subject> {
+    let subject = oracle(pass.kind);
+    let counters = load(&*subject, pass, fill(entries)).unwrap();
+    assert_eq!(counters.changes, entries);
+    let last = counters.curve.last().unwrap();
+    assert!(counters.curve.len() >= 4 && last.operations == entries, "{:?}", counters.curve);
+    subject
+}
+
+fn entries(subject: &dyn Subject) -> u64 {
+    subject.status().entries.unwrap()
+}
+
+const KINDS: [Kind; 2] = [Kind::Table, Kind::Filter];
+
+#[test]
+fn every_operation_falls_to_exactly_one_thread() {
+    for (operations, threads) in [(10, 3), (2, 5), (9, 3)] {
+        let pass = pass(Kind::Table, threads, 1);
+        let sum: u64 = (0..threads as u64).map(|thread| pass.share(operations, thread)).sum();
+        assert_eq!(sum, operations);
+    }
+}
+
+#[test]
+fn a_load_puts_in_each_entry_once_whatever_threads_and_batch() {
+    for kind in KINDS {
+        for (threads, batch) in [(1, 1), (3, 1), (2, 7), (1, 512)] {
+            let pass = pass(kind, threads, batch);
+            let subject = loaded(pass, 4096);
+            assert_eq!(entries(&*subject), 4096);
+            let picker = Picker::new(4096, None);
+            let hits = lookup_hits(&*subject, pass, 500, &picker).unwrap();
+            assert_eq!((hits.lookups, hits.hits), (500, 500));
+            let misses = lookup_misses(&*subject, pass, 500).unwrap();
+            assert_eq!((misses.lookups, misses.hits), (500, 0));
+        }
+    }
+}
+
+#[test]
+fn a_load_out_of_time_stops_after_whole_claims() {
+    let subject = oracle(Kind::Table);
+    let late = Fill { entries: 1 << 40, time_max: Some(Duration::from_millis(5)), points: 4 };
+    let counters = load(&*subject, pass(Kind::Table, 1, 1), late).unwrap();
+    assert_eq!(counters.changes % CLAIM, 0);
+    assert_eq!(entries(&*subject), counters.changes);
+}
+
+#[test]
+fn single_calls_are_timed_each_and_batches_each() {
+    for (batch, calls) in [(1, 100), (10, 10)] {
+        let subject = oracle(Kind::Table);
+        let counters = load(&*subject, pass(Kind::Table, 1, batch), fill(100)).unwrap();
+        // A claim of 64 ends with a batch of 4.
+        let ends = u64::from(batch > 1);
+        assert_eq!(counters.change_ns.summary().unwrap().count, calls + ends);
+    }
+}
+
+#[test]
+fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
+    for kind in KINDS {
+        for batch in [1, 16] {
+            let subject = loaded(pass(kind, 1, 64), 1024);
+            let next = AtomicU64::new(1024);
+            let mix = Mix { lookup_fraction: 0.5, success: 1.0 };
+            let picker = Picker::new(1024, None);
+            let counters =
+                mixed(&*subject, pass(kind, 2, batch), 2000, &picker, mix, &next).unwrap();
+            assert_eq!((counters.operations(), counters.hits), (2000, counters.lookups));
+            assert_eq!(next.into_inner(), 1024 + counters.changes);
+            assert_eq!(entries(&*subject), 1024 + counters.changes);
+        }
+    }
+}
+
+#[test]
+fn updates_change_values_and_add_no_keys() {
+    let subject = loaded(pass(Kind::Table, 1, 64), 256);
+    let picker = Picker::new(256, None);
+    updates(&*subject, pass(Kind::Table, 2, 1), 1000, &picker).unwrap();
+    assert_eq!(entries(&*subject), 256);
+    let error = lookup_hits(&*subject, pass(Kind::Table, 1, 1), 1000, &picker).unwrap_err();
+    assert!(error.to_string().contains("wrong value under key"), "{error}");
+}
+
+#[test]
+fn a_value_for_an_absent_key_ends_the_run_of_a_table_and_a_miss_does_not() {
+    let pass = pass(Kind::Table, 1, 1);
+    assert!(check(pass, pass.keys.absent(1), Expect::Absent, Some(1)).is_err());
+    assert_eq!(check(pass, pass.keys.key(1), Expect::Here, None).unwrap(), 0);
+}
+
+#[test]
+fn a_false_negative_ends_the_run_of_a_filter_and_a_false_positive_does_not() {
+    let pass = pass(Kind::Filter, 2, 8);
+    let subject = loaded(pass, 256);
+    assert_eq!(delete(&*subject, pass, 0, 256).unwrap().changes, 256);
+    let error = lookup_hits(&*subject, pass, 10, &Picker::new(256, None)).unwrap_err();
+    assert!(error.to_string().contains("false negative"), "{error}");
+    assert_eq!(check(pass, pass.keys.absent(1), Expect::Absent, Some(0)).unwrap(), 1);
+}
+
+#[test]
+fn counts_are_compared_with_the_stream_drawn_once_more() {
+    let (subject, pass) = (multiset(), pass(Kind::Filter, 2, 16));
+    let picker = Picker::new(1000, Some(0.99));
+    count(&subject, pass, 5000, &picker).unwrap();
+    assert_eq!(check_counts(&subject, pass, 5000, &picker, 50).unwrap(), 0.0);
+    let error = check_counts(&subject, pass, 9000, &picker, 50).unwrap_err().to_string();
+    assert!(error.contains("but its count is"), "{error}");
+}
+
+#[test]
+fn all_inserts_are_made_at_their_rate_and_lookups_last_as_long() {
+    for batch in [1, 8] {
+        let pass = pass(Kind::Table, 2, batch);
+        let subject = loaded(pass, 1024);
+        let next = AtomicU64::new(1024);
+        let flow = Flow { inserts: 500, inserts_per_s: 10_000 };
+        let picker = Picker::new(1024, None);
+        let counters = lookups_during_inserts(&*subject, pass, &picker, flow, &next).unwrap();
+        assert_eq!((counters.changes, next.into_inner()), (500, 1524));
+        assert!(counters.lookups > 0 && counters.hits == counters.lookups);
+        assert!(counters.seconds > 0.0);
+        assert_eq!(counters.change_ns.summary().unwrap().count, 500);
+        let all = lookup_hits(&*subject, pass, 500, &Picker::new(1524, None)).unwrap();
+        assert_eq!(all.hits, 500);
+    }
+}

@@ -1,0 +1,261 @@
+//! Keys, values and choices among them, all computed from a seed.
+//!
+//! The key of entry `index` is a bijection of `index`, so any number of unique random-looking keys is
+//! known without being stored, every engine gets the same ones, and a key that was never inserted is
+//! one with an index past the end.
+
+/// Bytes in every key.
+pub const KEY_BYTES: usize = 8;
+/// Bytes in every value.
+pub const VALUE_BYTES: usize = 8;
+/// Bytes a caller hands over per entry; write amplification counts against these.
+pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
+/// Indices from here on are never inserted.
+pub const ABSENT_START: u64 = 1 << 63;
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const MULTIPLIER_A: u64 = 0xBF58_476D_1CE4_E5B9;
+const MULTIPLIER_B: u64 = 0x94D0_49BB_1331_11EB;
+
+/// The key set of one seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeySpace {
+    offset: u64,
+}
+
+impl KeySpace {
+    /// The key set of `seed`; two seeds share keys only by chance.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { offset: mix(seed ^ GOLDEN) }
+    }
+
+    /// The key of entry `index`; different indices have different keys.
+    #[must_use]
+    pub const fn key(self, index: u64) -> u64 {
+        mix(index.wrapping_add(self.offset))
+    }
+
+    /// A key that no workload inserts, for `index` below [`ABSENT_START`].
+    #[must_use]
+    pub const fn absent(self, index: u64) -> u64 {
+        self.key(index | ABSENT_START)
+    }
+
+    /// The index whose key this is: the inverse of [`key`](Self::key).
+    #[must_use]
+    pub const fn index_of(self, key: u64) -> u64 {
+        unmix(key).wrapping_sub(self.offset)
+    }
+
+    /// The value that belongs to `key` in its `version`; version 0 is what a load writes.
+    #[must_use]
+    pub const fn value(self, key: u64, version: u64) -> u64 {
+        mix(key ^ GOLDEN.wrapping_mul(version + 1))
+    }
+}
+
+/// The finaliser of SplitMix64: a bijection of 64-bit words.
+const fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(MULTIPLIER_A);
+    word = (word ^ (word >> 27)).wrapping_mul(MULTIPLIER_B);
+    word ^ (word >> 31)
+}
+
+const fn unmix(mut word: u64) -> u64 {
+    word = unshift(word, 31).wrapping_mul(inverse(MULTIPLIER_B));
+    word = unshift(word, 27).wrapping_mul(inverse(MULTIPLIER_A));
+    unshift(word, 30)
+}
+
+/// Undoes `word ^ (word >> shift)` for shifts of at least 22 bits.
+const fn unshift(word: u64, shift: u32) -> u64 {
+    word ^ (word >> shift) ^ (word >> (2 * shift))
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the good bits.
+const fn inverse(odd: u64) -> u64 {
+    let mut guess = odd;
+    let mut step = 0;
+    while step < 5 {
+        guess = guess.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(guess)));
+        step += 1;
+    }
+    guess
+}
+
+/// SplitMix64: a small, seeded generator, the same on every machine.
+#[derive(Clone, Debug)]
+pub struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    /// A generator for one thread of one run.
+    #[must_use]
+    pub const fn new(seed: u64, run: u64, thread: u64) -> Self {
+        let stream = mix(run.wrapping_mul(GOLDEN).wrapping_add(thread));
+        Self { state: mix(seed) ^ stream }
+    }
+
+    /// The next 64 random bits.
+    pub const fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        mix(self.state)
+    }
+
+    /// A number below `end`, which is at least 1; the bias is below 2^-32 for ends below 2^32.
+    pub fn below(&mut self, end: u64) -> u64 {
+        let product = u128::from(self.next()) * u128::from(end);
+        u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")
+    }
+
+    /// A number from 0 (included) to 1 (excluded), in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// How a stream picks among the loaded entries.
+#[derive(Clone, Debug)]
+pub enum Picker {
+    /// Every entry is as likely as any other.
+    Uniform {
+        /// Entries to pick from.
+        entries: u64,
+    },
+    /// The entry of rank r is picked with a probability proportional to r^-theta.
+    Zipf(Zipf),
+}
+
+impl Picker {
+    /// A picker among `entries`; uniform when `theta` is `None`.
+    #[must_use]
+    pub fn new(entries: u64, theta: Option<f64>) -> Self {
+        theta.map_or(Self::Uniform { entries }, |theta| Self::Zipf(Zipf::new(entries, theta)))
+    }
+
+    /// The index of a loaded entry.
+    pub fn pick(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Self::Uniform { entries } => rng.below(*entries),
+            Self::Zipf(zipf) => zipf.pick(rng),
+        }
+    }
+}
+
+/// A Zipf law over many entries in constant space, by rejection-inversion (Hoermann and
+/// Derflinger 1996). Ranks are scattered over the indices, so the hot entries are not the oldest.
+#[derive(Clone, Debug)]
+pub struct Zipf {
+    entries: u64,
+    theta: f64,
+    area_first: f64,
+    area_all: f64,
+    shortcut: f64,
+}
+
+impl Zipf {
+    /// A law over `entries` (at least 1) with exponent `theta` (above 0).
+    #[must_use]
+    pub fn new(entries: u64, theta: f64) -> Self {
+        let mut law = Self { entries, theta, area_first: 0.0, area_all: 0.0, shortcut: 0.0 };
+        law.area_first = law.area(1.5) - 1.0;
+        law.area_all = law.area(entries as f64 + 0.5);
+        law.shortcut = 2.0 - law.area_inverse(law.area(2.5) - law.height(2.0));
+        law
+    }
+
+    fn pick(&self, rng: &mut Rng) -> u64 {
+        let rank = self.rank(rng) - 1;
+        let scattered = u128::from(rank) * 0xFFFF_FFFF_FFFF_FFC5 % u128::from(self.entries);
+        u64::try_from(scattered).expect("a remainder is below its 64-bit divisor")
+    }
+
+    fn rank(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let point = self.area_all + rng.unit() * (self.area_first - self.area_all);
+            let place = self.area_inverse(point);
+            let rank = place.round().clamp(1.0, self.entries as f64);
+            let near = rank - place <= self.shortcut;
+            if near || point >= self.area(rank + 0.5) - self.height(rank) {
+                return rank as u64;
+            }
+        }
+    }
+
+    fn height(&self, place: f64) -> f64 {
+        place.powf(-self.theta)
+    }
+
+    fn area(&self, place: f64) -> f64 {
+        let power = 1.0 - self.theta;
+        let log = place.ln();
+        if power.abs() < 1e-9 { log } else { (power * log).exp_m1() / power }
+    }
+
+    fn area_inverse(&self, area: f64) -> f64 {
+        let power = 1.0 - self.theta;
+        if power.abs() < 1e-9 { area.exp() } else { ((power * area).ln_1p() / power).exp() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{prop_assert_eq, proptest};
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn a_key_leads_back_to_its_index(seed: u64, index: u64) {
+            let space = KeySpace::new(seed);
+            prop_assert_eq!(space.index_of(space.key(index)), index);
+        }
+    }
+
+    #[test]
+    fn a_hundred_thousand_keys_present_and_absent_are_all_different() {
+        let space = KeySpace::new(7);
+        let keys: HashSet<u64> =
+            (0..100_000).flat_map(|index| [space.key(index), space.absent(index)]).collect();
+        assert_eq!(keys.len(), 200_000);
+    }
+
+    #[test]
+    fn versions_of_a_value_differ() {
+        let space = KeySpace::new(7);
+        assert_ne!(space.value(1, 0), space.value(1, 1));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_stream_and_another_thread_another() {
+        let stream = |thread| {
+            let mut rng = Rng::new(1, 2, thread);
+            [rng.next(), rng.next(), rng.next()]
+        };
+        assert_eq!(stream(3), stream(3));
+        assert_ne!(stream(3), stream(4));
+    }
+
+    #[test]
+    fn zipf_gives_each_rank_its_share_and_stays_in_range() {
+        for theta in [0.5, 0.99, 1.0, 1.3] {
+            let law = Zipf::new(100, theta);
+            let mut rng = Rng::new(5, 0, 0);
+            let mut counts = [0u32; 101];
+            for _ in 0..200_000 {
+                counts[usize::try_from(law.rank(&mut rng)).unwrap()] += 1;
+                assert!(law.pick(&mut rng) < 100);
+            }
+            let total: f64 = (1..=100).map(|rank| f64::from(rank).powf(-theta)).sum();
+            for rank in [1u32, 2, 10, 100] {
+                let share = f64::from(rank).powf(-theta) / total;
+                let expected = share * 200_000.0;
+                let bound = 6.0 * (expected * (1.0 - share)).sqrt();
+                let count = f64::from(counts[rank as usize]);
+                assert!((count - expected).abs() < bound, "theta {theta} rank {rank}: {count}");
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! One benchmark from start to end: load, measure the device, run, measure again, report.
+
+mod cases;
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+
+use crate::cgroup::MemoryLimit;
+use crate::cold;
+use crate::drive::{self, Fill};
+use crate::figures::{Figures, Run};
+use crate::keys::KeySpace;
+use crate::limit::{Limits, Scratch};
+use crate::loaded::Loaded;
+use crate::percentiles::{Latency, clock_ns};
+use crate::plan::{LOAD_BATCH, Load, Plan};
+use crate::process::{self, DiskBytes};
+use crate::report::{Report, object};
+use crate::sorted;
+use crate::subject::{Maker, Subject};
+use crate::worker::{Counters, Pass};
+use crate::workload::{Kind, Workload};
+
+/// What the binary lends to a session.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Bytes allocated and not freed, of the whole process.
+    pub allocated_bytes: fn() -> u64,
+    /// The memory limit in force; asked at the end, so that it knows the peak.
+    pub memory_limit: &'a dyn Fn() -> MemoryLimit,
+    /// Told what happens, a sentence at a time.
+    pub progress: &'a dyn Fn(&str),
+}
+
+/// Runs `plan` on the engine that `maker` makes.
+///
+/// # Errors
+/// A setting that cannot work, the engine's or the device's failure, or a wrong answer.
+pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Result<Report> {
+    plan.check()?;
+    plan.check_for(maker)?;
+    let dir = &plan.dir;
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let mut session = Session {
+        plan,
+        maker,
+        kind: maker.kind(),
+        surroundings,
+        scratch: scratch(plan, maker)?,
+        keys: KeySpace::new(plan.seed),
+        pass_number: 1,
+        settings: Map::new(),
+        limits: None,
+    };
+    let cases = session.cases()?;
+    Ok(Report { kind: session.kind, settings: session.settings(), cases })
+}
+
+fn scratch(plan: &Plan, maker: &dyn Maker) -> Result<Option<Scratch>> {
+    let is_in_ram = !maker.lasting();
+    let no_limits = plan.limit_time.is_zero() || plan.workload == Workload::Load;
+    if no_limits || is_in_ram && maker.kind() == Kind::Filter {
+        return Ok(None);
+    }
+    let scratch = if is_in_ram {
+        Scratch::in_memory(plan.scratch)
+    } else {
+        Scratch::in_dir(&plan.dir, plan.scratch)
+    };
+    scratch.map(Some).context("the scratch file for the device's limits cannot be made")
+}
+
+struct Session<'a> {
+    plan: &'a Plan,
+    maker: &'a dyn Maker,
+    kind: Kind,
+    surroundings: Surroundings<'a>,
+    scratch: Option<Scratch>,
+    keys: KeySpace,
+    pass_number: u64,
+    settings: Map<String, Value>,
+    limits: Option<Limits>,
+}
+
+/// The engine under test, and what was charged before it was made.
+struct Loading {
+    subject: Box<dyn Subject>,
+    count: u64,
+    allocated_before: u64,
+}
+
+/// One run, measured.
+struct Measured {
+    figures: Figures,
+    counters: Counters,
+    /// Lookups by the pages they read, where the engine counts them.
+    reads_histogram: Option<Vec<u64>>,
+}
+
+impl Session<'_> {
+    /// An empty engine; what an earlier run left is forgotten.
+    fn empty(&self) -> Result<Loading> {
+        Loaded::forget(self.plan, self.maker)?;
+        let allocated_before = (self.surroundings.allocated_bytes)();
+        let subject = self.maker.create(&self.plan.spec())?;
+        cold::evict(&self.plan.dir)?;
+        Ok(Loading { subject, count: 0, allocated_before })
+    }
+
+    /// Leaves a loaded engine for a later run, and measures nothing.
+    fn load_only(&mut self) -> Result<()> {
+        let found = self.find_loaded();
+        let count = match found {
+            Some(count) => count,
+            None => {
+                Loaded::forget(self.plan, self.maker)?;
+                let (subject, count) = self.load()?;
+                drop(subject);
+                Loaded::of(self.plan, self.maker, count).write(&self.plan.dir)?;
+                count
+            }
+        };
+        self.put("loaded", json!(count));
+        Ok(())
+    }
+
+    /// Entries that an earlier run has left.
+    fn find_loaded(&mut self) -> Option<u64> {
+        let found = Loaded::find(self.plan, self.maker).filter(|_| self.maker.lasting());
+        self.put("reused", json!(found.is_some()));
+        found
+    }
+
+    /// The loaded engine of an earlier run where it fits, else a new one.
+    fn load_or_open(&mut self) -> Result<Loading> {
+        let allocated_before = (self.surroundings.allocated_bytes)();
+        let found = self.find_loaded();
+        let only_reads = self.plan.workload.only_reads();
+        if !only_reads || found.is_none() {
+            Loaded::forget(self.plan, self.maker)?;
+        }
+        let (subject, count) = if let Some(count) = found {
+            (self.surroundings.progress)(&format!("{count} entries are loaded already"));
+            (self.open()?, count)
+        } else {
+            let (subject, count) = self.load()?;
+            (self.reopen(subject, count)?, count)
+        };
+        self.put("loaded", json!(count));
+        Ok(Loading { subject, count, allocated_before })
+    }
+
+    /// Closes what was just loaded and opens it again, where it lasts, so that a fresh load and a reused one
+    /// are measured alike.
+    fn reopen(&self, subject: Box<dyn Subject>, count: u64) -> Result<Box<dyn Subject>> {
+        if !self.maker.lasting() {
+            return Ok(subject);
+        }
+        drop(subject);
+        if self.plan.workload.only_reads() {
+            Loaded::of(self.plan, self.maker, count).write(&self.plan.dir)?;
+        }
+        self.open()
+    }
+
+    /// Opens what was loaded, none of it in the page cache: what a load has left there is not charged to
+    /// the limit under which it is looked up.
+    fn open(&self) -> Result<Box<dyn Subject>> {
+        cold::evict(&self.plan.dir)?;
+        self.maker.open(&self.plan.spec()).context("what was loaded cannot be opened")
+    }
+
+    fn load(&mut self) -> Result<(Box<dyn Subject>, u64)> {
+        let (plan, progress) = (self.plan, self.surroundings.progress);
+        progress(&format!("loading {} entries", plan.entries));
+        let subject = self.maker.create(&plan.spec())?;
+        let start = Instant::now();
+        let (count, seconds) = match plan.load {
+            Load::Random => self.load_at_random(&*subject)?,
+            Load::Sorted => {
+                sorted::load(&*subject, self.keys, plan.entries, progress)?;
+                (plan.entries, start.elapsed().as_secs_f64())
+            }
+        };
+        subject.settle()?;
+        self.put("load_seconds", json!(seconds));
+        progress(&format!("{count} loaded in {seconds:.1} s"));
+        Ok((subject, count))
+    }
+
+    fn load_at_random(&mut self, subject: &dyn Subject) -> Result<(u64, f64)> {
+        let threads = self.loaders();
+        let pass = Pass { latency: Latency::Off, threads, ..self.pass(LOAD_BATCH) };
+        let counters = drive::load(subject, pass, self.fill())?;
+        ensure!(counters.changes > 0, "nothing was loaded in the time given; give more");
+        Ok((counters.changes, counters.seconds))
+    }
+
+    fn fill(&self) -> Fill {
+        let Plan { entries, load_time_max, filter, .. } = *self.plan;
+        Fill { entries, time_max: load_time_max, points: filter.points }
+    }
+
+    /// More loaders than processors, or than the engine lets write, only take memory.
+    fn loaders(&self) -> usize {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.maker.has_one_writer() { 1 } else { cpus.min(self.plan.threads) }
+    }
+
+    /// Measures a run, and the device before and after it. The measurement after one run is the one before
+    /// the next.
+    fn between_limits(
+        &mut self,
+        loading: &Loading,
+        work: impl FnOnce(&dyn Subject) -> Result<Counters>,
+    ) -> Result<Measured> {
+        let before = match self.limits.take() {
+            Some(limits) => Some(limits),
+            None => self.measure_limits()?,
+        };
+        let mut run = self.measure(loading, work)?;
+        self.limits = self.measure_limits()?;
+        if let Some((before, after)) = before.as_ref().zip(self.limits.as_ref()) {
+            run.figures.compare(before, after);
+        }
+        Ok(run)
+    }
+
+    fn measure_limits(&self) -> Result<Option<Limits>> {
+        let measure = |scratch| Limits::measure(scratch, self.kind, self.plan);
+        self.scratch.as_ref().map(measure).transpose()
+    }
+
+    fn measure(
+        &self,
+        loading: &Loading,
+        work: impl FnOnce(&dyn Subject) -> Result<Counters>,
+    ) -> Result<Measured> {
+        let subject = &*loading.subject;
+        let (before, disk, cpu) = (subject.status(), DiskBytes::now(), process::cpu_ns());
+        let counters = work(subject)?;
+        let settling = Instant::now();
+        // What lookups leave to be settled belongs to none of the figures.
+        let filled = self.kind == Kind::Filter || self.plan.workload == Workload::Insert;
+        if filled && counters.changes > 0 {
+            subject.settle()?;
+        }
+        let settle_seconds = settling.elapsed().as_secs_f64();
+        let after = subject.status();
+        let run = Run {
+            kind: self.kind,
+            counters: &counters,
+            before: &before,
+            after: &after,
+            entries: after.entries.unwrap_or(loading.count),
+            ram_budget: self.plan.ram_bytes,
+            settle_seconds,
+            cpu_ns: process::cpu_ns() - cpu,
+            disk: DiskBytes::now().zip(disk).map(|(now, before)| now.since(before)),
+        };
+        let mut figures = Figures::of_run(&run);
+        figures.set("rss_bytes", process::rss_bytes());
+        let allocated = (self.surroundings.allocated_bytes)();
+        let since = allocated.saturating_sub(loading.allocated_before);
+        figures.set("allocated_bytes", (allocated > 0).then_some(since));
+        let reads_histogram = run.delta().map(|delta| delta.reads_histogram.to_vec());
+        Ok(Measured { figures, counters, reads_histogram })
+    }
+
+    fn pass(&mut self, batch: usize) -> Pass {
+        let number = self.pass_number;
+        self.pass_number += 1;
+        let Plan { seed, threads, latency, .. } = *self.plan;
+        Pass { kind: self.kind, keys: self.keys, seed, number, threads, batch, latency }
+    }
+
+    fn put(&mut self, key: &str, value: Value) {
+        self.settings.insert(key.to_owned(), value);
+    }
+
+    fn settings(mut self) -> Map<String, Value> {
+        let plan = self.plan;
+        let scratch = self.scratch.as_ref();
+        let engine = scratch.map(Scratch::engine);
+        let common = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "index": self.maker.name(),
+            "workload": plan.workload,
+            "ram_budget_bytes": plan.ram_bytes,
+            "threads": plan.threads,
+            "depth": plan.depth,
+            "batch": plan.batch(),
+            "durability": plan.durability,
+            "repetitions": plan.runs,
+            "distribution": plan.theta().map_or("uniform".into(), |theta| format!("zipf {theta}")),
+            "seed": plan.seed,
+            "latency": plan.latency,
+            "clock_ns": clock_ns(),
+            "cpus": std::thread::available_parallelism().map(usize::from).ok(),
+            "memory_limit": (self.surroundings.memory_limit)(),
+            "device": {
+                "engine": engine.as_ref().map(|engine| &engine.name),
+                "reason": engine.as_ref().map(|engine| &engine.reason),
+                "scratch_bytes": scratch.map(Scratch::bytes),
+                "limit_seconds": plan.limit_time.as_secs_f64(),
+            },
+        });
+        let is_flowing = plan.workload == Workload::LookupBesideInserts;
+        let own = match self.kind {
+            Kind::Table => json!({
+                "entries": plan.entries,
+                "load": plan.load,
+                "flow": is_flowing.then_some(plan.flow()),
+            }),
+            Kind::Filter => json!({
+                "keys": plan.entries,
+                "rate_made_for": plan.filter.rate,
+                "fan_out": plan.filter.fan_out,
+            }),
+        };
+        self.settings.append(&mut object(&common));
+        self.settings.append(&mut object(&own));
+        self.settings
+    }
+}

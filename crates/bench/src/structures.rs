@@ -1,0 +1,400 @@
+//! The structures of nandex as subjects: each in a volume of its own, in a file of the directory.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::oracle::{MapTable, Multiset};
+use nandex::{
+    BufferHash, Cascade, Counter, Filter, OpenOptions, SliceHash, Table, Volume, VolumeOptions,
+    bufferhash, cascade, slicehash,
+};
+
+use crate::keys::{KEY_BYTES, VALUE_BYTES};
+use crate::quotient::QuotientSubject;
+use crate::subject::{Client, Counts, Durability, Maker, Spec, Status, Subject, number, yes};
+use crate::workload::Kind;
+
+/// The structure's name in its volume.
+const NAME: &str = "bench";
+
+/// A structure of nandex, or what it is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Structure {
+    /// A `HashMap` behind a lock: no flash, the ceiling of what the harness can measure.
+    Oracle,
+    /// NSDI'10's buffered hash table, in a file of the directory.
+    Bufferhash,
+    /// ANCS'14's sliced hash table, in a file of the directory.
+    Slicehash,
+    /// An exact multiset in a `HashMap` behind a lock: what the harness itself is tried on.
+    Multiset,
+    /// The quotient filter, in RAM.
+    Quotient,
+    /// The cascade filter: a quotient filter in RAM over sorted runs on flash.
+    Cascade,
+}
+
+impl Maker for Structure {
+    fn name(&self) -> &str {
+        match self {
+            Self::Oracle => "oracle",
+            Self::Bufferhash => "bufferhash",
+            Self::Slicehash => "slicehash",
+            Self::Multiset => "multiset",
+            Self::Quotient => "quotient",
+            Self::Cascade => "cascade",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Oracle | Self::Bufferhash | Self::Slicehash => Kind::Table,
+            Self::Multiset | Self::Quotient | Self::Cascade => Kind::Filter,
+        }
+    }
+
+    fn lasting(&self) -> bool {
+        !matches!(self, Self::Oracle | Self::Multiset | Self::Quotient)
+    }
+
+    fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
+        let file = spec.dir.join(format!("{}.nandex", self.name()));
+        let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
+        let ram_bytes = Some(spec.ram_bytes);
+        Ok(match self {
+            Self::Oracle => Box::new(map_table()),
+            Self::Multiset => Box::new(multiset()),
+            Self::Quotient => Box::new(QuotientSubject::create(spec)?),
+            Self::Bufferhash => {
+                use bufferhash::{Config, model::Need};
+                let need = Need { ram_bytes, ..Need::new(spec.entries, widths.0, widths.1) };
+                let config = Config::advised(&need.advise()?);
+                let volume = create_volume(file, config.log_bytes_best(), spec)?;
+                let options =
+                    bufferhash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
+                Box::new(TableSubject(BufferHash::create_with(&volume, NAME, config, options)?))
+            }
+            Self::Slicehash => {
+                use slicehash::{Config, model::Need};
+                let need = Need { ram_bytes, ..Need::new(spec.entries, widths.0, widths.1) };
+                let config = Config::advised(&need.advise()?);
+                let volume = create_volume(file, config.log_bytes_best(), spec)?;
+                let options =
+                    slicehash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
+                Box::new(TableSubject(SliceHash::create_with(&volume, NAME, config, options)?))
+            }
+            Self::Cascade => {
+                let config = cascade_config(spec)?;
+                let volume = create_volume(file, config.log_bytes_best(), spec)?;
+                let filter = Cascade::create_with(&volume, NAME, config, cascade_options(spec)?)?;
+                Box::new(FilterSubject { filter, counter: Some(|cascade| cascade) })
+            }
+        })
+    }
+
+    fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
+        let file = spec.dir.join(format!("{}.nandex", self.name()));
+        Ok(match self {
+            Self::Oracle | Self::Multiset | Self::Quotient => {
+                bail!("the {} is in RAM; load it anew", self.name())
+            }
+            Self::Bufferhash => {
+                let options =
+                    bufferhash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
+                let table = BufferHash::open_with(&open_volume(file, spec)?, NAME, options)?;
+                table.load_filters()?;
+                Box::new(TableSubject(table))
+            }
+            Self::Slicehash => {
+                let options =
+                    slicehash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
+                let volume = open_volume(file, spec)?;
+                Box::new(TableSubject(SliceHash::open_with(&volume, NAME, options)?))
+            }
+            Self::Cascade => {
+                let volume = open_volume(file, spec)?;
+                let filter = Cascade::open_with(&volume, NAME, cascade_options(spec)?)?;
+                Box::new(FilterSubject { filter, counter: Some(|cascade| cascade) })
+            }
+        })
+    }
+}
+
+/// What the advisor makes of the budget.
+fn cascade_config(spec: &Spec) -> Result<cascade::Config> {
+    use cascade::model::{FanOut, Need};
+    let fan_out = spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times);
+    let counts = spec.counts == Counts::Kept;
+    let need = Need { fan_out, counts, ..Need::new(spec.entries, spec.rate, spec.ram_bytes) };
+    need.config().with_context(|| format!("--ram {}", spec.ram_bytes))
+}
+
+fn cascade_options(spec: &Spec) -> Result<cascade::RuntimeOptions> {
+    let suited = cascade::RuntimeOptions::suited(&cascade_config(spec)?)?;
+    Ok(cascade::RuntimeOptions { read_depth: spec.depth, ..suited })
+}
+
+/// An empty volume in `file`; an earlier one is removed.
+fn create_volume(file: PathBuf, log_bytes: u64, spec: &Spec) -> Result<Volume> {
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))?;
+    }
+    let options = FileOptions { create: Create::New, ..FileOptions::default() };
+    let device: Arc<dyn Device> = Arc::new(FileDevice::open(&file, &options)?);
+    let durability = durability(spec.durability);
+    Ok(Volume::create(device, VolumeOptions { log_bytes, durability, ..Default::default() })?)
+}
+
+fn open_volume(file: PathBuf, spec: &Spec) -> Result<Volume> {
+    let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &FileOptions::default())?);
+    let durability = durability(spec.durability);
+    Ok(Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?)
+}
+
+/// The same for a volume.
+fn durability(durability: Durability) -> nandex::Durability {
+    match durability {
+        Durability::Always => nandex::Durability::Always,
+        Durability::Every => nandex::Durability::default(),
+        Durability::Never => nandex::Durability::Never,
+    }
+}
+
+/// An empty table in a `HashMap`.
+#[must_use]
+pub fn map_table() -> TableSubject<MapTable> {
+    TableSubject(MapTable::new(KEY_BYTES, VALUE_BYTES))
+}
+
+/// An empty exact multiset.
+#[must_use]
+pub fn multiset() -> FilterSubject<Multiset> {
+    FilterSubject { filter: Multiset::new(), counter: Some(|multiset| multiset) }
+}
+
+/// Any [`Table`] with 8-byte keys and values.
+#[derive(Debug)]
+pub struct TableSubject<T>(pub T);
+
+impl<T: Table> Subject for TableSubject<T> {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(TableClient { table: &self.0, keys: Keys::default(), values: Vec::new() }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.0.sync()?)
+    }
+
+    fn status(&self) -> Status {
+        let stats = self.0.stats();
+        Status {
+            entries: Some(stats.entries),
+            ram_bytes: Some(stats.ram_bytes),
+            table: Some(stats),
+            ..Status::default()
+        }
+    }
+}
+
+/// Bytes of keys, kept so that a batch costs one allocation and not two.
+#[derive(Default)]
+struct Keys(Vec<[u8; KEY_BYTES]>);
+
+impl Keys {
+    fn of(&mut self, keys: impl Iterator<Item = u64>) -> Vec<&[u8]> {
+        self.0.clear();
+        self.0.extend(keys.map(u64::to_le_bytes));
+        self.0.iter().map(<[u8; KEY_BYTES]>::as_slice).collect()
+    }
+}
+
+struct TableClient<'a, T> {
+    table: &'a T,
+    keys: Keys,
+    values: Vec<[u8; VALUE_BYTES]>,
+}
+
+impl<T: Table> Client for TableClient<'_, T> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<()> {
+        Ok(self.table.insert(&key.to_le_bytes(), &value.to_le_bytes())?)
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.keys.0.clear();
+        self.values.clear();
+        self.keys.0.extend(pairs.iter().map(|pair| pair.0.to_le_bytes()));
+        self.values.extend(pairs.iter().map(|pair| pair.1.to_le_bytes()));
+        let values = self.values.iter().map(<[u8; VALUE_BYTES]>::as_slice);
+        let keys = self.keys.0.iter().map(<[u8; KEY_BYTES]>::as_slice);
+        Ok(self.table.insert_many(&keys.zip(values).collect::<Vec<_>>())?)
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        self.table.get(&key.to_le_bytes())?.as_deref().map(number).transpose()
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        let values = self.table.get_many(&self.keys.of(keys.iter().copied()))?;
+        for value in values {
+            found.push(value.as_deref().map(number).transpose()?);
+        }
+        Ok(())
+    }
+
+    /// The table keeps as many reads in flight as it was opened for, whatever the batch.
+    fn stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        _batch: usize,
+        answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut stream = self.table.stream()?;
+        for key in keys {
+            stream.push(&key.to_le_bytes(), key)?;
+            while let Some((key, value)) = stream.poll()? {
+                answer(key, value.as_deref().map(number).transpose()?)?;
+            }
+        }
+        while let Some((key, value)) = stream.pull()? {
+            answer(key, value.as_deref().map(number).transpose()?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Any [`Filter`].
+pub struct FilterSubject<F> {
+    /// The filter.
+    pub filter: F,
+    /// The same as a counter, where it can count.
+    pub counter: Option<fn(&F) -> &dyn Counter>,
+}
+
+impl<F: Filter> Subject for FilterSubject<F> {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        let counter = self.counter.map(|counter| counter(&self.filter));
+        Ok(Box::new(FilterClient { filter: &self.filter, counter, keys: Keys::default() }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.filter.sync()?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.filter.flush()?)
+    }
+
+    fn status(&self) -> Status {
+        let stats = self.filter.stats();
+        Status {
+            entries: Some(stats.entries),
+            ram_bytes: Some(stats.ram_bytes),
+            flash_bytes: stats.flash_bytes,
+            rate: stats.rate,
+            lookup_reads: Some(stats.lookup_reads),
+            levels: Some(stats.levels.len() as u64),
+            table: None,
+        }
+    }
+}
+
+struct FilterClient<'a, F> {
+    filter: &'a F,
+    counter: Option<&'a dyn Counter>,
+    keys: Keys,
+}
+
+impl<'a, F> FilterClient<'a, F> {
+    fn counter(&self) -> Result<&'a dyn Counter> {
+        self.counter.context("this filter cannot count")
+    }
+}
+
+impl<F: Filter> Client for FilterClient<'_, F> {
+    fn insert(&mut self, key: u64, _value: u64) -> Result<()> {
+        Ok(self.filter.insert(&key.to_le_bytes())?)
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        Ok(self.filter.insert_many(&self.keys.of(pairs.iter().map(|pair| pair.0)))?)
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(yes(self.filter.contains(&key.to_le_bytes())?))
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        let answers = self.filter.contains_many(&self.keys.of(keys.iter().copied()))?;
+        found.extend(answers.into_iter().map(yes));
+        Ok(())
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        Ok(self.filter.delete_many(&self.keys.of(keys.iter().copied()))?)
+    }
+
+    fn add_many(&mut self, keys: &[u64]) -> Result<()> {
+        let counter = self.counter()?;
+        let keys = self.keys.of(keys.iter().copied());
+        let amounts: Vec<_> = keys.into_iter().map(|key| (key, 1)).collect();
+        Ok(counter.add_many(&amounts)?)
+    }
+
+    fn count_many(&mut self, keys: &[u64], counts: &mut Vec<u64>) -> Result<()> {
+        let counter = self.counter()?;
+        counts.extend(counter.count_many(&self.keys.of(keys.iter().copied()))?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_gives_back_what_was_put_in_singly_and_in_batches() {
+        let subject = map_table();
+        let mut client = subject.client().unwrap();
+        client.insert(1, 10).unwrap();
+        client.insert_many(&[(2, 20), (3, 30)]).unwrap();
+        let mut found = Vec::new();
+        client.get_many(&[1, 2, 4], &mut found).unwrap();
+        assert_eq!(found, [Some(10), Some(20), None]);
+        assert_eq!(client.get(3).unwrap(), Some(30));
+        let mut answers = Vec::new();
+        let mut answer = |key, value| {
+            answers.push((key, value));
+            Ok(())
+        };
+        client.stream(&mut [3, 9].into_iter(), 1, &mut answer).unwrap();
+        assert_eq!(answers, [(3, Some(30)), (9, None)]);
+    }
+
+    #[test]
+    fn a_budget_becomes_a_filter_that_keeps_it_or_is_refused() {
+        for (ram_bytes, fan_out, counts) in [
+            (64 << 20, None, Counts::Membership),
+            (32 << 20, Some(8), Counts::Membership),
+            (32 << 20, None, Counts::Kept),
+        ] {
+            let spec = Spec {
+                dir: PathBuf::new(),
+                entries: 200_000_000,
+                rate: 0.0039,
+                ram_bytes,
+                fan_out,
+                depth: 32,
+                threads: 1,
+                durability: Durability::Every,
+                counts,
+            };
+            let config = cascade_config(&spec).unwrap();
+            assert_eq!((config.fan_out, config.counts), (fan_out, counts == Counts::Kept));
+            assert!(config.costs().unwrap().ram_bytes <= ram_bytes);
+            assert!(cascade_config(&Spec { ram_bytes: 64 << 10, ..spec }).is_err());
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Threads at work on an engine: calls in batches or one by one, timed, and every answer checked.
+//!
+//! A wrong answer ends the run with an error: a benchmark that does not check its answers measures nothing.
+
+use std::sync::Barrier;
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::keys::KeySpace;
+use crate::percentiles::{Laps, Latency, Recorder};
+use crate::subject::{Client, Subject};
+use crate::workload::Kind;
+
+/// What all threads of a pass have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// What the engine is, which decides what it may answer.
+    pub kind: Kind,
+    /// The keys.
+    pub keys: KeySpace,
+    /// Seed of the streams.
+    pub seed: u64,
+    /// Which pass this is, so that no two draw the same stream.
+    pub number: u64,
+    /// Threads at work.
+    pub threads: usize,
+    /// Keys per call; 1 uses the single calls.
+    pub batch: usize,
+    /// Whether calls are timed.
+    pub latency: Latency,
+}
+
+impl Pass {
+    /// The part of `operations` that falls to `thread`.
+    pub(crate) fn share(self, operations: u64, thread: u64) -> u64 {
+        let threads = self.threads as u64;
+        operations / threads + u64::from(thread < operations % threads)
+    }
+
+    /// The pair of entry `index` as a load writes it.
+    pub(crate) fn pair(self, index: u64) -> (u64, u64) {
+        let key = self.keys.key(index);
+        (key, self.keys.value(key, 0))
+    }
+}
+
+/// What a pass did.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Inserts, overwrites, deletes and increments.
+    pub changes: u64,
+    /// Lookups.
+    pub lookups: u64,
+    /// Lookups that found their key; of absent keys, false positives.
+    pub hits: u64,
+    /// From the start of all threads to the end of the last.
+    pub seconds: f64,
+    /// Latencies of calls that change something.
+    pub change_ns: Recorder,
+    /// Latencies of lookup calls.
+    pub lookup_ns: Recorder,
+    /// Of a load: the operations done over time.
+    pub curve: Vec<Point>,
+}
+
+/// A point of a curve over time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Operations done so far.
+    pub operations: u64,
+    /// Seconds since the start.
+    pub seconds: f64,
+}
+
+impl Counters {
+    /// Changes and lookups.
+    #[must_use]
+    pub const fn operations(&self) -> u64 {
+        self.changes + self.lookups
+    }
+
+    /// Adds the work of another thread or pass; seconds and the curve are left alone.
+    pub fn merge(&mut self, other: &Self) {
+        self.changes += other.changes;
+        self.lookups += other.lookups;
+        self.hits += other.hits;
+        self.change_ns.merge(&other.change_ns);
+        self.lookup_ns.merge(&other.lookup_ns);
+    }
+}
+
+/// Runs `work` on `pass.threads` threads, which begin together, and adds up what they did.
+pub(crate) fn on_threads(
+    subject: &dyn Subject,
+    pass: Pass,
+    work: impl Fn(u64, &mut Worker<'_>) -> Result<()> + Sync,
+) -> Result<Counters> {
+    together(pass.threads, |thread, ready| {
+        let client = subject.client();
+        ready.wait();
+        let mut worker = Worker::new(client?, pass);
+        work(thread, &mut worker)?;
+        worker.client.finish()?;
+        Ok(worker.counters)
+    })
+}
+
+/// Runs `run` on that many threads and adds up their counters. Each thread waits once for all others to be
+/// ready, come what may; the time is from then to the end of the last.
+fn together(
+    threads: usize,
+    run: impl Fn(u64, &Barrier) -> Result<Counters> + Sync,
+) -> Result<Counters> {
+    let barrier = Barrier::new(threads + 1);
+    let (results, seconds) = std::thread::scope(|scope| {
+        let (run, ready) = (&run, &barrier);
+        let handles: Vec<_> =
+            (0..threads as u64).map(|thread| scope.spawn(move || run(thread, ready))).collect();
+        barrier.wait();
+        let start = std::time::Instant::now();
+        let results: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
+        (results, start.elapsed().as_secs_f64())
+    });
+    let mut all = Counters { seconds, ..Counters::default() };
+    for result in results {
+        match result {
+            Ok(counters) => all.merge(&counters?),
+            Err(_) => bail!("a worker thread panicked; its message is above"),
+        }
+    }
+    Ok(all)
+}
+
+/// What is done to a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Put it, with its value.
+    Insert,
+    /// Take back one insert.
+    Delete,
+    /// Add 1 to its count.
+    Add,
+}
+
+/// What is known of a key that is looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expect {
+    /// It was inserted.
+    Here,
+    /// It never was.
+    Absent,
+}
+
+/// One operation of a mixed batch.
+pub(crate) enum Step {
+    /// Put this pair.
+    Insert(u64, u64),
+    /// Look up this key.
+    Lookup(u64, Expect),
+}
+
+/// One thread at work, with its buffers.
+pub(crate) struct Worker<'a> {
+    pub(crate) client: Box<dyn Client + 'a>,
+    pub(crate) counters: Counters,
+    pass: Pass,
+    pairs: Vec<(u64, u64)>,
+    keys: Vec<u64>,
+    expected: Vec<Expect>,
+    found: Vec<Option<u64>>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(client: Box<dyn Client + 'a>, pass: Pass) -> Self {
+        Self {
+            client,
+            counters: Counters::default(),
+            pass,
+            pairs: Vec::new(),
+            keys: Vec::new(),
+            expected: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Changes `count` keys, in batches where the pass has them.
+    pub(crate) fn changes(
+        &mut self,
+        change: Change,
+        count: u64,
+        mut pair: impl FnMut() -> (u64, u64),
+    ) -> Result<()> {
+        let mut laps = Laps::start(self.pass.latency);
+        if self.pass.batch == 1 && change == Change::Insert {
+            return (0..count).try_for_each(|_| self.insert(pair(), &mut laps));
+        }
+        let mut left = count;
+        while left > 0 {
+            let size = left.min(self.pass.batch as u64);
+            self.pairs.clear();
+            self.pairs.extend((0..size).map(|_| pair()));
+            self.change_batch(change, &mut laps)?;
+            left -= size;
+        }
+        Ok(())
+    }
+
+    /// Inserts `count` pairs, each by a call of its own.
+    pub(crate) fn single_inserts(
+        &mut self,
+        count: u64,
+        mut pair: impl FnMut() -> (u64, u64),
+    ) -> Result<()> {
+        let mut laps = Laps::start(self.pass.latency);
+        (0..count).try_for_each(|_| self.insert(pair(), &mut laps))
+    }
+
+    /// Looks up `count` keys, in batches where the pass has them, and checks the answers.
+    pub(crate) fn lookups(
+        &mut self,
+        count: u64,
+        expect: Expect,
+        mut key: impl FnMut() -> u64,
+    ) -> Result<()> {
+        let mut laps = Laps::start(self.pass.latency);
+        if self.pass.batch == 1 {
+            return (0..count).try_for_each(|_| self.lookup(key(), expect, &mut laps));
+        }
+        let mut left = count;
+        while left > 0 {
+            let size = left.min(self.pass.batch as u64);
+            self.keys.clear();
+            self.keys.extend((0..size).map(|_| key()));
+            self.expected.clear();
+            self.expected.resize(self.keys.len(), expect);
+            self.lookup_batch(&mut laps)?;
+            left -= size;
+        }
+        Ok(())
+    }
+
+    /// Up to a batch of steps: the inserts in one call, the lookups in another.
+    pub(crate) fn mixed_batch(&mut self, count: u64, mut step: impl FnMut() -> Step) -> Result<()> {
+        self.pairs.clear();
+        self.keys.clear();
+        self.expected.clear();
+        for _ in 0..count {
+            match step() {
+                Step::Insert(key, value) => self.pairs.push((key, value)),
+                Step::Lookup(key, expect) => {
+                    self.keys.push(key);
+                    self.expected.push(expect);
+                }
+            }
+        }
+        let mut laps = Laps::start(self.pass.latency);
+        match (self.pairs.as_slice(), self.keys.as_slice()) {
+            (&[pair], []) => self.insert(pair, &mut laps),
+            ([], &[key]) => self.lookup(key, self.expected[0], &mut laps),
+            ([], _) => self.lookup_batch(&mut laps),
+            (_, []) => self.change_batch(Change::Insert, &mut laps),
+            _ => {
+                self.change_batch(Change::Insert, &mut laps)?;
+                self.lookup_batch(&mut laps)
+            }
+        }
+    }
+
+    fn insert(&mut self, (key, value): (u64, u64), laps: &mut Laps) -> Result<()> {
+        self.client.insert(key, value)?;
+        laps.lap(&mut self.counters.change_ns);
+        self.counters.changes += 1;
+        Ok(())
+    }
+
+    fn lookup(&mut self, key: u64, expect: Expect, laps: &mut Laps) -> Result<()> {
+        let found = self.client.get(key)?;
+        laps.lap(&mut self.counters.lookup_ns);
+        self.counters.lookups += 1;
+        self.counters.hits += check(self.pass, key, expect, found)?;
+        Ok(())
+    }
+
+    fn change_batch(&mut self, change: Change, laps: &mut Laps) -> Result<()> {
+        if change != Change::Insert {
+            self.keys.clear();
+            self.keys.extend(self.pairs.iter().map(|pair| pair.0));
+        }
+        laps.restart();
+        match change {
+            Change::Insert => self.client.insert_many(&self.pairs)?,
+            Change::Delete => self.client.delete_many(&self.keys)?,
+            Change::Add => self.client.add_many(&self.keys)?,
+        }
+        laps.lap(&mut self.counters.change_ns);
+        self.counters.changes += self.pairs.len() as u64;
+        Ok(())
+    }
+
+    fn lookup_batch(&mut self, laps: &mut Laps) -> Result<()> {
+        self.found.clear();
+        laps.restart();
+        self.client.get_many(&self.keys, &mut self.found)?;
+        laps.lap(&mut self.counters.lookup_ns);
+        if self.found.len() != self.keys.len() {
+            bail!("{} answers to {} lookups", self.found.len(), self.keys.len());
+        }
+        let answers = self.keys.iter().zip(&self.expected).zip(&self.found);
+        for ((&key, &expect), &found) in answers {
+            self.counters.hits += check(self.pass, key, expect, found)?;
+        }
+        self.counters.lookups += self.keys.len() as u64;
+        Ok(())
+    }
+}
+
+/// 1 for a hit, 0 for a miss, an error for what an engine of this kind may not answer: a table any value but
+/// the right one, a filter that a key is absent which was inserted. A table may have evicted it.
+pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) -> Result<u64> {
+    let Pass { kind, keys, .. } = pass;
+    match (kind, expect, found) {
+        (Kind::Table, Expect::Here, Some(value)) if value != keys.value(key, 0) => bail!(
+            "wrong value under key {key:#018x}: expected {:#018x}, found {value:#018x}",
+            keys.value(key, 0)
+        ),
+        (Kind::Table, Expect::Absent, Some(value)) => {
+            bail!("key {key:#018x} was never inserted, but the value {value:#018x} was found")
+        }
+        (Kind::Filter, Expect::Here, None) => bail!(
+            "false negative: the filter denies key {key:#018x}, the insert of index {}",
+            keys.index_of(key)
+        ),
+        (_, _, found) => Ok(found.is_some().into()),
+    }
+}

@@ -1,0 +1,77 @@
+//! Whole benchmarks of filters on the exact multiset: every workload runs, the report has its keys,
+//! mistakes are told.
+
+use serde_json::Value;
+
+use crate::{bench, json_in, refusal};
+
+const FLAGS: &str = "--index multiset --limit-seconds 0 --runs 2 --keys 20k --ops 2k";
+
+fn json(arguments: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    json_in(dir.path(), &format!("{FLAGS} {arguments}"))
+}
+
+#[test]
+fn inserts_have_tails_and_a_curve_for_each_run() {
+    let report = json("--workload insert --points 10");
+    assert_eq!(
+        (&report["schema"], &report["loaded"]),
+        (&"nandex-bench-filter/1".into(), &20_000.into())
+    );
+    let case = &report["cases"][0];
+    assert_eq!(case["change_ns"]["count"], 40_000);
+    assert!(
+        case["change_ns"]["p999"].as_u64().unwrap() <= case["change_ns"]["max"].as_u64().unwrap()
+    );
+    let curves = case["curves"].as_array().unwrap();
+    assert_eq!(curves.len(), 2);
+    for curve in curves {
+        let curve = curve.as_array().unwrap();
+        assert!((9..=11).contains(&curve.len()), "{curve:?}");
+        assert_eq!(curve.last().unwrap()["operations"], 20_000);
+    }
+}
+
+#[test]
+fn lookups_find_every_key_and_measure_the_rate_of_false_positives() {
+    let hits = json("--workload lookup-hit --threads 2");
+    assert_eq!(hits["cases"][0]["spread"]["positives"]["min"], 2000.0);
+    let misses = json("--workload lookup-miss --depth 1");
+    let spread = &misses["cases"][0]["spread"];
+    assert_eq!(spread["rate_measured"]["median"], 0.0);
+    // Nothing in 2,000 leaves a rate of up to 0.19 % likely.
+    let high = spread["rate_high"]["median"].as_f64().unwrap();
+    assert!(0.0018 < high && high < 0.002, "{high}");
+}
+
+#[test]
+fn deletes_counts_and_mixed_streams_run_and_are_checked() {
+    let deletes = json("--workload delete --batch 64");
+    assert_eq!(deletes["cases"][0]["runs"][1]["operations"], 2000);
+    let counts = json("--workload count --threads 2 --batch 100");
+    assert_eq!(counts["cases"][0]["spread"]["counts_above"]["max"], 0.0);
+    assert_eq!(counts["distribution"], "zipf 0.99");
+    let mixed = json("--workload mixed --lookups .5 --success 0,1");
+    assert_eq!(mixed["cases"].as_array().unwrap().len(), 2);
+    assert!(mixed["entries_at_end"].as_u64().unwrap() > 23_000);
+}
+
+#[test]
+fn the_text_has_the_table_and_the_curve() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &format!("{FLAGS} --workload insert"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("FPR stated") && text.contains("insert: over time"), "{text}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_way_out() {
+    let index = format!("{FLAGS} --workload");
+    assert!(refusal(&format!("{index} update")).contains("a workload of tables"));
+    assert!(refusal(&format!("{index} insert --fpr 0")).contains("from 1e-9"));
+    assert!(refusal(&format!("{index} insert --fan-out 1")).contains("from 2 to 1024"));
+    assert!(refusal(&format!("{index} delete --ops 15k")).contains("ask for fewer"));
+    let table = refusal(&format!("{index} count --index oracle"));
+    assert!(table.contains("a workload of filters; oracle is a table"), "{table}");
+}

@@ -1,0 +1,147 @@
+//! Configurations and options of a structure of any kind.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::model::OperationCosts;
+use crate::{Error, Result};
+
+/// What every structure's configuration can be asked, whatever its kind.
+pub trait Configuration: Any + fmt::Debug + Send + Sync {
+    /// The kind of structure that it makes, as the volume's catalog names it.
+    fn kind(&self) -> &'static str;
+
+    /// Its bytes, as the catalog keeps them.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    fn validate(&self) -> Result<()>;
+
+    /// A log that seldom makes a structure of this configuration flush early, in bytes.
+    fn log_bytes_best(&self) -> u64;
+
+    /// What its operations ask of the device once it is full, as the cost model has it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a configuration that cannot work.
+    fn operation_costs(&self) -> Result<OperationCosts>;
+}
+
+/// The configuration of a structure of any kind: what [`AnyTable::create`](crate::AnyTable::create) takes.
+///
+/// ```
+/// use nandex::{AnyConfig, slicehash};
+///
+/// let config = AnyConfig::from(slicehash::Config::tiny());
+/// assert_eq!(config.kind(), "slicehash");
+/// assert!(config.of::<slicehash::Config>().is_ok());
+/// ```
+#[derive(Clone)]
+pub struct AnyConfig(Arc<dyn Configuration>);
+
+impl AnyConfig {
+    /// The kind of structure that it makes, as the volume's catalog names it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.0.validate()
+    }
+
+    /// A log that seldom makes a structure of this configuration flush early, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        self.0.log_bytes_best()
+    }
+
+    /// What its operations ask of the device once it is full, as the cost model has it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a configuration that cannot work.
+    pub fn operation_costs(&self) -> Result<OperationCosts> {
+        self.0.operation_costs()
+    }
+
+    /// The configuration as its own type.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when it is another structure's.
+    pub fn of<C: Configuration>(&self) -> Result<&C> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref().ok_or_else(|| Error::Config {
+            field: "configuration",
+            reason: format!("it is one of a {}, which another structure cannot use", self.kind()),
+        })
+    }
+}
+
+impl<C: Configuration> From<C> for AnyConfig {
+    fn from(config: C) -> Self {
+        Self(Arc::new(config))
+    }
+}
+
+impl fmt::Debug for AnyConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Two configurations are equal when they make the same kind from the same bytes.
+impl PartialEq for AnyConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind() == other.kind() && self.0.encode() == other.0.encode()
+    }
+}
+
+/// What can be chosen each time a structure of any kind is opened. Holds the options of several kinds; a
+/// structure takes those of its own type, and its defaults where there are none.
+///
+/// ```
+/// use nandex::{AnyOptions, bufferhash, slicehash};
+///
+/// let options = AnyOptions::default()
+///     .with(bufferhash::RuntimeOptions { read_depth: 64, ..Default::default() })
+///     .with(slicehash::RuntimeOptions { read_depth: 64, ..Default::default() });
+/// assert_eq!(options.of::<slicehash::RuntimeOptions>().unwrap().read_depth, 64);
+/// ```
+#[derive(Clone, Default)]
+pub struct AnyOptions {
+    /// Reads in flight in a batch of lookups, for a structure of whichever kind; its own default where not
+    /// given. Options of the structure's own type come first.
+    pub read_depth: Option<usize>,
+    own: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+impl AnyOptions {
+    /// The same, with a structure's own options.
+    #[must_use]
+    pub fn with<O: Any + Send + Sync>(mut self, options: O) -> Self {
+        self.own.retain(|other| !other.is::<O>());
+        self.own.push(Arc::new(options));
+        self
+    }
+
+    /// The options of this type, where there are any.
+    #[must_use]
+    pub fn of<O: Any>(&self) -> Option<&O> {
+        self.own.iter().find_map(|options| options.downcast_ref())
+    }
+}
+
+impl fmt::Debug for AnyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("AnyOptions");
+        out.field("read_depth", &self.read_depth).field("own", &self.own.len()).finish()
+    }
+}

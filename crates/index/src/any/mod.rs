@@ -1,0 +1,221 @@
+//! Structures of whichever kind a volume holds under a name, for programs that learn it from the volume.
+//!
+//! What is here knows no structure: the rows of the [`registry`](crate::registry) do.
+
+mod config;
+mod filter;
+
+use std::any::Any;
+use std::fmt;
+
+use nandex_store::Volume;
+
+pub use config::{AnyConfig, AnyOptions, Configuration};
+pub use filter::{AnyFilter, OpenFilter};
+
+use crate::api::{LookupStream, Table, TableStats, Value};
+use crate::registry::{self, Family, TableRow};
+use crate::{Error, Result};
+
+/// An entry of any table: key and value.
+pub type AnyPair = (Vec<u8>, Value);
+
+/// All entries of a table.
+pub type AnyEntries<'a> = Box<dyn Iterator<Item = Result<AnyPair>> + 'a>;
+
+/// What a table of any kind adds to [`Table`], once it is open in a volume.
+pub trait OpenTable: Table + Any + fmt::Debug {
+    /// What it was created with.
+    fn config(&self) -> AnyConfig;
+
+    /// All entries of it, each key once with its newest value, in no order.
+    fn iter(&self) -> AnyEntries<'_>;
+
+    /// Saves what is buffered and ends the background threads.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// A table of any kind.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::slicehash::Config;
+/// use nandex::{AnyTable, SliceHash, Table, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// SliceHash::create(&volume, "seen", Config::tiny())?.close()?;
+/// let table = AnyTable::open(&volume, "seen")?;
+/// assert_eq!(table.kind(), "slicehash");
+/// table.insert(&[7; 8], &[1; 8])?;
+/// assert!(table.contains(&[7; 8])?);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AnyTable(Box<dyn OpenTable>);
+
+impl AnyTable {
+    /// Creates a table in a volume, of the kind that the configuration is for, with default options.
+    ///
+    /// # Errors
+    /// As the kind's own `create`; a configuration that is no table's.
+    pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
+        Self::create_with(volume, name, config, &AnyOptions::default())
+    }
+
+    /// Creates a table in a volume, of the kind that the configuration is for.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: &AnyConfig,
+        options: &AnyOptions,
+    ) -> Result<Self> {
+        (table_row(name, config.kind())?.create)(volume, name, config, options)
+    }
+
+    /// Opens a table of a volume by its name, whatever its kind, with that kind's default options.
+    ///
+    /// # Errors
+    /// No structure of that name, one of a kind that this nandex has no reader for, and what the kind's
+    /// own opening refuses.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, &AnyOptions::default())
+    }
+
+    /// Opens a table of a volume by its name, whatever its kind.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+        let kind = registry::kind_in(volume, name)?;
+        (table_row(name, &kind)?.open)(volume, name, options)
+    }
+
+    /// How the volume's catalog names its kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.config().kind()
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> AnyConfig {
+        self.0.config()
+    }
+
+    /// All entries of it, each key once with its newest value, in no order; see the kinds' own `iter`.
+    #[must_use]
+    pub fn iter(&self) -> AnyEntries<'_> {
+        self.0.iter()
+    }
+
+    /// The table as its own type, where it is of that type.
+    #[must_use]
+    pub fn of<T: OpenTable>(&self) -> Option<&T> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref()
+    }
+
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores
+    /// failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(self) -> Result<()> {
+        self.0.close()
+    }
+
+    /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
+    ///
+    /// # Errors
+    /// As [`Table::insert`].
+    pub fn insert_u64(&self, key: u64, value: u64) -> Result<()> {
+        self.insert(&key.to_le_bytes(), &value.to_le_bytes())
+    }
+
+    /// The value under `key`, for tables of 8 + 8 bytes.
+    ///
+    /// # Errors
+    /// As [`Table::get`]; values of another width.
+    pub fn get_u64(&self, key: u64) -> Result<Option<u64>> {
+        Error::check_width("value", &[0; 8], self.value_bytes())?;
+        let number = |value: Value| nandex_store::bytes::get_u64(&value, 0);
+        Ok(self.get(&key.to_le_bytes())?.map(number))
+    }
+}
+
+fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {
+    let reason = match registry::find(kind).map(|row| &row.family) {
+        Some(Family::Table(table)) => return Ok(table),
+        Some(Family::Filter(_)) => format!(
+            "{name:?} is a filter, which holds no values and cannot list its keys; open it with \
+             AnyFilter::open, or use the verbs of `nandex filter`"
+        ),
+        Some(Family::Part) | None => format!(
+            "{name:?} is of the kind {kind:?}, which this nandex has no reader for; open it with one \
+             that has"
+        ),
+    };
+    Err(Error::Config { field: "table", reason })
+}
+
+impl<T: OpenTable> From<T> for AnyTable {
+    fn from(table: T) -> Self {
+        Self(Box::new(table))
+    }
+}
+
+impl Table for AnyTable {
+    fn key_bytes(&self) -> usize {
+        self.0.key_bytes()
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.0.value_bytes()
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.insert(key, value)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        self.0.remove(key)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.0.get(key)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.0.contains(key)
+    }
+
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.0.insert_many(pairs)
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        self.0.get_many(keys)
+    }
+
+    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
+        self.0.stream()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.0.flush()
+    }
+
+    fn stats(&self) -> TableStats {
+        self.0.stats()
+    }
+}

@@ -1,0 +1,86 @@
+//! BufferHash in the [`registry`](crate::registry).
+
+use nandex_store::Volume;
+
+use super::{BufferHash, Config, KIND, RuntimeOptions, check, refuse_chip};
+use crate::Result;
+use crate::any::{AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, OpenTable};
+use crate::model::OperationCosts;
+use crate::registry::{Family, Row, TableRow};
+
+/// BufferHash's row.
+pub(crate) const ROW: Row = Row {
+    kind: KIND,
+    name: "BufferHash",
+    good_for: "Each entry written once, a few bytes of RAM per entry, few reads for keys that are not there.",
+    family: Family::Table(TableRow {
+        create,
+        open,
+        tiny: || Config::tiny().into(),
+        #[cfg(feature = "testing")]
+        testing: super::testing::TESTS,
+    }),
+    check: |checker, contents, entry, progress| {
+        refuse_chip(entry)?;
+        check(checker, contents, entry, progress);
+        Ok(())
+    },
+    #[cfg(feature = "testing")]
+    decoders: super::testing::DECODERS,
+};
+
+fn create(
+    volume: &Volume,
+    name: &str,
+    config: &AnyConfig,
+    options: &AnyOptions,
+) -> Result<AnyTable> {
+    let config = config.of::<Config>()?.clone();
+    BufferHash::create_with(volume, name, config, own(options)).map(Into::into)
+}
+
+fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
+    BufferHash::open_with(volume, name, own(options)).map(Into::into)
+}
+
+fn own(options: &AnyOptions) -> RuntimeOptions {
+    let default = RuntimeOptions::default();
+    let read_depth = options.read_depth.unwrap_or(default.read_depth);
+    options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default })
+}
+
+impl Configuration for Config {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        Self::encode(self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        Self::validate(self)
+    }
+
+    fn log_bytes_best(&self) -> u64 {
+        Self::log_bytes_best(self)
+    }
+
+    fn operation_costs(&self) -> Result<OperationCosts> {
+        Self::operation_costs(self)
+    }
+}
+
+impl OpenTable for BufferHash {
+    fn config(&self) -> AnyConfig {
+        Self::config(self).clone().into()
+    }
+
+    fn iter(&self) -> AnyEntries<'_> {
+        Box::new(Self::iter(self))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Self::close(*self)
+    }
+}

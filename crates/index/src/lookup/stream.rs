@@ -1,0 +1,76 @@
+//! A stream of lookups: keys go in and answers come out, and the device's queue stays full between.
+
+use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
+
+use super::counts::LookupCounts;
+use super::{TableLookup, locate_and_prefetch};
+use crate::Result;
+use crate::api::{LookupStream, Value};
+
+/// The stream of one table.
+struct Stream<'t, T: TableLookup> {
+    table: &'t T,
+    reads: ReadPipeline<'t, T>,
+    counts: LookupCounts,
+}
+
+/// A stream of lookups in a table.
+pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
+    let reads = table.lookups().reads.pipeline(table);
+    Box::new(Stream { table, reads, counts: LookupCounts::default() })
+}
+
+impl<T: TableLookup> Stream<'_, T> {
+    fn pop(&mut self) -> Option<(u64, Option<Value>)> {
+        let Answered { token, answer, reads } = self.reads.pop()?;
+        self.counts.count(answer.is_some(), reads);
+        Some((token, answer))
+    }
+
+    /// Adds what was counted to the table's counters.
+    fn settle(&mut self) {
+        self.table.lookups().counters.add(&std::mem::take(&mut self.counts));
+        self.table.after_lookups();
+    }
+}
+
+impl<T: TableLookup> LookupStream for Stream<'_, T> {
+    fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
+        let place = locate_and_prefetch(self.table, key)?;
+        match self.table.ask(&place, key)? {
+            LookupStep::Answer(value) => self.reads.answer(token, value),
+            LookupStep::Read(probe) => self.reads.start(token, probe)?,
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        if self.reads.ready() == 0 {
+            self.reads.poll()?;
+        }
+        Ok(self.pop())
+    }
+
+    fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        while self.reads.ready() == 0 && self.reads.pending() > 0 {
+            self.reads.wait()?;
+        }
+        let answered = self.pop();
+        if answered.is_none() {
+            self.settle();
+            self.reads.finish()?;
+        }
+        Ok(answered)
+    }
+
+    fn pending(&self) -> usize {
+        self.reads.ready() + self.reads.pending()
+    }
+}
+
+impl<T: TableLookup> Drop for Stream<'_, T> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+        self.settle();
+    }
+}

@@ -1,0 +1,243 @@
+//! The register: one row for each kind of structure that a volume can hold.
+//!
+//! A new structure is its folder and one line in [`ROWS`]. Everything that treats structures alike walks over
+//! the rows: [`AnyTable`] and [`AnyFilter`], [`check`](crate::check()), [`compare`](crate::compare), the command,
+//! the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
+//! pointers; the types that it erases are in [`any`](crate::AnyConfig).
+
+use std::fmt;
+
+use nandex_store::Volume;
+use nandex_store::check::{Checker, Contents};
+use nandex_store::checkpoint::CatalogEntry;
+
+use crate::any::{AnyConfig, AnyFilter, AnyOptions, AnyTable};
+use crate::check::OnProgress;
+#[cfg(feature = "testing")]
+use crate::testing;
+use crate::{Result, bufferhash, cascade, large, slicehash};
+
+/// Every kind of structure that this nandex can read, the one to prefer first where others are as good.
+pub const ROWS: &[&Row] = &[&bufferhash::ROW, &slicehash::ROW, &cascade::ROW, &large::ROW];
+
+/// What is known of one kind of structure.
+pub struct Row {
+    /// How the volume's catalog names it, such as `bufferhash`; also its word on command lines.
+    pub kind: &'static str,
+    /// Its name in sentences, such as `BufferHash`.
+    pub name: &'static str,
+    /// What it is good for, in a sentence.
+    pub good_for: &'static str,
+    /// What it does, and how one is made.
+    pub family: Family,
+    /// Proves one structure of this kind offline and notes in the checker what is wrong with it.
+    pub(crate) check: CheckFn,
+    /// The decoders of its own bytes, for fuzzing.
+    #[cfg(feature = "testing")]
+    pub decoders: &'static [testing::Decoder],
+}
+
+/// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error says that
+/// the check cannot be made.
+pub(crate) type CheckFn =
+    fn(&mut Checker, &Contents, &CatalogEntry, &mut OnProgress<'_>) -> Result<()>;
+
+/// What a structure does, with what only such structures have.
+#[derive(Debug)]
+pub enum Family {
+    /// A [`Table`](crate::Table) from keys to values.
+    Table(TableRow),
+    /// A [`Filter`](crate::Filter), and a [`Counter`](crate::Counter) where it counts.
+    Filter(FilterRow),
+    /// A part of another structure, which makes and opens it.
+    Part,
+}
+
+/// How a table is made.
+pub struct TableRow {
+    /// Creates one from a configuration of its kind.
+    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
+    /// Opens one.
+    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyTable>,
+    /// The smallest limits that work, for 8 + 8 bytes.
+    pub tiny: fn() -> AnyConfig,
+    /// Its configurations for tests.
+    #[cfg(feature = "testing")]
+    pub testing: testing::TableTests,
+}
+
+/// How a filter is made.
+pub struct FilterRow {
+    /// Creates one from a configuration of its kind.
+    pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyFilter>,
+    /// Opens one.
+    pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyFilter>,
+    /// The smallest limits that work.
+    pub tiny: fn() -> AnyConfig,
+    /// Its configurations for tests.
+    #[cfg(feature = "testing")]
+    pub testing: testing::FilterTests,
+}
+
+/// The row of a kind, where there is one.
+#[must_use]
+pub fn find(kind: &str) -> Option<&'static Row> {
+    ROWS.iter().copied().find(|row| row.kind == kind)
+}
+
+/// The rows of tables, each with what only tables have.
+pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
+    ROWS.iter().filter_map(|row| match &row.family {
+        Family::Table(table) => Some((*row, table)),
+        Family::Filter(_) | Family::Part => None,
+    })
+}
+
+/// The rows of filters, each with what only filters have.
+pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
+    ROWS.iter().filter_map(|row| match &row.family {
+        Family::Filter(filter) => Some((*row, filter)),
+        Family::Table(_) | Family::Part => None,
+    })
+}
+
+/// The kind of the structure that has this name in a volume.
+///
+/// # Errors
+/// No structure of that name, with those that there are; a poisoned volume.
+pub fn kind_in(volume: &Volume, name: &str) -> Result<String> {
+    let found = volume.structures().into_iter().find(|found| found.name == name);
+    match found {
+        Some(found) => Ok(found.kind),
+        // The volume's own refusal names the structures that there are.
+        None => Ok(volume.open_structure(name, "structure")?.name),
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for TableRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableRow").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FilterRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterRow").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    use nandex_device::MemoryDevice;
+    use nandex_store::{Volume, VolumeOptions};
+
+    use super::*;
+
+    fn volume(log_bytes: u64) -> Volume {
+        let options = VolumeOptions { log_bytes, ..VolumeOptions::tiny() };
+        Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
+    }
+
+    #[test]
+    fn each_kind_has_one_row_and_says_what_it_is_good_for() {
+        let kinds: HashSet<_> = ROWS.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds.len(), ROWS.len());
+        assert!(ROWS.iter().all(|row| row.good_for.ends_with('.') && !row.name.is_empty()));
+        assert!(ROWS.iter().all(|row| find(row.kind).is_some_and(|found| found.name == row.name)));
+    }
+
+    #[test]
+    fn tiny_configurations_are_of_their_rows_kind_and_work() {
+        let tables = tables().map(|(row, table)| (row.kind, (table.tiny)()));
+        let filters = filters().map(|(row, filter)| (row.kind, (filter.tiny)()));
+        for (kind, config) in tables.chain(filters) {
+            assert_eq!(config.kind(), kind);
+            config.validate().unwrap();
+            assert!(config.log_bytes_best() > 0);
+        }
+    }
+
+    #[test]
+    fn what_is_made_by_its_row_is_opened_as_what_it_is() {
+        for (row, table) in tables() {
+            let config = (table.tiny)();
+            let volume = volume(config.log_bytes_best());
+            let made = AnyTable::create(&volume, "t", &config).unwrap();
+            made.insert_u64(7, 42).unwrap();
+            made.close().unwrap();
+            let opened = AnyTable::open(&volume, "t").unwrap();
+            assert_eq!((opened.kind(), opened.config()), (row.kind, config));
+            assert_eq!(opened.get_u64(7).unwrap(), Some(42));
+            assert_eq!(opened.iter().count(), 1);
+        }
+        for (row, filter) in filters() {
+            let config = (filter.tiny)();
+            let volume = volume(config.log_bytes_best());
+            let made = AnyFilter::create(&volume, "f", &config).unwrap();
+            made.insert(b"a key").unwrap();
+            made.close().unwrap();
+            let opened = AnyFilter::open(&volume, "f", &AnyOptions::default()).unwrap();
+            assert_eq!((opened.config().kind(), opened.config()), (row.kind, config));
+            assert!(opened.contains(b"a key").unwrap());
+            assert!(AnyTable::open(&volume, "f").is_err());
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn every_variant_for_tests_works_whether_flash_is_ample_or_short() {
+        use crate::testing::TableRequest;
+        for (row, table) in tables() {
+            let request =
+                |variant, (keys, partitions, widths): (_, _, (usize, usize))| TableRequest {
+                    variant,
+                    key_bytes: widths.0,
+                    value_bytes: widths.1,
+                    partitions,
+                    keys,
+                    ..TableRequest::default()
+                };
+            let short = (None, 4, (16, 64));
+            let ample = (Some(3320), 2, (8, 0));
+            for request in
+                (0..table.testing.variants).flat_map(|at| [short, ample].map(|it| request(at, it)))
+            {
+                let made = (table.testing.config)(&request);
+                assert_eq!(made.config.kind(), row.kind);
+                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
+            }
+        }
+        for (row, filter) in filters() {
+            for variant in 0..filter.testing.variants {
+                let made = (filter.testing.config)(variant, 1);
+                assert_eq!(made.config.kind(), row.kind);
+                made.config.validate().unwrap_or_else(|error| panic!("{}: {error}", made.label));
+            }
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn decoders_take_any_bytes() {
+        let mut state = 7_u64;
+        let mut bytes = [8; 5000];
+        for length in (0..bytes.len()).step_by(97) {
+            for byte in &mut bytes[2..] {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *byte = (state >> 60) as u8;
+            }
+            for decoder in ROWS.iter().flat_map(|row| row.decoders) {
+                (decoder.run)(&bytes[..length]);
+            }
+        }
+    }
+}

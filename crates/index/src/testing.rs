@@ -1,0 +1,142 @@
+//! Configurations for tests and decoders for fuzzing, which every structure has in its row of the
+//! [`registry`](crate::registry). In builds with the cargo feature `testing` only.
+//!
+//! A harness asks for variant 0, 1, 2, ... of a row, crosses them with what is no structure's own (durability,
+//! volume, faults), and holds the structure to the law that comes with the configuration.
+//!
+//! ```
+//! use nandex::registry;
+//! use nandex::testing::TableRequest;
+//!
+//! for (row, table) in registry::tables() {
+//!     for variant in 0..table.testing.variants {
+//!         let made = (table.testing.config)(&TableRequest { variant, ..TableRequest::default() });
+//!         assert_eq!(made.config.kind(), row.kind);
+//!         made.config.validate().unwrap();
+//!     }
+//! }
+//! ```
+
+use std::fmt;
+
+use crate::any::{AnyConfig, AnyOptions};
+
+/// Fuzzed code: reads bytes that may be anything, and panics where an answer breaks a law.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder {
+    /// What it decodes, such as `entry page`.
+    pub name: &'static str,
+    /// Decodes, and checks what was decoded.
+    pub run: fn(&[u8]),
+}
+
+/// The configurations of a table for tests.
+#[derive(Clone, Copy)]
+pub struct TableTests {
+    /// Variants 0 up to this number differ in policy or in what the structure is made of.
+    pub variants: u64,
+    /// A small configuration: buffers of a page or two, so that a few hundred entries fill one.
+    pub config: fn(&TableRequest) -> TestTable,
+}
+
+/// What a harness asks of a table's configuration. The structure chooses all else by the variant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableRequest {
+    /// Which of the structure's variants.
+    pub variant: u64,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Partitions, each with a write buffer: a power of two.
+    pub partitions: u32,
+    /// Pages of a write buffer.
+    pub buffer_pages: u32,
+    /// Different keys for which there is room; nothing for a table so short of flash that after a few
+    /// buffers its policy for a full table begins to show.
+    pub keys: Option<u64>,
+    /// Background threads of the structure; with 0 the calling thread does everything.
+    pub threads: usize,
+}
+
+impl Default for TableRequest {
+    /// Variant 0 for 8 + 8 bytes: four partitions of two pages, room for 3,320 keys, one thread.
+    fn default() -> Self {
+        Self {
+            variant: 0,
+            key_bytes: 8,
+            value_bytes: 8,
+            partitions: 4,
+            buffer_pages: 2,
+            keys: Some(4 * 830),
+            threads: 1,
+        }
+    }
+}
+
+/// A table's configuration for tests, and the law that it must keep.
+#[derive(Clone, Debug)]
+pub struct TestTable {
+    /// Structure, policy and peculiarities, for messages.
+    pub label: String,
+    /// What to create it with.
+    pub config: AnyConfig,
+    /// What to create and open it with.
+    pub options: AnyOptions,
+    /// Entries with which one write buffer is full, at most.
+    pub buffer_entries: u64,
+    /// Which entries it must still have.
+    pub retention: Retention,
+}
+
+/// Which of the entries that were put, and not removed since, a table must still have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retention {
+    /// All of them.
+    All,
+    /// All that it has taken; a full table refuses more with [`Error::Full`](crate::Error::Full).
+    Refuses,
+    /// The newest so many puts at least.
+    Newest(u64),
+    /// The newest so many puts or found lookups at least.
+    NewestUsed(u64),
+    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) says that
+    /// some had to go; then the newest so many.
+    AllUnlessForced(u64),
+}
+
+/// The configurations of a filter for tests.
+#[derive(Clone, Copy)]
+pub struct FilterTests {
+    /// Variants 0 up to this number differ.
+    pub variants: u64,
+    /// A small configuration, with buffers that a few hundred keys fill, for so many background threads.
+    pub config: fn(variant: u64, threads: usize) -> TestFilter,
+}
+
+/// A filter's configuration for tests.
+#[derive(Clone, Debug)]
+pub struct TestFilter {
+    /// Structure and peculiarities, for messages.
+    pub label: String,
+    /// What to create it with.
+    pub config: AnyConfig,
+    /// What to create and open it with.
+    pub options: AnyOptions,
+    /// Different fingerprints that there are.
+    pub universe: u64,
+    /// Is it made for counting?
+    pub counts: bool,
+}
+
+impl fmt::Debug for TableTests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableTests").field("variants", &self.variants).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FilterTests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterTests").field("variants", &self.variants).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! Many lookups at once during merges, from a tape, on one drive or several, in virtual time.
+//!
+//! A [player](crate::play) gives each thread its operations beforehand; here whoever is idle takes the
+//! next one, as the paper's threads do, and reads can be started in another order than they were asked
+//! for: by the very schedule that the structures use. The tape tells what each operation reads and
+//! writes; what is decided here is when.
+//!
+//! ```text
+//!   tape -> a core's time -> lookups: a line for each channel -> depth in flight \
+//!           (window)         buffers: merges, four chunks each                    -> models of drives
+//! ```
+//!
+//! Time goes in ticks, so that drives share one clock.
+
+use nandex::store::schedule::Channels;
+/// Who works, and how.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WorkerModel {
+    /// Operations under way at the same time: the threads, or what a schedule may choose from.
+    pub window: usize,
+    /// Reads of lookups in flight on each drive.
+    pub depth: usize,
+    /// The channels over which lookups are spread; a single one leaves them in the order of their arrival.
+    pub channels: Channels,
+    /// When the next reads are started.
+    pub pace: Pace,
+    /// Cores that share the processor's work.
+    pub cores: usize,
+    /// The processor's time for a lookup, in nanoseconds.
+    pub lookup_cpu_ns: u64,
+    /// The processor's time for an insert, its share of merges included, in nanoseconds.
+    pub insert_cpu_ns: u64,
+    /// Merges, or writes of buffers, at the same time.
+    pub merges: usize,
+    /// Full buffers that may wait or be merged while operations go on: with one more nothing is taken up
+    /// until a merge ends. None where the thread that fills a buffer writes it, and others go on.
+    pub spare_buffers: Option<usize>,
+    /// Which part of the run counts.
+    pub span: Span,
+    /// A tick of the clock that the drives share: what happens within one is seen at its end.
+    pub tick_ns: u64,
+}
+
+/// Which part of a run counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Span {
+    /// All but the first eighth of the operations and the last ones: for operations that are alike.
+    Middle,
+    /// All, until the last merge has ended: for whole rounds of merges, which come in bursts.
+    Whole,
+}
+
+/// When the next reads are started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Another for each that ends.
+    Stream,
+    /// As many as the depth allows, when all before have ended.
+    Batches,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Worked {
+    /// Operations in a second.
+    pub operations_per_s: f64,
+    /// Reads of lookups in flight on a drive, on average over time.
+    pub in_flight: f64,
+}
+/// A small part of the 116 us that this drive takes for a page.
+const TICK_NS: u64 = 1_000;
+
+/// Threads that issue requests, and the depth of the drive's queue (section 7.1).
+pub const THREADS: usize = 32;
+/// Cores of the paper's machine: two processors of four.
+const CORES: usize = 8;
+/// Lookups that the structure's schedule may choose from, for each in flight.
+const WAITING_PER_DEPTH: usize = 8;
+
+impl WorkerModel {
+    /// SliceHash as the paper runs it: a schedule of all lookups that wait, and merges at the same time on every
+    /// drive. The processor's times are what Table 4 says of eight cores at the rates of Figure 5: 16 % of
+    /// them at 69 K lookups a second, 8 % at 125 K inserts a second.
+    #[must_use]
+    pub fn channel_aware(channels: Channels, drives: u32) -> Self {
+        let drives = drives as usize;
+        Self {
+            window: (1 + WAITING_PER_DEPTH) * THREADS * drives,
+            depth: THREADS,
+            channels,
+            pace: Pace::Stream,
+            cores: CORES,
+            lookup_cpu_ns: 18_500,
+            insert_cpu_ns: 5_100,
+            merges: drives,
+            spare_buffers: Some(2 * drives),
+            span: Span::Middle,
+            tick_ns: TICK_NS,
+        }
+    }
+
+    /// The same with 32 threads that each take the next lookup, whatever its channel: SliceHash-noCA.
+    #[must_use]
+    pub fn in_order_of_arrival() -> Self {
+        Self { window: THREADS, ..Self::channel_aware(Channels::opaque(), 1) }
+    }
+
+    /// BufferHash with 32 threads, which write their full buffers themselves. Table 4 has 18 % of eight
+    /// cores at 57 K lookups a second, and 92 % at 1100 K inserts a second.
+    #[must_use]
+    pub fn buffer_hash() -> Self {
+        Self {
+            lookup_cpu_ns: 25_300,
+            insert_cpu_ns: 6_700,
+            merges: THREADS,
+            spare_buffers: None,
+            ..Self::in_order_of_arrival()
+        }
+    }
+}

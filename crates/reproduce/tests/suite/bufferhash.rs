@@ -1,0 +1,189 @@
+//! Every experiment of NSDI 2010 at the smallest scale: the same bytes each time, and numbers within wide
+//! bounds around the paper's, so that an experiment that measures something else fails.
+
+use nandex_reproduce::{Outcome, Paper, Ran, Report, Row, Scale, experiments, html, text};
+
+use crate::outcome::{self, assert_within, ours, scale};
+
+fn run(name: &str) -> Ran {
+    outcome::run(Paper::BufferHash, name)
+}
+
+/// What comes of an experiment that was run twice.
+fn outcome(name: &str) -> Outcome {
+    let [first, second] = [run(name), run(name)];
+    let json = |ran: &Ran| serde_json::to_string(ran).expect("it is plain data");
+    assert_eq!(json(&first), json(&second), "the same seed gives the same bytes");
+    first.outcome
+}
+
+/// What comes of one that takes long, run once: it goes the same way as the others.
+fn outcome_once(name: &str) -> Outcome {
+    run(name).outcome
+}
+
+#[test]
+fn figure_5_measures_what_the_model_says() {
+    let outcome = outcome_once("figure-5");
+    let rate = |row| ours(&outcome, "Pages read", row);
+    assert_within("best", rate("best size of buffers, by"), (266.0, 267.0));
+    assert_within("2 GiB", rate("spurious rate at 2048 MiB, measured"), (0.004, 0.012));
+    // A few answers decide at this scale.
+    assert_within("256 MiB", rate("spurious rate at 256 MiB, measured"), (0.0, 0.001));
+}
+
+#[test]
+fn table_2_reads_once_where_a_key_is_found_and_hardly_ever_where_not() {
+    let outcome = outcome("table-2");
+    assert_within(
+        "absent",
+        ours(&outcome, "Lookups by reads, no", "probability of 0"),
+        (0.98, 0.999),
+    );
+    let some = |row| ours(&outcome, "Lookups by reads, 40", row);
+    assert_within("found", some("share"), (0.37, 0.43));
+    assert_within("no read", some("probability of 0"), (0.56, 0.64));
+    assert_within("two reads", some("probability of 2"), (0.0003, 0.005));
+    assert_eq!(ours(&outcome, "Time of a lookup by reads, Flash chip", "1 reads"), 0.24);
+    assert_within(
+        "Intel",
+        ours(&outcome, "Time of a lookup by reads, Intel", "1 reads"),
+        (0.149, 0.16),
+    );
+}
+
+#[test]
+fn figure_6_has_the_media_in_the_papers_order() {
+    let outcome = outcome("figure-6");
+    let lookup = |row| ours(&outcome, "Lookups", row);
+    assert_within("Intel", lookup("Intel: mean"), (0.05, 0.08));
+    assert_within("RAM answers", lookup("Intel: share"), (0.55, 0.65));
+    assert_within("Transcend", lookup("Transcend: 90 %"), (0.55, 0.7));
+    assert_within("disk", lookup("Disk: 99 %"), (6.0, 20.0));
+    let insert = |row| ours(&outcome, "Inserts", row);
+    assert_within("Intel, longest", insert("Intel: the longest, incarnations"), (0.8, 3.5));
+    assert_within("Transcend", insert("Transcend: the longest, incarnations"), (28.0, 100.0));
+    assert!(insert("Intel: mean") < insert("Transcend: mean"));
+    assert!(insert("Intel: mean, inc") <= insert("Intel: mean"));
+}
+
+#[test]
+fn figure_7_prints_berkeley_db_and_runs_only_ours() {
+    let outcome = outcome("figure-7");
+    let berkeley: Vec<&Row> = outcome.tables.iter().flat_map(|table| &table.rows).collect();
+    let berkeley: Vec<&&Row> =
+        berkeley.iter().filter(|row| row.what.contains("Berkeley")).collect();
+    assert_eq!(berkeley.len(), 4);
+    assert!(berkeley.iter().all(|row| row.ours.is_none() && row.paper.is_some()));
+    assert_within("disk", ours(&outcome, "Disk", "without buffers: mean of lookups"), (3.0, 12.0));
+    for drive in ["Disk", "Intel SSD"] {
+        let [direct, buffered] =
+            ["without buffers: mean of inserts", "BufferHash: mean of inserts"]
+                .map(|row| ours(&outcome, drive, row));
+        assert!(direct > 30.0 * buffered, "{drive}: {direct} and {buffered}");
+    }
+}
+
+#[test]
+fn table_3_grows_with_the_share_of_lookups() {
+    let outcome = outcome_once("table-3");
+    let rows = &outcome.tables[0].rows;
+    let means = rows.iter().filter(|row| row.what.ends_with(" lookups"));
+    let means: Vec<f64> = means.filter_map(|row| row.ours).collect();
+    assert_eq!(means.len(), 5);
+    assert!(means.is_sorted(), "{means:?}");
+    assert_within("inserts", means[0], (0.0055, 0.03));
+    assert_within("lookups", means[4], (0.15, 0.35));
+}
+
+#[test]
+fn without_buffers_an_insert_costs_hundreds_of_times_more() {
+    let outcome = outcome("no-buffering");
+    let row = |row| ours(&outcome, "Inserts", row);
+    assert_within("gain", row("without buffers over"), (200.0, 2000.0));
+    assert_within("high", row("without buffers, inserts"), (1.0, 10.0));
+    assert!(row("without buffers, 20") < row("without buffers, inserts") / 2.0);
+}
+
+#[test]
+fn without_filters_a_lookup_reads_every_incarnation() {
+    let outcome = outcome_once("no-filters");
+    let row = |row| ours(&outcome, "Flash reads", row);
+    assert_within("all", row("0 % found, without filters: reads"), (14.0, 18.0));
+    assert_within("some", row("40 % found, without filters: time"), (1.6, 2.2));
+    assert_within("gain", row("40 % found, without over"), (20.0, 45.0));
+    assert!(row("80 % found, without filters: time") < row("40 % found, without filters: time"));
+    assert!(row("80 % found, with filters: time") > row("40 % found, with filters: time"));
+}
+
+#[test]
+fn bit_slicing_looks_at_a_sixth_of_the_memory() {
+    let outcome = outcome("no-bit-slicing");
+    let row = |row| ours(&outcome, "Memory", row);
+    assert_within("sliced", row("absent key, bit-sliced"), (4.5, 6.5));
+    // Half of all bits are set, so each of 16 filters is asked for two.
+    assert_within("apart", row("absent key, filters"), (30.0, 34.0));
+    assert_eq!(row("key of the oldest incarnation, bit-sliced"), 11.0);
+}
+
+#[test]
+fn partial_discard_costs_more_than_full_discard() {
+    let outcome = outcome("figure-8");
+    let full = |row| ours(&outcome, "Inserts with full", row);
+    let partial = |row| ours(&outcome, "Inserts with partial", row);
+    assert!(full("LRU over FIFO: flushes") >= 1.0);
+    for (policy, least) in
+        [("update-based, Transcend: mean, inc", 1.3), ("update-based, Transcend: mean", 3.0)]
+    {
+        let base = full("FIFO, Transcend: mean, inc");
+        assert!(partial(policy) > least * base, "{policy}: {} and {base}", partial(policy));
+    }
+    assert_within("kept", partial("update-based: part"), (0.3, 0.95));
+    assert_within("tried", ours(&outcome, "Cascades", "incarnations tried"), (1.0, 17.0));
+}
+
+/// Every element that is opened is closed, in order.
+fn assert_well_formed(page: &str) {
+    const VOID: [&str; 2] = ["meta", "!doctype"];
+    let mut open = Vec::new();
+    for part in page.split('<').skip(1) {
+        let (tag, _) = part.split_once('>').expect("a tag ends");
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().expect("one part");
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !VOID.contains(&name) && !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn the_page_has_every_row_and_curve_and_refers_to_nothing_outside_itself() {
+    let mut report = Report::new(Paper::BufferHash, scale());
+    report.experiments.extend([run("no-buffering"), run("no-bit-slicing")]);
+    let page = html(&report);
+    assert_well_formed(&page);
+    for reference in ["http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link"]
+    {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert_eq!(page.matches("<tr><td").count(), 6 + 6);
+    assert_eq!(page.matches("<path class").count(), 3);
+    let text = text(&report);
+    let rows =
+        report.experiments.iter().flat_map(|ran| &ran.outcome.tables).flat_map(|it| &it.rows);
+    for row in rows {
+        assert!(text.contains(&row.what), "{}", row.what);
+    }
+}
+
+#[test]
+fn another_seed_gives_other_keys() {
+    let other = Scale::new(Scale::MOST, 2).expect("it is in range");
+    let all = experiments(Paper::BufferHash);
+    let experiment = all.iter().find(|it| it.name() == "no-bit-slicing").expect("it is there");
+    let [first, second] = [scale(), other].map(|scale| experiment.run(scale).expect("it runs"));
+    assert_ne!(first, second);
+}

@@ -1,0 +1,8 @@
+//! The papers' experiments at the smallest scale, a module per paper, and tapes against the drives themselves.
+#![forbid(unsafe_code)]
+
+mod bufferhash;
+mod cascade;
+mod faithful;
+mod outcome;
+mod slicehash;

@@ -1,0 +1,30 @@
+//! Runs one experiment and finds numbers in what came of it.
+
+use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
+
+/// The smallest scale, with seed 1.
+pub(crate) fn scale() -> Scale {
+    Scale::new(Scale::MOST, 1).expect("it is in range")
+}
+
+/// Runs an experiment of a paper at the smallest scale.
+pub(crate) fn run(paper: Paper, name: &str) -> Ran {
+    let all = experiments(paper);
+    let experiment = all.iter().find(|it| it.name() == name).expect("there is such an experiment");
+    let ran = Ran::run(&**experiment, scale()).expect("nothing stops it");
+    assert!(!ran.outcome.setup.is_empty() && !ran.outcome.tables.is_empty());
+    ran
+}
+
+/// Our number in the row of that table. The table is named by how it begins, and so is the row where none has
+/// that very name.
+pub(crate) fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
+    let table = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
+    let exact = table.rows.iter().find(|it| it.what == row);
+    let row = exact.or_else(|| table.rows.iter().find(|it| it.what.starts_with(row))).expect(row);
+    row.ours.expect("it was measured")
+}
+
+pub(crate) fn assert_within(what: &str, found: f64, (least, most): (f64, f64)) {
+    assert!((least..=most).contains(&found), "{what}: {found} is not within {least}..={most}");
+}

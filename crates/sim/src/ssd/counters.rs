@@ -1,0 +1,101 @@
+//! What an SSD has done and how busy its parts were.
+
+use crate::ftl::FtlCounts;
+
+/// Where something took place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Resource {
+    /// A unit of flash that works on one operation at a time, counted over the device.
+    Unit(u32),
+    /// The bus of a channel.
+    Bus(u32),
+    /// The controller.
+    Controller,
+    /// The link, towards the device (both ways, where it is not duplex).
+    LinkIn,
+    /// The link, towards the host.
+    LinkOut,
+}
+
+/// What took place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Activity {
+    /// Array to register.
+    Read,
+    /// Register to array.
+    Program,
+    /// Moving pages and erasing, to have free blocks.
+    Clean,
+    /// Erasing for the host, on a raw chip.
+    Erase,
+    /// Commands or data on a bus or the link.
+    Transfer,
+    /// The controller's work.
+    Command,
+}
+
+/// A stretch of time in which a resource was busy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// What was busy.
+    pub resource: Resource,
+    /// With what.
+    pub activity: Activity,
+    /// From when.
+    pub start_ns: u64,
+    /// Until when.
+    pub end_ns: u64,
+    /// For which request; none for the device's own sake.
+    pub token: Option<u64>,
+}
+
+/// What an SSD has done and how busy its parts were since it was made.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct SsdCounters {
+    /// Requests ended, of any kind.
+    pub requests: u64,
+    /// Flash pages read for the host.
+    pub flash_reads: u64,
+    /// Operations that the host waited for and that found their data in the write buffer or nowhere.
+    pub reads_without_flash: u64,
+    /// Time in which each unit of flash was busy with the host's pages, in nanoseconds.
+    pub unit_busy_ns: Vec<u64>,
+    /// Time in which each unit of flash was cleaning.
+    pub unit_clean_ns: Vec<u64>,
+    /// Time in which each bus was busy.
+    pub bus_busy_ns: Vec<u64>,
+    /// Time in which the controller was busy.
+    pub controller_busy_ns: u64,
+    /// Time in which the link was busy, both ways together.
+    pub link_busy_ns: u64,
+    /// What the translation layer has done.
+    pub ftl: FtlCounts,
+}
+
+/// Keeps spans up to a number, and counts those beyond.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    pub spans: Vec<Span>,
+    pub room: usize,
+    pub missed: u64,
+}
+
+impl Recorder {
+    #[inline]
+    pub fn record(
+        &mut self,
+        resource: Resource,
+        activity: Activity,
+        (start_ns, end_ns): (u64, u64),
+        token: Option<u64>,
+    ) {
+        if self.room == 0 || start_ns == end_ns {
+            return;
+        }
+        if self.spans.len() < self.room {
+            self.spans.push(Span { resource, activity, start_ns, end_ns, token });
+        } else {
+            self.missed += 1;
+        }
+    }
+}

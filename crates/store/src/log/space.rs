@@ -1,0 +1,188 @@
+//! Space in the log: who may append, and who waits until the tail moves.
+//!
+//! Every update begins here, before it changes anything. So this is also where the updates of a poisoned
+//! volume are refused.
+
+use std::fmt;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::shared::{LOCKED, Shared};
+use super::staging::Staging;
+use super::{Durability, Log, Lsn};
+use crate::Result;
+
+/// How often one who waits for space looks whether the volume was poisoned meanwhile.
+const POISON_POLL: Duration = Duration::from_millis(50);
+
+/// How long one who takes checkpoints itself waits for others to release space.
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Log {
+    /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
+    /// assumed half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one
+    /// more block is assumed, since each commit may close its own. Call it before taking any lock that
+    /// the caller of [`release`](Self::release) needs, and append before the reservation is dropped. While
+    /// the log is far from full there is no reservation, and no lock is taken.
+    ///
+    /// # Errors
+    /// [`Error::LogFull`](crate::Error::LogFull) when they would not fit an empty log;
+    /// [`Error::Poisoned`](crate::Error::Poisoned).
+    pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        // Less than half full and asked for little: every insert would have to take the lock otherwise. A
+        // copy that is a moment old makes no difference so far from the end.
+        let shared = &*self.shared;
+        let used = shared.next.load(Relaxed).saturating_sub(shared.tail.load(Relaxed));
+        if used < shared.region.bytes() / 2 && bytes < shared.region.bytes() / 64 {
+            return shared.poison.check().map(|()| None);
+        }
+        self.reserve(bytes).map(Some)
+    }
+
+    /// As [`wait_for_space`](Self::wait_for_space), and always reserves the space: for batches, several of
+    /// which could otherwise be let in where one fits.
+    ///
+    /// # Errors
+    /// As [`wait_for_space`](Self::wait_for_space).
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+        let used_max = self.used_max(bytes)?;
+        let mut staging = self.shared.staging();
+        let mut waiting = None;
+        loop {
+            self.shared.poison.check()?;
+            if let Some(reservation) = self.reserve_below(used_max, bytes, &mut staging) {
+                return Ok(reservation);
+            }
+            waiting.get_or_insert_with(|| Waiting::new(&self.shared));
+            let freed = &self.shared.space_freed;
+            staging = freed.wait_timeout(staging, POISON_POLL).expect(LOCKED).0;
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), where no thread in the background takes checkpoints: `maintain` does,
+    /// before each attempt, and is told whether an attempt has failed.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve), and what `maintain` returns.
+    pub(crate) fn reserve_with(
+        &self,
+        bytes: u64,
+        maintain: &mut dyn FnMut(bool) -> Result<()>,
+    ) -> Result<Reservation<'_>> {
+        let mut waiting = None;
+        loop {
+            maintain(waiting.is_some())?;
+            if let Some(reservation) = self.try_reserve(bytes)? {
+                return Ok(reservation);
+            }
+            if waiting.is_some() {
+                // Other threads hold reservations, or pin the tail: they must get on.
+                drop(self.shared.space_freed.wait_timeout(self.shared.staging(), PAUSE));
+            }
+            waiting.get_or_insert_with(|| Waiting::new(&self.shared));
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), and gives nothing where it would wait.
+    pub(super) fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        let used_max = self.used_max(bytes)?;
+        self.shared.poison.check()?;
+        Ok(self.reserve_below(used_max, bytes, &mut self.shared.staging()))
+    }
+
+    fn reserve_below(
+        &self,
+        used_max: u64,
+        bytes: u64,
+        staging: &mut MutexGuard<'_, Staging>,
+    ) -> Option<Reservation<'_>> {
+        (staging.used_bytes() + staging.reserved <= used_max).then(|| {
+            let log_bytes = self.log_bytes(bytes);
+            staging.reserved += log_bytes;
+            Reservation { shared: &self.shared, log_bytes }
+        })
+    }
+
+    /// Whether `bytes` more bytes of entries fit, with a block to spare. For updates that cannot wait; they
+    /// may use some of what those who wait leave free.
+    #[must_use]
+    pub fn has_space(&self, bytes: u64) -> bool {
+        let region = &self.shared.region;
+        self.used_bytes() + bytes + region.block() <= region.bytes()
+    }
+
+    /// How many wait for space.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.shared.waiting.load(Relaxed)
+    }
+
+    /// Lets the bytes before `tail` be overwritten. A `tail` before the present one changes nothing.
+    ///
+    /// # Panics
+    /// If `tail` is past [`next_lsn`](Self::next_lsn).
+    pub fn release(&self, tail: Lsn) {
+        let mut staging = self.shared.staging();
+        assert!(tail.0 <= staging.start, "the tail stays behind the open block");
+        staging.tail = staging.tail.max(tail.0);
+        self.shared.tail.store(staging.tail, Relaxed);
+        self.shared.space_freed.notify_all();
+    }
+
+    /// Bytes of the log that `bytes` bytes of entries may take: blocks are assumed half full, and where every
+    /// commit syncs, each one may close a block of its own.
+    fn log_bytes(&self, bytes: u64) -> u64 {
+        let always = self.shared.durability == Durability::Always;
+        let closed = if always { self.shared.region.block() } else { 0 };
+        bytes.saturating_mul(2).saturating_add(closed)
+    }
+
+    /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
+    fn used_max(&self, bytes: u64) -> Result<u64> {
+        let region = &self.shared.region;
+        let needed = self.log_bytes(bytes).saturating_add(2 * region.block());
+        region.bytes().checked_sub(needed).ok_or_else(|| {
+            self.shared.full(&format!(
+                "{bytes} bytes of entries at once are too many for it; give it more pages, or \
+                 append less at a time"
+            ))
+        })
+    }
+}
+
+/// Space in the log that nobody else is given; see [`Log::reserve`].
+#[must_use = "the space is released when this is dropped"]
+pub struct Reservation<'l> {
+    shared: &'l Shared,
+    log_bytes: u64,
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("log_bytes", &self.log_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.shared.staging().reserved -= self.log_bytes;
+        self.shared.space_freed.notify_all();
+    }
+}
+
+/// One who waits for space, as long as it lives.
+struct Waiting<'s>(&'s Shared);
+
+impl<'s> Waiting<'s> {
+    fn new(shared: &'s Shared) -> Self {
+        shared.waiting.fetch_add(1, Relaxed);
+        Self(shared)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}

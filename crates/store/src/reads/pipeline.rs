@@ -1,0 +1,290 @@
+//! Many lookups at once over one queue of the device.
+
+use std::collections::VecDeque;
+
+use nandex_device::{Completion, Op, OpKind, PageBuf};
+
+use super::pool::ReadQueue;
+use super::{LookupStep, PageReads, ReadPool, UserStep};
+
+/// Reads that may wait for their channel, for each read that may be in flight.
+const WAITING_PER_DEPTH: usize = 8;
+
+/// One out of this number of the reads in flight is waited for together with others. Those that follow are
+/// started together too: one system call for all of them.
+const WAIT_SHARE: usize = 8;
+
+/// One part of a lookup's probe.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    lookup: u32,
+    part: u32,
+}
+
+impl Request {
+    fn token(self) -> u64 {
+        u64::from(self.lookup) << 32 | u64::from(self.part)
+    }
+
+    fn of_token(token: u64) -> Self {
+        Self { lookup: (token >> 32) as u32, part: token as u32 }
+    }
+}
+
+/// A lookup on its way.
+struct Pending<P> {
+    token: u64,
+    probe: P,
+    reads: usize,
+    /// Parts of the probe that were not looked at.
+    parts_left: u32,
+    /// Has a part failed, while others are on their way?
+    failed: bool,
+}
+
+/// A lookup that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answered<A> {
+    /// What it was started with.
+    pub token: u64,
+    /// What it came to.
+    pub answer: A,
+    /// Reads that it took.
+    pub reads: usize,
+}
+
+/// Lookups on their way over one queue. A lookup that fails has no answer: the call that meets the failure
+/// returns it, and the other lookups go on. Dropping it waits for the reads in flight.
+pub struct ReadPipeline<'p, U: PageReads> {
+    pool: &'p ReadPool,
+    user: &'p U,
+    queue: Option<ReadQueue>,
+    lookups: Vec<Option<Pending<U::Probe>>>,
+    free_lookups: Vec<u32>,
+    answered: VecDeque<Answered<U::Answer>>,
+    waiting_max: usize,
+    /// Reads that are waited for together.
+    wait_count: usize,
+}
+
+impl<'p, U: PageReads> ReadPipeline<'p, U> {
+    pub(super) fn new(pool: &'p ReadPool, user: &'p U) -> Self {
+        Self {
+            pool,
+            user,
+            queue: None,
+            lookups: Vec::new(),
+            free_lookups: Vec::new(),
+            answered: VecDeque::new(),
+            // With one channel nothing is gained by knowing more than the next read.
+            waiting_max: if pool.has_channels() { WAITING_PER_DEPTH * pool.depth() } else { 0 },
+            wait_count: (pool.depth() / WAIT_SHARE).max(1),
+        }
+    }
+
+    /// Asks about all of `keys`, `group` of them at a time: `prepare` fetches what `ask` will look at for all
+    /// keys of a group, then each is asked about. Gives each answer with the key's index and the reads that
+    /// it took.
+    ///
+    /// # Errors
+    /// A failed read, what the user finds wrong, or what `ask` returns. Other keys have no answer then.
+    pub fn batch<K, N>(
+        mut self,
+        keys: &[K],
+        group: usize,
+        prepare: impl Fn(&K) -> N,
+        ask: impl Fn(&K, N) -> UserStep<U>,
+        mut answer: impl FnMut(usize, U::Answer, usize),
+    ) -> Result<(), U::Error> {
+        let mut prepared = Vec::with_capacity(group.min(keys.len()));
+        for (first, group) in (0..).step_by(group).zip(keys.chunks(group)) {
+            prepared.extend(group.iter().map(&prepare));
+            for ((index, key), near) in (first..).zip(group).zip(prepared.drain(..)) {
+                match ask(key, near)? {
+                    LookupStep::Answer(known) => answer(index, known, 0),
+                    LookupStep::Read(probe) => self.start(index as u64, probe)?,
+                }
+            }
+            self.poll()?;
+            self.answered.drain(..).for_each(|it| answer(it.token as usize, it.answer, it.reads));
+        }
+        self.finish()?;
+        self.answered.drain(..).for_each(|it| answer(it.token as usize, it.answer, it.reads));
+        Ok(())
+    }
+
+    /// Starts the reads of a lookup; `token` comes back with its answer. Waits for other reads while more
+    /// wait than may.
+    ///
+    /// # Errors
+    /// The failure of any lookup on its way.
+    pub fn start(&mut self, token: u64, probe: U::Probe) -> Result<(), U::Error> {
+        if self.queue.is_none() {
+            self.queue = Some(self.pool.take_queue()?);
+        }
+        self.enqueue(Pending { token, probe, reads: 0, parts_left: 0, failed: false });
+        self.push_scheduled()?;
+        while self.queue().schedule.waiting() > self.waiting_max {
+            self.wait_for(self.wait_count)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the answer of a lookup that needs no read.
+    pub fn answer(&mut self, token: u64, answer: U::Answer) {
+        self.answered.push_back(Answered { token, answer, reads: 0 });
+    }
+
+    /// The oldest answer that nobody has taken.
+    pub fn pop(&mut self) -> Option<Answered<U::Answer>> {
+        self.answered.pop_front()
+    }
+
+    /// Answers that nobody has taken.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.answered.len()
+    }
+
+    /// Lookups that were started and have not ended.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.lookups.len() - self.free_lookups.len()
+    }
+
+    /// Takes in the reads that have ended, without waiting.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn poll(&mut self) -> Result<(), U::Error> {
+        if self.pending() > 0 { self.wait_for(0) } else { Ok(()) }
+    }
+
+    /// Waits for at least one read, where any is in flight.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn wait(&mut self) -> Result<(), U::Error> {
+        if self.pending() > 0 { self.wait_for(1) } else { Ok(()) }
+    }
+
+    /// Waits for all lookups, and gives the queue back to the pool until the next one starts.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn finish(&mut self) -> Result<(), U::Error> {
+        while self.pending() > 0 {
+            self.wait_for(self.wait_count)?;
+        }
+        self.queue.take().into_iter().for_each(|queue| self.pool.give_queue(queue));
+        Ok(())
+    }
+
+    fn queue(&mut self) -> &mut ReadQueue {
+        self.queue.as_mut().expect("a lookup on its way has a queue")
+    }
+
+    fn enqueue(&mut self, mut pending: Pending<U::Probe>) {
+        pending.parts_left = self.user.parts(&pending.probe);
+        let lookup = self.free_lookups.pop().unwrap_or_else(|| {
+            self.lookups.push(None);
+            u32::try_from(self.lookups.len() - 1).expect("fewer than 2^32 lookups are on their way")
+        });
+        let queue = self.queue.as_mut().expect("a lookup on its way has a queue");
+        for part in 0..pending.parts_left {
+            let channel = self.pool.channel(self.user.place(&pending.probe, part));
+            queue.schedule.push(channel, Request { lookup, part });
+        }
+        self.lookups[lookup as usize] = Some(pending);
+    }
+
+    fn lookup(&mut self, request: Request) -> &mut Pending<U::Probe> {
+        self.lookups[request.lookup as usize].as_mut().expect("a request has its lookup")
+    }
+
+    /// Starts reads while the schedule gives some.
+    fn push_scheduled(&mut self) -> Result<(), U::Error> {
+        while let Some(request) = self.queue().schedule.next() {
+            let user = self.user;
+            let place = user.place(&self.lookup(request).probe, request.part);
+            let queue = self.queue();
+            let (token, buf) = (request.token(), queue.pages.take(place.pages));
+            let pushed = queue.queue.push(Op { token, kind: OpKind::Read, page: place.page, buf });
+            if let Err(error) = pushed {
+                self.take_part(request, Err(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until `count_min` of the reads have ended, takes in all that have, and starts others.
+    fn wait_for(&mut self, count_min: usize) -> Result<(), U::Error> {
+        let queue = self.queue();
+        let mut done = std::mem::take(&mut queue.done);
+        let mut result = queue.queue.wait(count_min, &mut done).map_err(U::Error::from);
+        for Completion { token, buf, result: read, .. } in done.drain(..) {
+            let taken = self.take_part(Request::of_token(token), read.map(|()| &buf));
+            self.queue().pages.give(buf);
+            result = result.and(taken);
+        }
+        self.queue().done = done;
+        result.and_then(|()| self.push_scheduled())
+    }
+
+    /// Looks at a part that was read; with the last one of its probe the lookup goes on.
+    fn take_part(
+        &mut self,
+        request: Request,
+        read: nandex_device::Result<&PageBuf>,
+    ) -> Result<(), U::Error> {
+        let (user, pool) = (self.user, self.pool);
+        let pending = self.lookup(request);
+        let channel = pool.channel(user.place(&pending.probe, request.part));
+        let looked = match read {
+            Ok(pages) => user.look(&mut pending.probe, request.part, pages),
+            Err(error) => Err(error.into()),
+        };
+        pending.reads += 1;
+        pending.parts_left -= 1;
+        pending.failed |= looked.is_err();
+        let has_ended = pending.parts_left == 0;
+        self.queue().schedule.done(channel);
+        if has_ended {
+            let pending = self.lookups[request.lookup as usize].take();
+            self.free_lookups.push(request.lookup);
+            self.go_on(pending.expect("it was there just now"))?;
+        }
+        looked
+    }
+
+    /// All parts of a probe were looked at: the answer, or the way on.
+    fn go_on(&mut self, pending: Pending<U::Probe>) -> Result<(), U::Error> {
+        let Pending { token, probe, reads, failed, .. } = pending;
+        if failed {
+            return Ok(());
+        }
+        match self.user.next(probe)? {
+            LookupStep::Answer(answer) => {
+                self.answered.push_back(Answered { token, answer, reads });
+            }
+            LookupStep::Read(probe) => {
+                self.enqueue(Pending { token, probe, reads, parts_left: 0, failed });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<U: PageReads> Drop for ReadPipeline<'_, U> {
+    fn drop(&mut self) {
+        let Some(mut queue) = self.queue.take() else { return };
+        if self.pending() > 0 {
+            // A queue that cannot even wait is of no more use.
+            if queue.end_reads().is_err() {
+                return;
+            }
+            queue.schedule = self.pool.schedule();
+        }
+        self.pool.give_queue(queue);
+    }
+}

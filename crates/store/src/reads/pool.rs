@@ -1,0 +1,164 @@
+//! Queues and page buffers that no lookup uses at the moment, and the single lookup.
+
+use std::fmt::{Debug, Formatter};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex_device::{Completion, Device, PAGE_BYTES, PageBuf, Queue};
+
+use super::pipeline::Request;
+use super::{LookupStep, PageReads, ReadPipeline, ReadPlace};
+use crate::schedule::{Channels, Schedule};
+
+/// What the lookups of one structure share: the device, how deep its queue is filled, and idle queues and
+/// page buffers.
+pub struct ReadPool {
+    device: Arc<dyn Device>,
+    channels: Channels,
+    depth: usize,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    queues: Vec<ReadQueue>,
+    pages: SparePages,
+}
+
+/// Buffers of one page that are not in flight. Longer ones, which few lookups need, are not kept.
+#[derive(Default)]
+pub(super) struct SparePages(Vec<PageBuf>);
+
+impl SparePages {
+    pub(super) fn take(&mut self, count: u32) -> PageBuf {
+        let spare = if count == 1 { self.0.pop() } else { None };
+        spare.unwrap_or_else(|| PageBuf::zeroed(count as usize))
+    }
+
+    pub(super) fn give(&mut self, pages: PageBuf) {
+        if pages.len() == PAGE_BYTES {
+            self.0.push(pages);
+        }
+    }
+}
+
+/// A queue of the device, for one pipeline at a time.
+pub(super) struct ReadQueue {
+    pub(super) queue: Box<dyn Queue>,
+    pub(super) schedule: Schedule<Request>,
+    pub(super) pages: SparePages,
+    pub(super) done: Vec<Completion>,
+}
+
+impl ReadPool {
+    /// An empty pool for lookups with at most `depth` reads in flight, spread over `channels`.
+    #[must_use]
+    pub fn new(device: Arc<dyn Device>, channels: Channels, depth: usize) -> Self {
+        Self { device, channels, depth, idle: Mutex::default() }
+    }
+
+    /// Carries one lookup to its answer; also tells how many reads that took. Uses no queue of its own unless
+    /// a probe has several parts.
+    ///
+    /// # Errors
+    /// A failed read, or what the user finds wrong.
+    pub fn look_up<U: PageReads>(
+        &self,
+        user: &U,
+        mut probe: U::Probe,
+    ) -> Result<(U::Answer, usize), U::Error> {
+        let mut reads = 0;
+        while user.parts(&probe) == 1 {
+            let place = user.place(&probe, 0);
+            let spare = self.lock().pages.take(place.pages);
+            let pages = self.device.read(place.page, spare)?;
+            let looked = user.look(&mut probe, 0, &pages);
+            self.lock().pages.give(pages);
+            looked?;
+            reads += 1;
+            match user.next(probe)? {
+                LookupStep::Answer(answer) => return Ok((answer, reads)),
+                LookupStep::Read(next) => probe = next,
+            }
+        }
+        let mut pipeline = self.pipeline(user);
+        pipeline.start(0, probe)?;
+        pipeline.finish()?;
+        let answered = pipeline.pop().expect("a finished pipeline has answered all lookups");
+        Ok((answered.answer, reads + answered.reads))
+    }
+
+    /// A pipeline for many lookups. It takes a queue with the first of them.
+    #[must_use]
+    pub fn pipeline<'p, U: PageReads>(&'p self, user: &'p U) -> ReadPipeline<'p, U> {
+        ReadPipeline::new(self, user)
+    }
+
+    /// RAM it holds, in bytes; what is in use is not counted.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        let idle = self.lock();
+        let in_queues: usize = idle.queues.iter().map(|queue| queue.pages.0.len()).sum();
+        (in_queues + idle.pages.0.len()) * PAGE_BYTES
+    }
+
+    /// How many reads may be in flight.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Does the schedule have a choice?
+    pub(super) fn has_channels(&self) -> bool {
+        self.channels.count() > 1
+    }
+
+    #[inline]
+    pub(super) fn channel(&self, place: ReadPlace) -> u32 {
+        self.channels.channel(place.page, place.write)
+    }
+
+    pub(super) fn schedule(&self) -> Schedule<Request> {
+        self.channels.schedule(self.depth)
+    }
+
+    /// An idle queue, or a new one where there is none.
+    pub(super) fn take_queue(&self) -> nandex_device::Result<ReadQueue> {
+        if let Some(idle) = self.lock().queues.pop() {
+            return Ok(idle);
+        }
+        let queue = self.device.queue(self.depth)?;
+        Ok(ReadQueue {
+            queue,
+            schedule: self.schedule(),
+            pages: SparePages::default(),
+            done: Vec::new(),
+        })
+    }
+
+    pub(super) fn give_queue(&self, queue: ReadQueue) {
+        self.lock().queues.push(queue);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().expect("no holder of the pool's lock panics")
+    }
+}
+
+impl ReadQueue {
+    /// Waits for all reads in flight, and keeps their buffers.
+    pub(super) fn end_reads(&mut self) -> nandex_device::Result<()> {
+        let mut done = std::mem::take(&mut self.done);
+        while self.queue.in_flight() > 0 {
+            self.queue.wait(self.queue.in_flight(), &mut done)?;
+        }
+        done.drain(..).for_each(|completion| self.pages.give(completion.buf));
+        self.done = done;
+        Ok(())
+    }
+}
+
+impl Debug for ReadPool {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("ReadPool");
+        out.field("channels", &self.channels).field("depth", &self.depth).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,215 @@
+//! Every face finds what following the pages by hand finds, and failures cost no buffers.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, Geometry, Mapping, MemoryDevice, PAGE_BYTES, PageBuf, PageId};
+
+use super::*;
+use crate::bytes::{get_u64, put_u64};
+use crate::schedule::Channels;
+
+/// Pages of the device, and those with which a chain may begin.
+const PAGES: u64 = 80;
+const KEYS: u64 = 64;
+
+/// A page's number that ends a chain.
+const END: u64 = u64::MAX;
+
+/// Chains of pages, each with the number of the next. So many neighbours are read at a time; the first of them
+/// leads on.
+struct Chains {
+    parts: u32,
+    /// A page that fails its check.
+    bad: u64,
+}
+
+/// Follows a chain, and adds up the pages it meets.
+struct Walk {
+    at: u64,
+    next: u64,
+    sum: u64,
+}
+
+#[derive(Debug)]
+enum Failure {
+    Device,
+    BadPage,
+}
+
+impl From<nandex_device::Error> for Failure {
+    fn from(_: nandex_device::Error) -> Self {
+        Self::Device
+    }
+}
+
+impl PageReads for Chains {
+    type Probe = Walk;
+    type Answer = u64;
+    type Error = Failure;
+
+    fn parts(&self, _walk: &Walk) -> u32 {
+        self.parts
+    }
+
+    fn place(&self, walk: &Walk, part: u32) -> ReadPlace {
+        ReadPlace::page(PageId(walk.at + u64::from(part)), PageId(0))
+    }
+
+    fn look(&self, walk: &mut Walk, part: u32, page: &PageBuf) -> Result<(), Failure> {
+        if walk.at + u64::from(part) == self.bad {
+            return Err(Failure::BadPage);
+        }
+        walk.sum += walk.at + u64::from(part);
+        if part == 0 {
+            walk.next = get_u64(page, 0);
+        }
+        Ok(())
+    }
+
+    fn next(&self, walk: Walk) -> UserStep<Self> {
+        let Walk { next, sum, .. } = walk;
+        Ok(if next == END { LookupStep::Answer(sum) } else { LookupStep::Read(begin(next, sum)) })
+    }
+}
+
+fn begin(at: u64, sum: u64) -> Walk {
+    Walk { at, next: END, sum }
+}
+
+/// Chains of pages p, p / 2, p / 4, ... 1.
+fn pool(channels: u32, depth: usize) -> ReadPool {
+    let device = MemoryDevice::new();
+    device.grow(PAGES).unwrap();
+    for page in 0..PAGES {
+        let mut buf = PageBuf::zeroed(1);
+        put_u64(&mut buf, 0, if page < 2 { END } else { page / 2 });
+        device.write(PageId(page), buf).unwrap();
+    }
+    let geometry = Geometry {
+        channels: Some(channels),
+        chunk_bytes: Some(4096),
+        mapping: Some(Mapping::Lba),
+        ..Geometry::opaque()
+    };
+    ReadPool::new(Arc::new(device), Channels::of(&geometry), depth)
+}
+
+/// The sum of a chain, and the reads it takes.
+fn by_hand(parts: u32, mut at: u64) -> (u64, usize) {
+    let (mut sum, mut reads) = (0, 0);
+    loop {
+        sum += (0..u64::from(parts)).map(|part| at + part).sum::<u64>();
+        reads += parts as usize;
+        if at < 2 {
+            return (sum, reads);
+        }
+        at /= 2;
+    }
+}
+
+fn batch(pool: &ReadPool, chains: &Chains) -> Result<Vec<(u64, usize)>, Failure> {
+    let keys: Vec<u64> = (0..KEYS).collect();
+    let mut found = vec![(0, 0); keys.len()];
+    pool.pipeline(chains).batch(
+        &keys,
+        16,
+        |key| *key,
+        |_, at| Ok(if at == 5 { LookupStep::Answer(500) } else { LookupStep::Read(begin(at, 0)) }),
+        |index, sum, reads| found[index] = (sum, reads),
+    )?;
+    Ok(found)
+}
+
+#[test]
+fn all_faces_find_what_following_a_chain_by_hand_finds() {
+    for (channels, depth, parts) in [(1, 1, 1), (1, 4, 1), (4, 2, 1), (4, 8, 3), (1, 2, 5)] {
+        let (pool, chains) = (pool(channels, depth), Chains { parts, bad: END });
+        let expected: Vec<_> = (0..KEYS).map(|key| by_hand(parts, key)).collect();
+
+        let single = |key| pool.look_up(&chains, begin(key, 0)).unwrap();
+        assert_eq!((0..KEYS).map(single).collect::<Vec<_>>(), expected);
+
+        let mut in_batch = expected.clone();
+        in_batch[5] = (500, 0);
+        assert_eq!(batch(&pool, &chains).unwrap(), in_batch);
+
+        let mut stream = pool.pipeline(&chains);
+        let mut streamed = vec![(0, 0); expected.len()];
+        for key in 0..KEYS {
+            stream.start(key, begin(key, 0)).unwrap();
+        }
+        while stream.pending() + stream.ready() > 0 {
+            stream.wait().unwrap();
+            while let Some(Answered { token, answer, reads }) = stream.pop() {
+                streamed[token as usize] = (answer, reads);
+            }
+        }
+        assert_eq!(streamed, expected);
+    }
+}
+
+#[test]
+fn a_lookup_that_fails_has_no_answer_and_the_others_go_on() {
+    for parts in [1, 3] {
+        let (pool, chains) = (pool(4, 4), Chains { parts, bad: 40 });
+        let mut stream = pool.pipeline(&chains);
+        let mut failed = 0;
+        for key in 0..KEYS {
+            failed += usize::from(stream.start(key, begin(key, 0)).is_err());
+        }
+        while stream.pending() > 0 {
+            failed += usize::from(stream.wait().is_err());
+        }
+        let meets_bad = |key: u64| {
+            let mut chain = std::iter::successors(Some(key), |at| (*at > 1).then_some(at / 2));
+            chain.any(|at| (at..at + u64::from(parts)).contains(&40))
+        };
+        let whole = (0..KEYS).filter(|key| !meets_bad(*key)).count();
+        assert!(failed > 0 && failed <= KEYS as usize - whole, "{failed}");
+        assert_eq!(stream.ready(), whole);
+    }
+}
+
+#[test]
+fn a_batch_that_fails_gives_its_queue_and_all_page_buffers_back() {
+    let pool = pool(4, 8);
+    batch(&pool, &Chains { parts: 1, bad: END }).unwrap();
+    let ram_bytes = pool.ram_bytes();
+    assert_eq!(ram_bytes, 8 * PAGE_BYTES);
+    let failure = batch(&pool, &Chains { parts: 1, bad: 33 }).unwrap_err();
+    assert!(matches!(failure, Failure::BadPage));
+    assert_eq!(pool.ram_bytes(), ram_bytes);
+    batch(&pool, &Chains { parts: 1, bad: END }).unwrap();
+    assert_eq!(pool.ram_bytes(), ram_bytes);
+}
+
+#[test]
+fn a_dropped_stream_waits_for_its_reads() {
+    let (pool, chains) = (pool(1, 8), Chains { parts: 1, bad: END });
+    let mut stream = pool.pipeline(&chains);
+    (8..16).for_each(|key| stream.start(key, begin(key, 0)).unwrap());
+    assert!(stream.pending() > 0);
+    drop(stream);
+    assert_eq!(pool.ram_bytes(), 8 * PAGE_BYTES);
+}
+
+#[test]
+fn a_read_that_the_device_refuses_fails_its_lookup() {
+    let (pool, chains) = (pool(1, 4), Chains { parts: 2, bad: END });
+    assert!(matches!(pool.look_up(&chains, begin(PAGES - 1, 0)), Err(Failure::Device)));
+    let mut stream = pool.pipeline(&chains);
+    assert!(matches!(stream.start(0, begin(PAGES, 0)), Err(Failure::Device)));
+    // The other part of the first one fails with this call.
+    let _ = stream.start(1, begin(3, 0));
+    while stream.pending() > 0 {
+        let _ = stream.wait();
+    }
+    assert_eq!(stream.pop().map(|answered| answered.answer), Some(by_hand(2, 3).0));
+}
+
+#[test]
+fn a_single_lookup_needs_one_buffer_and_no_queue() {
+    let (pool, chains) = (pool(4, 8), Chains { parts: 1, bad: END });
+    assert!((0..KEYS).all(|key| pool.look_up(&chains, begin(key, 0)).is_ok()));
+    assert_eq!(pool.ram_bytes(), PAGE_BYTES);
+}
