@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::slicehash::Config;
-use nandex::slicehash::model::Need;
-use nandex::{LookupEngine, SliceHash, Table, Volume, VolumeOptions};
+use nandex::slicehash::{Config, model};
+use nandex::{LookupEngine, Requirements, SliceHash, Table, Volume, VolumeOptions};
 
 /// Keys that are there: the even numbers below twice so many.
 const ENTRIES: u64 = 1_000_000;
@@ -25,9 +24,9 @@ const CALLERS: u64 = 32;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn create(folder: &tempfile::TempDir) -> Outcome<SliceHash> {
-    let advice = Need::new(ENTRIES, 8, 8).advise()?;
-    let config = Config::advised(&advice);
-    println!("{advice}");
+    let prediction = model::advise(&Requirements::new(ENTRIES, 8, 8))?;
+    println!("{prediction}");
+    let config = *prediction.config.of::<Config>()?;
     let new = FileOptions { create: Create::New, ..FileOptions::default() };
     let file = FileDevice::open(folder.path().join("lookups.nandex"), &new)?;
     let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };

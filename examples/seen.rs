@@ -8,11 +8,10 @@
 use std::io::{BufRead, BufWriter, Write};
 use std::sync::Arc;
 
-use nandex::bufferhash::model::Need;
 use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{BufferHash, OpenOptions, Requirements, Table, Volume, VolumeOptions};
 
 fn open(path: &str) -> nandex::Result<BufferHash> {
     let fresh = !std::path::Path::new(path).exists();
@@ -22,8 +21,9 @@ fn open(path: &str) -> nandex::Result<BufferHash> {
         return BufferHash::open(&Volume::open(device, OpenOptions::default())?, "seen");
     }
     // Ten million lines, 16 bytes of hash each, nothing beside.
-    let advice = Need::new(10_000_000, 16, 0).advise()?;
-    let config = Config { policy: Policy::Lru, ..Config::advised(&advice) };
+    let policy = Policy::Lru;
+    let requirements = Requirements { policy, ..Requirements::new(10_000_000, 16, 0) };
+    let config = Config::advised(&requirements)?;
     let options = VolumeOptions {
         hash: HashKind::Identity,
         log_bytes: config.log_bytes_best(),

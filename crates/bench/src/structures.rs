@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::oracle::{MapTable, Multiset};
 use nandex::{
-    BufferHash, Cascade, Counter, Filter, OpenOptions, SliceHash, Table, Volume, VolumeOptions,
-    bufferhash, cascade, slicehash,
+    BufferHash, Cascade, Counter, Filter, OpenOptions, Requirements, SliceHash, Table, Volume,
+    VolumeOptions, bufferhash, cascade, slicehash,
 };
 
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
@@ -63,24 +63,20 @@ impl Maker for Structure {
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         let file = spec.dir.join(format!("{}.nandex", self.name()));
         let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
-        let ram_bytes = Some(spec.ram_bytes);
+        let requirements = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
         Ok(match self {
             Self::Oracle => Box::new(map_table()),
             Self::Multiset => Box::new(multiset()),
             Self::Quotient => Box::new(QuotientSubject::create(spec)?),
             Self::Bufferhash => {
-                use bufferhash::{Config, model::Need};
-                let need = Need { ram_bytes, ..Need::new(spec.entries, widths.0, widths.1) };
-                let config = Config::advised(&need.advise()?);
+                let config = bufferhash::Config::advised(&requirements)?;
                 let volume = create_volume(file, config.log_bytes_best(), spec)?;
                 let options =
                     bufferhash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
                 Box::new(TableSubject(BufferHash::create_with(&volume, NAME, config, options)?))
             }
             Self::Slicehash => {
-                use slicehash::{Config, model::Need};
-                let need = Need { ram_bytes, ..Need::new(spec.entries, widths.0, widths.1) };
-                let config = Config::advised(&need.advise()?);
+                let config = slicehash::Config::advised(&requirements)?;
                 let volume = create_volume(file, config.log_bytes_best(), spec)?;
                 let options =
                     slicehash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };

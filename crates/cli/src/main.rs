@@ -10,10 +10,10 @@ mod devices;
 mod exit;
 mod field;
 mod interrupt;
-mod need;
 mod place;
 mod records;
 mod size;
+mod sizing;
 mod talk;
 
 use std::process::ExitCode;

@@ -1,18 +1,15 @@
 //! Volumes and tables, as the verbs open and make them.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use nandex::bufferhash::Policy;
 use nandex::device::{Access, Striping};
-use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, OpenOptions, Prediction, Table, Volume, VolumeOptions};
 
 use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
-use crate::need::Plan;
 use crate::records::Columns;
 
 /// Which table of a volume.
@@ -47,45 +44,6 @@ impl FieldArgs {
             key: key.map_err(|why| anyhow!(why))?,
             value: value.map_err(|why| anyhow!(why))?,
         })
-    }
-}
-
-/// A policy by its word on the command line.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PolicyArg(pub Policy);
-
-/// The words for policies.
-const POLICY_WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS or reject";
-
-impl FromStr for PolicyArg {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let (name, number) = word.split_once(':').map_or((word, None), |(a, b)| (a, Some(b)));
-        let number = number.map(crate::size::parse).transpose()?;
-        let policy = match (name, number) {
-            ("fifo", None) => Policy::Fifo,
-            ("lru", None) => Policy::Lru,
-            ("update", None) => Policy::Update,
-            ("priority", threshold) => Policy::Threshold(threshold.unwrap_or(1)),
-            ("top", Some(part)) => Policy::Top(u16::try_from(part).map_err(|e| e.to_string())?),
-            ("reject", None) => Policy::Reject,
-            _ => return Err(format!("`{word}` is no policy; choose {POLICY_WORDS}")),
-        };
-        Ok(Self(policy))
-    }
-}
-
-impl fmt::Display for PolicyArg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Policy::Fifo => f.write_str("fifo"),
-            Policy::Lru => f.write_str("lru"),
-            Policy::Update => f.write_str("update"),
-            Policy::Threshold(threshold) => write!(f, "priority:{threshold}"),
-            Policy::Top(thousandths) => write!(f, "top:{thousandths}"),
-            Policy::Reject => f.write_str("reject"),
-        }
     }
 }
 
@@ -139,24 +97,29 @@ impl Opened {
 pub fn create(
     volume: &VolumeArgs,
     striping: Striping,
-    (name, plan): (&str, &Plan),
+    (name, prediction): (&str, &Prediction),
     durability: Durability,
 ) -> Result<Opened> {
     let devices = volume.create(striping)?;
     let options = VolumeOptions {
-        log_bytes: plan.config.log_bytes_best(),
+        log_bytes: prediction.config.log_bytes_best(),
         log_device: devices.log.clone(),
         durability,
         ..VolumeOptions::default()
     };
-    fill(&devices, options, name, plan)
+    fill(&devices, options, name, prediction)
         .with_context(|| volume.cannot("create"))
         .inspect_err(|_| devices.remove_made())
 }
 
-fn fill(devices: &Devices, options: VolumeOptions, name: &str, plan: &Plan) -> Result<Opened> {
+fn fill(
+    devices: &Devices,
+    options: VolumeOptions,
+    name: &str,
+    Prediction { config, options: own, .. }: &Prediction,
+) -> Result<Opened> {
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let table = AnyTable::create_with(&volume, name, &plan.config, &plan.options)?;
+    let table = AnyTable::create_with(&volume, name, config, own)?;
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
@@ -211,23 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_policy_reads_back_as_it_is_shown() {
-        let policies = [
-            Policy::Fifo,
-            Policy::Lru,
-            Policy::Update,
-            Policy::Threshold(7),
-            Policy::Top(500),
-            Policy::Reject,
-        ];
-        for policy in policies {
-            assert_eq!(PolicyArg(policy).to_string().parse(), Ok(PolicyArg(policy)));
-        }
-    }
-
-    #[test]
-    fn what_is_no_policy_and_no_durability_is_refused_with_the_choices() {
-        assert!("random".parse::<PolicyArg>().unwrap_err().contains("fifo, lru"));
+    fn what_is_no_durability_is_refused_with_the_choices() {
         assert!("sometimes".parse::<DurabilityArg>().unwrap_err().contains("always, every:MS"));
         assert_eq!(
             "every:50".parse(),

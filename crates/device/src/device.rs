@@ -27,7 +27,7 @@ pub trait Device: Send + Sync + Debug {
     /// [`Error::NoSpace`] where the file system is full or a block device is that small.
     fn grow(&self, page_count: u64) -> Result<()>;
 
-    /// Opens one caller's lane, at most `depth` operations deep.
+    /// Opens a queue for one caller, at most `depth` operations deep.
     ///
     /// # Errors
     /// [`Error::Forked`], or the kernel's refusal.
@@ -77,7 +77,7 @@ fn one(queue: &mut dyn Queue, op: Op) -> Result<PageBuf> {
     completion.result.map(|()| completion.buf)
 }
 
-/// One caller's lane: push owned, aligned operations, take back completions in any order.
+/// One caller's queue: push owned, aligned operations, take back completions in any order.
 ///
 /// Dropping a queue waits for what is in flight.
 pub trait Queue: Send {
@@ -92,7 +92,7 @@ pub trait Queue: Send {
     /// fewer are in flight) and appends every finished one to `done`. `wait(0, ..)` polls.
     ///
     /// # Errors
-    /// Only when the lane itself is broken.
+    /// Only when the queue itself is broken.
     fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()>;
 
     /// Operations pushed and not yet given back.

@@ -1,4 +1,4 @@
-//! Sizes and addresses: what a page is, where one lies, and what works beside what.
+//! Sizes and addresses: what a page is, where one is, and what works in parallel.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub const PAGE_BYTES: usize = 4096;
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// The page that lies `pages` further on.
+    /// The page that is `pages` further on.
     #[must_use]
     pub const fn plus(self, pages: u64) -> Self {
         Self(self.0 + pages)
@@ -28,9 +28,9 @@ impl fmt::Display for PageId {
 /// How a device chooses the channel of a chunk (ANCS'14, section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mapping {
-    /// The i-th chunk of the address space lies on channel i mod N.
+    /// The i-th chunk of the address space is on channel i mod N.
     Lba,
-    /// The i-th chunk that was written lies on channel i mod N.
+    /// The i-th chunk that was written is on channel i mod N.
     WriteOrder,
 }
 
@@ -54,7 +54,7 @@ pub struct Geometry {
     pub page_bytes: usize,
     /// Channels that can work at once, where the device tells or a probe has found out.
     pub channels: Option<u32>,
-    /// Bytes that lie on one channel before the next begins, where known.
+    /// Bytes that are on one channel before the next begins, where known.
     pub chunk_bytes: Option<u32>,
     /// How a chunk finds its channel, where known.
     pub mapping: Option<Mapping>,
@@ -62,13 +62,13 @@ pub struct Geometry {
     /// bus wait for each other too, but less than on one channel.
     pub buses: Option<u32>,
     /// Bytes before the first whole chunk of the device: those by which a partition or file begins in
-    /// the midst of one. Less than a chunk.
+    /// the middle of one. Less than a chunk.
     pub phase_bytes: u32,
     /// The deepest queue that is worth filling.
     pub depth: usize,
     /// Devices side by side, 1 unless it is an array.
     pub members: u32,
-    /// Pages that lie on one member before the next member's begin, 1 where there is one member. Of an
+    /// Pages that are on one member before the next member's begin, 1 where there is one member. Of an
     /// array of extents, page 0 is the first of a run on member 0, so a block that begins at a multiple
     /// of `members * stripe_pages` is spread evenly, `stripe_pages` on each member in turn. Of an array of
     /// partitions it is the partition.

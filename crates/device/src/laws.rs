@@ -1,6 +1,6 @@
 //! The laws of [`Device`] as a check that every device must pass, those of other crates included.
 //!
-//! It stands here and not among the tests so that whoever writes a device can run it:
+//! It is here and not among the tests so that the author of another device can run it:
 //!
 //! ```
 //! nandex_device::laws::check(&nandex_device::MemoryDevice::new());
@@ -56,7 +56,7 @@ fn write(device: &dyn Device, page: u64, pages: usize, generation: u64) {
     assert_marked(&buf, page, generation, "a write gives its buffer back unchanged");
 }
 
-fn queue(device: &dyn Device, depth: usize) -> Box<dyn Queue> {
+fn open_queue(device: &dyn Device, depth: usize) -> Box<dyn Queue> {
     let queue = device.queue(depth).expect("a queue opens");
     assert_eq!((queue.depth(), queue.in_flight()), (depth, 0), "a new queue is empty");
     queue
@@ -76,7 +76,7 @@ fn push_read(queue: &mut dyn Queue, page: u64, pages: usize) {
 
 fn wait(queue: &mut dyn Queue, count_min: usize) -> Vec<Completion> {
     let mut done = Vec::new();
-    queue.wait(count_min, &mut done).expect("a sound lane waits");
+    queue.wait(count_min, &mut done).expect("a sound queue waits");
     for completion in &done {
         completion.result.as_ref().expect("an operation within the device succeeds");
         assert_eq!(completion.token, completion.page.0, "tokens come back with their pages");
@@ -105,27 +105,27 @@ fn what_is_written_is_read(device: &dyn Device) {
 }
 
 fn many_in_flight_come_back_each_with_its_buffer(device: &dyn Device) {
-    let mut lane = queue(device, 16);
+    let mut queue = open_queue(device, 16);
     let mut written = BTreeSet::new();
     for page in (0..PAGES).step_by(4) {
-        push_write(&mut *lane, page, 4, 3);
+        push_write(&mut *queue, page, 4, 3);
     }
-    while lane.in_flight() > 0 {
-        written.extend(wait(&mut *lane, 3).iter().map(|completion| completion.token));
+    while queue.in_flight() > 0 {
+        written.extend(wait(&mut *queue, 3).iter().map(|completion| completion.token));
     }
     assert_eq!(written.len(), 16, "every operation comes back once");
     let mut read = BTreeSet::new();
     // A stride that is prime to 64 visits every page out of order.
     for number in 0..PAGES {
-        if lane.in_flight() == lane.depth() {
-            check_reads(wait(&mut *lane, 1), &mut read);
+        if queue.in_flight() == queue.depth() {
+            check_reads(wait(&mut *queue, 1), &mut read);
         }
         let page = number * 29 % PAGES;
         let pages = if page % 4 == 3 { 1 } else { 2 };
-        push_read(&mut *lane, page, pages);
+        push_read(&mut *queue, page, pages);
     }
-    check_reads(wait(&mut *lane, usize::MAX), &mut read);
-    assert_eq!((read.len() as u64, lane.in_flight()), (PAGES, 0), "every read comes back once");
+    check_reads(wait(&mut *queue, usize::MAX), &mut read);
+    assert_eq!((read.len() as u64, queue.in_flight()), (PAGES, 0), "every read comes back once");
 }
 
 fn check_reads(done: Vec<Completion>, seen: &mut BTreeSet<u64>) {
@@ -144,7 +144,7 @@ fn check_reads(done: Vec<Completion>, seen: &mut BTreeSet<u64>) {
 
 fn past_the_end_is_refused(device: &dyn Device) {
     let end = device.page_count();
-    let mut lane = queue(device, 1);
+    let mut queue = open_queue(device, 1);
     for (page, pages) in [(end, 1), (end - 1, 2), (u64::MAX, 1), (u64::MAX - 1, 2)] {
         let buf = || PageBuf::zeroed(pages);
         let is_refused = |error: &Error| matches!(error, Error::OutOfRange { .. });
@@ -153,34 +153,34 @@ fn past_the_end_is_refused(device: &dyn Device) {
         let error = device.write(PageId(page), buf()).expect_err("past the end");
         assert!(is_refused(&error), "a write past the end is out of range: {error}");
         let op = Op { token: 0, kind: OpKind::Read, page: PageId(page), buf: buf() };
-        let error = lane.push(op).expect_err("past the end");
+        let error = queue.push(op).expect_err("past the end");
         assert!(is_refused(&error), "a queued read past the end is out of range: {error}");
     }
-    assert_eq!(lane.in_flight(), 0, "what is refused is not in flight");
+    assert_eq!(queue.in_flight(), 0, "what is refused is not in flight");
 }
 
 fn a_full_queue_refuses(device: &dyn Device) {
-    let mut lane = queue(device, 2);
-    push_read(&mut *lane, 0, 1);
-    push_read(&mut *lane, 1, 1);
+    let mut queue = open_queue(device, 2);
+    push_read(&mut *queue, 0, 1);
+    push_read(&mut *queue, 1, 1);
     let op = Op { token: 2, kind: OpKind::Read, page: PageId(2), buf: PageBuf::zeroed(1) };
-    let error = lane.push(op).expect_err("the queue is full");
+    let error = queue.push(op).expect_err("the queue is full");
     assert!(matches!(error, Error::QueueFull { depth: 2 }), "a full queue says so: {error}");
-    assert_eq!(lane.in_flight(), 2, "a refused push changes nothing");
-    assert_eq!(wait(&mut *lane, 2).len(), 2, "a full queue gives back what it has");
-    push_read(&mut *lane, 2, 1);
+    assert_eq!(queue.in_flight(), 2, "a refused push changes nothing");
+    assert_eq!(wait(&mut *queue, 2).len(), 2, "a full queue gives back what it has");
+    push_read(&mut *queue, 2, 1);
 }
 
 fn waiting_ends_whatever_is_asked(device: &dyn Device) {
-    let mut lane = queue(device, 4);
-    assert!(wait(&mut *lane, 0).is_empty(), "an empty queue has nothing");
-    assert!(wait(&mut *lane, 9).is_empty(), "waiting for more than there is ends");
-    push_read(&mut *lane, 0, 1);
-    push_read(&mut *lane, 1, 1);
-    assert_eq!(wait(&mut *lane, 4).len(), 2, "waiting for more than there is gives all");
-    push_read(&mut *lane, 0, 1);
+    let mut queue = open_queue(device, 4);
+    assert!(wait(&mut *queue, 0).is_empty(), "an empty queue has nothing");
+    assert!(wait(&mut *queue, 9).is_empty(), "waiting for more than there is ends");
+    push_read(&mut *queue, 0, 1);
+    push_read(&mut *queue, 1, 1);
+    assert_eq!(wait(&mut *queue, 4).len(), 2, "waiting for more than there is gives all");
+    push_read(&mut *queue, 0, 1);
     let mut polls = 0_u64;
-    while wait(&mut *lane, 0).is_empty() {
+    while wait(&mut *queue, 0).is_empty() {
         polls += 1;
         assert!(polls < 100_000_000, "polling brings the completion in the end");
         thread::yield_now();
@@ -188,33 +188,33 @@ fn waiting_ends_whatever_is_asked(device: &dyn Device) {
 }
 
 fn a_dropped_queue_has_done_its_work(device: &dyn Device) {
-    let mut lane = queue(device, 32);
-    (0..32).for_each(|page| push_write(&mut *lane, page, 1, 4));
-    drop(lane);
+    let mut queue = open_queue(device, 32);
+    (0..32).for_each(|page| push_write(&mut *queue, page, 1, 4));
+    drop(queue);
     assert_marked(&read(device, 0, 32), 0, 4, "dropping a queue waits for its writes");
-    let mut lane = queue(device, 32);
-    (0..32).for_each(|page| push_read(&mut *lane, page, 1));
+    let mut queue = open_queue(device, 32);
+    (0..32).for_each(|page| push_read(&mut *queue, page, 1));
 }
 
 fn a_queue_may_move_between_threads(device: &dyn Device) {
-    let mut lane = queue(device, 8);
+    let mut queue = open_queue(device, 8);
     thread::scope(|scope| {
-        scope.spawn(|| (0..8).for_each(|page| push_write(&mut *lane, page, 1, 5)));
+        scope.spawn(|| (0..8).for_each(|page| push_write(&mut *queue, page, 1, 5)));
     });
-    assert_eq!(wait(&mut *lane, 8).len(), 8, "what one thread pushes another can wait for");
-    (0..8).for_each(|page| push_read(&mut *lane, page, 1));
+    assert_eq!(wait(&mut *queue, 8).len(), 8, "what one thread pushes another can wait for");
+    (0..8).for_each(|page| push_read(&mut *queue, page, 1));
     thread::scope(|scope| {
-        scope.spawn(|| push_back(&mut *lane));
+        scope.spawn(|| push_back(&mut *queue));
     });
-    for completion in wait(&mut *lane, 8) {
+    for completion in wait(&mut *queue, 8) {
         assert_marked(&completion.buf, completion.page.0, 5, "a moved queue reads what it wrote");
     }
 }
 
 /// Submits by polling, and takes back what may have come already by pushing it again.
-fn push_back(lane: &mut dyn Queue) {
-    for completion in wait(lane, 0) {
-        push_read(lane, completion.page.0, 1);
+fn push_back(queue: &mut dyn Queue) {
+    for completion in wait(queue, 0) {
+        push_read(queue, completion.page.0, 1);
     }
 }
 
@@ -231,12 +231,12 @@ fn queues_work_side_by_side(device: &dyn Device) {
 
 /// Ten generations of sixteen pages, the last one being 15.
 fn rewrite(device: &dyn Device, first: u64) {
-    let mut lane = queue(device, 16);
+    let mut queue = open_queue(device, 16);
     for generation in 6..16 {
-        (first..first + 16).for_each(|page| push_write(&mut *lane, page, 1, generation));
-        wait(&mut *lane, 16);
-        (first..first + 16).for_each(|page| push_read(&mut *lane, page, 1));
-        for completion in wait(&mut *lane, 16) {
+        (first..first + 16).for_each(|page| push_write(&mut *queue, page, 1, generation));
+        wait(&mut *queue, 16);
+        (first..first + 16).for_each(|page| push_read(&mut *queue, page, 1));
+        for completion in wait(&mut *queue, 16) {
             let law = "a completed write is seen by every later read";
             assert_marked(&completion.buf, completion.page.0, generation, law);
         }

@@ -64,7 +64,7 @@ impl MemoryDevice {
     }
 }
 
-/// Where an operation's bytes lie in a memory of that many.
+/// The bytes of an operation in a memory of that many.
 fn place(op: &Op, bytes: usize) -> Result<Range<usize>> {
     op.check((bytes / PAGE_BYTES) as u64)?;
     let start = usize::try_from(op.page.0).expect("checked against the length") * PAGE_BYTES;

@@ -12,7 +12,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Empty, for up to `last` valid pages and so many rows. It takes `last + 1` bits a row.
+    /// Empty, for up to `last` valid pages and `rows` rows. It takes `last + 1` bits a row.
     pub fn new(last: u32, rows: u32) -> Self {
         let (ranks, words) = (last as usize + 1, rows.div_ceil(64) as usize);
         Self { words, bits: vec![0; ranks * words], counts: vec![0; ranks], lowest: ranks }

@@ -44,7 +44,7 @@ pub struct Shape {
     /// Blocks of a plane that the host does not see, that being written among them: at least
     /// `clean_at_blocks` and two.
     pub spare_blocks: u32,
-    /// Cleaning begins at so many free blocks of a plane, at least 1.
+    /// Free blocks of a plane at which cleaning begins, at least 1.
     pub clean_at_blocks: u32,
     /// Which block is cleaned next.
     pub cleaning: Cleaning,

@@ -87,7 +87,7 @@ pub const PAGE_COUNT: u64 = 877_363;
 const PAGE_SECTORS: u64 = 8;
 /// The mean of the exponential law of sizes, in sectors.
 const SECTORS_MEAN: f64 = 8.0;
-/// The gap between arrivals lies between 0 and this, each with the same probability.
+/// The gap between arrivals is between 0 and this, each with the same probability.
 const GAP_MS_MAX: f64 = 1.0;
 
 impl Validation {

@@ -47,19 +47,23 @@ pub mod quotient;
 pub mod registry;
 pub mod slicehash;
 #[cfg(feature = "testing")]
+pub mod specimen;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use any::{
-    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, OpenFilter,
-    OpenTable,
+    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, Description,
+    OpenFilter, OpenTable,
 };
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
+pub use compare::{Advice, Candidate};
 pub use error::{Error, Result};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
+pub use model::{Policy, Prediction, Requirements};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

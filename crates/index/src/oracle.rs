@@ -24,6 +24,16 @@ impl MapTable {
         Self { key_bytes, value_bytes, map: Mutex::default() }
     }
 
+    /// All entries, in the order of their keys.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let map = self.map();
+        let mut entries: Vec<_> =
+            map.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        entries.sort_unstable();
+        entries
+    }
+
     fn map(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u8>, Vec<u8>>> {
         self.map.lock().expect("no holder of this lock panics")
     }

@@ -13,12 +13,20 @@ use nandex_store::checkpoint::CatalogEntry;
 
 use crate::any::{AnyConfig, AnyFilter, AnyOptions, AnyTable};
 use crate::check::OnProgress;
+use crate::model::{Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
 use crate::{Result, bufferhash, cascade, large, slicehash};
 
 /// Every kind of structure that this nandex can read, the one to prefer first where others are as good.
-pub const ROWS: &[&Row] = &[&bufferhash::ROW, &slicehash::ROW, &cascade::ROW, &large::ROW];
+pub const ROWS: &[&Row] = &[
+    &bufferhash::ROW,
+    &slicehash::ROW,
+    &cascade::ROW,
+    &large::ROW,
+    #[cfg(feature = "testing")]
+    &crate::specimen::ROW,
+];
 
 /// What is known of one kind of structure.
 pub struct Row {
@@ -59,6 +67,8 @@ pub struct TableRow {
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.
     pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyTable>,
+    /// What one would be and cost for requirements, or why it cannot meet them.
+    pub advise: fn(&Requirements) -> Result<Prediction>,
     /// The smallest limits that work, for 8 + 8 bytes.
     pub tiny: fn() -> AnyConfig,
     /// Its configurations for tests.

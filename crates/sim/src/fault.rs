@@ -181,7 +181,7 @@ impl Faults {
         self
     }
 
-    /// Lets a fault strike so many of a million operations of that sort, each by its own chance.
+    /// Lets a fault strike `per_million` of a million operations of that sort, each by its own chance.
     ///
     /// # Panics
     /// If such a fault cannot strike such an operation, or if the chances of one sort pass a million.
@@ -206,8 +206,8 @@ impl Faults {
     }
 
     /// What is due at this operation. One roll is spent whether there are chances or not.
-    fn due(&self, on: FaultOn, at: u64, dice: &mut SplitMix64) -> Option<FaultKind> {
-        let mut rest = dice.below(MILLION);
+    fn due(&self, on: FaultOn, at: u64, rng: &mut SplitMix64) -> Option<FaultKind> {
+        let mut rest = rng.below(MILLION);
         if let Some(fault) = self.planned.iter().find(|fault| fault.is_due(on, at)) {
             return Some(fault.kind);
         }
@@ -292,10 +292,10 @@ impl Injector {
             return None;
         }
         let at = self.seen[on as usize];
-        let mut dice =
+        let mut rng =
             SplitMix64::new(SplitMix64::new(at << 3 | on as u64).next_u64() ^ self.faults.seed);
-        let kind = self.faults.due(on, at, &mut dice)?;
-        let strike = details(target, at, kind, &mut dice, image)?;
+        let kind = self.faults.due(on, at, &mut rng)?;
+        let strike = details(target, at, kind, &mut rng, image)?;
         self.strikes.push(strike);
         Some(strike)
     }
@@ -306,7 +306,7 @@ fn details(
     target: Target,
     at: u64,
     kind: FaultKind,
-    dice: &mut SplitMix64,
+    rng: &mut SplitMix64,
     image: &Image,
 ) -> Option<Strike> {
     let Target { on, page, pages } = target;
@@ -315,12 +315,12 @@ fn details(
         FaultKind::Io | FaultKind::NoSpace | FaultKind::Dropped => {}
         FaultKind::Lost | FaultKind::Slow { .. } => {}
         FaultKind::Short => {
-            let kept = dice.below(pages);
+            let kept = rng.below(pages);
             (strike.page, strike.pages) = (PageId(page + kept), pages - kept);
         }
         FaultKind::Flip => {
-            (strike.page, strike.pages) = (PageId(page + dice.below(pages)), 1);
-            strike.bit = Some((dice.next_u64() % (8 * nandex_device::PAGE_BYTES as u64)) as u32);
+            (strike.page, strike.pages) = (PageId(page + rng.below(pages)), 1);
+            strike.bit = Some((rng.next_u64() % (8 * nandex_device::PAGE_BYTES as u64)) as u32);
         }
         FaultKind::Misdirected => {
             let others = image.page_count() - pages;
@@ -328,13 +328,13 @@ fn details(
                 return None;
             }
             // Places from the right one on are moved by one, so that it is never chosen.
-            let instead = dice.below(others);
+            let instead = rng.below(others);
             strike.instead = Some(PageId(instead + u64::from(instead >= page)));
         }
         FaultKind::Stale => {
             let mut known: Vec<u64> = (page..page + pages).collect();
             known.retain(|page| image.has_previous(*page));
-            let chosen = dice.below(known.len().max(1) as u64);
+            let chosen = rng.below(known.len().max(1) as u64);
             (strike.page, strike.pages) = (PageId(*known.get(chosen as usize)?), 1);
         }
     }

@@ -75,7 +75,7 @@ pub struct Done {
 ///
 /// Time is integer nanoseconds from zero and moves only in [`step`](Model::step) and
 /// [`advance`](Model::advance). A request beyond the device's pages, or one that the model
-/// [refuses](Model::refuses), is the caller's mistake: whoever owns the model checks before.
+/// [refuses](Model::refuses), is the caller's mistake: the owner of the model checks first.
 pub trait Model: Send + Debug {
     /// The present moment.
     fn now_ns(&self) -> u64;
@@ -91,7 +91,7 @@ pub trait Model: Send + Debug {
         None
     }
 
-    /// Takes a request that arrives at that moment, which must not lie before the present.
+    /// Takes a request that arrives at that moment, which must not be before the present.
     fn submit_at(&mut self, at_ns: u64, request: Request);
 
     /// Takes a request that arrives now.

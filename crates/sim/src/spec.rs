@@ -85,7 +85,7 @@ pub struct Timing {
     pub command_ns: u64,
     /// Time of the bus for each byte, in picoseconds.
     pub transfer_ps_per_byte: u64,
-    /// Bytes that cross the bus beside each 512 of data (a check code, for example).
+    /// Bytes that cross the bus with each 512 of data (a check code, for example).
     pub spare_bytes_per_sector: u32,
     /// Does a read bring the whole flash page over the bus, also where the host wants less of it?
     pub whole_page_transfer: bool,
@@ -151,7 +151,7 @@ pub enum Victim {
 pub enum FtlKind {
     /// Every page lies anywhere: log-structured planes with cleaning.
     Page,
-    /// Pages lie at their place in the block that is their part of the address space, and what is
+    /// Pages are at their place in the block that is their part of the address space, and what is
     /// overwritten goes to a few log blocks, each for one such block, that are merged in the end
     /// (BAST: Kim et al., IEEE Transactions on Consumer Electronics 48(2), 2002).
     LogBlock {
@@ -214,7 +214,7 @@ impl Flash {
 }
 
 impl Timing {
-    /// Time of the bus for so many bytes of data.
+    /// Time of the bus for `bytes` bytes of data.
     #[must_use]
     pub const fn transfer_ns(&self, bytes: u64) -> u64 {
         let wire = bytes + bytes.div_ceil(512) * self.spare_bytes_per_sector as u64;
@@ -223,7 +223,7 @@ impl Timing {
 }
 
 impl Host {
-    /// Time of the link for so many bytes.
+    /// Time of the link for `bytes` bytes.
     #[must_use]
     pub const fn link_ns(&self, bytes: u64) -> u64 {
         (bytes * self.link_ps_per_byte).div_ceil(1000)
@@ -410,7 +410,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Checks that so many blocks of each plane are spare.
+    /// Checks how many blocks of each plane are spare.
     fn check_spare(&self, least: u32, what: &str) -> Result<()> {
         if self.ftl.spare_permille >= 1000 {
             return Err(self.wrong(
@@ -427,7 +427,7 @@ impl Spec {
             return Err(self.wrong("ftl.spare_permille", expected, format!("{spare} blocks")));
         }
         if self.page_count() == 0 {
-            let expected = "room for a chunk in each domain beside the spare blocks";
+            let expected = "space for a chunk in each domain besides the spare blocks";
             return Err(self.wrong("flash.blocks", expected, self.flash.blocks));
         }
         Ok(())

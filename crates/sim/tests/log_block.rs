@@ -112,7 +112,7 @@ fn more_streams_than_log_blocks_copy_pages_on_every_turn() {
     run(&mut ssd, requests);
     let counts = ssd.counters().ftl;
     // 16 pages of a request fall to each plane: the first turn is filled up by 112 others, each later
-    // one begins in the midst of a block and makes it a full merge.
+    // one begins in the middle of a block and makes it a full merge.
     let turns = (8 * streams - LOG_BLOCKS) * PLANES;
     assert_eq!(counts.cleans, turns);
     assert_eq!(counts.partial_merges, streams * PLANES);

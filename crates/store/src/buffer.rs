@@ -179,7 +179,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Puts an entry that was left over by an earlier buffer, unless the key is known already. It is
+    /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It is
     /// always taken: the stash grows past its limit if it must.
     pub fn put_left_over(&mut self, hasher: &KeyHasher, hash: KeyHash, entry: Entry<'_>) -> bool {
         if self.get(hash, entry.key).is_some() {

@@ -3,7 +3,7 @@
 //!
 //! Nothing is written, synced or grown, so a device that refuses all that will do, and checking never
 //! makes damage worse. Where it can, it goes on behind the first damage: a page that cannot be proven is
-//! noted and the next one is read. The rooms of the index check their structures with the same
+//! noted and the next one is read. The structures of the index are checked with the same
 //! [`Checker`].
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::{Error, Lsn, Result};
 pub const FINDINGS_MAX: usize = 10_000;
 
 /// Pages that are read at once.
-const STROKE_PAGES: u64 = 256;
+const CHUNK_PAGES: u64 = 256;
 
 /// Something that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,9 +52,9 @@ impl std::fmt::Display for Finding {
 pub struct CheckedStructure {
     /// Its name.
     pub name: String,
-    /// Which room reads it.
+    /// What kind of structure it is.
     pub kind: String,
-    /// Entries that were read and proven, every version of a key counted; 0 where no room looked.
+    /// Entries that were read and proven, every version of a key counted; 0 where no structure looked.
     pub entries: u64,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What the volume's own pages lead to, for the rooms that check on from there.
+/// What the volume's own pages lead to, for the structures that check on from there.
 #[derive(Debug)]
 pub struct Contents {
     /// The valid superblock.
@@ -115,7 +115,7 @@ impl Contents {
         self.superblock.hasher()
     }
 
-    /// The page of the log's device where a place of the log lies.
+    /// The page of the log's device that holds a place of the log.
     #[must_use]
     pub fn log_page(&self, lsn: Lsn) -> PageId {
         let log = self.superblock.log;
@@ -189,7 +189,7 @@ impl Checker {
         self.device.snapshot().pages_read + of_log
     }
 
-    /// The device, for rooms whose parts read by themselves. What they read is counted.
+    /// The device, for structures whose parts read by themselves. What they read is counted.
     #[must_use]
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::clone(&self.device) as Arc<dyn Device>
@@ -216,7 +216,7 @@ impl Checker {
         }
     }
 
-    /// Notes that so many entries of a structure were read and proven.
+    /// Notes how many entries of a structure were read and proven.
     pub fn count_entries(&mut self, structure: &str, entries: u64) {
         let mut all = self.report.structures.iter_mut();
         if let Some(structure) = all.find(|checked| checked.name == structure) {
@@ -224,7 +224,7 @@ impl Checker {
         }
     }
 
-    /// Reads `pages` pages from `first` on in big strokes and gives those that prove to be what `label`
+    /// Reads `pages` pages from `first` on in large chunks and gives those that prove to be what `label`
     /// says to `act`, with their index; notes the others, and gives their number. Pages behind the
     /// device's end are passed over: that it is too short has been noted already.
     pub fn pages(
@@ -238,7 +238,7 @@ impl Checker {
         let mut damaged = pages - there;
         let mut index = 0;
         while index < there {
-            let count = (there - index).min(STROKE_PAGES);
+            let count = (there - index).min(CHUNK_PAGES);
             match self.read(first.plus(index), count) {
                 Ok(buf) => {
                     for at in 0..count {
@@ -253,11 +253,11 @@ impl Checker {
     }
 
     fn read(&self, first: PageId, pages: u64) -> Result<PageBuf> {
-        let pages = usize::try_from(pages).expect("a stroke is short");
+        let pages = usize::try_from(pages).expect("a chunk is short");
         Ok(self.device.read(first, PageBuf::zeroed(pages))?)
     }
 
-    /// Where a stroke cannot be read, finds out which of its pages cannot.
+    /// Where a chunk cannot be read, finds out which of its pages cannot.
     fn pages_singly(
         &mut self,
         subject: Subject<'_>,
@@ -278,7 +278,7 @@ impl Checker {
         damaged
     }
 
-    /// Proves page `at` of a stroke that begins at `index`; 1 when it is damaged.
+    /// Proves page `at` of a chunk that begins at `index`; 1 when it is damaged.
     fn prove(
         &mut self,
         subject: Subject<'_>,
@@ -288,7 +288,7 @@ impl Checker {
         act: &mut dyn FnMut(&mut Self, u64, Page<'_>),
     ) -> u64 {
         let label = label(index + at);
-        let bytes = buf.page(usize::try_from(at).expect("a stroke is short"));
+        let bytes = buf.page(usize::try_from(at).expect("a chunk is short"));
         match RawPage::new(bytes).check(label) {
             Ok(page) => {
                 act(self, index + at, page);

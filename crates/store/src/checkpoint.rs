@@ -23,15 +23,15 @@ pub struct CatalogEntry {
     pub id: StructureId,
     /// Its name, unique in the volume.
     pub name: String,
-    /// Which room reads it.
+    /// What kind of structure it is.
     pub kind: String,
-    /// What it was created with, in the room's own bytes.
+    /// What it was created with, in the structure's own bytes.
     pub config: Vec<u8>,
-    /// Its small maps, in the room's own bytes.
+    /// Its small maps, in the structure's own bytes.
     pub state: Vec<u8>,
     /// The oldest place of the log that it still needs.
     pub tail: Lsn,
-    /// Where its pages lie.
+    /// Its pages.
     pub extents: Vec<Extent>,
 }
 
@@ -121,7 +121,7 @@ impl CatalogEntry {
     }
 }
 
-/// Pages that a checkpoint of so many bytes takes.
+/// Pages that a checkpoint of that length takes.
 #[must_use]
 pub fn pages_for(bytes: usize) -> u64 {
     bytes.div_ceil(PAGE_BODY_BYTES).max(1) as u64

@@ -13,13 +13,13 @@ use crate::hash::{KeyHash, KeyHasher, reduce16};
 use crate::page::PAGE_HEADER_BYTES;
 use crate::{Error, Result};
 
-/// Slots in a bucket, at most and unless told otherwise.
+/// Slots in a bucket, at most and by default.
 pub const BUCKET_SLOTS: usize = 4;
 
 /// Most buckets a page can have: two slots each, entries of 8 bytes.
 const BUCKETS_MAX: usize = 239;
 
-/// What a slot holds, beside nothing. The numbers are on flash: they never change.
+/// What a slot that is in use holds. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum SlotState {
@@ -253,9 +253,9 @@ impl EntryLayout {
         (empty != 0).then(|| bucket * BUCKET_SLOTS + empty.trailing_zeros() as usize / 2)
     }
 
-    /// Makes room for a key that is not in the page, displacing others where it must.
+    /// Frees a slot for a key that is not in the page, displacing others where it must.
     ///
-    /// Gives the slot to put it in, or nothing when no displacement makes room.
+    /// Gives the slot to put it in, or nothing when no displacement frees one.
     #[inline]
     pub fn make_room(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
         self.empty_slot(page, to.0)

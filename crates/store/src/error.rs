@@ -102,7 +102,7 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
-    /// The write-ahead log has no room, because something keeps its tail from moving.
+    /// The write-ahead log has no space, because something keeps its tail from moving.
     #[error("the write-ahead log is full ({log_bytes} bytes): {reason}")]
     LogFull {
         /// The log's size.
@@ -112,14 +112,14 @@ pub enum Error {
     },
     /// More entries than the pages of a run hold.
     #[error(
-        "the run's {pages} pages are full and entries are left over; write it anew with more pages"
+        "the run's {pages} pages are full and not all entries are in it; write it anew with more pages"
     )]
     RunFull {
         /// Its pages, spare ones included.
         pages: u64,
     },
-    /// The volume's log lies on another device, which was not given or is another volume's.
-    #[error("the write-ahead log of this volume lies on a device of its own: {reason}")]
+    /// The volume's log is on another device, which was not given or is another volume's.
+    #[error("the write-ahead log of this volume is on a device of its own: {reason}")]
     LogDevice {
         /// What is wrong with it.
         reason: String,

@@ -4,7 +4,7 @@
 //! takes p-bit hashes, a universe of 2^p. Here the size is any number, so that a filter's rate of false
 //! positives, n fingerprints over the size, is what was asked for and not the next power of two.
 //!
-//! **Quotienting** cuts a fingerprint f into a quotient, which says where it lies, and a remainder, which
+//! **Quotienting** cuts a fingerprint f into a quotient, which says where it is, and a remainder, which
 //! is kept there. With Q quotients over a universe of U:
 //!
 //! ```text
@@ -29,7 +29,7 @@ impl Universe {
     /// The largest size.
     pub const SIZE_MAX: u64 = 1 << 62;
 
-    /// A universe of so many fingerprints.
+    /// A universe of `size` fingerprints.
     ///
     /// # Errors
     /// [`Error::Config`] for a size outside [`SIZE_MIN`](Self::SIZE_MIN) to [`SIZE_MAX`](Self::SIZE_MAX).
@@ -52,8 +52,7 @@ impl Universe {
             return Err(Error::config("keys", "0; a filter is made for at least one"));
         }
         if !(rate > 0.0 && rate < 1.0) {
-            let reason =
-                format!("a rate of false positives of {rate}; it must lie between 0 and 1");
+            let reason = format!("a rate of false positives of {rate}; it must be between 0 and 1");
             return Err(Error::config("rate", reason));
         }
         let size = (keys as f64 / rate).ceil();
@@ -106,8 +105,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Cuts a universe over so many quotients, at least one and at most half as many as there are
-    /// fingerprints; what lies outside is brought inside.
+    /// Cuts a universe over `quotients` quotients, at least one and at most half as many as there are
+    /// fingerprints; a number outside is brought inside.
     #[must_use]
     pub const fn new(universe: Universe, quotients: u64) -> Self {
         let most = universe.size / 2;

@@ -9,7 +9,6 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use twox_hash::XxHash3_128;
 
 use crate::bytes::get_u64;
-use crate::{Error, Result};
 
 /// Which hash function a volume uses. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,19 +29,6 @@ impl HashKind {
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::Identity, Self::Xxh3, Self::Sip13].into_iter().find(|kind| *kind as u8 == number)
-    }
-
-    /// The kind of that name: `identity`, `xxh3` or `sip13`.
-    ///
-    /// # Errors
-    /// [`Error::Config`], with the names there are.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "identity" => Ok(Self::Identity),
-            "xxh3" => Ok(Self::Xxh3),
-            "sip13" => Ok(Self::Sip13),
-            _ => Err(Error::config("hash", format!("{name:?} is none of identity, xxh3, sip13"))),
-        }
     }
 }
 
@@ -162,6 +148,5 @@ mod tests {
             assert_eq!(HashKind::from_number(kind as u8), Some(kind));
         }
         assert_eq!(HashKind::from_number(9), None);
-        assert!(HashKind::from_name("md5").unwrap_err().to_string().contains("sip13"));
     }
 }

@@ -55,7 +55,7 @@ barriers! {
     BlockChecksum,
     /// A block proves that it is this volume's.
     BlockVolume,
-    /// A block proves that it belongs where it lies.
+    /// A block proves that it belongs at its place.
     BlockPlace,
     /// A block names the checksum of the one before it.
     BlockChain,
@@ -79,7 +79,7 @@ barriers! {
     CheckpointSyncsLog,
     /// The checkpoint, and all it refers to, is durable before a superblock refers to it.
     CheckpointSynced,
-    /// The superblock is durable before anything it no longer refers to is given up.
+    /// The superblock is durable before anything it no longer refers to may be overwritten.
     SuperblockSynced,
     /// Superblocks take turns, so that a torn one leaves the other.
     SuperblocksAlternate,
@@ -87,7 +87,7 @@ barriers! {
     SuperblockNewest,
     /// A checkpoint is not written over the one that is valid.
     CheckpointsAlternate,
-    /// The log's tail and evicted segments are given up after the checkpoint, not before.
+    /// The log is truncated and evicted segments are freed after the checkpoint, not before.
     GivenUpAfterCheckpoint,
     /// The log's tail stays before everything a structure still needs.
     TailKeepsWhatIsNeeded,
@@ -99,7 +99,7 @@ barriers! {
     PageChecksum,
     /// A page proves that it is one.
     PageMagic,
-    /// A page proves that it belongs where it lies.
+    /// A page proves that it belongs at its place.
     PageNumber,
     /// A page proves what it holds.
     PageKind,
@@ -111,7 +111,7 @@ barriers! {
     RingSparesCheckpoint,
     /// A segment that is still being written is none to a checkpoint.
     RingHidesUnfinished,
-    /// A segment number used again after a crash is told from its first use.
+    /// A segment number used again after a crash differs from its first use.
     RingTellsEpochs,
     /// A rewritten block is durable before its map update goes to the log.
     ShadowSyncsBlocks,
@@ -125,7 +125,7 @@ barriers! {
     ShadowHidesDrafts,
     /// A map update in the log does not undo a newer one that the checkpoint holds.
     ShadowKeepsNewest,
-    /// A block's number used again after a crash is told from its first use.
+    /// A block's number used again after a crash differs from its first use.
     ShadowTellsEpochs,
     /// A block's pages are proven before they are carried over to the next.
     RewriteProvesPages,
@@ -161,7 +161,7 @@ barriers! {
     MoveTakesItsRuns,
     /// In the index: no merge takes place between the captures of buffers, runs and slicetables.
     CaptureHoldsMaps,
-    /// A value log syncs the strokes it has written.
+    /// A value log syncs the chunks it has written.
     ValuesSynced,
     /// A value log's segment is written again only once a durable checkpoint has it as free.
     ValuesSpareCheckpoint,

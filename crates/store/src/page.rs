@@ -2,7 +2,7 @@
 //!
 //! Every page on flash begins with a header whose checksum covers the header and the body, and in
 //! which the page's own number, its structure and its generation stand. So a flipped bit, a page that
-//! landed elsewhere and a page left over from an earlier lap of a ring are all told from the page that
+//! landed elsewhere and a page of an earlier lap of a ring all differ from the page that
 //! was asked for. The bytes are drawn in docs/format.md.
 
 use nandex_device::{PAGE_BYTES, PageId};
@@ -62,7 +62,7 @@ pub struct PageLabel {
     /// Which writing of the place it belongs to: a segment's generation, a block's, a
     /// checkpoint's.
     pub generation: u64,
-    /// Where it lies.
+    /// Its place.
     pub page: PageId,
 }
 

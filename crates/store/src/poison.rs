@@ -1,8 +1,8 @@
 //! The mark that a failed write or sync leaves on a volume.
 //!
 //! After a failed sync the kernel may report success for the next one though the data is gone, so
-//! nothing that is written later can be trusted. Whoever sees a failure poisons the volume; whoever is
-//! about to write asks first.
+//! nothing that is written later can be trusted. A thread that sees a failure poisons the volume; a thread that
+//! is about to write asks first.
 
 use std::sync::{Arc, OnceLock};
 

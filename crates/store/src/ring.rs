@@ -2,12 +2,12 @@
 //!
 //! NSDI'10 section 5.2 uses the whole SSD as a single circular list into which the incarnations of all
 //! super tables go in the order they are flushed. Segments are numbered by a sequence that only grows;
-//! segment q lies at q mod segments. What makes it crash-safe is one rule: a segment is written only
+//! segment q is at q mod segments. What makes it crash-safe is one rule: a segment is written only
 //! once the eviction of what it held is in a durable checkpoint. So the checkpoint never points at
 //! bytes that may have been overwritten, and a crash loses nothing that the log does not hold.
 //!
 //! ```text
-//!      oldest                     head            granted = oldest in the checkpoint + segments
+//!      oldest                     head            writable until: oldest in the checkpoint + segments
 //!        |  live: [oldest, head)   |  may be written |
 //!  ------+-------------------------+-----------------+------> sequence
 //! ```
@@ -26,7 +26,7 @@ use crate::space::Extent;
 use crate::{Error, Result};
 
 /// A written segment's name: its sequence number, and the epoch in which it was written, so that a
-/// number used again after a crash is told from its first use.
+/// number used again after a crash differs from its first use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SegmentId(u64);
 
@@ -87,7 +87,7 @@ struct Segment {
 #[derive(Debug)]
 struct State {
     oldest: u64,
-    granted: u64,
+    writable_until: u64,
     live: VecDeque<Segment>,
 }
 
@@ -99,7 +99,7 @@ pub struct Ring {
     shape: RingShape,
     epoch: u16,
     state: Mutex<State>,
-    room: Condvar,
+    space_freed: Condvar,
 }
 
 impl Ring {
@@ -107,7 +107,7 @@ impl Ring {
     #[must_use]
     pub fn create(structure: StructureId, extent: Extent, shape: RingShape, epoch: u64) -> Self {
         // Sequence 0 is never used, so the zeros of fresh flash are no segment's generation.
-        let state = State { oldest: 1, granted: 1 + shape.segments, live: VecDeque::new() };
+        let state = State { oldest: 1, writable_until: 1 + shape.segments, live: VecDeque::new() };
         Self::with_state(structure, extent, shape, epoch, state)
     }
 
@@ -123,8 +123,8 @@ impl Ring {
             "a ring fits its extent"
         );
         let epoch = generation::low(epoch);
-        let (start, state, room) = (extent.start, Mutex::new(state), Condvar::new());
-        Self { structure, start, shape, epoch, state, room }
+        let (start, state, space_freed) = (extent.start, Mutex::new(state), Condvar::new());
+        Self { structure, start, shape, epoch, state, space_freed }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -142,12 +142,12 @@ impl Ring {
     pub fn reserve(&self) -> Option<SegmentId> {
         let mut state = self.state();
         let head = state.oldest + state.live.len() as u64;
-        let granted = if is_on(Barrier::RingSparesCheckpoint) {
-            state.granted
+        let writable_until = if is_on(Barrier::RingSparesCheckpoint) {
+            state.writable_until
         } else {
             state.oldest + self.shape.segments
         };
-        if head >= granted {
+        if head >= writable_until {
             return None;
         }
         let epoch = if is_on(Barrier::RingTellsEpochs) { self.epoch } else { 0 };
@@ -160,13 +160,13 @@ impl Ring {
     pub fn wait_for_space(&self, timeout: Duration) {
         let state = self.state();
         let head = state.oldest + state.live.len() as u64;
-        if head >= state.granted {
-            // Whether time or room woke us, the caller tries again.
-            drop(self.room.wait_timeout(state, timeout));
+        if head >= state.writable_until {
+            // Whether time or a free segment woke us, the caller tries again.
+            drop(self.space_freed.wait_timeout(state, timeout));
         }
     }
 
-    /// Notes that a reserved segment is written, or given up (no entries).
+    /// Notes that a reserved segment is written, or abandoned (no entries).
     pub fn complete(&self, id: SegmentId, tag: SegmentTag) {
         let mut state = self.state();
         if let Some(segment) = state.find(id) {
@@ -191,7 +191,7 @@ impl Ring {
     #[must_use]
     pub fn writable_segments(&self) -> u64 {
         let state = self.state();
-        state.granted - (state.oldest + state.live.len() as u64)
+        state.writable_until - (state.oldest + state.live.len() as u64)
     }
 
     /// The oldest segment and its tag; nothing when there is none, or it is still being written.
@@ -220,7 +220,7 @@ impl Ring {
         state.live.iter().filter_map(tagged).filter(|(_, tag)| tag.entries > 0).collect()
     }
 
-    /// Where page `index` of a segment lies.
+    /// Page `index` of a segment.
     #[inline]
     #[must_use]
     pub fn page(&self, id: SegmentId, index: u64) -> PageId {
@@ -265,9 +265,9 @@ impl Ring {
     /// overwritten.
     pub fn committed(&self, oldest: u64) {
         let mut state = self.state();
-        state.granted = state.granted.max(oldest + self.shape.segments);
+        state.writable_until = state.writable_until.max(oldest + self.shape.segments);
         drop(state);
-        self.room.notify_all();
+        self.space_freed.notify_all();
     }
 
     /// A ring as a checkpoint knows it.
@@ -301,11 +301,11 @@ impl Ring {
         }
         // The newest that hold nothing were being written at a crash, and what was to be in them is in
         // the log. Their numbers are used again: where nothing is evicted they would be lost for good,
-        // and the log's entries might find no room.
+        // and the log's entries might not fit.
         while live.back().is_some_and(|segment| segment.tag == Some(SegmentTag::default())) {
             live.pop_back();
         }
-        let state = State { oldest, granted: oldest + shape.segments, live };
+        let state = State { oldest, writable_until: oldest + shape.segments, live };
         Ok(Self::with_state(structure, extent, shape, epoch, state))
     }
 }

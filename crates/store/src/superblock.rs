@@ -24,7 +24,7 @@ pub const SUPERBLOCK_PAGES: u64 = 2;
 pub struct Superblock {
     /// Counts writes of the superblock; the highest is valid.
     pub generation: u64,
-    /// Names the volume, so that pages and logs of another are told apart.
+    /// Names the volume, so that pages and logs of another differ.
     pub volume_id: u128,
     /// The hash function and its key.
     pub hash: HashKind,
@@ -34,15 +34,15 @@ pub struct Superblock {
     pub epoch: u64,
     /// The volume's length in pages.
     pub page_count: u64,
-    /// Where the checkpoint lies.
+    /// The checkpoint's pages.
     pub checkpoint: Extent,
     /// How many bytes of it count.
     pub checkpoint_bytes: u64,
     /// The generation its pages carry.
     pub checkpoint_generation: u64,
-    /// Where the log lies, on the volume or on a device of its own.
+    /// The log's pages, on the volume or on a device of its own.
     pub log: Extent,
-    /// Does the log lie on a device of its own?
+    /// Whether the log is on a device of its own.
     pub log_apart: bool,
     /// The longest log block, in bytes.
     pub log_block_bytes: u32,

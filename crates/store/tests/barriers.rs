@@ -151,7 +151,7 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     let count = fill(&volume, &structure, 180);
     assert_eq!(count, 180);
     // From here on it needs nothing of that; and while the checkpoint is being written, others append
-    // more than the log has room for beside it, and then the power goes.
+    // more than the log has space for as well, and then the power goes.
     *room.tail.lock().unwrap() = volume.log().next_lsn();
     let (others, of_others, cut) = (volume.clone(), structure.clone(), crash.clone());
     *device.observer().0.lock().unwrap() = Some(Box::new(move |_| {

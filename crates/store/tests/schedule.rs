@@ -1,7 +1,7 @@
 //! Reads of a simulated Crucial M4 in the orders of ANCS'14, section 7.3: first in, first out against the
 //! schedule, in virtual time.
 //!
-//! `cargo test -p nandex-store --test schedule -- --nocapture` prints what Figure 6 shows, beside the
+//! `cargo test -p nandex-store --test schedule -- --nocapture` prints what Figure 6 shows, and the
 //! paper's figures.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -22,7 +22,7 @@ const CHUNK_PAGES: u64 = 2;
 const ROUND_PAGES: u64 = DOMAINS * CHUNK_PAGES;
 const ROUNDS: u64 = 4096;
 
-/// The drive, written once in order, so that chunk i lies on channel i mod 32.
+/// The drive, written once in order, so that chunk i is on channel i mod 32.
 fn drive() -> SimDevice {
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Sequential).unwrap());
@@ -129,17 +129,17 @@ fn skewed<const S: usize>(n: usize, _: &mut SplitMix64) -> u64 {
     if within < S { hot } else { (hot + within as u64) % DOMAINS }
 }
 
-fn random(_: usize, dice: &mut SplitMix64) -> u64 {
-    dice.below(DOMAINS)
+fn random(_: usize, rng: &mut SplitMix64) -> u64 {
+    rng.below(DOMAINS)
 }
 
 /// Pages on the channels of that order, each anywhere on its channel.
 fn pages(order: Order) -> Vec<PageId> {
-    let mut dice = SplitMix64::new(7);
+    let mut rng = SplitMix64::new(7);
     let page = |n: usize| {
-        let channel = order(n, &mut dice);
-        let row = dice.below(ROUNDS) * ROUND_PAGES;
-        PageId(row + channel * CHUNK_PAGES + dice.below(CHUNK_PAGES))
+        let channel = order(n, &mut rng);
+        let row = rng.below(ROUNDS) * ROUND_PAGES;
+        PageId(row + channel * CHUNK_PAGES + rng.below(CHUNK_PAGES))
     };
     (0..READS).map(page).collect()
 }
@@ -183,7 +183,7 @@ fn reads_in_bad_orders_go_as_fast_as_in_the_best_one() {
             ratio
         });
         // The paper does not say whether its threads waited for each other between batches; a drive whose
-        // figure lies outside of both would be another drive.
+        // figure is outside of both would be another drive.
         let [in_batches, in_a_stream] = ratios;
         assert!(in_batches - 0.01 < paper && paper < in_a_stream + 0.01, "{name}: {ratios:?}");
         // In a stream and an order that is even by itself there is nothing to win, and little is lost.
@@ -220,49 +220,48 @@ fn on_a_device_that_tells_nothing_every_read_starts_when_it_would_without_a_sche
 }
 
 /// Whole rounds of chunks, as a slicetable is.
-const STROKE_PAGES: u64 = 4 * ROUND_PAGES;
-const STROKES: u64 = 48;
+const WRITE_PAGES: u64 = 4 * ROUND_PAGES;
+const WRITES: u64 = 48;
 
-/// A new drive with strokes on it that were written in no order of addresses, each after so many pages
+/// A new drive with sequential writes on it in no order of addresses, each after that many pages
 /// of something else.
 fn written(others_pages: u64) -> (SimDevice, Vec<SequentialWrite>) {
     let preset = Preset::named("crucial-m4-paper").unwrap();
     let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
-    device.grow(STROKES * STROKE_PAGES + others_pages).unwrap();
+    device.grow(WRITES * WRITE_PAGES + others_pages).unwrap();
     let mut pages_before = 0;
     let mut write = |start: u64, pages: u64| {
-        let stroke = SequentialWrite { start: PageId(start), pages_before };
+        let write = SequentialWrite { start: PageId(start), pages_before };
         if pages > 0 {
-            device.write(stroke.start, PageBuf::zeroed(pages as usize)).unwrap();
+            device.write(write.start, PageBuf::zeroed(pages as usize)).unwrap();
         }
         pages_before += pages;
-        stroke
+        write
     };
     // 29 and 48 have no common divisor, so each place comes once.
-    let strokes = (0..STROKES).map(|n| {
-        write(STROKES * STROKE_PAGES, others_pages);
-        write(n * 29 % STROKES * STROKE_PAGES, STROKE_PAGES)
+    let writes = (0..WRITES).map(|n| {
+        write(WRITES * WRITE_PAGES, others_pages);
+        write(n * 29 % WRITES * WRITE_PAGES, WRITE_PAGES)
     });
-    let strokes = strokes.collect();
+    let writes = writes.collect();
     device.sync().unwrap();
-    (device.with_geometry(preset.geometry()), strokes)
+    (device.with_geometry(preset.geometry()), writes)
 }
 
-/// Reads a second of pages on these strokes, sixteen of a channel at a time, where channels are estimated
-/// with what `known` leaves of a stroke.
-fn rate_on_strokes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWrite) -> f64 {
-    let (device, strokes) = written(others_pages);
+/// Reads a second of pages on these writes, sixteen of a channel at a time, where channels are estimated
+/// with what `known` leaves of a write.
+fn rate_of_writes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWrite) -> f64 {
+    let (device, writes) = written(others_pages);
     let channels = Channels::of(&device.geometry());
-    assert!(STROKE_PAGES.is_multiple_of(channels.align_pages()) && channels.needs_stroke());
-    let mut dice = SplitMix64::new(3);
+    assert!(WRITE_PAGES.is_multiple_of(channels.align_pages()));
+    let mut rng = SplitMix64::new(3);
     let request = |n: usize| {
-        let stroke = strokes[dice.below(STROKES) as usize];
-        // Where the n-th read's channel really begins in this stroke, and in whichever of its rounds.
-        let turn = ordered::<16>(n, &mut dice) * CHUNK_PAGES + ROUND_PAGES;
-        let in_round = (turn - stroke.pages_before % ROUND_PAGES) % ROUND_PAGES;
-        let page =
-            stroke.start.plus(dice.below(STROKE_PAGES / ROUND_PAGES) * ROUND_PAGES + in_round);
-        (channels.channel(page, known(stroke)), page)
+        let write = writes[rng.below(WRITES) as usize];
+        // Where the n-th read's channel really begins in this write, and in whichever of its rounds.
+        let turn = ordered::<16>(n, &mut rng) * CHUNK_PAGES + ROUND_PAGES;
+        let in_round = (turn - write.pages_before % ROUND_PAGES) % ROUND_PAGES;
+        let page = write.start.plus(rng.below(WRITE_PAGES / ROUND_PAGES) * ROUND_PAGES + in_round);
+        (channels.channel(page, known(write)), page)
     };
     let requests: Vec<_> = (0..READS).map(request).collect();
     rate(&device, &requests, channels.schedule(DEPTH), Way::Batches, WINDOW)
@@ -272,13 +271,13 @@ fn rate_on_strokes(others_pages: u64, known: fn(SequentialWrite) -> SequentialWr
 fn channels_estimated_from_the_order_of_writing_are_as_good_as_known_ones() {
     let known = schedule_rate(ordered::<16>, Way::Batches);
     // The paper's estimate: nothing but whole rounds is written.
-    let by_the_paper = rate_on_strokes(0, |stroke| SequentialWrite::at(stroke.start));
+    let by_the_paper = rate_of_writes(0, |write| SequentialWrite::at(write.start));
     assert!(by_the_paper > 0.97 * known, "{by_the_paper:.0} of {known:.0}");
     // Eleven pages of something else turn the order each time, by half a chunk too. Counted, they do no
     // harm; not counted, they make the estimate a guess, which still beats none.
-    let counted = rate_on_strokes(11, |stroke| stroke);
+    let counted = rate_of_writes(11, |write| write);
     assert!(counted > 0.97 * known, "{counted:.0} of {known:.0}");
-    let guessed = rate_on_strokes(11, |stroke| SequentialWrite::at(stroke.start));
+    let guessed = rate_of_writes(11, |write| SequentialWrite::at(write.start));
     assert!(guessed < 0.9 * counted, "{guessed:.0} of {counted:.0}");
     assert!(guessed > 1.2 * fifo_rate(ordered::<16>, Way::Batches), "{guessed:.0}");
 }

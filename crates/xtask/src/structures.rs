@@ -31,6 +31,25 @@ pub fn check(files: &[File]) -> Vec<Violation> {
         .collect()
 }
 
+/// The made-up structure, and the files outside its folder that may name it: its row and its module.
+const MADE_UP: &str = "specimen";
+const REGISTER: [&str; 2] = ["crates/index/src/registry.rs", "crates/index/src/lib.rs"];
+
+/// Where code outside its folder names the made-up structure: a structure is its folder and one row.
+#[must_use]
+pub fn check_register(files: &[File]) -> Vec<Violation> {
+    let folder = Path::new(INDEX).join(MADE_UP);
+    let is_own = |file: &&File| {
+        let may_name = REGISTER.iter().any(|path| file.path == Path::new(path));
+        may_name || file.path.starts_with(&folder) || file.path.starts_with("crates/xtask")
+    };
+    let code = files.iter().filter(|file| file.is("rs") || file.is("toml"));
+    let others = code.filter(|file| !is_own(file));
+    let named = others.filter(|file| file.text.to_lowercase().contains(MADE_UP));
+    let message = "names the made-up structure: walk over the register instead";
+    named.map(|file| Violation::new(&file.path, 0, message)).collect()
+}
+
 fn structure_of(file: &File) -> Option<String> {
     let inside = file.path.strip_prefix(INDEX).ok()?;
     let mut parts = inside.components();
@@ -132,6 +151,15 @@ mod tests {
         };
         assert_eq!(found("use crate::slicehash::Slice;"), 1);
         assert_eq!(found("#[cfg(test)] mod tests { use crate::slicehash::Slice; }"), 0);
+    }
+
+    #[test]
+    fn the_made_up_structure_is_named_by_its_folder_and_the_register_alone() {
+        let file =
+            |path: &str| File { path: path.into(), text: "use crate::specimen::ROW;".into() };
+        let own = ["crates/index/src/specimen/row.rs", "crates/index/src/registry.rs"];
+        assert_eq!(check_register(&own.map(file)), []);
+        assert_eq!(check_register(&[file("crates/cli/src/cmd/info.rs")]).len(), 1);
     }
 
     #[test]

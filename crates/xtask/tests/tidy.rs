@@ -40,6 +40,11 @@ fn a_type_seen_outside_its_module_tells_what_it_is_of() {
 }
 
 #[test]
+fn a_structure_is_its_folder_and_one_row() {
+    assert_none(&structures::check_register(&repository()));
+}
+
+#[test]
 fn only_the_device_names_the_kernel_the_clock_and_entropy() {
     assert_none(&repository().iter().flat_map(clock::check).collect::<Vec<_>>());
 }

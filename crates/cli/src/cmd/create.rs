@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::{Table, slicehash};
+use nandex::{Policy, Requirements, Table};
 use serde::Serialize;
 
 use crate::devices::{StripeArg, VolumeArgs};
-use crate::need::{Costs, NeedArgs, StructureArg, TableWish};
-use crate::place::{DurabilityArg, PolicyArg, create};
+use crate::place::{DurabilityArg, create};
 use crate::size::{self, show_bytes, show_count};
+use crate::sizing::{self, Choice, RequirementArgs, StructureArg, TableCosts};
 use crate::talk::{Talk, aligned};
 
 /// Where, and how large.
@@ -34,16 +34,16 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
     value_bytes: u64,
     /// Which structure it is
-    #[arg(long, value_name = "STRUCTURE", default_value = "auto")]
+    #[arg(long, value_name = "STRUCTURE", default_value = "auto", value_parser = StructureArg::parser())]
     structure: StructureArg,
     #[command(flatten)]
-    need: NeedArgs,
+    requirements: RequirementArgs,
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
     /// What happens when flash is full
-    #[arg(long, default_value = "reject")]
-    policy: PolicyArg,
+    #[arg(long, default_value = "reject", value_parser = sizing::policy)]
+    policy: Policy,
     /// When an acknowledged update is durable; a word for this run, chosen anew at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
@@ -63,7 +63,7 @@ struct Created {
     flash_bytes: u64,
     filter_bytes: u64,
     #[serde(flatten)]
-    costs: Costs,
+    costs: TableCosts,
 }
 
 /// Makes the volume and the table.
@@ -71,30 +71,29 @@ struct Created {
 /// # Errors
 /// A file that holds a volume already, sizes that cannot work, no space.
 pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let wish = TableWish {
-        structure: args.structure,
-        need: args.need.wish(args.entries, args.key_bytes, args.value_bytes)?,
-        policy: args.policy.0,
+    let requirements = Requirements {
+        policy: args.policy,
         front_runs: args.front_runs,
+        ..args.requirements.of(args.entries, args.key_bytes, args.value_bytes)?
     };
-    let plan = wish.plan()?;
-    let made = create(&args.volume, args.stripe.0, (&args.table, &plan), args.durability.0)?;
+    let Choice { reasons, prediction } = sizing::choose(args.structure, &requirements)?;
+    let made = create(&args.volume, args.stripe.0, (&args.table, &prediction), args.durability.0)?;
     let stats = made.table.stats();
     let created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
         structure: made.table.kind().to_owned(),
-        reasons: plan.reasons,
-        entries_capacity: plan.entries_capacity,
+        reasons,
+        entries_capacity: prediction.entries_capacity,
         key_bytes: made.table.key_bytes(),
         value_bytes: made.table.value_bytes(),
         ram_bytes: stats.ram_bytes,
         flash_bytes: stats.flash_bytes,
-        filter_bytes: plan
-            .options
-            .of::<slicehash::RuntimeOptions>()
-            .map_or(0, |it| it.filter_bytes),
-        costs: Costs::of(&plan.config)?,
+        filter_bytes: prediction.optional_filter_bytes,
+        costs: TableCosts::of(
+            &prediction.config,
+            made.table.key_bytes() + made.table.value_bytes(),
+        )?,
     };
     made.close()?;
     talk.print(&created, text)

@@ -5,19 +5,17 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::Durability;
-use nandex::bufferhash::Policy;
-use nandex::compare::Wish;
 use nandex::device::Striping;
+use nandex::{Durability, Prediction, Requirements};
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
 use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::need::{Plan, StructureArg, TableWish};
 use crate::place::{Opened, TableArgs, create, open};
 use crate::size::{self, show_bytes, show_count};
+use crate::sizing::{self, StructureArg};
 use crate::talk::Talk;
 
 /// Fingerprints that the index has room for, at least.
@@ -47,6 +45,7 @@ pub struct Args {
         long,
         value_name = "STRUCTURE",
         default_value = "bufferhash",
+        value_parser = StructureArg::parser(),
         hide_possible_values = true
     )]
     structure: StructureArg,
@@ -159,14 +158,12 @@ pub fn scratch_folder(option: &str) -> Result<TempDir> {
 
 /// A table for the chunks that the survey leads to expect, and half as many more; or for as many as the
 /// RAM allows, with a word about it.
-fn plan(args: &Args, survey: &Survey, talk: &Talk) -> Result<Plan> {
+fn plan(args: &Args, survey: &Survey, talk: &Talk) -> Result<Prediction> {
     let chunks = survey.bytes / args.avg.max(1) + survey.files;
     let wanted = (chunks + chunks / 2).max(ENTRIES_MIN);
     let key_bytes = u32::try_from(args.hash.key_bytes())?;
-    let mut need = Wish::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
-    need.ram_bytes = Some(args.ram);
-    let wish = TableWish { structure: args.structure, need, policy: Policy::Fifo, front_runs: 0 };
-    let (entries, plan) = most_that_fit(&wish)?;
+    let requirements = Requirements::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
+    let (entries, plan) = most_that_fit(args.structure, requirements.ram(args.ram))?;
     if entries < wanted {
         talk.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
@@ -179,16 +176,16 @@ fn plan(args: &Args, survey: &Survey, talk: &Talk) -> Result<Plan> {
     Ok(plan)
 }
 
-/// The most entries, up to the wish, for which there is RAM.
-fn most_that_fit(wish: &TableWish) -> Result<(u64, Plan)> {
+/// The most entries, up to those required, for which there is RAM.
+fn most_that_fit(structure: StructureArg, required: Requirements) -> Result<(u64, Prediction)> {
     let fits = |entries| {
-        let need = Wish { entries, ..wish.need.clone() };
-        TableWish { need, ..wish.clone() }.plan()
+        let requirements = Requirements { entries, ..required.clone() };
+        sizing::choose(structure, &requirements).map(|choice| choice.prediction)
     };
-    if let Ok(plan) = fits(wish.need.entries) {
-        return Ok((wish.need.entries, plan));
+    if let Ok(plan) = fits(required.entries) {
+        return Ok((required.entries, plan));
     }
-    let (mut low, mut high) = (1, wish.need.entries);
+    let (mut low, mut high) = (1, required.entries);
     let mut best = fits(low).context("the index")?;
     // Close enough: within one part in 64.
     while high - low > high / 64 + 1 {

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use nandex::device::Device;
-use nandex::{AnyTable, Cascade, Durability, Table, Volume, bufferhash, cascade, slicehash};
+use nandex::registry::{self, Family};
+use nandex::{AnyFilter, AnyOptions, AnyTable, Durability, Table, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
 use crate::devices::VolumeArgs;
-use crate::need::Costs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
+use crate::sizing::TableCosts;
 use crate::talk::{Talk, aligned};
 
 /// Which volume.
@@ -60,7 +61,7 @@ struct Figures {
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
     #[serde(flatten)]
-    costs: Costs,
+    costs: TableCosts,
 }
 
 /// Prints what the volume holds.
@@ -89,15 +90,17 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
 }
 
 fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
-    let is_table = [bufferhash::KIND, slicehash::KIND].contains(&kind.as_str());
-    let figures = if is_table { Some(figures(AnyTable::open(volume, &name)?)?) } else { None };
-    let filter = if kind == cascade::KIND { Some(filter_figures(volume, &name)?) } else { None };
+    let (figures, filter) = match registry::find(&kind).map(|row| &row.family) {
+        Some(Family::Table(_)) => (Some(figures(AnyTable::open(volume, &name)?)?), None),
+        Some(Family::Filter(_)) => (None, Some(filter_figures(volume, &name)?)),
+        Some(Family::Part) | None => (None, None),
+    };
     Ok(TableInfo { name, kind, figures, filter })
 }
 
 fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
-    let filter = Cascade::open(volume, name)?;
-    let figures = FilterFigures::of(&filter, volume.hasher());
+    let filter = AnyFilter::open(volume, name, &AnyOptions::default())?;
+    let figures = FilterFigures::of(&*filter, volume.hasher());
     filter.close()?;
     Ok(figures)
 }
@@ -111,7 +114,7 @@ fn figures(table: AnyTable) -> Result<Figures> {
         ram_bytes: stats.ram_bytes,
         ram_bytes_per_entry: stats.ram_bytes_per_entry(),
         flash_bytes: stats.flash_bytes,
-        costs: Costs::of(&table.config())?,
+        costs: TableCosts::of(&table.config(), table.key_bytes() + table.value_bytes())?,
     };
     table.close()?;
     Ok(figures)

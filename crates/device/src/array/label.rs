@@ -1,6 +1,6 @@
-//! What a member of an array says of itself, in the first two pages of it: pure bytes.
+//! What a member of an array says about itself, in the first two pages of it: pure bytes.
 //!
-//! The generations of a label take turns on the two pages, so a torn write of one leaves the other.
+//! The generations of a label alternate between the two pages, so a torn write of one leaves the other.
 //! The bytes are drawn in docs/format.md.
 
 use super::Striping;
@@ -29,7 +29,7 @@ pub struct Label {
     pub generation: u64,
     /// Which member this is, from zero.
     pub member: usize,
-    /// How the array's pages lie on its members.
+    /// How the array's pages are distributed over its members.
     pub striping: Striping,
     /// Pages at the start of each member that are not the array's.
     pub first: u64,
@@ -43,7 +43,7 @@ pub struct Label {
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LabelFault {
-    /// It bears no label.
+    /// It has no label.
     #[error(
         "it is no member of an array: {reason}; name the members that the array was made of (where the \
          making was cut short, make it again)"
@@ -111,7 +111,7 @@ pub enum LabelFault {
         /// The generation of the other one.
         newest: u64,
     },
-    /// Nobody says that it is this member. Its name is that of the last opening.
+    /// No device says that it is this member. Its name is that of the last opening.
     #[error(
         "member {member} of {members} is missing; it had this name when the array was last opened for \
          writing, name it as well"
@@ -246,7 +246,7 @@ impl Label {
             (self.place() == place, "a generation that belongs on the other page"),
             (self.member < self.names.len(), "a member past the last"),
             (pages > 0 && whole.is_some(), "stripes of no pages or of too many"),
-            (self.first >= LABEL_PAGES, "data where the labels lie"),
+            (self.first >= LABEL_PAGES, "data in place of the labels"),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(damaged(what)),

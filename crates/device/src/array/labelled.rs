@@ -1,4 +1,4 @@
-//! An array that knows its members: each bears a label, and a wrong one is refused by its name.
+//! An array that knows its members: each has a label, and a wrong one is refused by its name.
 //!
 //! A label carries a **generation**, and one law holds for it: a member takes generation g + 1 only when
 //! all have durably taken g. So members that a crash left behind are behind by one and no more. Each
@@ -35,7 +35,7 @@ impl Member {
         Self { name: name.into(), device }
     }
 
-    /// Does the device bear the label of a member, be it whole or damaged? One read of two pages.
+    /// Whether the device has the label of a member, whole or damaged. One read of two pages.
     ///
     /// # Errors
     /// A failed read.
@@ -52,7 +52,7 @@ impl Member {
         Error::Label { name: self.name.clone(), fault: Box::new(fault) }
     }
 
-    /// The label it bears. One read of two pages.
+    /// Its label. One read of two pages.
     pub(super) fn label(&self, index: usize) -> Result<Label> {
         let page_count = self.device.page_count();
         if page_count < LABEL_PAGES {
@@ -73,9 +73,9 @@ impl Member {
 /// What can be chosen when an array is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayOptions {
-    /// How the array's pages lie on its members.
+    /// How the array's pages are distributed over its members.
     pub striping: Striping,
-    /// The data of each member begin at a multiple of so many pages, behind the label. Default 256,
+    /// The data of each member begin at a multiple of this many pages, behind the label. Default 256,
     /// which is 1 MiB.
     pub align_pages: u64,
     /// What names the array; random when not given. Give one only for runs that must repeat.
@@ -115,7 +115,7 @@ pub struct LabelledArray {
     array: ArrayDevice,
     /// What the members' labels say, their places and names apart.
     newest: Mutex<Label>,
-    /// Held by who takes a generation, so that there is one at a time.
+    /// Held while a generation is taken, so that there is one at a time.
     taking: Mutex<()>,
 }
 
@@ -240,7 +240,7 @@ impl LabelledArray {
     }
 }
 
-/// Refuses a device that holds something where the label is to lie.
+/// Refuses a device that holds something in place of the label.
 fn refuse_taken(member: &Member, index: usize) -> Result<()> {
     if member.device.page_count() < LABEL_PAGES {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Several devices as one.
 //!
-//! `striping` says where each page lies; `queue` spreads operations over the members' queues. An
-//! operation that lies on one member is passed on as it is; only one that crosses a border is cut
+//! `striping` says where each page is; `queue` spreads operations over the members' queues. An
+//! operation that is on one member is passed on as it is; only one that crosses a border is cut
 //! up, copied, and put together again. `label` is what a member says of itself, and `labelled` an
 //! array that asks.
 
@@ -150,7 +150,7 @@ fn check_range(page: PageId, pages: u64, page_count: u64) -> Result<()> {
     Ok(())
 }
 
-/// A piece of an operation that lies on one member.
+/// A piece of an operation that is on one member.
 struct Part {
     place: Place,
     /// Which bytes of the operation's buffer it is.
@@ -181,7 +181,7 @@ fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part>
 
 impl Device for ArrayDevice {
     /// Channels and depths of the members add up. Chunk, mapping and buses are told where the striping makes
-    /// chunk i of the array lie on channel i mod their number, and only there.
+    /// chunk i of the array are on channel i mod their number, and only there.
     fn geometry(&self) -> Geometry {
         let members = self.members.devices.iter().map(|member| member.geometry());
         let whole = geometry::together(members, self.layout.striping);

@@ -1,4 +1,4 @@
-//! One lane over the lanes of all members.
+//! One queue over the queues of all members.
 //!
 //! Each operation of the caller has a slot, whose number is the token of everything pushed for it to
 //! the members. A crossing operation keeps its buffer in the slot until all its parts are back.
@@ -11,9 +11,9 @@ use super::striping::Layout;
 use super::{Members, parts};
 use crate::{Completion, Device, Error, Op, OpKind, PAGE_BYTES, PageBuf, PageId, Queue, Result};
 
-/// A lane over the lanes of all members.
+/// A queue over the queues of all members.
 pub(super) struct ArrayQueue {
-    lanes: Vec<Lane>,
+    queues: Vec<MemberQueue>,
     layout: Layout,
     slots: Vec<Slot>,
     free: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct ArrayQueue {
 }
 
 /// A member's queue, and what is to follow once it has room.
-struct Lane {
+struct MemberQueue {
     queue: Box<dyn Queue>,
     backlog: VecDeque<Op>,
 }
@@ -49,11 +49,11 @@ impl ArrayQueue {
     pub(super) fn new(members: &Arc<Members>, layout: Layout, depth: usize) -> Result<Self> {
         let open = |(index, member): (usize, &Arc<dyn Device>)| {
             let queue = member.queue(depth).map_err(|error| members.failed(index, error))?;
-            Ok(Lane { queue, backlog: VecDeque::new() })
+            Ok(MemberQueue { queue, backlog: VecDeque::new() })
         };
-        let lanes = members.devices.iter().enumerate().map(open).collect::<Result<_>>()?;
+        let queues = members.devices.iter().enumerate().map(open).collect::<Result<_>>()?;
         Ok(Self {
-            lanes,
+            queues,
             layout,
             slots: std::iter::repeat_with(|| Slot::Free).take(depth).collect(),
             free: (0..depth).rev().collect(),
@@ -66,7 +66,7 @@ impl ArrayQueue {
     fn push_whole(&mut self, slot: usize, member: usize, page: PageId, op: Op) -> Result<()> {
         let whole = Slot::Whole { token: op.token, page: op.page };
         let on_member = Op { token: slot as u64, page, ..op };
-        let pushed = self.lanes[member].push(on_member);
+        let pushed = self.queues[member].push(on_member);
         pushed.map_err(|error| self.members.failed(member, error))?;
         self.slots[slot] = whole;
         Ok(())
@@ -82,7 +82,7 @@ impl ArrayQueue {
             }
             let (kind, member) = (split.op.kind, part.place.member);
             let on_member = Op { token: slot as u64, kind, page: part.place.page, buf };
-            match self.lanes[member].push(on_member) {
+            match self.queues[member].push(on_member) {
                 Ok(()) => split.parts_left += 1,
                 Err(error) => split.result = Err(self.members.failed(member, error)),
             }
@@ -97,10 +97,10 @@ impl ArrayQueue {
 
     /// Takes what one member has finished, waiting for `count_min` of it, and refills its queue.
     fn pump(&mut self, member: usize, count_min: usize) -> Result<()> {
-        let lane = &mut self.lanes[member];
+        let member_queue = &mut self.queues[member];
         let mut arrived = std::mem::take(&mut self.arrived);
-        let waited = lane.queue.wait(count_min, &mut arrived);
-        lane.refill(&mut arrived);
+        let waited = member_queue.queue.wait(count_min, &mut arrived);
+        member_queue.refill(&mut arrived);
         for completion in arrived.drain(..) {
             self.arrive(member, completion);
         }
@@ -136,13 +136,17 @@ impl ArrayQueue {
 
     /// The member that has most to do, which is likely to finish something first.
     fn busiest(&self) -> Option<usize> {
-        let busy = self.lanes.iter().enumerate().filter(|(_, lane)| lane.queue.in_flight() > 0);
-        busy.max_by_key(|(_, lane)| lane.queue.in_flight()).map(|(index, _)| index)
+        let busy = self
+            .queues
+            .iter()
+            .enumerate()
+            .filter(|(_, member_queue)| member_queue.queue.in_flight() > 0);
+        busy.max_by_key(|(_, member_queue)| member_queue.queue.in_flight()).map(|(index, _)| index)
     }
 
     fn pump_all(&mut self) -> Result<()> {
-        for member in 0..self.lanes.len() {
-            if self.lanes[member].queue.in_flight() > 0 {
+        for member in 0..self.queues.len() {
+            if self.queues[member].queue.in_flight() > 0 {
                 self.pump(member, 0)?;
             }
         }
@@ -150,7 +154,7 @@ impl ArrayQueue {
     }
 }
 
-impl Lane {
+impl MemberQueue {
     /// Pushes now, or behind what waits already.
     fn push(&mut self, op: Op) -> Result<()> {
         if self.queue.in_flight() < self.queue.depth() && self.backlog.is_empty() {
@@ -192,7 +196,7 @@ impl Refused {
 }
 
 impl Split {
-    /// Takes in one part, which lies at `page` of the array.
+    /// Takes in one part, which is at `page` of the array.
     fn take(&mut self, page: PageId, bytes: &PageBuf, result: Result<()>) {
         self.parts_left -= 1;
         match result {
@@ -246,7 +250,7 @@ impl Queue for ArrayQueue {
 impl Drop for ArrayQueue {
     fn drop(&mut self) {
         // The members' queues wait for what they have; the backlog must reach them first.
-        while self.lanes.iter().any(|lane| !lane.backlog.is_empty()) {
+        while self.queues.iter().any(|member_queue| !member_queue.backlog.is_empty()) {
             let Some(member) = self.busiest() else { return };
             if self.pump(member, 1).is_err() {
                 return;

@@ -1,10 +1,10 @@
-//! Where on which member each page of an array lies: arithmetic, and nothing else.
+//! Which member holds each page of an array, and where: arithmetic, and nothing else.
 
 use std::ops::Range;
 
 use crate::PageId;
 
-/// How the pages of an array lie on its members.
+/// How the pages of an array are distributed over its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Striping {
     /// Runs of that many pages go to the members in turn: bandwidth for everybody.
@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub member: usize,
     /// The first page, as the member counts.
     pub page: PageId,
-    /// How many pages from there on lie on this member without a gap in the array.
+    /// How many pages from there on are on this member without a gap in the array.
     pub run: u64,
 }
 
@@ -54,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// Where a page of the array lies.
+    /// The place of a page of the array.
     pub(super) fn place(self, page: PageId) -> Place {
         let members = self.members as u64;
         let (pages, stripe) = (self.stripe_pages(), page.0 / self.stripe_pages());
@@ -81,7 +81,7 @@ impl Layout {
         })
     }
 
-    /// How many of the first `page_count` pages of the array lie on that member. They are the member's
+    /// How many of the first `page_count` pages of the array are on that member. They are the member's
     /// pages from `first` on.
     pub(super) fn share(self, member: usize, page_count: u64) -> u64 {
         let (pages, member) = (self.stripe_pages(), member as u64);
@@ -104,7 +104,7 @@ impl Layout {
         start..end
     }
 
-    /// How long that member must be for an array of so many pages.
+    /// How long that member must be for an array of that many pages.
     pub(super) fn member_pages(self, member: usize, page_count: u64) -> u64 {
         self.first.saturating_add(self.share(member, page_count))
     }

@@ -118,7 +118,7 @@ impl Drop for Handle {
     }
 }
 
-/// The byte at which page `page` plus `bytes` lies. The page was checked against the length of the
+/// The byte of the file where page `page` plus `bytes` is. The page was checked against the length of the
 /// file, which the kernel holds in 63 bits.
 pub(super) fn offset(page: PageId, bytes: usize) -> u64 {
     page.0 * PAGE_BYTES as u64 + bytes as u64

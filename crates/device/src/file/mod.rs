@@ -32,7 +32,7 @@ pub enum Access {
     /// Read and write, as the only opener.
     #[default]
     ReadWrite,
-    /// Read, beside any number of other readers.
+    /// Read, together with any number of other readers.
     ReadOnly,
 }
 
@@ -65,14 +65,14 @@ pub enum Create {
 /// How to open a [`FileDevice`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileOptions {
-    /// Read-write unless told otherwise.
+    /// Read-write by default.
     pub access: Access,
-    /// Chosen by probing unless told otherwise.
+    /// Chosen by probing by default.
     pub engine: EngineChoice,
-    /// Open what is there unless told otherwise.
+    /// Open what is there by default.
     pub create: Create,
     /// What the user knows of the flash behind the file, from a [probe](crate::probe) of it or its maker;
-    /// opaque unless told. It is not kept in the file.
+    /// opaque by default. It is not kept in the file.
     pub geometry: Option<Geometry>,
 }
 

@@ -49,7 +49,7 @@ fn prepare(
     Ok((medium, bytes / PAGE_BYTES as u64, chosen))
 }
 
-/// What an earlier process wrote may lie only in the page cache, and the name of a new file only in
+/// What an earlier process wrote may be only in the page cache, and the name of a new file only in
 /// memory: both must be safe before anything is built on them.
 fn settle(file: &File, path: &Path, is_new: bool) -> io::Result<()> {
     fsync(file)?;

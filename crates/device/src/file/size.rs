@@ -1,4 +1,4 @@
-//! The length of a file and what lies under it: grow, sync, discard.
+//! The length of a file and what is under it: grow, sync, discard.
 
 use std::io;
 use std::ops::Range;

@@ -40,12 +40,12 @@ struct Work {
 
 struct Job {
     op: Op,
-    lane: Arc<Lane>,
+    results: Arc<FinishedOps>,
 }
 
 /// Where the finished operations of one queue gather.
 #[derive(Default)]
-struct Lane {
+struct FinishedOps {
     finished: Mutex<Finished>,
     enough: Condvar,
 }
@@ -66,8 +66,8 @@ impl Pool {
 
     /// A queue whose operations these threads carry out.
     pub(super) fn queue(self: &Arc<Self>, depth: usize) -> ThreadsQueue {
-        let (pool, lane, staged) = (Arc::clone(self), Arc::default(), Vec::new());
-        ThreadsQueue { pool, lane, staged, depth, in_flight: 0 }
+        let (pool, results, staged) = (Arc::clone(self), Arc::default(), Vec::new());
+        ThreadsQueue { pool, results, staged, depth, in_flight: 0 }
     }
 
     /// Hands over all the jobs under one lock, and wakes or starts as many threads as they need.
@@ -125,12 +125,12 @@ impl Shared {
 impl Job {
     fn run(mut self, handle: &Handle) {
         let result = handle.transfer(&mut self.op);
-        let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
+        let mut finished = self.results.finished.lock().expect("no holder of this lock panics");
         finished.completions.push(self.op.finished(result));
         let is_enough = finished.wanted > 0 && finished.completions.len() >= finished.wanted;
         drop(finished);
         if is_enough {
-            self.lane.enough.notify_one();
+            self.results.enough.notify_one();
         }
     }
 }
@@ -160,10 +160,10 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A lane whose operations the pool carries out.
+/// A queue whose operations the pool carries out.
 pub(super) struct ThreadsQueue {
     pool: Arc<Pool>,
-    lane: Arc<Lane>,
+    results: Arc<FinishedOps>,
     /// Pushed since the last wait, which hands them over together.
     staged: Vec<Job>,
     depth: usize,
@@ -176,10 +176,10 @@ impl ThreadsQueue {
         if !self.staged.is_empty() {
             self.pool.submit(&mut self.staged);
         }
-        let mut finished = self.lane.finished.lock().expect("no holder of this lock panics");
+        let mut finished = self.results.finished.lock().expect("no holder of this lock panics");
         while finished.completions.len() < wanted {
             finished.wanted = wanted;
-            finished = self.lane.enough.wait(finished).expect("no holder of this lock panics");
+            finished = self.results.enough.wait(finished).expect("no holder of this lock panics");
         }
         finished.wanted = 0;
         self.in_flight -= finished.completions.len();
@@ -194,7 +194,7 @@ impl Queue for ThreadsQueue {
             return Err(Error::QueueFull { depth: self.depth });
         }
         self.in_flight += 1;
-        self.staged.push(Job { op, lane: Arc::clone(&self.lane) });
+        self.staged.push(Job { op, results: Arc::clone(&self.results) });
         Ok(())
     }
 

@@ -99,7 +99,7 @@ impl Flight {
     }
 }
 
-/// A lane with a ring of its own.
+/// A queue with a ring of its own.
 pub(super) struct UringQueue {
     // Fields drop in this order: the ring goes before the buffers.
     ring: IoUring,

@@ -1,6 +1,6 @@
 //! Experiment two: after how many chunks does the first channel come again?
 //!
-//! Two chunks that lie `d` apart are read at once, for every `d`. Where they share something they are
+//! Two chunks that are `d` apart are read at once, for every `d`. Where they share something they are
 //! slow, so latency over distance repeats with the number of channels. What is shared may be more or
 //! less (a bus, a die, a plane), and then periods are nested: with 8 buses of 4 planes every eighth
 //! distance is slow, and every 32nd slow in another way. The number of channels is the period of the
@@ -15,7 +15,7 @@ const DISTANCES_MIN: usize = 8;
 /// The rounds over all distances after which the result is looked at.
 const LOOKS: [usize; 6] = [4, 6, 8, 12, 16, 24];
 /// Rounds at least where some distances have several latencies: two chunks may share a die or only a bus,
-/// by where in a round of pages they lie.
+/// by where in a round of pages they are.
 const ROUNDS_MIXED: usize = 16;
 /// Rounds that show nothing before the experiment gives up.
 const ROUNDS_IN_VAIN: usize = 8;

@@ -49,7 +49,7 @@ pub struct Curve {
 /// What a probe has found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Findings {
-    /// Bytes that lie on one channel before the next begins.
+    /// Bytes that are on one channel before the next begins.
     pub chunk_bytes: Finding<u32>,
     /// Channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
     pub channels: Finding<u32>,
@@ -109,12 +109,12 @@ impl Findings {
         let stripe = u64::from(chunk) * u64::from(channels);
         let place = match self.mapping.value {
             Some(Mapping::Lba) => format!(
-                "Page p lies on channel floor(p / {}) mod {channels}: place by address, whatever is \
+                "Page p is on channel floor(p / {}) mod {channels}: place by address, whatever is \
                  written when.",
                 chunk as usize / PAGE_BYTES
             ),
             Some(Mapping::WriteOrder) => format!(
-                "A chunk's channel is its turn of writing mod {channels}: write in strokes of \
+                "A chunk's channel is its turn of writing mod {channels}: write in runs of \
                  {stripe} bytes or multiples, front to back, and nothing else meanwhile."
             ),
             None => format!(

@@ -1,6 +1,6 @@
 //! Experiment three: does a chunk's channel follow its address, or the order of writing?
 //!
-//! The chunks of the area are written again in a random order. Then pairs are read whose addresses lie
+//! The chunks of the area are written again in a random order. Then pairs are read whose addresses are
 //! `d` chunks apart, and pairs whose turns of writing do. The period of the channels shows in one of
 //! the two.
 

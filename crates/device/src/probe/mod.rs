@@ -48,7 +48,7 @@ pub const REGION_PAGES_MIN: u64 = 1024;
 /// Single reads that are timed.
 const SINGLES: usize = 32;
 
-/// May the probe change what lies on the device?
+/// May the probe change what is on the device?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Writes {
     /// No: it only reads, and the mapping cannot be found.
@@ -61,14 +61,14 @@ pub enum Writes {
 /// How to probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProbeOptions {
-    /// Refused unless told otherwise.
+    /// Refused by default.
     pub writes: Writes,
-    /// The largest chunk that is looked for: 256 KiB unless told otherwise.
+    /// The largest chunk that is looked for: 256 KiB by default.
     pub chunk_bytes_max: u32,
-    /// The most channels that are looked for: 128 unless told otherwise. Twice as many chunks, and as
+    /// The most channels that are looked for: 128 by default. Twice as many chunks, and as
     /// many again, must fit into the region.
     pub channels_max: u32,
-    /// Answers below this posterior are not given: 0.95 unless told otherwise.
+    /// Answers below this posterior are not given: 0.95 by default.
     pub confidence_min: f64,
     /// The seed of all choices.
     pub seed: u64,

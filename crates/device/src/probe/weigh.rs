@@ -11,7 +11,7 @@ const NOISE_FLOOR: f64 = 0.005;
 /// No confidence is higher: the model of the noise is not so good.
 const CONFIDENCE_MAX: f64 = 0.9999;
 
-/// Classes whose latencies differ by less than this part are not told apart.
+/// Classes whose latencies differ by less than this part count as one.
 const CONTRAST_MIN: f64 = 0.02;
 /// How much less likely than a plain pattern one with another pattern inside is, before looking.
 pub(super) const NESTED_PRIOR: f64 = 0.01;
@@ -29,7 +29,7 @@ impl Sums {
         self.add_weighted(value, 1.0);
     }
 
-    /// Adds a mean that counts as so many samples.
+    /// Adds a mean that counts as `samples` samples.
     pub fn add_weighted(&mut self, value: f64, count: f64) {
         self.join(&Self { count, sum: value * count, squares: value * value * count });
     }
@@ -75,7 +75,7 @@ impl Sums {
     }
 }
 
-/// The logarithm of how well classes explain so many relative latencies.
+/// The logarithm of how well classes explain that many relative latencies.
 pub(super) fn score(samples: f64, rest: f64, classes: usize, prior: f64) -> f64 {
     let variance = (rest / samples).max(NOISE_FLOOR * NOISE_FLOOR);
     -samples / 2.0 * variance.ln() - classes as f64 / 2.0 * samples.ln() + prior.ln()
@@ -90,7 +90,7 @@ pub(super) struct Explained {
     pub prior: f64,
 }
 
-/// Scores explanations of so many means. Where even the best leaves more than the errors allow, the
+/// Scores explanations of the means. Where even the best leaves more than the errors allow, the
 /// errors are taken to be so much larger.
 pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     let least = explained.iter().map(|it| it.rest).fold(f64::INFINITY, f64::min);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::model::OperationCosts;
+use crate::model::{OperationCosts, Parameter};
 use crate::{Error, Result};
 
 /// What every structure's configuration can be asked, whatever its kind.
@@ -29,6 +29,20 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Config`] for a configuration that cannot work.
     fn operation_costs(&self) -> Result<OperationCosts>;
+
+    /// What it is, for people and programs.
+    fn describe(&self) -> Description;
+}
+
+/// What a configuration is, for people and programs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Description {
+    /// What happens when the structure is full, in a word such as `fifo`.
+    pub when_full: String,
+    /// The structure's own parameters, by their names.
+    pub parameters: Vec<Parameter>,
+    /// The parameters in a line.
+    pub shape: String,
 }
 
 /// The configuration of a structure of any kind: what [`AnyTable::create`](crate::AnyTable::create) takes.
@@ -70,6 +84,12 @@ impl AnyConfig {
     /// [`Error::Config`] for a configuration that cannot work.
     pub fn operation_costs(&self) -> Result<OperationCosts> {
         self.0.operation_costs()
+    }
+
+    /// What it is, for people and programs.
+    #[must_use]
+    pub fn describe(&self) -> Description {
+        self.0.describe()
     }
 
     /// The configuration as its own type.

@@ -10,7 +10,7 @@ use std::fmt;
 
 use nandex_store::Volume;
 
-pub use config::{AnyConfig, AnyOptions, Configuration};
+pub use config::{AnyConfig, AnyOptions, Configuration, Description};
 pub use filter::{AnyFilter, OpenFilter};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
@@ -30,6 +30,14 @@ pub trait OpenTable: Table + Any + fmt::Debug {
 
     /// All entries of it, each key once with its newest value, in no order.
     fn iter(&self) -> AnyEntries<'_>;
+
+    /// Loads what lookups will need and opening left on flash, so that no lookup has to.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    fn warm_up(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Saves what is buffered and ends the background threads.
     ///
@@ -112,6 +120,14 @@ impl AnyTable {
     #[must_use]
     pub fn iter(&self) -> AnyEntries<'_> {
         self.0.iter()
+    }
+
+    /// Loads what lookups will need and opening left on flash, such as filters, so that no lookup has to.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub fn warm_up(&self) -> Result<()> {
+        self.0.warm_up()
     }
 
     /// The table as its own type, where it is of that type.

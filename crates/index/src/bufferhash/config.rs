@@ -7,41 +7,12 @@ use nandex_device::Device;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
-use super::filter::{FilterKind, FilterShape, ShapeParts};
-use super::model::Advice;
+use super::filter::{FilterShape, ShapeParts};
 use crate::intake::Shape;
+pub use crate::model::Policy;
 use crate::{Error, Result};
 
-/// Which entries go when flash is full (paper, section 5.1.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy {
-    /// The oldest incarnation goes whole: full discard, the default and the cheapest.
-    #[default]
-    Fifo,
-    /// As FIFO, and a lookup that finds its key on flash puts the entry back into the buffer, later
-    /// and in the background, so that entries in use stay young.
-    Lru,
-    /// Partial discard: entries of the oldest incarnation that were neither updated nor removed since
-    /// are kept, by putting them back into the buffer. Unlike the paper's, which asks the filters
-    /// alone, a filter's answer is verified on flash, so no live entry is dropped by mistake.
-    Update,
-    /// Partial discard: live entries are kept while their priority is at least the threshold, which
-    /// can be changed at any time.
-    Threshold(u64),
-    /// Partial discard: so many of the live entries of each incarnation are kept, those of the
-    /// highest priority; this many thousandths of an incarnation.
-    Top(u16),
-    /// Nothing is ever evicted; an insert into a full table is an error.
-    Reject,
-}
-
 impl Policy {
-    /// Does eviction read the incarnation and keep some of it?
-    #[must_use]
-    pub const fn is_partial(self) -> bool {
-        matches!(self, Self::Update | Self::Threshold(_) | Self::Top(_))
-    }
-
     fn encode(self) -> (u8, u64) {
         match self {
             Self::Fifo => (0, 0),
@@ -144,30 +115,6 @@ impl Config {
             reserve_segments: 4,
             spare_buffers: 2,
             stagger: false,
-            placement: Placement::Shared,
-        }
-    }
-
-    /// What the cost model advises, evicting in FIFO order.
-    #[must_use]
-    pub fn advised(advice: &Advice) -> Self {
-        let columns = 64 * advice.filter.words();
-        // One column is written while all others are live; a Bloom group is left before it is reset.
-        let spare_columns = if advice.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
-        let reserve_segments = u64::from(advice.super_tables).max(4);
-        Self {
-            key_bytes: advice.need.key_bytes as usize,
-            value_bytes: advice.need.value_bytes as usize,
-            super_tables: advice.super_tables,
-            buffer_pages: advice.pages_per_buffer,
-            segments: advice.segments + reserve_segments,
-            incarnations_max: columns - spare_columns,
-            filter: advice.filter,
-            policy: Policy::Fifo,
-            cascade_limit: 4,
-            reserve_segments,
-            spare_buffers: advice.spare_buffers.max(2),
-            stagger: advice.super_tables > 1,
             placement: Placement::Shared,
         }
     }

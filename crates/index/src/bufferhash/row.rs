@@ -2,10 +2,13 @@
 
 use nandex_store::Volume;
 
-use super::{BufferHash, Config, KIND, RuntimeOptions, check, refuse_chip};
+use super::{BufferHash, Config, KIND, RuntimeOptions, check, model, refuse_chip};
 use crate::Result;
-use crate::any::{AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, OpenTable};
-use crate::model::OperationCosts;
+use crate::any::{
+    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+};
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue};
 use crate::registry::{Family, Row, TableRow};
 
 /// BufferHash's row.
@@ -16,6 +19,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         create,
         open,
+        advise: model::advise,
         tiny: || Config::tiny().into(),
         #[cfg(feature = "testing")]
         testing: super::testing::TESTS,
@@ -69,6 +73,22 @@ impl Configuration for Config {
     fn operation_costs(&self) -> Result<OperationCosts> {
         Self::operation_costs(self)
     }
+
+    fn describe(&self) -> Description {
+        let (super_tables, incarnations) = (self.super_tables, self.incarnations());
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        Description {
+            when_full: self.policy.to_string(),
+            parameters: vec![
+                ("super_tables", ParameterValue::Count(super_tables.into())),
+                ("incarnations", ParameterValue::Count(incarnations)),
+                ("pages_per_buffer", ParameterValue::Count(self.buffer_pages.into())),
+            ],
+            shape: format!(
+                "super tables: {super_tables}, k = {incarnations} incarnations, buffers of {buffer}"
+            ),
+        }
+    }
 }
 
 impl OpenTable for BufferHash {
@@ -78,6 +98,10 @@ impl OpenTable for BufferHash {
 
     fn iter(&self) -> AnyEntries<'_> {
         Box::new(Self::iter(self))
+    }
+
+    fn warm_up(&self) -> Result<()> {
+        self.load_filters()
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -2,9 +2,10 @@
 
 use nandex_store::Volume;
 
-use super::{Cascade, Config, KIND, RuntimeOptions, check};
-use crate::any::{AnyConfig, AnyFilter, AnyOptions, Configuration, OpenFilter};
-use crate::model::OperationCosts;
+use super::{Cascade, Config, KIND, RuntimeOptions, WhenFull, check};
+use crate::any::{AnyConfig, AnyFilter, AnyOptions, Configuration, Description, OpenFilter};
+use crate::model::text::count;
+use crate::model::{OperationCosts, ParameterValue};
 use crate::registry::{Family, FilterRow, Row};
 use crate::{Counter, Result};
 
@@ -78,6 +79,26 @@ impl Configuration for Config {
             insert_read_bytes: costs.read_bytes_per_key,
             insert_write_bytes: costs.written_bytes_per_key + costs.log_bytes_per_key,
         })
+    }
+
+    fn describe(&self) -> Description {
+        let levels = match self.fan_out {
+            Some(times) => format!("each level {times} times the one above"),
+            None => "one level".into(),
+        };
+        let fan_out = self.fan_out.map(|times| ParameterValue::Count(times.into()));
+        Description {
+            when_full: match self.when_full {
+                WhenFull::Grow => "grow".into(),
+                WhenFull::Refuse => "refuse".into(),
+            },
+            parameters: vec![
+                ("fan_out", fan_out.unwrap_or(ParameterValue::None)),
+                ("buffer_entries", ParameterValue::Count(self.buffer_entries)),
+                ("counts", ParameterValue::Flag(self.counts)),
+            ],
+            shape: format!("{levels}, buffers of {} keys", count(self.buffer_entries)),
+        }
     }
 }
 

@@ -1,17 +1,27 @@
-//! What the cost models of all rooms have in common: devices, pages, loads, and how numbers are shown.
+//! Sizing: what a user asks of a table, what a structure answers, and what the cost models of all structures
+//! have in common.
 //!
-//! A room's own `model` has its paper's formulas and its advisor. Whatever two of them need stands here,
-//! because rooms do not use one another; this folder uses no room.
+//! A structure's own `model` has its paper's formulas and the search for its parameters. Whatever two of them
+//! need stands here, because structures do not use one another; this folder uses no structure.
 
 mod costs;
 mod load;
 mod pages;
+mod policy;
+mod prediction;
 mod presets;
+mod requirements;
 pub(crate) mod text;
 
 pub use costs::{FlashCosts, Linear, Medium};
 pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
-pub use pages::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, page_slots};
-pub(crate) use pages::{check_entries, too_little};
+pub use pages::{
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, log_bytes, page_slots,
+};
+pub use policy::Policy;
+pub(crate) use prediction::Notes;
+pub use prediction::{Parameter, ParameterValue, Prediction};
 pub use presets::CostPreset;
+pub use requirements::Requirements;
+pub(crate) use requirements::too_little;

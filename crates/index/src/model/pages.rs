@@ -1,7 +1,9 @@
-//! What all advisors know of pages and buffers, and what they refuse alike.
+//! What all cost models know of pages, buffers and the log.
 
-use crate::api::VALUE_BYTES_MAX;
-use crate::{Error, Result};
+use nandex_store::log::LogRegion;
+use nandex_store::log::format::written_bytes;
+
+use crate::intake::format::LOG_ENTRY_EXTRA_BYTES;
 
 /// Bytes of a flash page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -20,27 +22,9 @@ pub fn page_slots(entry_bytes: u64) -> u64 {
     (PAGE_BYTES - PAGE_HEADER_BYTES) / (BUCKET_SLOTS * entry_bytes + 1) * BUCKET_SLOTS
 }
 
-/// Refuses no entries, and widths that no page takes.
-pub(crate) fn check_entries(entries: u64, key_bytes: u32, value_bytes: u32) -> Result<()> {
-    let refuse = |field, reason| Err(Error::Config { field, reason });
-    if entries == 0 {
-        return refuse("entries", "0; expected 1 or more".into());
-    }
-    if key_bytes == 0 || page_slots(u64::from(key_bytes) + u64::from(value_bytes)) == 0 {
-        let reason = format!(
-            "{key_bytes} bytes, with values of {value_bytes}; expected at least 1, and at most 1015 with the value"
-        );
-        return refuse("key bytes", reason);
-    }
-    if u64::from(value_bytes) > VALUE_BYTES_MAX as u64 {
-        let reason = format!("{value_bytes}; expected 0 to {VALUE_BYTES_MAX}");
-        return refuse("value bytes", reason);
-    }
-    Ok(())
-}
-
-/// Too few bytes of RAM or flash, and the least that would do.
-pub(crate) fn too_little(what: &'static str, found: u64, least: u64) -> Error {
-    let reason = format!("{found} bytes; this table needs {least} or more");
-    Error::Config { field: what, reason }
+/// Bytes that the log writes for an update of an entry of `entry_bytes`, on average, with full blocks.
+#[must_use]
+pub fn log_bytes(entry_bytes: u64) -> f64 {
+    let entry_bytes = usize::try_from(entry_bytes).unwrap_or(usize::MAX / 2);
+    written_bytes(LOG_ENTRY_EXTRA_BYTES + entry_bytes, LogRegion::BLOCK_BYTES_DEFAULT)
 }

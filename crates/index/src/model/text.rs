@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// One number of the report.
+#[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub name: &'static str,
     pub value: String,
@@ -15,7 +16,7 @@ pub(crate) fn line(name: &'static str, value: String, note: impl Into<String>) -
 }
 
 /// Writes the lines with their columns aligned.
-pub(crate) fn write(f: &mut fmt::Formatter<'_>, lines: impl Iterator<Item = Line>) -> fmt::Result {
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, lines: Vec<Line>) -> fmt::Result {
     for Line { name, value, note } in lines {
         writeln!(f, "{name:<15} {value:>15}  {note}")?;
     }

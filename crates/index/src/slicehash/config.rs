@@ -5,7 +5,7 @@ use nandex_store::entries::{BUCKET_SLOTS, EntryLayout};
 use nandex_store::schedule::Channels;
 use nandex_store::shadow::ShadowShape;
 
-use super::model::{self, Advice};
+use super::model;
 use super::slice::SliceLayout;
 use crate::intake::Shape;
 use crate::{Error, Result};
@@ -89,24 +89,6 @@ impl Config {
             entries_max: 12 * 200,
             stagger: false,
             front_runs: 0,
-        }
-    }
-
-    /// What the cost model advises, evicting in FIFO order.
-    #[must_use]
-    pub fn advised(advice: &Advice) -> Self {
-        let entries_max = u32::try_from(advice.entries_capacity / u64::from(advice.partitions));
-        Self {
-            key_bytes: advice.need.key_bytes as usize,
-            value_bytes: advice.need.value_bytes as usize,
-            partitions: advice.partitions,
-            buffer_pages: advice.buffer_pages,
-            slices: advice.slices,
-            spare_blocks: advice.spare_slicetables,
-            spare_buffers: advice.spare_buffers,
-            entries_max: entries_max.expect("a slicetable has fewer than 2^32 entries"),
-            stagger: advice.partitions > 1,
-            ..Self::tiny()
         }
     }
 
@@ -405,14 +387,6 @@ pub struct RuntimeOptions {
     /// Pages of 4 KiB that a merge reads or writes in one stroke. Default 128; four strokes are in memory
     /// for each flush thread.
     pub io_chunk_pages: u32,
-}
-
-impl RuntimeOptions {
-    /// The default, with the memory for filters that the cost model advises.
-    #[must_use]
-    pub fn advised(advice: &Advice) -> Self {
-        Self { filter_bytes: advice.filter_bytes, ..Self::default() }
-    }
 }
 
 impl Default for RuntimeOptions {

@@ -163,15 +163,13 @@ impl SliceHash {
     }
 
     /// Creates a table of 8-byte keys and values for that many entries within that much RAM, with the
-    /// parameters that the cost model advises. See [`model::Need`] for other widths and wishes, and
-    /// [`Config::advised`] for what becomes of them.
+    /// parameters that the cost model advises. See [`Config::advised`] for other widths and
+    /// requirements.
     ///
     /// # Errors
     /// A budget too small for the table, with the least that would do; else as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
-        let Budget { entries, ram_bytes } = budget;
-        let need = model::Need { ram_bytes: Some(ram_bytes), ..model::Need::new(entries, 8, 8) };
-        Self::create(volume, name, Config::advised(&need.advise()?))
+        Self::create(volume, name, Config::advised(&budget.into())?)
     }
 
     /// Creates a table in a volume.

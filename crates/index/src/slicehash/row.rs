@@ -2,10 +2,13 @@
 
 use nandex_store::Volume;
 
-use super::{Config, KIND, RuntimeOptions, SliceHash, check};
+use super::{Config, KIND, Policy, RuntimeOptions, SliceHash, check, model};
 use crate::Result;
-use crate::any::{AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, OpenTable};
-use crate::model::OperationCosts;
+use crate::any::{
+    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+};
+use crate::model::text::bytes;
+use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue};
 use crate::registry::{Family, Row, TableRow};
 
 /// SliceHash's row.
@@ -16,6 +19,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Table(TableRow {
         create,
         open,
+        advise: model::advise,
         tiny: || Config::tiny().into(),
         #[cfg(feature = "testing")]
         testing: super::testing::TESTS,
@@ -66,6 +70,30 @@ impl Configuration for Config {
 
     fn operation_costs(&self) -> Result<OperationCosts> {
         Self::operation_costs(self)
+    }
+
+    fn describe(&self) -> Description {
+        let &Self { partitions, slices, .. } = self;
+        let incarnations = Self::incarnations(self).unwrap_or(0.0);
+        let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
+        let count = |number: u32| ParameterValue::Count(number.into());
+        Description {
+            when_full: match self.policy {
+                Policy::Fifo => "fifo".into(),
+                Policy::Reject => "reject".into(),
+            },
+            parameters: vec![
+                ("partitions", count(partitions)),
+                ("incarnations", ParameterValue::Number(incarnations)),
+                ("pages_per_buffer", count(self.buffer_pages)),
+                ("slices", count(slices)),
+                ("slice_parts", count(self.slice_parts)),
+                ("front_runs", count(self.front_runs)),
+            ],
+            shape: format!(
+                "partitions: {partitions}, slices: {slices}, k = {incarnations:.1} buffers of {buffer}"
+            ),
+        }
     }
 }
 

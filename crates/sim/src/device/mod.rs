@@ -112,7 +112,7 @@ impl SimDevice {
     }
 
     /// Plans the power cut: `count` operations since the device was made still succeed, and the
-    /// power goes in the midst of the next. Writes, syncs, grows and discards are counted, when
+    /// power goes in the middle of the next. Writes, syncs, grows and discards are counted, when
     /// they are pushed or called; reads are not, and succeed until then.
     pub fn cut_after(&self, count: u64) {
         self.lock().power.cut_after = Some(count);

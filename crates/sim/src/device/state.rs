@@ -17,7 +17,7 @@ pub(super) struct DeviceState {
     pub time: Time,
     pub faults: Injector,
     pub power: Power,
-    /// What a cut in the midst of each counted operation would have found, where somebody asks for it.
+    /// What a cut in the middle of each counted operation would have found, where somebody asks for it.
     pub cuts: Option<Vec<Cut>>,
     /// Operations so far, of every sort; the number of the last is this.
     numbers: u64,
@@ -36,7 +36,7 @@ pub(super) struct Power {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Supply {
     On,
-    /// It goes in the midst of this operation.
+    /// It goes in the middle of this operation.
     Fails,
     Off,
 }
@@ -108,7 +108,7 @@ impl DeviceState {
         }
     }
 
-    /// Notes what a cut in the midst of the counted operation that has just been started would find.
+    /// Notes what a cut in the middle of the counted operation that has just been started would find.
     fn record_cut(&mut self, begin: impl FnOnce(&mut Image)) {
         let Some(cuts) = &mut self.cuts else { return };
         let mut image = self.image.without_previous();

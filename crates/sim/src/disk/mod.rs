@@ -7,7 +7,7 @@
 //!
 //! Writes go to the media before they end, so a sync has nothing to do. The head reads on behind a read
 //! until it is needed elsewhere or the buffer is full, and a read that goes on where the last one ended
-//! finds its data there or under the head. Pages lie in order along each track, tracks along each
+//! finds its data there or under the head. Pages are in order along each track, tracks along each
 //! cylinder, and each track begins as much later as changing to it takes.
 //!
 //! Where [`DiskSpec::reorders`] is set, of the requests that the disk has taken the one that its head
@@ -36,7 +36,7 @@ pub struct Disk {
     planned: VecDeque<Option<Event>>,
     first_planned: u64,
     queue: VecDeque<Waiting>,
-    /// Of the queue, the first so many are inside the disk.
+    /// How many of the queue, counted from the first, are inside the disk.
     inside: usize,
     in_disk: u32,
     is_head_busy: bool,

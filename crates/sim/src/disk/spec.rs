@@ -52,7 +52,7 @@ impl DiskSpec {
         60_000_000_000 / self.turns_per_minute as u64
     }
 
-    /// How long the arm takes over so many cylinders: a root up to a third of the way, where it only
+    /// How long the arm takes over that many cylinders: a root up to a third of the way, where it only
     /// gains and loses speed, and a line from there on.
     #[must_use]
     pub const fn seek_ns(&self, cylinders: u32) -> u64 {

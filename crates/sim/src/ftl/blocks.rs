@@ -135,7 +135,7 @@ impl Blocks {
         oldest.push_back((block, self.seals));
     }
 
-    /// Puts so many valid units on a block as it comes from the factory, and seals it.
+    /// Puts valid units on a block as it comes from the factory, and seals it.
     pub fn fill(&mut self, block: u32, valid: u32) {
         self.open_this(block);
         self.valid[block as usize] = u16::try_from(valid).expect("no more than a block's units");

@@ -1,4 +1,4 @@
-//! What lies on a device before the first request, as arithmetic instead of a table.
+//! What is on a device before the first request, as arithmetic instead of a table.
 //!
 //! A table would cost eight bytes per page before anything has happened; a device of a TiB is to open
 //! at once.
@@ -7,7 +7,7 @@ use super::Layout;
 use super::permutation::Permutation;
 use crate::spec::Mapping;
 
-/// What lies on a device before the first request.
+/// What is on a device before the first request.
 #[derive(Clone, Debug)]
 pub(super) enum Initial {
     /// Nothing.
@@ -29,7 +29,7 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// Blocks of each plane hold so many valid pages, in sum a plane's part of the host's pages.
+    /// Valid pages of the blocks of each plane, in sum a plane's part of the host's pages.
     pub fn new(layout: &Layout, mapping: Mapping, valid: &[u32], seed: u64) -> Self {
         let mut before = vec![0];
         for count in valid {

@@ -40,7 +40,7 @@ impl Layout {
         }
     }
 
-    /// The domain of a plane: neighbouring domains lie on different channels, then in different
+    /// The domain of a plane: neighbouring domains are on different channels, then in different
     /// packages, dies and planes.
     fn domain(spec: &Spec, plane: u32) -> u32 {
         let flash = &spec.flash;
@@ -89,7 +89,7 @@ impl Layout {
         chunk * self.chunk_units + index % self.chunk_units
     }
 
-    /// The plane on which a host page lands when all are written in order, and how many lie before it.
+    /// The plane on which a host page lands when all are written in order, and how many are before it.
     pub fn rank_in_plane(&self, unit: u32) -> (u32, u32) {
         let (domain, index) = self.index_in_domain(unit);
         let planes = self.planes_of(domain);

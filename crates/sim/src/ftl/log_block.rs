@@ -101,7 +101,7 @@ enum Target {
 }
 
 impl LogBlockFtl {
-    /// A device with so many log blocks in each plane, empty or with every page written once, in order.
+    /// A device with that many log blocks in each plane, empty or with every page written once, in order.
     pub fn new(spec: &Spec, log_blocks: u32, is_full: bool) -> Self {
         let layout = Layout::new(spec);
         let slots = Initial::slots(&layout);
@@ -138,7 +138,7 @@ impl LogBlockFtl {
         self.map.find(&self.layout, unit)
     }
 
-    /// Where a page belongs: where it would lie had all been written once, in order.
+    /// Where a page belongs: where it would be had all been written once, in order.
     fn home(&self, unit: u32) -> Home {
         let place = Initial::Full.place(&self.layout, unit).expect("a full device has every page");
         let plane = self.layout.plane_of_place(place);

@@ -61,7 +61,7 @@ pub(crate) struct Work {
 /// What a plane does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WorkKind {
-    /// Programs a flash page of so many host pages.
+    /// Programs a flash page of that many host pages.
     Program {
         /// The flash page, counted over the whole device.
         flash_page: u64,

@@ -19,7 +19,7 @@ use crate::spec::{Mapping, Spec, Victim};
 const NONE: u32 = u32::MAX;
 /// A block that is worn this much more than the others takes cold data, in percent of the life left.
 const MIGRATE_BELOW_PERCENT: u64 = 85;
-/// A block that is worn this much more rests, unless the dice let it be cleaned.
+/// A block that is worn this much more rests, unless chance lets it be cleaned.
 const REST_BELOW_PERCENT: u64 = 80;
 
 /// See the [module](self).
@@ -41,7 +41,7 @@ pub(crate) struct PageFtl {
     chunk_left: u32,
     /// The plane of each domain whose turn it is.
     turn: Vec<u32>,
-    dice: u64,
+    rng: u64,
     counts: FtlCounts,
 }
 
@@ -82,7 +82,7 @@ impl PageFtl {
         ftl
     }
 
-    /// Seals the first blocks of each plane with so many valid pages each.
+    /// Seals the first blocks of each plane with these numbers of valid pages.
     fn fill(&mut self, valid: &[u32]) {
         for plane in 0..self.layout.planes() {
             for (block, &valid) in (0..).zip(valid) {
@@ -113,7 +113,7 @@ impl PageFtl {
             domain: layout.domains() - 1,
             chunk_left: 0,
             turn: vec![0; layout.domains() as usize],
-            dice: 1,
+            rng: 1,
             counts: FtlCounts::default(),
             layout,
         }
@@ -296,7 +296,7 @@ impl PageFtl {
         }
     }
 
-    /// Has the block less of its life left than so many percent of the average of all?
+    /// Whether the block has less of its life left than `percent` percent of the average of all.
     fn is_worn(&self, block: u32, percent: u64) -> bool {
         let left = self.life_left(block) * self.blocks.erases().len() as u64 * 100;
         left < percent * self.life_left_of_all()
@@ -315,8 +315,8 @@ impl PageFtl {
     fn may_be_worn_more(&mut self, block: u32) -> bool {
         let count = self.blocks.erases().len() as u64;
         let limit = REST_BELOW_PERCENT * self.life_left_of_all() / count / 100;
-        self.dice = self.dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        (self.dice >> 33) % limit.max(1) < self.life_left(block)
+        self.rng = self.rng.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.rng >> 33) % limit.max(1) < self.life_left(block)
     }
 
     fn forget(&mut self, unit: u32) {

@@ -11,8 +11,8 @@ pub(super) struct Permutation {
 impl Permutation {
     pub fn new(limit: u64, seed: u64) -> Self {
         let bits = u64::BITS - limit.saturating_sub(1).leading_zeros();
-        let mut dice = crate::workload::SplitMix64::new(seed);
-        let keys = std::array::from_fn(|_| dice.next_u64());
+        let mut rng = crate::workload::SplitMix64::new(seed);
+        let keys = std::array::from_fn(|_| rng.next_u64());
         Self { limit, half_bits: bits.div_ceil(2).max(1), keys }
     }
 

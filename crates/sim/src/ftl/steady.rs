@@ -16,7 +16,7 @@ const BLOCKS_MAX: u32 = 512;
 /// How often the small plane is overwritten before it counts as steady.
 const OVERWRITES: u64 = 4;
 
-/// What lies on a device of that description after random writes without end.
+/// What is on a device of that description after random writes without end.
 pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     let ages = valid_by_age(spec);
     // Cleaning in the background stops at twice the free blocks at which it must begin, as far as there are
@@ -48,9 +48,9 @@ fn valid_by_age(spec: &Spec) -> Vec<u32> {
     }
     let mut plane = PageFtl::full(&small);
     let pages = small.page_count();
-    let (mut dice, mut work) = (SplitMix64::new(1), Vec::new());
+    let (mut rng, mut work) = (SplitMix64::new(1), Vec::new());
     for _ in 0..OVERWRITES * pages {
-        plane.write(dice.below(pages) as u32, &mut work);
+        plane.write(rng.below(pages) as u32, &mut work);
         work.clear();
     }
     plane.valid_by_age(0)

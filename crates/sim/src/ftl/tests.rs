@@ -6,8 +6,8 @@ use super::{Ftl as _, PageFtl, Place, WorkKind};
 use crate::spec::{Flash, Ftl, Host, Level, Mapping, Parallel, Spec, Timing, Victim};
 use crate::workload::SplitMix64;
 
-fn random_spec(dice: &mut SplitMix64) -> Spec {
-    let mut pick = |all: &[u32]| all[dice.below(all.len() as u64) as usize];
+fn random_spec(rng: &mut SplitMix64) -> Spec {
+    let mut pick = |all: &[u32]| all[rng.below(all.len() as u64) as usize];
     let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
     let plain = Spec::plain();
     Spec {
@@ -71,9 +71,9 @@ fn assert_one_to_one(ftl: &PageFtl, spec: &Spec, is_written: impl Fn(u32) -> boo
 
 #[test]
 fn every_page_has_one_place_and_every_place_one_page_whatever_happens() {
-    let mut dice = SplitMix64::new(1);
+    let mut rng = SplitMix64::new(1);
     for _ in 0..40 {
-        let spec = random_spec(&mut dice);
+        let spec = random_spec(&mut rng);
         if spec.check().is_err() {
             continue;
         }
@@ -83,14 +83,14 @@ fn every_page_has_one_place_and_every_place_one_page_whatever_happens() {
             assert_one_to_one(&ftl, &spec, |unit| written[unit as usize]);
             let mut work = Vec::new();
             for _ in 0..3 * pages {
-                let unit = dice.below(u64::from(pages)) as u32;
-                if dice.below(10) == 0 {
+                let unit = rng.below(u64::from(pages)) as u32;
+                if rng.below(10) == 0 {
                     ftl.discard(unit, &mut work);
                 } else {
                     ftl.write(unit, &mut work);
                 }
                 written[unit as usize] = ftl.place(unit).is_some();
-                if dice.below(50) == 0 {
+                if rng.below(50) == 0 {
                     ftl.pad_all(&mut work);
                 }
             }
@@ -102,9 +102,9 @@ fn every_page_has_one_place_and_every_place_one_page_whatever_happens() {
 /// Flash can only be programmed page by page from a block's first to its last, once per erase.
 #[test]
 fn pages_of_a_block_are_programmed_in_order_and_once_per_erase() {
-    let mut dice = SplitMix64::new(2);
+    let mut rng = SplitMix64::new(2);
     for _ in 0..40 {
-        let spec = random_spec(&mut dice);
+        let spec = random_spec(&mut rng);
         if spec.check().is_err() {
             continue;
         }
@@ -113,8 +113,8 @@ fn pages_of_a_block_are_programmed_in_order_and_once_per_erase() {
             let mut last: HashMap<u64, (u32, u64)> = HashMap::new();
             let mut work = Vec::new();
             for _ in 0..2 * pages {
-                ftl.write(dice.below(pages) as u32, &mut work);
-                if dice.below(30) == 0 {
+                ftl.write(rng.below(pages) as u32, &mut work);
+                if rng.below(30) == 0 {
                     ftl.pad_all(&mut work);
                 }
                 for work in work.drain(..) {
@@ -132,8 +132,8 @@ fn pages_of_a_block_are_programmed_in_order_and_once_per_erase() {
 
 #[test]
 fn written_in_order_chunks_take_the_domains_in_turn() {
-    let mut dice = SplitMix64::new(3);
-    let mut spec = random_spec(&mut dice);
+    let mut rng = SplitMix64::new(3);
+    let mut spec = random_spec(&mut rng);
     (spec.flash.channels, spec.flash.dies, spec.ftl.domain) = (5, 3, Level::Plane);
     (spec.flash.page_bytes, spec.ftl.chunk_bytes) = (8192, 8192);
     spec.ftl.mapping = Mapping::WriteOrder;
@@ -141,7 +141,7 @@ fn written_in_order_chunks_take_the_domains_in_turn() {
     let per_channel = planes / 5;
     let (mut ftl, mut work) = (PageFtl::empty(&spec), Vec::new());
     let mut units: Vec<u32> = (0..4 * planes).collect();
-    units.sort_by_cached_key(|_| dice.next_u64());
+    units.sort_by_cached_key(|_| rng.next_u64());
     for (count, pair) in (0..).zip(units.chunks(2)) {
         pair.iter().for_each(|&unit| ftl.write(unit, &mut work));
         for &unit in pair {

@@ -1,4 +1,4 @@
-//! A change to pages, and what the dice of a power cut let survive of it.
+//! A change to pages, and what chance let survive of it in a power cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -115,10 +115,10 @@ pub(crate) enum Fate {
     Mixed,
 }
 
-/// The seed at work: dice, save for the two seeds that always decide the same.
+/// The seed at work: random numbers, save for the two seeds that always decide the same.
 pub(crate) struct Fates {
     always: Option<Fate>,
-    dice: SplitMix64,
+    rng: SplitMix64,
 }
 
 impl Fates {
@@ -128,11 +128,11 @@ impl Fates {
             1 => Some(Fate::New),
             _ => None,
         };
-        Self { always, dice: SplitMix64::new(seed) }
+        Self { always, rng: SplitMix64::new(seed) }
     }
 
     pub(crate) fn fate(&mut self) -> Fate {
-        self.always.unwrap_or_else(|| match self.dice.below(3) {
+        self.always.unwrap_or_else(|| match self.rng.below(3) {
             0 => Fate::Old,
             1 => Fate::New,
             _ => Fate::Mixed,
@@ -140,6 +140,6 @@ impl Fates {
     }
 
     pub(crate) fn coin(&mut self) -> bool {
-        self.dice.next_u64() & 1 == 1
+        self.rng.next_u64() & 1 == 1
     }
 }

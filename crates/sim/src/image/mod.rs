@@ -7,7 +7,7 @@
 //! 2. `sync` makes durable what has taken effect, and nothing that is still in flight.
 //! 3. `discard` takes effect at once: its pages then hold garbage, durable after the next `sync`.
 //! 4. `grow` is durable when it returns, as a file's is; it makes nothing else durable.
-//! 5. The power goes in the midst of a counted operation (write, sync, grow, discard): see
+//! 5. The power goes in the middle of a counted operation (write, sync, grow, discard): see
 //!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, reads
 //!    included.
 //! 6. What survives: all that was durable; then each change that had taken effect since the last sync,

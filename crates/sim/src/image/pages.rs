@@ -181,9 +181,9 @@ fn held(slot: &Slot) -> u64 {
 
 /// Bytes that nobody has written, different from page to page.
 pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
-    let mut dice = SplitMix64::new(page.wrapping_add(2));
+    let mut rng = SplitMix64::new(page.wrapping_add(2));
     for word in bytes.chunks_exact_mut(8) {
-        word.copy_from_slice(&dice.next_u64().to_le_bytes());
+        word.copy_from_slice(&rng.next_u64().to_le_bytes());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a preset, in words for whoever wrote the file.
+//! What can be wrong with a preset, in words for the author of the file.
 
 use std::ops::Range;
 

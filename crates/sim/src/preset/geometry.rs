@@ -29,7 +29,7 @@ fn of_ssd(spec: &Spec) -> Geometry {
             spec::Mapping::Lba => Mapping::Lba,
             spec::Mapping::WriteOrder => Mapping::WriteOrder,
         }),
-        // Neighbouring domains lie on neighbouring buses. One bus for all is no choice.
+        // Neighbouring domains are on neighbouring buses. One bus for all is no choice.
         buses: (1 < buses && buses < domains).then_some(buses),
         depth: spec.host.depth as usize,
         ..Geometry::opaque()

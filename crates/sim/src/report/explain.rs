@@ -89,7 +89,7 @@ const PLAIN: [&str; 6] = [
 ];
 
 impl PartExplained {
-    /// Gives each term what is left for it, in order; one that ends short took place beside another part.
+    /// Gives each term what is left for it, in order; one that ends short overlapped with another part.
     fn of(part: &'static str, ns: u64, formulas: Vec<(String, u64)>) -> Self {
         let mut left = ns;
         let mut terms = Vec::new();
@@ -239,7 +239,7 @@ impl Formulas<'_> {
         terms
     }
 
-    /// `4096 B x 2.5 ns`, with what crosses beside the data.
+    /// `4096 B x 2.5 ns`, with what crosses with the data.
     fn data(&self, bytes: u64) -> String {
         let each = exact_ps(self.spec.timing.transfer_ps_per_byte);
         match self.spec.timing.spare_bytes_per_sector {

@@ -18,7 +18,7 @@ pub struct Histogram {
     max_ns: u64,
 }
 
-/// A stretch of latencies and how many lie in it.
+/// A stretch of latencies and how many are in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Bin {
     /// From this latency on.
@@ -29,7 +29,7 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// The bin of a value where an octave has so many bins.
+/// The bin of a value, given the bins of an octave.
 const fn index(value: u64, bits: u32) -> usize {
     let length = u64::BITS - value.leading_zeros();
     let shift = length.saturating_sub(bits + 1);
@@ -84,7 +84,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The latency that so many of 10,000 do not exceed: the one of rank ceil(count * share), counted
+    /// The latency that this share of 10,000 does not exceed: the one of rank ceil(count * share), counted
     /// from 1 in ascending order. 0 where there is none.
     #[must_use]
     pub fn quantile_ns(&self, share_of_10k: u32) -> u64 {
@@ -99,7 +99,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// What lies in it, in bins of an octave's eighth, those without any left out.
+    /// What is in it, in bins of an octave's eighth, those without any left out.
     #[must_use]
     pub fn eighths(&self) -> Vec<Bin> {
         const BITS: u32 = 3;

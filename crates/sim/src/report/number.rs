@@ -20,7 +20,7 @@ impl Thousandths {
         Some(Self(u64::try_from(quotient).unwrap_or(u64::MAX)))
     }
 
-    /// So many in so many nanoseconds, for each second; nothing where no time passed.
+    /// A number in a time of nanoseconds, as a rate per second; nothing where no time passed.
     #[must_use]
     pub fn per_second(count: u128, ns: u64) -> Option<Self> {
         Self::ratio(count.saturating_mul(1_000_000_000), u128::from(ns))

@@ -111,7 +111,7 @@ fn timing(spec: &Spec) -> Vec<Figure> {
         figure(
             "timing.spare_bytes_per_sector",
             format!("{} B", timing.spare_bytes_per_sector),
-            "bytes that cross the bus beside each 512 B of data",
+            "bytes that cross the bus with each 512 B of data",
         ),
         figure(
             "timing.whole_page_transfer",

@@ -109,7 +109,7 @@ pub struct Wear {
 }
 
 impl Wear {
-    /// The wear of blocks with so many erases each.
+    /// The wear of blocks, given their erases.
     #[must_use]
     pub fn of(erases: &[u32], rated: u32) -> Self {
         let total: u128 = erases.iter().map(|&it| u128::from(it)).sum();

@@ -118,7 +118,7 @@ impl Buffer {
         self.units_max > 0
     }
 
-    /// Is there room for so many pages? A piece larger than the buffer finds it when all is out.
+    /// Whether that many pages fit. A piece larger than the buffer fits when the buffer is empty.
     fn has_room(&self, units: u64) -> bool {
         self.used + units <= self.units_max || self.used == 0
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order,
-//! one operation at a time, and where it is pipelined the next one's first phase beside the last one's
+//! one operation at a time, and where it is pipelined the next one's first phase overlaps the last one's
 //! second. Every wait is charged to what was waited for, so that the parts of a latency add up exactly.
 
 mod counters;
@@ -34,7 +34,7 @@ use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Model, Request, Result, Spec};
 
-/// What lies on a device before the first request.
+/// What is on a device before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
     /// Nothing: the device is as from the factory.
@@ -44,7 +44,7 @@ pub enum Fill {
     /// Every page, as after random writes without end: the translation layer is in its steady state. It
     /// takes time for the blocks, not for the pages.
     Steady {
-        /// Which page lies where.
+        /// Which page is where.
         seed: u64,
     },
 }
@@ -133,7 +133,7 @@ impl Ssd {
         self.agenda.hash()
     }
 
-    /// Keeps up to so many spans of busy time from now on, for charts.
+    /// Keeps up to `count_max` spans of busy time from now on, for charts.
     pub fn record_spans(&mut self, count_max: usize) {
         self.recorder.room = count_max;
     }
@@ -233,7 +233,7 @@ impl Model for Ssd {
 
     fn submit_at(&mut self, at_ns: u64, request: Request) {
         debug_assert!(at_ns >= self.now_ns, "requests come no earlier than now");
-        debug_assert_eq!(self.ftl.refuses(&request), None, "whoever owns the model has asked");
+        debug_assert_eq!(self.ftl.refuses(&request), None, "the owner of the model has asked");
         self.ftl.expect(&request);
         let number = self.requests.insert(Pending::new(request, at_ns));
         if at_ns > self.now_ns {

@@ -1,4 +1,4 @@
-//! Units of flash and buses: who works on what, and who waits.
+//! Units of flash and buses: what each works on, and what waits.
 //!
 //! An operation has two phases. A read is in the array first and on the bus second, a program the other
 //! way round. A unit has one operation in its first phase and one in its second; where it is not

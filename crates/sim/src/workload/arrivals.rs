@@ -15,7 +15,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The arrival on a device of so many pages (at least 1): its page is taken modulo those, moved down
+    /// The arrival on a device of `page_count` pages (at least 1): its page is taken modulo those, moved down
     /// where the request would reach beyond the end, and a request longer than the device is cut to it.
     #[must_use]
     pub fn folded(self, page_count: u64) -> Self {
@@ -43,12 +43,12 @@ pub enum Gaps {
 }
 
 impl Gaps {
-    fn draw(self, dice: &mut SplitMix64) -> u64 {
+    fn draw(self, rng: &mut SplitMix64) -> u64 {
         match self {
             Self::Constant { gap_ns } => gap_ns,
             // The unit is below 1, so the logarithm is of a positive number.
             Self::Exponential { mean_ns } => {
-                (mean_ns as f64 * -ln(1.0 - dice.unit())).round() as u64
+                (mean_ns as f64 * -ln(1.0 - rng.unit())).round() as u64
             }
         }
     }
@@ -59,13 +59,13 @@ impl Gaps {
 pub struct Arrivals {
     requests: Requests,
     gaps: Gaps,
-    dice: SplitMix64,
+    rng: SplitMix64,
     now_ns: u64,
 }
 
 impl Arrivals {
-    pub(super) const fn new(requests: Requests, gaps: Gaps, dice: SplitMix64) -> Self {
-        Self { requests, gaps, dice, now_ns: 0 }
+    pub(super) const fn new(requests: Requests, gaps: Gaps, rng: SplitMix64) -> Self {
+        Self { requests, gaps, rng, now_ns: 0 }
     }
 }
 
@@ -73,7 +73,7 @@ impl Iterator for Arrivals {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        self.now_ns = self.now_ns.saturating_add(self.gaps.draw(&mut self.dice));
+        self.now_ns = self.now_ns.saturating_add(self.gaps.draw(&mut self.rng));
         Some(Arrival { at_ns: self.now_ns, request: self.requests.make() })
     }
 }

@@ -4,7 +4,7 @@
 #[derive(thiserror::Error, Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// A field lies outside its limits.
+    /// A field is outside its limits.
     #[error("the workload's {field} is {found}, expected {expected}; {remedy}")]
     Field {
         /// The field.

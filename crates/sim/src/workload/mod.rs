@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Workload ---> Requests ----------------> closed_loop --+
-//!   (what to ask,     |                      (so many at   |
+//!   (what to ask,     |                      (how many at  |
 //!    and a seed)      v                       a time)      +--> Model --> Done, one by one
 //!   Gaps -------> Arrivals ----------------> open_loop ----+
 //!   (when)            ^                      (when they

@@ -76,20 +76,20 @@ impl Picker {
         Ok(Self { places, law, scatter })
     }
 
-    pub(super) fn pick(&mut self, dice: &mut SplitMix64) -> u64 {
+    pub(super) fn pick(&mut self, rng: &mut SplitMix64) -> u64 {
         let rank = match &mut self.law {
             Law::Sequential { next } => {
                 let place = *next;
                 *next = (place + 1) % self.places;
                 place
             }
-            Law::Uniform => dice.below(self.places),
-            Law::Zipf(law) => law.draw(dice),
+            Law::Uniform => rng.below(self.places),
+            Law::Zipf(law) => law.draw(rng),
             Law::HotCold { hot, hot_requests_ppm } => {
-                if dice.chance(*hot_requests_ppm) {
-                    dice.below(*hot)
+                if rng.chance(*hot_requests_ppm) {
+                    rng.below(*hot)
                 } else {
-                    *hot + dice.below(self.places - *hot)
+                    *hot + rng.below(self.places - *hot)
                 }
             }
         };
@@ -161,8 +161,8 @@ struct Scatter {
 impl Scatter {
     fn new(places: u64, seed: u64) -> Self {
         let bits = u64::BITS - places.saturating_sub(1).leading_zeros();
-        let mut dice = SplitMix64::stream(seed, 0x5CA7);
-        let keys = std::array::from_fn(|_| dice.next_u64());
+        let mut rng = SplitMix64::stream(seed, 0x5CA7);
+        let keys = std::array::from_fn(|_| rng.next_u64());
         Self { places, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn sequential_requests_go_round() {
         let mut picker = Picker::new(Pattern::Sequential { from: 3 }, 5, 0).unwrap();
-        let mut dice = SplitMix64::new(0);
-        let picked: Vec<u64> = (0..7).map(|_| picker.pick(&mut dice)).collect();
+        let mut rng = SplitMix64::new(0);
+        let picked: Vec<u64> = (0..7).map(|_| picker.pick(&mut rng)).collect();
         assert_eq!(picked, [3, 4, 0, 1, 2, 3, 4]);
     }
 
@@ -214,8 +214,8 @@ mod tests {
             spread: Spread::Together,
         };
         let mut picker = Picker::new(pattern, 1000, 0).unwrap();
-        let mut dice = SplitMix64::new(5);
-        let hot = (0..100_000).filter(|_| picker.pick(&mut dice) < 100).count();
+        let mut rng = SplitMix64::new(5);
+        let hot = (0..100_000).filter(|_| picker.pick(&mut rng) < 100).count();
         // Six standard deviations of a binomial with p = 0.9 are 570.
         assert!(hot.abs_diff(90_000) < 570, "{hot}");
     }

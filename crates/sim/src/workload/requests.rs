@@ -31,7 +31,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Uniform writes of single pages over so many pages: a place to begin a description from.
+    /// Uniform writes of single pages over that many pages: a place to begin a description from.
     #[must_use]
     pub const fn pages(page_count: u64) -> Self {
         Self { page_count, request_pages: 1, read_ppm: 0, pattern: Pattern::Uniform, seed: 1 }
@@ -42,7 +42,7 @@ impl Workload {
     /// Places and kinds are drawn apart, so that changing the share of reads moves no request.
     ///
     /// # Errors
-    /// Where a field lies outside its limits, or no request fits into the pages.
+    /// Where a field is outside its limits, or no request fits into the pages.
     pub fn requests(&self) -> Result<Requests, WorkloadError> {
         let places = self.page_count / u64::from(self.request_pages.max(1));
         if self.request_pages == 0 || places == 0 {

@@ -24,9 +24,9 @@ impl Zipf {
     }
 
     /// A rank, counted from 0: the most frequent one.
-    pub(super) fn draw(&self, dice: &mut SplitMix64) -> u64 {
+    pub(super) fn draw(&self, rng: &mut SplitMix64) -> u64 {
         loop {
-            let area = self.area_high + dice.unit() * (self.area_low - self.area_high);
+            let area = self.area_high + rng.unit() * (self.area_low - self.area_high);
             let rank = self.area_inverse(area).round().clamp(1.0, self.places as f64);
             if area >= self.area(rank + 0.5) - self.bar(rank) {
                 return rank as u64 - 1;
@@ -63,10 +63,10 @@ mod tests {
     fn each_rank_has_its_share() {
         for exponent in [0.4, 0.99, 1.0, 1.5] {
             let law = Zipf::new(50, exponent);
-            let mut dice = SplitMix64::new(3);
+            let mut rng = SplitMix64::new(3);
             let mut counts = [0u32; 50];
             for _ in 0..200_000 {
-                counts[usize::try_from(law.draw(&mut dice)).unwrap()] += 1;
+                counts[usize::try_from(law.draw(&mut rng)).unwrap()] += 1;
             }
             let total: f64 = (1..=50).map(|rank| f64::from(rank).powf(-exponent)).sum();
             for (rank, &count) in counts.iter().enumerate() {
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn one_place_and_very_many_are_in_range() {
-        let mut dice = SplitMix64::new(3);
+        let mut rng = SplitMix64::new(3);
         for places in [1, 2, 1 << 40] {
             for exponent in [0.01, 1.0, 8.0] {
                 let law = Zipf::new(places, exponent);
-                assert!((0..100).all(|_| law.draw(&mut dice) < places), "{places} {exponent}");
+                assert!((0..100).all(|_| law.draw(&mut rng) < places), "{places} {exponent}");
             }
         }
     }

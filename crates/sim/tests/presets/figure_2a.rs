@@ -17,7 +17,7 @@ const READS: u64 = 20_000;
 pub enum Order {
     /// Each on another in turn.
     Best,
-    /// Whichever the dice say.
+    /// Whichever the random numbers say.
     Random,
     /// All on one.
     Worst,
@@ -27,14 +27,14 @@ pub enum Order {
 pub fn reads_per_second(preset: &Preset, order: Order, threads: u32) -> f64 {
     let mut model = model(preset, Fill::Sequential);
     let rows = model.page_count() / (DOMAINS * CHUNK_PAGES);
-    let mut dice = SplitMix64::new(7);
+    let mut rng = SplitMix64::new(7);
     let places = (0..READS).map(move |n| {
         let domain = match order {
             Order::Best => n % DOMAINS,
-            Order::Random => dice.below(DOMAINS),
+            Order::Random => rng.below(DOMAINS),
             Order::Worst => 0,
         };
-        (dice.below(rows) * DOMAINS + domain) * CHUNK_PAGES + dice.below(CHUNK_PAGES)
+        (rng.below(rows) * DOMAINS + domain) * CHUNK_PAGES + rng.below(CHUNK_PAGES)
     });
     run(model.as_mut(), requests(RequestKind::Read, 1, places), threads)
 }

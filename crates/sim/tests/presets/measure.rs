@@ -83,8 +83,8 @@ pub fn alone_ns(model: &mut dyn Model, all: impl Iterator<Item = Request>) -> Ve
 
 /// A thousand places below a number.
 pub fn places_below(count: u64) -> impl Iterator<Item = u64> {
-    let mut dice = SplitMix64::new(5);
-    (0..1000).map(move |_| dice.below(count))
+    let mut rng = SplitMix64::new(5);
+    (0..1000).map(move |_| rng.below(count))
 }
 
 /// The mean time of 4 KiB requests that come alone, in nanoseconds.

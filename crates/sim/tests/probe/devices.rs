@@ -24,9 +24,9 @@ pub struct Truth {
 /// seen with noise of a tenth, since bus or link take longer than all that is behind them, are passed
 /// over.
 pub fn geometry(seed: u64) -> Truth {
-    let mut dice = SplitMix64::stream(seed, 7);
+    let mut rng = SplitMix64::stream(seed, 7);
     for drawn in 1.. {
-        let spec = draw(&mut dice);
+        let spec = draw(&mut rng);
         spec.check().unwrap();
         let Some(channels) = channels(&spec).filter(|channels| (2..=64).contains(channels)) else {
             continue;
@@ -42,8 +42,8 @@ pub fn geometry(seed: u64) -> Truth {
 
 /// A device of that much flash, without a buffer, on which packages work by themselves.
 pub fn plain(flash: Flash) -> Spec {
-    let mut dice = SplitMix64::new(0);
-    let mut spec = draw(&mut dice);
+    let mut rng = SplitMix64::new(0);
+    let mut spec = draw(&mut rng);
     spec.host = Host {
         depth: 32,
         link_ps_per_byte: 0,
@@ -62,62 +62,62 @@ pub fn plain(flash: Flash) -> Spec {
     spec
 }
 
-fn pick<T: Copy>(dice: &mut SplitMix64, of: &[T]) -> T {
-    of[dice.below(of.len() as u64) as usize]
+fn pick<T: Copy>(rng: &mut SplitMix64, of: &[T]) -> T {
+    of[rng.below(of.len() as u64) as usize]
 }
 
-fn draw(dice: &mut SplitMix64) -> Spec {
+fn draw(rng: &mut SplitMix64) -> Spec {
     let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
-    let channels_max = pick(dice, &[4, 16, 64]);
+    let channels_max = pick(rng, &[4, 16, 64]);
     let flash = Flash {
-        channels: 1 + dice.below(channels_max) as u32,
-        packages: 1 + dice.below(4) as u32,
-        dies: pick(dice, &[1, 2, 4]),
-        planes: pick(dice, &[1, 2, 4]),
+        channels: 1 + rng.below(channels_max) as u32,
+        packages: 1 + rng.below(4) as u32,
+        dies: pick(rng, &[1, 2, 4]),
+        planes: pick(rng, &[1, 2, 4]),
         blocks: 0,
         pages: 64,
-        page_bytes: pick(dice, &[4096, 8192, 16384]),
+        page_bytes: pick(rng, &[4096, 8192, 16384]),
     };
     let blocks = 32_u32.max(65536 * 4 / flash.plane_count() / flash.page_units() / flash.pages);
-    let bus_ps = pick(dice, &[1_500, 5_000, 12_500, 25_000]);
-    let read_ns = pick(dice, &[25_000, 50_000, 75_000, 100_000]);
+    let bus_ps = pick(rng, &[1_500, 5_000, 12_500, 25_000]);
+    let read_ns = pick(rng, &[25_000, 50_000, 75_000, 100_000]);
     Spec {
         name: "drawn".into(),
         about: String::new(),
         host: Host {
             depth: 32,
-            link_ps_per_byte: pick(dice, &[0, 1_000, 2_000, 4_000]),
-            duplex: dice.chance(500_000),
-            controller_ns: pick(dice, &[0, 1_000, 5_000]),
-            read_latency_ns: pick(dice, &[0, 10_000]),
-            write_latency_ns: pick(dice, &[0, 10_000]),
-            buffer_bytes: pick(dice, &[0, 1 << 20, 16 << 20]),
-            buffer_is_safe: dice.chance(500_000),
+            link_ps_per_byte: pick(rng, &[0, 1_000, 2_000, 4_000]),
+            duplex: rng.chance(500_000),
+            controller_ns: pick(rng, &[0, 1_000, 5_000]),
+            read_latency_ns: pick(rng, &[0, 10_000]),
+            write_latency_ns: pick(rng, &[0, 10_000]),
+            buffer_bytes: pick(rng, &[0, 1 << 20, 16 << 20]),
+            buffer_is_safe: rng.chance(500_000),
         },
         flash: Flash { blocks, ..flash },
         timing: Timing {
             read_ns,
             program_ns: 4 * read_ns,
             erase_ns: 1_500_000,
-            command_ns: pick(dice, &[0, 200]),
+            command_ns: pick(rng, &[0, 200]),
             transfer_ps_per_byte: bus_ps,
-            spare_bytes_per_sector: pick(dice, &[0, 16]),
+            spare_bytes_per_sector: pick(rng, &[0, 16]),
             whole_page_transfer: false,
         },
         parallel: Parallel {
-            unit: pick(dice, &[Level::Channel, Level::Die, Level::Plane]),
-            pipelined: dice.chance(400_000),
+            unit: pick(rng, &[Level::Channel, Level::Die, Level::Plane]),
+            pipelined: rng.chance(400_000),
             two_plane: false,
         },
         ftl: Ftl {
             kind: FtlKind::Page,
-            mapping: pick(dice, &[spec::Mapping::Lba, spec::Mapping::WriteOrder]),
-            domain: pick(dice, &levels),
-            chunk_bytes: 4096 << dice.below(5),
+            mapping: pick(rng, &[spec::Mapping::Lba, spec::Mapping::WriteOrder]),
+            domain: pick(rng, &levels),
+            chunk_bytes: 4096 << rng.below(5),
             spare_permille: 280,
             clean_at_permille: 50,
-            victim: pick(dice, &[Victim::Greedy, Victim::Fifo, Victim::WearAware]),
-            copy_back: dice.chance(500_000),
+            victim: pick(rng, &[Victim::Greedy, Victim::Fifo, Victim::WearAware]),
+            copy_back: rng.chance(500_000),
             background: false,
         },
         erases_max: 100_000,

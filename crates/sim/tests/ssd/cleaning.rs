@@ -108,10 +108,10 @@ fn wear_is_levelled_when_asked_for() {
 }
 
 fn hammer(ssd: &mut nandex_sim::Ssd, pages: u64, count: u64) {
-    let mut dice = nandex_sim::workload::SplitMix64::new(4);
+    let mut rng = nandex_sim::workload::SplitMix64::new(4);
     let mut done = Vec::new();
     for token in 0..count {
-        let (kind, page) = (nandex_sim::RequestKind::Write, dice.below(pages));
+        let (kind, page) = (nandex_sim::RequestKind::Write, rng.below(pages));
         ssd.submit(nandex_sim::Request { token, kind, page, pages: 1 });
         while ssd.step(&mut done) {}
         done.clear();

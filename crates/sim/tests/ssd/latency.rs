@@ -79,7 +79,7 @@ fn a_write_into_the_buffer_ends_at_once_and_a_sync_waits_for_the_flash() {
 fn two_dies_on_a_bus_read_together_and_cross_it_one_after_the_other() {
     let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 2, 1);
-    // Pages 0 and 1 lie on different dies.
+    // Pages 0 and 1 are on different dies.
     let done = at_once(spec, &[(RequestKind::Read, 0, 1), (RequestKind::Read, 1, 1)]);
     assert_eq!(finished(&done), [READ_NS + TRANSFER_NS, READ_NS + 2 * TRANSFER_NS]);
     assert_eq!(done[1].parts.queue_ns, TRANSFER_NS);

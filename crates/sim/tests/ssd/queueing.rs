@@ -64,8 +64,8 @@ fn a_link_under_exponential_lengths_makes_them_wait_as_m_m_1() {
     spec.host.link_ps_per_byte = 250;
     let page_ns = spec.host.link_ns(4096) as f64;
     let lengths: Vec<u32> = {
-        let mut dice = SplitMix64::new(9);
-        let mut draw = || (1..).find(|_| dice.below(200) == 0).unwrap_or(1);
+        let mut rng = SplitMix64::new(9);
+        let mut draw = || (1..).find(|_| rng.below(200) == 0).unwrap_or(1);
         (0..1_000_000).map(|_| draw()).collect()
     };
     let mean_pages = lengths.iter().map(|&n| f64::from(n)).sum::<f64>() / lengths.len() as f64;
@@ -129,11 +129,11 @@ fn throughput_keeps_to_the_asymptotic_bounds() {
 fn closed_reads(spec: Spec, depth: u64) -> f64 {
     let mut ssd: Ssd = ssd(spec, Fill::Sequential);
     let (pages, count) = (ssd.page_count(), 20_000);
-    let mut dice = SplitMix64::new(1);
+    let mut rng = SplitMix64::new(1);
     let (mut done, mut submitted, mut ended) = (Vec::new(), 0, 0);
     while ended < count {
         while submitted - ended < depth {
-            let page = dice.below(pages);
+            let page = rng.below(pages);
             ssd.submit(Request { token: submitted, kind: RequestKind::Read, page, pages: 1 });
             submitted += 1;
         }

@@ -4,61 +4,61 @@ use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Done, Fill, Model, Request, RequestKind, Ssd};
 
-fn pick<T: Copy>(dice: &mut SplitMix64, all: &[T]) -> T {
-    all[dice.below(all.len() as u64) as usize]
+fn pick<T: Copy>(rng: &mut SplitMix64, all: &[T]) -> T {
+    all[rng.below(all.len() as u64) as usize]
 }
 
 /// A small device of which everything is chosen by the seed.
 pub fn random(seed: u64) -> Spec {
-    let mut dice = SplitMix64::new(seed);
-    let dice = &mut dice;
+    let mut rng = SplitMix64::new(seed);
+    let rng = &mut rng;
     let levels = [Level::Channel, Level::Package, Level::Die, Level::Plane];
-    let unit = pick(dice, &levels);
+    let unit = pick(rng, &levels);
     let flash = Flash {
-        channels: pick(dice, &[1, 2, 3, 4]),
-        packages: pick(dice, &[1, 2]),
-        dies: pick(dice, &[1, 2, 3]),
-        planes: pick(dice, &[1, 2]),
-        blocks: pick(dice, &[24, 40, 64]),
-        pages: pick(dice, &[4, 16, 32]),
-        page_bytes: pick(dice, &[4096, 8192, 16_384]),
+        channels: pick(rng, &[1, 2, 3, 4]),
+        packages: pick(rng, &[1, 2]),
+        dies: pick(rng, &[1, 2, 3]),
+        planes: pick(rng, &[1, 2]),
+        blocks: pick(rng, &[24, 40, 64]),
+        pages: pick(rng, &[4, 16, 32]),
+        page_bytes: pick(rng, &[4096, 8192, 16_384]),
     };
     let plain = Spec::plain();
     Spec {
         name: format!("random {seed}"),
         host: Host {
-            depth: pick(dice, &[1, 4, 32]),
-            link_ps_per_byte: pick(dice, &[0, 300, 3333]),
-            duplex: pick(dice, &[false, true]),
-            controller_ns: pick(dice, &[0, 700, 14_000]),
-            read_latency_ns: pick(dice, &[0, 5000]),
-            write_latency_ns: pick(dice, &[0, 9000]),
-            buffer_bytes: pick(dice, &[0, 0, 16_384, 1 << 20]),
-            buffer_is_safe: pick(dice, &[false, true]),
+            depth: pick(rng, &[1, 4, 32]),
+            link_ps_per_byte: pick(rng, &[0, 300, 3333]),
+            duplex: pick(rng, &[false, true]),
+            controller_ns: pick(rng, &[0, 700, 14_000]),
+            read_latency_ns: pick(rng, &[0, 5000]),
+            write_latency_ns: pick(rng, &[0, 9000]),
+            buffer_bytes: pick(rng, &[0, 0, 16_384, 1 << 20]),
+            buffer_is_safe: pick(rng, &[false, true]),
         },
         flash,
         timing: Timing {
-            command_ns: pick(dice, &[0, 300]),
-            spare_bytes_per_sector: pick(dice, &[0, 16]),
+            command_ns: pick(rng, &[0, 300]),
+            spare_bytes_per_sector: pick(rng, &[0, 16]),
             ..plain.timing
         },
         parallel: Parallel {
             unit,
-            pipelined: pick(dice, &[false, true]),
-            two_plane: unit == Level::Die && pick(dice, &[false, true]),
+            pipelined: pick(rng, &[false, true]),
+            two_plane: unit == Level::Die && pick(rng, &[false, true]),
         },
         ftl: Ftl {
             kind: FtlKind::Page,
-            mapping: pick(dice, &[Mapping::WriteOrder, Mapping::Lba]),
-            domain: pick(dice, &levels),
-            chunk_bytes: pick(dice, &[4096, 8192, 65_536]),
+            mapping: pick(rng, &[Mapping::WriteOrder, Mapping::Lba]),
+            domain: pick(rng, &levels),
+            chunk_bytes: pick(rng, &[4096, 8192, 65_536]),
             spare_permille: 250,
-            clean_at_permille: pick(dice, &[0, 60]),
-            victim: pick(dice, &[Victim::Greedy, Victim::Fifo, Victim::WearAware]),
-            copy_back: pick(dice, &[false, true]),
-            background: pick(dice, &[false, true]),
+            clean_at_permille: pick(rng, &[0, 60]),
+            victim: pick(rng, &[Victim::Greedy, Victim::Fifo, Victim::WearAware]),
+            copy_back: pick(rng, &[false, true]),
+            background: pick(rng, &[false, true]),
         },
-        erases_max: pick(dice, &[50, 10_000]),
+        erases_max: pick(rng, &[50, 10_000]),
         ..plain
     }
 }
@@ -66,18 +66,18 @@ pub fn random(seed: u64) -> Spec {
 /// Puts requests of all sorts to a device, at most `depth` at a time, and gives what ended.
 pub fn run_mixed(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) -> Vec<Done> {
     let pages = ssd.page_count();
-    let mut dice = SplitMix64::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let (mut done, mut submitted) = (Vec::new(), 0);
     while (done.len() as u64) < count {
         while submitted < count && submitted - (done.len() as u64) < depth {
-            let kind = match dice.below(16) {
+            let kind = match rng.below(16) {
                 0 => RequestKind::Sync,
                 1 => RequestKind::Discard,
                 2..8 => RequestKind::Read,
                 _ => RequestKind::Write,
             };
-            let length = if kind == RequestKind::Sync { 0 } else { 1 + dice.below(8) as u32 };
-            let page = dice.below(pages - 8);
+            let length = if kind == RequestKind::Sync { 0 } else { 1 + rng.below(8) as u32 };
+            let page = rng.below(pages - 8);
             ssd.submit(Request { token: submitted, kind, page, pages: length });
             submitted += 1;
         }
@@ -89,11 +89,11 @@ pub fn run_mixed(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) -> Vec<Done> 
 /// Writes pages at random, `depth` at a time.
 pub fn overwrite(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) {
     let pages = ssd.page_count();
-    let mut dice = SplitMix64::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let (mut done, mut submitted, mut ended) = (Vec::new(), 0, 0);
     while ended < count {
         while submitted < count && submitted - ended < depth {
-            let (kind, page) = (RequestKind::Write, dice.below(pages));
+            let (kind, page) = (RequestKind::Write, rng.below(pages));
             ssd.submit(Request { token: submitted, kind, page, pages: 1 });
             submitted += 1;
         }

@@ -29,7 +29,7 @@ pub fn written_bytes(entry_bytes: usize, block_bytes: usize) -> f64 {
 /// First bytes of every block after its checksum: "ndxl".
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"ndxl");
 
-/// What a block says of itself, beside its size and checksum.
+/// What a block says of itself, apart from its size and checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockHeader {
     /// Bytes of groups behind the header.
@@ -92,7 +92,7 @@ pub enum Flaw {
     #[error("a block that follows another one than the last")]
     Chain,
     /// The block was written by an earlier session than its place tells.
-    #[error("a block left over from the earlier session {epoch}")]
+    #[error("a block of the earlier session {epoch}")]
     Stale {
         /// The session that wrote it.
         epoch: u64,

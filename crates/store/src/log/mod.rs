@@ -17,11 +17,11 @@
 //! 1. A block never wraps, and its start is known when its predecessor is closed: with less than a
 //!    largest block left before the region's end, the next block starts the next lap.
 //! 2. A block carries its place in the stream, the volume's id, the session's epoch and its
-//!    predecessor's checksum, so nothing left over from another lap, session or volume is taken for it.
+//!    predecessor's checksum, so no block of another lap, session or volume is taken for it.
 //! 3. `synced` moves only after a device sync that began when everything before it was written.
 //! 4. A block says how much was durable when it was sealed. So a hole before a later block is told from
 //!    a torn tail: only what was never durable may be missing.
-//! 5. After a failed write or sync nothing is acknowledged any more.
+//! 5. After a failed write or sync no update is let in, no block begun, and no commit returns well.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -91,7 +91,7 @@ impl fmt::Display for Lsn {
 /// How to run a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// Where it lies.
+    /// Its pages.
     pub region: LogRegion,
     /// The volume it belongs to; blocks of another volume are never read.
     pub volume_id: u128,
@@ -113,7 +113,7 @@ pub struct LogAnchor {
     pub tail: Lsn,
     /// Every byte of the log before this place was durable.
     pub synced: Lsn,
-    /// The session that says so. Blocks from `synced` on that are older are left over from a crash.
+    /// The session that says so. Older blocks from `synced` on were left by a crash.
     pub epoch: u64,
 }
 
@@ -261,7 +261,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Whoever needs to know calls `close`; here nobody is left to tell.
+        // A caller that needs to know has called `close`.
         let _ = self.close();
     }
 }

@@ -178,7 +178,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Reads the region in large strokes.
+/// Reads the region in large chunks.
 struct Window<'a> {
     region: &'a LogRegion,
     queue: Box<dyn Queue>,

@@ -1,4 +1,4 @@
-//! Where the log lies, and the arithmetic that lays an endless stream on a ring of pages.
+//! The log's pages, and the arithmetic that maps an endless stream to a ring of pages.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ const BLOCK_BYTES_MAX: usize = 1 << 30;
 /// A run of pages that holds a log, and the size of the log's blocks.
 #[derive(Clone, Debug)]
 pub struct LogRegion {
-    /// The device it lies on.
+    /// The device that holds it.
     pub device: Arc<dyn Device>,
     /// Its first page.
     pub first_page: PageId,
     /// Its length in pages; four blocks at least.
     pub pages: u64,
-    /// The largest block in bytes, a whole number of pages. It decides where the blocks lie, so it
+    /// The largest block in bytes, a whole number of pages. It decides where blocks start, so it
     /// never changes while the region holds a log.
     pub block_bytes: usize,
 }

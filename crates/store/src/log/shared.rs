@@ -1,6 +1,6 @@
 //! What the log's callers and its threads share.
 //!
-//! Two locks, never held together but for the write lane around both: `staging` is held for a copy,
+//! Two locks, never held together; the writer's lock may be held around either: `staging` is held for a copy,
 //! `progress` for a comparison. No lock of these two is held while the device works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::region::LogRegion;
 use super::staging::Staging;
-use super::writer::Lane;
+use super::writer::BlockWriter;
 use super::{Durability, LogEnd, LogOptions, Lsn};
 use crate::{Error, Poison, Result, Threads};
 
@@ -44,11 +44,11 @@ pub(super) struct Shared {
     /// The tail has moved, or a reservation was dropped.
     pub space_freed: Condvar,
     progress: Mutex<Progress>,
-    /// Blocks have been written, or their writer has given up.
+    /// Blocks have been written, or writing them has failed.
     pub written_moved: Condvar,
     /// A sync has ended.
     pub sync_done: Condvar,
-    pub lane: Mutex<Lane>,
+    pub writer: Mutex<BlockWriter>,
     /// Copy of `Staging::start`.
     pub next: AtomicU64,
     /// Copy of `Staging::tail`.
@@ -69,7 +69,7 @@ impl Shared {
         check(&options, end, tail)?;
         let LogOptions { region, volume_id, epoch, durability, threads } = options;
         let start = region.start_from(end.next.0);
-        let lane = Lane::new(&region, end.prev_crc)?;
+        let writer = BlockWriter::new(&region, end.prev_crc)?;
         let progress = Progress { written: start, synced: start, ..Progress::default() };
         let period_start_ns = AtomicU64::new(region.device.now());
         Ok(Self {
@@ -86,7 +86,7 @@ impl Shared {
             progress: Mutex::new(progress),
             written_moved: Condvar::new(),
             sync_done: Condvar::new(),
-            lane: Mutex::new(lane),
+            writer: Mutex::new(writer),
             next: AtomicU64::new(start),
             tail: AtomicU64::new(tail.0),
             synced: AtomicU64::new(start),

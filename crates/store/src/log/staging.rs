@@ -35,7 +35,7 @@ pub(super) struct Staging {
     pub reserved: u64,
     /// Bytes of entries appended.
     pub payload_bytes: u64,
-    /// Have the threads been told to end?
+    /// Whether the threads are to end.
     pub stop: bool,
     closed: VecDeque<ClosedBlock>,
     spare: Vec<PageBuf>,
@@ -109,7 +109,7 @@ impl Staging {
         self.start
     }
 
-    /// The oldest closed block, if it lies before `until`.
+    /// The oldest closed block, if it starts before `until`.
     pub fn take_closed(&mut self, until: u64) -> Option<ClosedBlock> {
         if self.closed.front()?.lsn >= until {
             return None;

@@ -81,15 +81,14 @@ impl Shared {
         if is_on(Barrier::LogWritesBeforeSync) {
             self.write_until(closed)?;
         }
-        let written = self.progress().written;
+        // What the sync makes durable: all that is written as it begins, and that is at least up to `closed`.
+        let mut durable = self.progress().written.max(closed);
         self.sync_device()?;
-        let written = match () {
-            () if !is_on(Barrier::LogWritesBeforeSync) => closed,
-            () if !is_on(Barrier::LogSyncVouchesForItsStart) => self.progress().written,
-            () => written,
-        };
-        self.progress().synced = written;
-        self.synced.store(written, Ordering::Release);
+        if !is_on(Barrier::LogSyncVouchesForItsStart) {
+            durable = durable.max(self.progress().written);
+        }
+        self.progress().synced = durable;
+        self.synced.store(durable, Ordering::Release);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Writing: closed blocks are sealed and given to the device, in order, several at a time.
 //!
-//! Whoever needs blocks written writes them, unless somebody does so already; then it waits for the
+//! A thread that needs blocks written writes them, unless another one does so already; then it waits for the
 //! blocks, not for the writer. So a commit needs no other thread, and a busy writer starves nobody.
 
 use std::collections::VecDeque;
@@ -20,22 +20,22 @@ use crate::mutants::{Barrier, is_on};
 const WRITES_MAX: usize = 4;
 
 /// A block that is with the device.
-struct Pending {
+struct PendingBlock {
     lsn: u64,
     next: u64,
     done: bool,
 }
 
-/// The one way to the device.
-pub(super) struct Lane {
+/// What seals blocks and hands them to the device.
+pub(super) struct BlockWriter {
     queue: Box<dyn Queue>,
     prev_crc: u32,
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingBlock>,
     done: Vec<Completion>,
 }
 
-impl Lane {
-    /// A lane whose first block follows one with checksum `prev_crc`.
+impl BlockWriter {
+    /// A writer whose first block follows one with checksum `prev_crc`.
     pub fn new(region: &LogRegion, prev_crc: u32) -> Result<Self> {
         let queue = region.device.queue(WRITES_MAX)?;
         Ok(Self { queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
@@ -45,7 +45,7 @@ impl Lane {
     fn advance(&mut self) -> Option<u64> {
         let mut written = None;
         let in_order = is_on(Barrier::LogWrittenInOrder);
-        let done = |block: &mut Pending| block.done || !in_order;
+        let done = |block: &mut PendingBlock| block.done || !in_order;
         while let Some(block) = self.pending.pop_front_if(done) {
             written = Some(block.next);
         }
@@ -109,66 +109,66 @@ impl Shared {
 
     /// Writes all blocks that are closed by now.
     fn drain(&self) -> Result<()> {
-        let mut lane = self.lane.lock().expect(LOCKED);
+        let mut writer = self.writer.lock().expect(LOCKED);
         let until = self.staging().start;
         loop {
             self.poison.check()?;
-            self.fill(&mut lane, until)?;
-            if lane.pending.is_empty() {
+            self.fill(&mut writer, until)?;
+            if writer.pending.is_empty() {
                 return Ok(());
             }
-            self.reap(&mut lane)?;
+            self.reap(&mut writer)?;
         }
     }
 
-    fn fill(&self, lane: &mut Lane, until: u64) -> Result<()> {
-        while lane.queue.in_flight() < WRITES_MAX {
+    fn fill(&self, writer: &mut BlockWriter, until: u64) -> Result<()> {
+        while writer.queue.in_flight() < WRITES_MAX {
             let closed = self.staging().take_closed(until);
             let Some(block) = closed else { return Ok(()) };
-            self.push(lane, block)?;
+            self.push(writer, block)?;
         }
         Ok(())
     }
 
-    fn push(&self, lane: &mut Lane, block: ClosedBlock) -> Result<()> {
+    fn push(&self, writer: &mut BlockWriter, block: ClosedBlock) -> Result<()> {
         let ClosedBlock { lsn, next, payload_bytes, mut buf } = block;
         let header = BlockHeader {
             payload_bytes,
             lsn: Lsn(lsn),
             epoch: self.epoch,
             volume_id: self.volume_id,
-            prev_crc: lane.prev_crc,
+            prev_crc: writer.prev_crc,
             synced: Lsn(if is_on(Barrier::LogBlockClaimsItsSync) {
                 self.synced.load(Ordering::Acquire)
             } else {
                 lsn
             }),
         };
-        lane.prev_crc = seal(&mut buf, &header);
-        lane.pending.push_back(Pending { lsn, next, done: false });
+        writer.prev_crc = seal(&mut buf, &header);
+        writer.pending.push_back(PendingBlock { lsn, next, done: false });
         let op = Op { token: lsn, kind: OpKind::Write, page: self.region.page(lsn), buf };
-        self.poison.guard(lane.queue.push(op))
+        self.poison.guard(writer.queue.push(op))
     }
 
     /// Starts all blocks that are closed and takes back what one wait gives.
     #[cfg(test)]
     pub fn write_one_completion(&self) {
-        let mut lane = self.lane.lock().expect(LOCKED);
+        let mut writer = self.writer.lock().expect(LOCKED);
         let until = self.staging().start;
-        self.fill(&mut lane, until).expect("the device works");
-        self.reap(&mut lane).expect("the device works");
+        self.fill(&mut writer, until).expect("the device works");
+        self.reap(&mut writer).expect("the device works");
     }
 
-    fn reap(&self, lane: &mut Lane) -> Result<()> {
-        self.poison.guard(lane.queue.wait(1, &mut lane.done))?;
-        for completion in lane.done.drain(..) {
+    fn reap(&self, writer: &mut BlockWriter) -> Result<()> {
+        self.poison.guard(writer.queue.wait(1, &mut writer.done))?;
+        for completion in writer.done.drain(..) {
             self.poison.guard(completion.result)?;
             self.bytes_written.fetch_add(completion.buf.len() as u64, Ordering::Relaxed);
-            let mut of = lane.pending.iter_mut().filter(|block| block.lsn == completion.token);
+            let mut of = writer.pending.iter_mut().filter(|block| block.lsn == completion.token);
             of.next().expect("the device gives back what it was given").done = true;
             self.staging().give_buffer(completion.buf);
         }
-        if let Some(written) = lane.advance() {
+        if let Some(written) = writer.advance() {
             self.progress().written = written;
             self.written_moved.notify_all();
         }

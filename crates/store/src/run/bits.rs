@@ -2,10 +2,10 @@
 
 use crate::bytes::get_u64;
 
-/// The most bits of a packed number. A read of eight bytes from any bit on holds so many.
+/// The most bits of a packed number: a read of eight bytes from any bit on holds them.
 pub(super) const PACKED_BITS_MAX: u32 = 56;
 
-/// The mask of so many low bits, fewer than 64.
+/// The mask of that many low bits, fewer than 64.
 #[inline]
 pub(super) const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
@@ -26,7 +26,7 @@ pub(super) fn select(word: u64, k: u32) -> u32 {
     let pairs = word - (word >> 1 & (ONES * 0x55));
     let fours = (pairs & (ONES * 0x33)) + (pairs >> 2 & (ONES * 0x33));
     let sums = ((fours + (fours >> 4)) & (ONES * 0x0f)).wrapping_mul(ONES);
-    // Bytes whose sum is at most k lie wholly before: their top bit stays set in k + 128 - sum.
+    // Bytes whose sum is at most k are wholly before: their top bit stays set in k + 128 - sum.
     let before = (ONES * (u64::from(k) | 0x80)).wrapping_sub(sums) & (ONES * 0x80);
     let byte = ((before >> 7).wrapping_mul(ONES) >> 56) as u32;
     let earlier = if byte == 0 { 0 } else { (sums >> (8 * byte - 8)) as u32 & 0xff };

@@ -86,7 +86,7 @@ impl CountSizes {
 }
 
 /// Bytes that a count takes in a list of exceptions, about: of such sums
-/// [`RunShape::for_entries`](super::RunShape::for_entries) reckons the room for counts.
+/// [`RunShape::for_entries`](super::RunShape::for_entries) estimates the space for counts.
 #[must_use]
 pub fn count_bytes(count: i64) -> u64 {
     if count == 1 { 0 } else { 2 + varint_bytes(zigzag(count)) as u64 }

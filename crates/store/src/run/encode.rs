@@ -22,7 +22,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The smallest one for so many entries, the last of which lies so far above the base.
+    /// The smallest one for that many entries, the last of which is `span` above the base.
     fn smallest(entries: usize, span: u64) -> Self {
         let all = (0..=PACKED_BITS_MAX).map(|low_bits| Self::new(entries, span, low_bits));
         all.min_by_key(|layout| layout.bytes()).expect("there are some")
@@ -59,7 +59,7 @@ impl CountPrefixes {
     }
 }
 
-/// Fills the body of a page with as many of these entries as fit. They ascend, and none lies below `base`
+/// Fills the body of a page with as many of these entries as fit. They ascend, and none is below `base`
 /// or, of those that fit, at or above `limit`; where some do not fit, the first of those is the page's limit.
 pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) -> Filled {
     let entries = &entries[..entries.len().min(PAGE_ENTRIES_MAX + 1)];

@@ -10,7 +10,7 @@ use crate::Result;
 /// What a merge leaves out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MergeOptions {
-    /// Leave out sums below zero too, and count them: where nothing older lies below, a tombstone has
+    /// Leave out sums below zero too, and count them: where nothing older is below, a tombstone has
     /// nothing to cancel.
     pub drop_negative: bool,
 }

@@ -73,7 +73,7 @@ use crate::reads::LookupStep;
 use crate::space::Extent;
 use crate::{Error, Result};
 
-/// Where a run lies, and what its pages are labelled with.
+/// The pages of a run, and what they are labelled with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunPlace {
     /// Whose it is.
@@ -126,7 +126,7 @@ impl Run {
         self.sum += entries.iter().map(|entry| i128::from(entry.count)).sum::<i128>();
     }
 
-    /// Where it lies.
+    /// Its pages.
     #[must_use]
     pub fn place(&self) -> RunPlace {
         self.place

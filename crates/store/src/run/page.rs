@@ -22,12 +22,12 @@ pub const PAGE_ENTRIES_MAX: usize = ROOM_BYTES * 4;
 /// Parts of the unary numbers before which the zeros are counted.
 pub(super) const PARTS: usize = 4;
 
-/// Words of one part of so many.
+/// Words of one part.
 pub(super) const fn part(words: usize, part: usize) -> Range<usize> {
     part * words / PARTS..(part + 1) * words / PARTS
 }
 
-/// The body of a page whose parts lie inside of it.
+/// The body of a page whose parts are inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct RunPage<'a> {
     base: u64,
@@ -99,7 +99,7 @@ impl<'a> RunPage<'a> {
         self.counts.bytes.len()
     }
 
-    /// How often a fingerprint is there that lies between base and limit: 0 where it is not. Looks at a few
+    /// How often a fingerprint between base and limit is there: 0 where it is not. Looks at a few
     /// hundred bytes. Nothing where the counts turn out to be none.
     #[must_use]
     pub fn count(&self, fingerprint: u64) -> Option<i64> {
@@ -206,7 +206,7 @@ impl<'a> RunPage<'a> {
                 self.read_word(word, entries, &mut cursor)?;
             }
         }
-        // The highest bucket lies below the limit, so none has lost bits.
+        // The highest bucket is below the limit, so none has lost bits.
         let bits = entries.last().map_or(0, |_| self.bits());
         let bucket = bits.checked_sub(self.entries)? as u64;
         let is_inside = self.entries == 0

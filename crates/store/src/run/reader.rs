@@ -1,4 +1,4 @@
-//! Reading a run from front to back, in large chunks: while one is decoded, the next ones are on their way.
+//! Reading a run from front to back, in large chunks: while one is decoded, the next ones are read.
 
 use crate::IoChunks;
 use std::collections::BTreeMap;

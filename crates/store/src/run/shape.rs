@@ -1,4 +1,4 @@
-//! How many pages a run of so many fingerprints gets.
+//! How many pages a run gets for its fingerprints.
 //!
 //! Fingerprints are spread evenly, so a page's share of them varies as chance has it, by the square root of
 //! what it is on average. A page gets as much slack as makes one lookup in 10,000 or fewer read a second
@@ -8,7 +8,7 @@ use super::page::{PAGE_ENTRIES_MAX, ROOM_BYTES};
 use crate::fingerprint::{Split, Universe};
 use crate::{Error, Result};
 
-/// The deviations of a page's share that it has room for, where it has so many entries on average.
+/// The deviations of a page's share that fit it, by how many entries it has on average.
 ///
 /// Of what varies normally, G(z) deviations exceed z deviations on average: 0.0041 for z = 2.27. So a page
 /// of 3200 entries, 57 of which are a deviation, leaves 0.0041 * 57 = 0.23 over: 73 in a million. Fewer
@@ -20,7 +20,7 @@ fn slack_deviations(entries: f64) -> f64 {
 /// Bits that the rounding of a page's parts to bytes and words takes at most.
 const ROUNDING_BITS: f64 = 7.0 + 63.0;
 
-/// Bits of one count that is not 1, where counts are few: what their number varies by is reckoned in these.
+/// Bits of one count that is not 1, where counts are few: what their number varies by is counted in these.
 const COUNT_BITS: f64 = 32.0;
 
 /// How a run is cut in pages.
@@ -35,8 +35,8 @@ pub struct RunShape {
 }
 
 impl RunShape {
-    /// The shape of a run of so many fingerprints that are spread evenly over the universe, whose counts
-    /// take so many bytes: the sum of [`count_bytes`](super::count_bytes), or an estimate.
+    /// The shape of a run of `entries` fingerprints that are spread evenly over the universe, whose counts
+    /// take `count_bytes` bytes: the sum of [`count_bytes`](super::count_bytes), or an estimate.
     ///
     /// Where there are more or they are not spread, the writer may run out of pages: see
     /// [`widened`](Self::widened).
@@ -79,7 +79,7 @@ impl RunShape {
         Self { spare_pages: self.spare_pages + self.pages(), ..self }
     }
 
-    /// All pages: what the writer is given room for.
+    /// All pages: what the writer is given.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.slot_pages + self.spare_pages
@@ -118,7 +118,7 @@ struct Need {
 }
 
 impl Need {
-    /// Does a page's share fit it, and what it varies by, when there are so many pages?
+    /// Whether a page's share, and what it varies by, fits it, when there are that many pages.
     fn fits(&self, pages: u64) -> bool {
         let pages = pages as f64;
         let (entries, span) = (self.entries / pages, self.universe.size() as f64 / pages);

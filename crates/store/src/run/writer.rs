@@ -1,4 +1,4 @@
-//! Writing a run, front to back, in large chunks: while one is on its way, the next one is encoded.
+//! Writing a run, front to back, in large chunks: while one is written, the next one is encoded.
 
 use crate::IoChunks;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl RunWriter {
     /// [`shape`](RunShape::widened). A write's failure, which poisons the volume.
     ///
     /// # Panics
-    /// When entries do not ascend, lie outside of the universe, or one counts 0: soon, not necessarily at
+    /// When entries do not ascend, are outside of the universe, or one counts 0: soon, not necessarily at
     /// once.
     pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {
         loop {

@@ -9,25 +9,25 @@ use super::{Loads, Schedule};
 pub struct SequentialWrite {
     /// The first page.
     pub start: PageId,
-    /// Pages that the device had been given before this stroke, where the caller has counted them: they
-    /// turn the order of the channels. 0 where strokes are whole rounds of chunks and little else is
+    /// Pages that the device had been given before this write, where the caller has counted them: they
+    /// rotate the order of the channels. 0 where each write is a whole number of rounds and little else is
     /// written, which is the paper's estimate.
     pub pages_before: u64,
 }
 
 impl SequentialWrite {
-    /// A stroke that begins with the first channel, as the paper takes all of them to do.
+    /// A write that begins with the first channel, as the paper assumes of all.
     #[must_use]
     pub const fn at(start: PageId) -> Self {
         Self { start, pages_before: 0 }
     }
 }
 
-/// The channels of a device, and where in them a page lies.
+/// The channels of a device, and which of them holds a page.
 ///
 /// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always right.
 /// - **By order of writing**, or where that is not known: the page's chunk, counted from the start of the
-///   [`SequentialWrite`] it was written in, mod N. Right where strokes are whole [rounds](Self::align_pages) and little
+///   [`SequentialWrite`] it was written in, mod N. Right where writes are whole [rounds](Self::align_pages) and little
 ///   else is written, or where the caller counts what is.
 /// - **Opaque**: a single channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,30 +81,24 @@ impl Channels {
         self.buses
     }
 
-    /// Pages of a round of chunks over all channels: a stroke of a multiple of them leaves the order as it
+    /// Pages of a round of chunks over all channels: a write of a multiple of them leaves the order as it
     /// found it, so that the next one begins with the same channel. 1 where there is nothing to keep.
     #[must_use]
     pub const fn align_pages(&self) -> u64 {
         self.count as u64 * self.chunk_pages
     }
 
-    /// Whether a page's channel depends on the stroke it was written in, and not on its address alone.
-    #[must_use]
-    pub const fn needs_stroke(&self) -> bool {
-        !self.by_address
-    }
-
     /// The channel that the read of a page will go to, less than [`count`](Self::count). A page before the
-    /// stroke's first counts as that one. It costs two divisions, and no access to flash.
+    /// write's first counts as that one. It costs two divisions, and no access to flash.
     #[must_use]
-    pub const fn channel(&self, page: PageId, stroke: SequentialWrite) -> u32 {
+    pub const fn channel(&self, page: PageId, write: SequentialWrite) -> u32 {
         if self.count == 1 {
             return 0;
         }
         let turn = if self.by_address {
             page.0.wrapping_add(self.shift_pages)
         } else {
-            page.0.saturating_sub(stroke.start.0).wrapping_add(stroke.pages_before)
+            page.0.saturating_sub(write.start.0).wrapping_add(write.pages_before)
         };
         (turn / self.chunk_pages % self.count as u64) as u32
     }
@@ -133,18 +127,18 @@ mod tests {
     fn of_pages(
         geometry: Geometry,
         pages: std::ops::Range<u64>,
-        stroke: SequentialWrite,
+        write: SequentialWrite,
     ) -> Vec<u32> {
         let channels = Channels::of(&geometry);
-        pages.map(|page| channels.channel(PageId(page), stroke)).collect()
+        pages.map(|page| channels.channel(PageId(page), write)).collect()
     }
 
     #[test]
-    fn chunks_by_address_go_round_the_channels_wherever_a_stroke_begins() {
+    fn chunks_by_address_go_round_the_channels_wherever_a_write_begins() {
         let by_address = Geometry { mapping: Some(Mapping::Lba), ..KNOWN };
         let elsewhere = SequentialWrite { start: PageId(3), pages_before: 5 };
-        for stroke in [SequentialWrite::at(PageId(0)), elsewhere] {
-            assert_eq!(of_pages(by_address, 0..9, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
+        for write in [SequentialWrite::at(PageId(0)), elsewhere] {
+            assert_eq!(of_pages(by_address, 0..9, write), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
         }
         // The first whole chunk begins with page 1, so pages 1 and 2 are together.
         let shifted = Geometry { phase_bytes: 4096, ..by_address };
@@ -152,19 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn chunks_by_order_of_writing_are_counted_from_the_start_of_their_stroke() {
+    fn chunks_by_order_of_writing_are_counted_from_the_start_of_their_write() {
         for mapping in [Some(Mapping::WriteOrder), None] {
             let geometry = Geometry { mapping, ..KNOWN };
-            let stroke = SequentialWrite::at(PageId(100));
-            assert_eq!(of_pages(geometry, 100..109, stroke), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
+            let write = SequentialWrite::at(PageId(100));
+            assert_eq!(of_pages(geometry, 100..109, write), [0, 0, 1, 1, 2, 2, 3, 3, 0]);
             let turned = SequentialWrite { start: PageId(100), pages_before: 8 + 3 };
             assert_eq!(of_pages(geometry, 100..106, turned), [1, 2, 2, 3, 3, 0]);
-            assert_eq!(of_pages(geometry, 90..92, stroke), [0, 0]);
+            assert_eq!(of_pages(geometry, 90..92, write), [0, 0]);
         }
     }
 
     #[test]
-    fn a_stroke_of_whole_rounds_leaves_the_order_of_the_channels_as_it_was() {
+    fn a_write_of_whole_rounds_leaves_the_order_of_the_channels_as_it_was() {
         let channels = Channels::of(&KNOWN);
         assert_eq!((channels.count(), channels.buses(), channels.align_pages()), (4, 2, 8));
         for pages_before in 0..24 {

@@ -4,13 +4,13 @@
 //! give come first, and the reads that are left are not started in the order in which they were asked for:
 //!
 //! ```text
-//!   page, stroke -> channels -> channel -> push -> a line for each channel -> next -> the device's queue
+//!   page, write -> channels  -> channel -> push -> a line for each channel -> next -> the device's queue
 //!                                                           ^                              |
 //!                                                           +------------- done -----------+
 //! ```
 //!
-//! [`Channels`] estimates where a page lies. A [`Schedule`] keeps the device's queue full with the reads
-//! whose channels have the least to do, batch after batch. [`select`] is the paper's own algorithm, in
+//! [`Channels`] estimates which channel holds a page. A [`Schedule`] keeps the device's queue full with the reads
+//! whose channels have the least to do, batch after batch. The tests have the paper's own algorithm, in
 //! passes over a batch, and what a schedule is measured by.
 //!
 //! An estimate may be wrong: then reads take longer, and nothing else happens. On a device that tells
@@ -18,6 +18,7 @@
 
 mod channels;
 mod loads;
+#[cfg(test)]
 mod passes;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,6 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use channels::{Channels, SequentialWrite};
-pub use passes::select;
 
 use self::loads::{IN_FLIGHT_MAX, Loads};
 
@@ -42,7 +42,7 @@ use self::loads::{IN_FLIGHT_MAX, Loads};
 ///
 /// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each bus
 /// and each channel of one, or for twice the square root of the channels where no buses are shared: a dozen for
-/// 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes beside each, and about
+/// 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes for each, and about
 /// 64 bytes for each channel, up to twice that where those of a bus are no power of two.
 ///
 /// ```
@@ -72,7 +72,7 @@ pub struct Schedule<T> {
 }
 
 impl<T> Schedule<T> {
-    /// For so many channels, all alike, and at most `depth` requests in flight (2^24 at most, whatever is
+    /// For that many channels, all alike, and at most `depth` requests in flight (2^24 at most, whatever is
     /// asked for). Where channels share buses, [`Channels::schedule`] makes one that knows of it.
     ///
     /// # Panics

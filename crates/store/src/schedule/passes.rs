@@ -1,4 +1,5 @@
-//! The request selection algorithm of ANCS'14, section 5.2, as it stands there.
+//! The request selection algorithm of ANCS'14, section 5.2, as the paper has it: what the schedule is tested
+//! against.
 
 /// The requests of a batch to start together, in the order in which they are chosen.
 ///
@@ -12,8 +13,7 @@
 ///
 /// # Panics
 /// If a channel is not below `channel_count`.
-#[must_use]
-pub fn select(channels: &[u32], channel_count: u32, depth: usize) -> Vec<usize> {
+pub(super) fn select(channels: &[u32], channel_count: u32, depth: usize) -> Vec<usize> {
     let wanted = depth.min(channels.len());
     let mut selected = Vec::with_capacity(wanted);
     let mut is_selected = vec![false; channels.len()];

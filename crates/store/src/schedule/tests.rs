@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::passes::select;
 use super::*;
 
 /// The same by looking at everything that waits.

@@ -14,7 +14,7 @@ pub const MAP_UPDATE_BYTES: usize = 20;
 /// Bytes of one logical block in the map.
 const ENTRY_BYTES: usize = 16;
 
-/// One whole version of a logical block: where it lies and what its pages prove.
+/// One whole version of a logical block: its place and what its pages prove.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     /// The physical block that holds it.

@@ -1,7 +1,7 @@
 //! The shadow: logical blocks that are rewritten whole, each time in another physical block.
 //!
-//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page where it lies: read it,
-//! change it, write it back. A power cut in the midst leaves neither the old version nor the new. Since the
+//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page in place: read it,
+//! change it, write it back. A power cut in the middle leaves neither the old version nor the new. Since the
 //! block is read and written whole anyway, it costs nothing more to write it elsewhere and then to change
 //! the map.
 //!
@@ -33,7 +33,7 @@
 //! | act | flash | memory |
 //! |---|---|---|
 //! | `block` | none | three loads |
-//! | a rewrite from the old version | reads and writes each page of a block once; one sync | a few strokes |
+//! | a rewrite from the old version | reads and writes each page of a block once; one sync | a few chunks |
 //! | `capture` | none | 16 bytes a logical block |
 
 mod map;
@@ -73,10 +73,10 @@ pub struct ShadowShape {
     pub block_pages: u32,
     /// Logical blocks.
     pub logical: u32,
-    /// Physical blocks beyond the logical ones. As many are on their way, or wait for their map updates to become
-    /// durable, at the same time.
+    /// Physical blocks beyond the logical ones. As many can be drafts, or wait for their map updates to become durable, at
+    /// the same time.
     pub spares: u32,
-    /// The first block begins at a multiple of so many pages; 1 where that does not matter.
+    /// The first block begins at a multiple of this many pages; 1 where that does not matter.
     pub align_pages: u32,
     /// Devices that take turns block by block: physical block p is on lane p mod `lanes`. A logical block
     /// keeps to the lane of its number as long as that has a free block. 1 for a single device.
@@ -140,7 +140,7 @@ pub struct ShadowCapture {
     pub bytes: Vec<u8>,
     /// The map updates that it holds: what to hand to [`Shadow::committed`] once the checkpoint is durable.
     pub mark: u64,
-    /// Map updates that it does not hold are in the log from here on: the structure's tail lies no later.
+    /// Map updates that it does not hold are in the log from here on: the structure's tail is no later.
     pub tail: Lsn,
 }
 
@@ -180,7 +180,7 @@ impl Shadow {
     pub fn block(&self, logical: u32) -> Option<Block> {
         let slot = &self.slots[logical as usize];
         slot.get().unwrap_or_else(|Changing| {
-            // Whoever changes it holds the lock.
+            // A thread that changes it holds the lock.
             let _flipped = self.pool.lock();
             self.settled(logical)
         })
@@ -283,7 +283,7 @@ impl Shadow {
         self.pool.lock().waiting_blocks()
     }
 
-    /// Where page `index` of a block lies.
+    /// The place of page `index` of a block.
     ///
     /// # Panics
     /// If a block has no such page.

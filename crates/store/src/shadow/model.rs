@@ -17,13 +17,13 @@ use crate::bytes::Reader;
 enum Act {
     Begin(u32),
     Publish(usize),
-    /// A map update for whose record the log has no room.
+    /// A map update for whose record the log has no space.
     PublishUnlogged(usize),
     Abandon(usize),
     Sync,
     Capture,
     Commit,
-    /// A power cut that leaves so much of the log's unsynced end; or the checkpoint that was on its way.
+    /// A power cut that leaves this much of the log's unsynced end; or the checkpoint that was being written.
     Crash(usize),
 }
 

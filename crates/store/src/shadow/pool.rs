@@ -14,10 +14,10 @@ use crate::mutants::{Barrier, is_on};
 #[derive(Debug)]
 pub(super) struct Pool {
     state: Mutex<State>,
-    room: Condvar,
+    space_freed: Condvar,
 }
 
-/// What the pool's lock guards. Whoever changes the map holds it too.
+/// What the pool's lock guards. To change the map is to hold it too.
 #[derive(Debug)]
 pub(super) struct State {
     /// The sequence number that the next draft gets.
@@ -49,7 +49,7 @@ impl Pool {
         let free = vec![VecDeque::new(); shape.lanes as usize];
         let mut state = State { next, updates: 0, free, waiting: Vec::new(), drafts: Vec::new() };
         unused.for_each(|physical| state.give(physical));
-        Self { state: Mutex::new(state), room: Condvar::new() }
+        Self { state: Mutex::new(state), space_freed: Condvar::new() }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -58,14 +58,14 @@ impl Pool {
 
     /// Wakes those who wait for a free block.
     pub fn tell(&self) {
-        self.room.notify_all();
+        self.space_freed.notify_all();
     }
 
     pub fn wait(&self, timeout: Duration) {
         let state = self.lock();
         if state.free_blocks() == 0 {
-            // Whether time or room woke us, the caller tries again.
-            drop(self.room.wait_timeout(state, timeout));
+            // Whether time or a free block woke us, the caller tries again.
+            drop(self.space_freed.wait_timeout(state, timeout));
         }
     }
 }
@@ -155,7 +155,7 @@ impl State {
         }
     }
 
-    /// Frees what was left by map updates whose record lies before `place`, up to which the log is durable.
+    /// Frees what was left by map updates whose record is before `place`, up to which the log is durable.
     pub fn synced(&mut self, place: Lsn) {
         let strict = is_on(Barrier::ShadowSyncedBehindUpdate);
         let is_durable = |record: Lsn| record < place || !strict && record == place;

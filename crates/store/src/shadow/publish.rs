@@ -21,7 +21,7 @@ pub struct Journal<'a> {
 
 /// A draft whose pages are durable, so that a map may name it.
 #[derive(Debug)]
-#[must_use = "a draft that is not published is given up"]
+#[must_use = "a draft that is not published is lost"]
 pub struct DurableDraft(Draft);
 
 /// What makes published drafts durable.
@@ -92,7 +92,7 @@ impl Shadow {
         suffix: &[u8],
     ) -> Result<Published> {
         // The map first: a checkpoint that is captured in between holds the map update, and its replay changes
-        // nothing. The other way round the checkpoint's tail might lie behind the record while its map
+        // nothing. The other way round the checkpoint's tail might be behind the record while its map
         // lacks the map update, and the old block would be free all the same.
         let update = self.update_map(draft, entries);
         match journal.append(self, update, suffix) {

@@ -1,5 +1,5 @@
 //! The read-modify-write of a block: large reads, changes, large writes (ANCS'14, DP2 and DP4), with a
-//! bounded number of chunks on their way at the same time.
+//! bounded number of chunks in flight.
 //!
 //! ```text
 //!   old block   | 0 | 1 | 2 | 3 | 4 |          chunk 3 is read
@@ -39,7 +39,7 @@ pub struct Rewriter {
     idle: Vec<PageBuf>,
 }
 
-/// A rewrite on its way.
+/// A rewrite that is under way.
 struct Run<'r> {
     shadow: &'r Shadow,
     old: Option<Block>,
@@ -53,8 +53,8 @@ struct Run<'r> {
     costs: RewriteCosts,
 }
 
-/// Whoever leaves a rewrite, and be it by a panic, waits for what is in flight: else it might still land
-/// in a block that somebody else was given meanwhile.
+/// A rewrite that ends, even by a panic, waits for what is in flight: it could still be written to a block
+/// that another rewrite was given meanwhile.
 struct Ending<'r>(&'r mut Rewriter);
 
 impl Drop for Ending<'_> {
@@ -66,7 +66,7 @@ impl Drop for Ending<'_> {
 }
 
 impl Rewriter {
-    /// Opens a lane of the device that the blocks are on. Holds no buffers before the first rewrite.
+    /// Opens a queue of the device that holds the blocks. Holds no buffers before the first rewrite.
     ///
     /// # Errors
     /// [`Error::Config`] for chunks of no pages or none at all; as [`Device::queue`].
@@ -112,7 +112,7 @@ impl Rewriter {
     fn run(&mut self, run: &mut Run<'_>, change: &mut Change<'_>) -> Result<()> {
         let count = u64::from(run.shadow.shape().block_pages).div_ceil(self.chunk_pages());
         loop {
-            // What has ended in the meantime makes room for reads.
+            // What has ended in the meantime frees buffers for reads.
             self.take_back(run, 0)?;
             self.read_ahead(run, count)?;
             if let Some(mut buf) = run.read.remove(&run.next_change) {
@@ -145,7 +145,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Proves, changes and seals the pages of the chunk whose turn it is.
+    /// Proves, changes and seals the pages of the next chunk.
     fn change(&self, run: &Run<'_>, buf: &mut PageBuf, change: &mut Change<'_>) -> Result<()> {
         let first = self.first_page(run.next_change);
         for at in 0..buf.pages() {
@@ -187,13 +187,13 @@ impl Rewriter {
         result
     }
 
-    /// Waits for all that is in flight, which nobody wants any more.
+    /// Waits for all that is in flight and no longer wanted.
     fn drain(&mut self) {
         let mut done = Vec::new();
         while self.queue.in_flight() > 0 {
-            // The first failure is told; a lane that is broken gives nothing back.
+            // The first failure was reported; a queue that is broken gives nothing back.
             if self.queue.wait(usize::MAX, &mut done).is_err() {
-                self.poison.set(&"a lane of the device broke in the midst of a rewrite");
+                self.poison.set(&"a queue of the device broke in the middle of a rewrite");
                 break;
             }
         }
@@ -201,8 +201,8 @@ impl Rewriter {
     }
 
     /// A buffer of that length, when `held` others are in use. The last chunk of a block may be shorter than
-    /// the others, so there is one buffer more than chunks: else each rewrite would give back a long one
-    /// and ask for it anew.
+    /// the others, so there is one buffer more than chunks: otherwise each rewrite would free a long one and
+    /// allocate it again.
     fn buffer(&mut self, pages: usize, held: usize) -> PageBuf {
         if let Some(index) = self.idle.iter().position(|buf| buf.pages() == pages) {
             return self.idle.swap_remove(index);

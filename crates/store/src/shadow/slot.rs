@@ -34,7 +34,7 @@ impl Slot {
     #[inline]
     pub fn get(&self) -> Result<Option<Block>, Changing> {
         let generation = self.generation.load(Acquire);
-        // Acquire: whoever sees a new place sees the mark that was set before it, and gives up.
+        // Acquire: a reader that sees a new place also sees the mark that was set before it, and stops.
         let place = self.place.load(Acquire);
         if generation == CHANGING || self.generation.load(Relaxed) != generation {
             return Err(Changing);

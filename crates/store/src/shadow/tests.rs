@@ -258,7 +258,7 @@ fn damaged_maps_are_refused() {
 }
 
 #[test]
-fn whoever_waits_for_room_is_woken_by_a_checkpoint() {
+fn a_caller_that_waits_for_space_is_woken_by_a_checkpoint() {
     let shadow = shadow();
     rewrite_each(&shadow, 0..4);
     rewrite_each(&shadow, 0..2);

@@ -1,4 +1,4 @@
-//! A batch: records that wait in RAM for the next stroke, or are being written.
+//! A batch: records that wait in RAM for the next chunk, or are being written.
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 

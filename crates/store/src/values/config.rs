@@ -30,7 +30,7 @@ pub struct ValuesConfig {
     pub segment_pages: u32,
     /// Segments, from 5 to 2^20.
     pub segments: u32,
-    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill so many,
+    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill them,
     /// or somebody wants them durable.
     pub io_chunk_pages: u32,
     /// What happens when every segment holds something.
@@ -41,8 +41,8 @@ impl ValuesConfig {
     /// Bytes of the encoded configuration.
     pub const BYTES: usize = 14;
 
-    /// One that holds so many bytes of records, with segments of 32 MiB, or smaller ones where 16 of these
-    /// would be too many, and strokes of up to 1 MiB. Counts what cleaning and overwriting keep free.
+    /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones where 16 of these
+    /// would be too many, and chunks of up to 1 MiB. Counts what cleaning and overwriting keep free.
     #[must_use]
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
         let mut segment_pages = 8192u32;
@@ -89,7 +89,7 @@ impl ValuesConfig {
         u64::from(self.segment_pages) * PAYLOAD_BYTES as u64
     }
 
-    /// Bytes of records, their headers included, that a stroke holds.
+    /// Bytes of records, their headers included, that a chunk holds.
     #[must_use]
     pub fn io_chunk_bytes(&self) -> usize {
         self.io_chunk_pages as usize * PAYLOAD_BYTES

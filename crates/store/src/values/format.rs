@@ -29,7 +29,7 @@ const VOID: u16 = u16::MAX - 1;
 /// The version of the state's bytes.
 const STATE_VERSION: u8 = 1;
 
-/// Where a record lies. What it refers to is gone once its segment was overwritten, which the segment's
+/// The place of a record. What it refers to is gone once its segment was overwritten, which the segment's
 /// number tells.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ValueRef {
@@ -81,7 +81,7 @@ impl ValueRef {
 /// What begins in a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begins {
-    /// A record, so many bytes behind the page's first.
+    /// A record, this many bytes behind the page's first.
     At(usize),
     /// None: the page goes on with a record that began before.
     Nothing,
@@ -122,7 +122,7 @@ pub fn decode_page(body: &[u8], page: PageId) -> Result<(Begins, &[u8])> {
     Ok((begins, reader.take(PAYLOAD_BYTES)?))
 }
 
-/// The header of a record of so many bytes.
+/// The header of a record of that length.
 #[must_use]
 pub fn record_header(bytes: u32) -> [u8; RECORD_HEADER_BYTES] {
     let mut header = [RECORD, 0, 0, 0, 0, 0, 0, 0];
@@ -167,7 +167,7 @@ pub struct State {
     pub free: Vec<u32>,
 }
 
-/// Numbers of segments have so many bits; those above them mark the volume.
+/// Bits of a segment's number; the bits above them mark the volume.
 pub const SEQUENCE_BITS: u32 = 40;
 
 impl State {

@@ -1,11 +1,11 @@
 //! The value log: records of any size on flash, found again by their reference.
 //!
-//! Records are collected in RAM and written in strokes, one behind the other, into segments; a segment that
+//! Records are collected in RAM and written in chunks, one after the other, into segments; a segment that
 //! is full is followed by the next free one. A structure keeps the references, for instance as the values of
 //! a table (ANCS'14 section 8: large values are stored in a log, the index has their places).
 //!
 //! ```text
-//!            records          commit: one stroke, then a sync
+//!            records          commit: one chunk, then a sync
 //!   append  --------> [ batch in RAM ] -----------------------+
 //!                                                             v
 //!   segments   +------------+------------+- - -+--------------+---------+
@@ -15,21 +15,21 @@
 //! ```
 //!
 //! Invariants
-//! 1. What [`ValueLog::commit`] has returned for is on flash for good. Whoever makes a reference durable
+//! 1. What [`ValueLog::commit`] has returned for is on flash for good. A caller that makes a reference durable
 //!    commits first; so a durable reference leads to a whole record, or into a segment that was
 //!    overwritten, which the segment's number tells.
-//! 2. Each page of a segment is written once: a stroke that ends in the midst of a page leaves the rest of
+//! 2. Each page of a segment is written once: a chunk that ends in the middle of a page leaves the rest of
 //!    it empty, and the next record begins on the next page. So a torn write harms nothing acknowledged.
-//! 3. Strokes are written one at a time, each synced before the next. So after a crash all that was
-//!    committed lies before the first gap of a stroke's length.
+//! 3. Chunks are written one at a time, each synced before the next. So after a crash all that was
+//!    committed is before the first gap of a chunk's length.
 //! 4. A segment is written only once a durable checkpoint has it as free.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
 //! | append | none | the record, until it is written |
-//! | commit | its pages, in strokes, one sync each | one stroke |
+//! | commit | its pages, in chunks, one sync each | one chunk |
 //! | read | one operation, of the pages that the record touches | the record |
-//! | open | two strokes' pages, and of each segment begun since the last checkpoint all pages | one stroke |
+//! | open | two chunks' pages, and of each segment begun since the last checkpoint all pages | one chunk |
 
 mod batch;
 mod check;
@@ -75,7 +75,7 @@ const AHEAD_SEGMENTS: usize = 2;
 pub enum Purpose {
     /// It is new.
     Put,
-    /// It is copied out of a segment that is cleaned, and may use the room kept for that.
+    /// It is copied out of a segment that is cleaned, and may use the segments kept for that.
     Copy,
 }
 
@@ -170,7 +170,7 @@ impl ValueLog {
 
     /// Opens a value log of a volume.
     ///
-    /// Reads two strokes' pages, and the segments that were begun since the last checkpoint.
+    /// Reads two chunks' pages, and the segments that were begun since the last checkpoint.
     ///
     /// # Errors
     /// No value log of that name, damage, a failed read.
@@ -190,7 +190,7 @@ impl ValueLog {
         self.inner.config.segment_bytes() - RECORD_HEADER_BYTES as u64
     }
 
-    /// Appends a record, given in parts, and tells where it lies; nothing where there is no room, which
+    /// Appends a record, given in parts, and gives its place; nothing where there is no space, which
     /// [`make_space`](Self::make_space) or cleaning may change. It is in RAM until the next
     /// [`commit`](Self::commit), and readable at once.
     ///
@@ -225,22 +225,22 @@ impl ValueLog {
         }
     }
 
-    /// Would a record of so many bytes be taken?
+    /// Whether a record of that length fits.
     #[must_use]
     pub fn has_space(&self, bytes: u64) -> bool {
         let state = self.inner.state();
         self.inner.head_takes(&state, Purpose::Put, bytes + RECORD_HEADER_BYTES as u64)
-            || state.segments.free() > self.inner.spared(Purpose::Put)
+            || state.segments.free_count() > self.inner.spared(Purpose::Put)
     }
 
-    /// Makes room by a checkpoint, after giving up the oldest segment where the log may overwrite it; tells
+    /// Frees space by a checkpoint, after freeing the oldest segment where the log may overwrite it; tells
     /// whether there was anything to gain. Hold no lock that a checkpoint needs.
     ///
     /// # Errors
     /// As [`Volume::checkpoint`].
     pub fn make_space(&self) -> Result<bool> {
-        self.inner.give_up_ahead(1);
-        if self.inner.state().segments.given_up() == 0 {
+        self.inner.free_ahead(1);
+        if self.inner.state().segments.freed_count() == 0 {
             return Ok(false);
         }
         self.inner.volume.checkpoint()?;
@@ -306,7 +306,7 @@ impl ValueLog {
     /// Gives a segment back that holds no live record any more. Every reference that has taken the place of
     /// one into it must be durable. It can be written after the next checkpoint.
     pub fn give_back(&self, segment: LiveSegment) {
-        self.inner.state().segments.give_up(segment.slot);
+        self.inner.state().segments.free(segment.slot);
         self.inner.counters.cleaned_segments.fetch_add(1, Relaxed);
     }
 
@@ -319,11 +319,11 @@ impl ValueLog {
             state.segments.live_and_garbage_bytes(PAYLOAD_BYTES as u64);
         let batches = state.open.as_ref().map_or(0, Batch::ram_bytes)
             + state.closing.as_ref().map_or(0, |batch| batch.ram_bytes());
-        let stroke = self.inner.config.io_chunk_pages as usize * nandex_device::PAGE_BYTES;
+        let chunk = self.inner.config.io_chunk_pages as usize * nandex_device::PAGE_BYTES;
         ValuesStats {
             live_bytes,
             garbage_bytes,
-            free_segments: (state.segments.free() + state.segments.given_up()) as u64,
+            free_segments: (state.segments.free_count() + state.segments.freed_count()) as u64,
             flash_bytes: self.inner.config.pages() * nandex_device::PAGE_BYTES as u64,
             appended_bytes: counters.appended_bytes.load(Relaxed),
             copied_bytes: counters.copied_bytes.load(Relaxed),
@@ -333,10 +333,8 @@ impl ValueLog {
             pages_read: counters.pages_read.load(Relaxed),
             overwritten_segments: counters.overwritten_segments.load(Relaxed),
             cleaned_segments: counters.cleaned_segments.load(Relaxed),
-            ram_bytes: (batches
-                + stroke
-                + state.segments.ram_bytes()
-                + self.inner.reads.ram_bytes()) as u64,
+            ram_bytes: (batches + chunk + state.segments.ram_bytes() + self.inner.reads.ram_bytes())
+                as u64,
         }
     }
 }
@@ -344,7 +342,7 @@ impl ValueLog {
 impl Drop for ValueLog {
     fn drop(&mut self) {
         let inner = &self.inner;
-        // Nobody is left to be told; what was committed is found again without this.
+        // An error has no taker here; what was committed is found again without this.
         let _ = inner.commit().and_then(|()| inner.volume.checkpoint());
         // It never has anything in the write-ahead log.
         inner.volume.deregister(inner.id, Shutdown::Clean);
@@ -368,7 +366,7 @@ impl Inner {
     /// itself, which a crash in its midst may leave so, the rest of the head is for copies too.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let Some(head) = state.segments.head() else { return false };
-        if state.segments.free() < self.spared(purpose) {
+        if state.segments.free_count() < self.spared(purpose) {
             return false;
         }
         let used = match (&state.open, &state.closing) {
@@ -393,23 +391,23 @@ impl Inner {
     }
 
     /// Begins the next segment. A checkpoint soon keeps short what recovery would look through, and frees
-    /// the segments that were given up.
+    /// the segments that were freed.
     fn begin(&self, state: &mut State, purpose: Purpose) -> Option<LiveSegment> {
         let begun = state.segments.begin(self.spared(purpose))?;
         self.volume.request_checkpoint();
         Some(begun)
     }
 
-    /// Where the oldest segment may be overwritten, gives up as many as it takes for `count` to be free
+    /// Where the oldest segment may be overwritten, frees as many as it takes for `count` to be free
     /// after the next checkpoint.
-    fn give_up_ahead(&self, count: usize) {
+    fn free_ahead(&self, count: usize) {
         if self.config.when_full == WhenFull::Keep {
             return;
         }
         let mut state = self.state();
-        while state.segments.free() + state.segments.given_up() < count {
+        while state.segments.free_count() + state.segments.freed_count() < count {
             let Some(oldest) = state.segments.oldest() else { return };
-            state.segments.give_up(oldest.slot);
+            state.segments.free(oldest.slot);
             self.counters.overwritten_segments.fetch_add(1, Relaxed);
         }
     }
@@ -436,7 +434,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a batch stroke by stroke, each synced before the next.
+    /// Writes a batch chunk by chunk, each synced before the next.
     fn write(&self, batch: &Batch, writer: &mut Option<PageBuf>) -> Result<()> {
         let (mut at, pages) = (0, batch.pages());
         while at < pages {
@@ -466,7 +464,7 @@ impl Inner {
         poison.check().map(|()| buf)
     }
 
-    /// Where a page of a segment lies.
+    /// The place of a page of a segment.
     fn page(&self, slot: u32, index: u32) -> PageId {
         let before = u64::from(slot) * u64::from(self.config.segment_pages);
         self.extent.start.plus(before + u64::from(index))
@@ -485,7 +483,7 @@ impl Inner {
 
 impl Checkpointed for Inner {
     fn prepare(&self) -> Result<()> {
-        self.give_up_ahead(AHEAD_SEGMENTS);
+        self.free_ahead(AHEAD_SEGMENTS);
         Ok(())
     }
 
@@ -508,7 +506,7 @@ impl Checkpointed for Inner {
     }
 }
 
-/// The room as checkpoints hold it.
+/// The log as checkpoints hold it.
 fn weak(inner: &Arc<Inner>) -> Weak<dyn Checkpointed> {
     Arc::downgrade(&(Arc::clone(inner) as Arc<dyn Checkpointed>))
 }

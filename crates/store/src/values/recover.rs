@@ -4,7 +4,7 @@
 //! the head behind those the checkpoint knows, and of the segments that come next in the order of the free
 //! ones, carry their segment's number. A number is used once in a structure, but an earlier volume on the
 //! same device may have had the same structure and number at the same place; so generations are marked with
-//! bits of the volume's hash key. A page taken for ours by chance would cost its room, and nothing else, since no
+//! bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else, since no
 //! reference leads there.
 
 use std::sync::Arc;
@@ -81,8 +81,8 @@ pub(super) fn mark_of(hasher: &KeyHasher) -> u64 {
 }
 
 impl Inner {
-    /// Finds what was written since the checkpoint. Whatever was committed lies before the first gap of a
-    /// stroke's length in a segment, and segments were begun in the order of the free ones.
+    /// Finds what was written since the checkpoint. Whatever was committed is before the first gap of a
+    /// chunk's length in a segment, and segments were begun in the order of the free ones.
     fn find_written(&self) -> Result<()> {
         let head = self.state().segments.head();
         if let Some(head) = head {
@@ -120,12 +120,12 @@ impl Inner {
     }
 
     /// The pages of a segment behind those that are known which prove themselves, up to a gap as long as a
-    /// stroke.
+    /// chunk.
     fn proven_pages(&self, segment: LiveSegment) -> Result<Vec<u32>> {
         let mut proven = Vec::new();
-        let (stroke, mut at, mut end) = (self.config.io_chunk_pages, segment.pages, segment.pages);
-        while at < self.config.segment_pages && at < end + stroke {
-            let count = stroke.min(self.config.segment_pages - at);
+        let (chunk, mut at, mut end) = (self.config.io_chunk_pages, segment.pages, segment.pages);
+        while at < self.config.segment_pages && at < end + chunk {
+            let count = chunk.min(self.config.segment_pages - at);
             let buf = PageBuf::zeroed(count as usize);
             let buf = self.volume.device().read(self.page(segment.slot, at), buf)?;
             for index in 0..count {

@@ -1,6 +1,6 @@
 //! Which segments hold records, which are free, and in which order the free ones are used.
 //!
-//! A segment that is given up is used again only after a durable checkpoint knows it as free. Free ones
+//! A segment that was freed is used again only after a durable checkpoint knows it as free. Free ones
 //! are used in the order in which the checkpoint has them, so that recovery knows where to look for
 //! segments begun since.
 
@@ -26,8 +26,8 @@ pub(super) struct Segments {
     last_sequence: u64,
     head: Option<u32>,
     free: VecDeque<u32>,
-    /// Given up, and in no durable checkpoint as free yet.
-    given_up: VecDeque<u32>,
+    /// Freed, and in no durable checkpoint as free yet.
+    freed: VecDeque<u32>,
     /// How many of those the last capture has.
     captured: usize,
     segment_bytes: u64,
@@ -44,7 +44,7 @@ impl Segments {
             last_sequence: state.last_sequence,
             head: state.live.last().map(|segment| segment.slot),
             free: state.free.iter().copied().collect(),
-            given_up: VecDeque::new(),
+            freed: VecDeque::new(),
             captured: 0,
             segment_bytes: config.segment_bytes(),
         }
@@ -60,7 +60,7 @@ impl Segments {
         Some(self.by_slot.get(slot as usize)?.as_ref()?.known)
     }
 
-    /// The segment that a reference leads into, if it was not overwritten or given up.
+    /// The segment that a reference leads into, if it was not overwritten or freed.
     pub(super) fn holding(&self, reference: ValueRef) -> Option<LiveSegment> {
         let found = self.get(reference.slot)?;
         ((found.sequence & u64::from(u32::MAX)) as u32 == reference.sequence).then_some(found)
@@ -85,10 +85,10 @@ impl Segments {
     }
 
     /// Gives a segment up.
-    pub(super) fn give_up(&mut self, slot: u32) {
+    pub(super) fn free(&mut self, slot: u32) {
         if self.by_slot[slot as usize].take().is_some() {
             let spared = is_on(Barrier::ValuesSpareCheckpoint);
-            let list = if spared { &mut self.given_up } else { &mut self.free };
+            let list = if spared { &mut self.freed } else { &mut self.free };
             list.push_back(slot);
         }
     }
@@ -118,7 +118,7 @@ impl Segments {
         Some(&mut self.by_slot.get_mut(slot as usize)?.as_mut()?.known)
     }
 
-    /// Notes that so many pages of a segment are written.
+    /// Notes how many pages of a segment are written.
     pub(super) fn note_pages(&mut self, slot: u32, pages: u32) {
         if let Some(known) = self.known(slot) {
             known.pages = pages;
@@ -159,13 +159,13 @@ impl Segments {
     }
 
     /// Segments that can be begun.
-    pub(super) fn free(&self) -> usize {
+    pub(super) fn free_count(&self) -> usize {
         self.free.len()
     }
 
     /// Segments that can be begun after the next checkpoint.
-    pub(super) fn given_up(&self) -> usize {
-        self.given_up.len()
+    pub(super) fn freed_count(&self) -> usize {
+        self.freed.len()
     }
 
     /// Bytes that are referred to, and bytes that are not although they take place in closed segments and
@@ -183,22 +183,22 @@ impl Segments {
 
     /// The state for the checkpoint.
     pub(super) fn capture(&mut self) -> State {
-        self.captured = self.given_up.len();
+        self.captured = self.freed.len();
         let mut live: Vec<_> = self.by_slot.iter().flatten().map(|segment| segment.known).collect();
         live.sort_by_key(|known| known.sequence);
-        let free = self.free.iter().chain(&self.given_up).copied().collect();
+        let free = self.free.iter().chain(&self.freed).copied().collect();
         State { last_sequence: self.last_sequence, live, free }
     }
 
     /// Told when the last capture is durable.
     pub(super) fn committed(&mut self) {
         let captured = std::mem::take(&mut self.captured);
-        self.free.extend(self.given_up.drain(..captured));
+        self.free.extend(self.freed.drain(..captured));
     }
 
     /// RAM it holds, in bytes.
     pub(super) fn ram_bytes(&self) -> usize {
         self.by_slot.capacity() * size_of::<Option<Segment>>()
-            + (self.free.capacity() + self.given_up.capacity()) * size_of::<u32>()
+            + (self.free.capacity() + self.freed.capacity()) * size_of::<u32>()
     }
 }

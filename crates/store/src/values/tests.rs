@@ -93,17 +93,17 @@ fn free_segments_are_begun_in_the_order_in_which_a_checkpoint_has_them() {
     let mut segments = Segments::new(&CONFIG, &State::fresh(&CONFIG));
     let begun: Vec<_> = (0..4).map(|_| segments.begin(0).unwrap().slot).collect();
     assert_eq!(begun, [0, 1, 2, 3]);
-    segments.give_up(2);
-    segments.give_up(0);
+    segments.free(2);
+    segments.free(0);
     let captured = segments.capture();
-    segments.give_up(1);
+    segments.free(1);
     assert_eq!(captured.free, [4, 5, 2, 0]);
     // Between the capture and its being durable, and after that.
     let mut order = vec![segments.begin(0).unwrap().slot];
     segments.committed();
     order.extend((0..3).map(|_| segments.begin(0).unwrap().slot));
     assert_eq!(order, captured.free);
-    assert!(segments.begin(0).is_none(), "segment 1 was given up after the capture");
+    assert!(segments.begin(0).is_none(), "segment 1 was freed after the capture");
 }
 
 #[test]

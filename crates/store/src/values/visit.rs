@@ -16,7 +16,7 @@ pub type Visit<'a> = dyn FnMut(ValueRef, &[u8]) -> Result<()> + 'a;
 
 impl ValueLog {
     /// Visits the whole records of a segment, in order, whether anybody refers to them or not. Reads what
-    /// was written of it, stroke by stroke.
+    /// was written of it, chunk by chunk.
     ///
     /// # Errors
     /// A page that does not prove itself, a failed read, or what `visit` returns.
@@ -84,7 +84,7 @@ impl Records {
     }
 
     /// Adds bytes to the record that is begun; tells how many it took. Where another record begins before
-    /// this one is whole, `bytes` end, and the next call finds it given up.
+    /// this one is whole, `bytes` end, and the next call finds it freed.
     fn go_on(&mut self, bytes: &[u8], visit: &mut Visit<'_>) -> Result<usize> {
         let Some((offset, mut record)) = self.begun.take() else { return Ok(0) };
         let mut taken = 0;

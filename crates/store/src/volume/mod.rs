@@ -94,7 +94,7 @@ pub trait Checkpointed: Send + Sync {
     /// Any failure; the checkpoint is then not taken.
     fn prepare(&self) -> Result<()>;
 
-    /// The small maps, and the oldest place of the log that is still needed beside them.
+    /// The small maps, and the oldest place of the log that is needed as well.
     ///
     /// Every update that was logged before that place is in pages whose writes have completed.
     fn capture(&self) -> Captured;
@@ -132,8 +132,8 @@ pub struct Captured {
     pub state: Vec<u8>,
     /// The oldest place of the log that is still needed.
     pub tail: Lsn,
-    /// Where its pages lie, for a structure that takes and gives back extents as it goes
-    /// ([`Volume::allocate`]); nothing where they lie where they were.
+    /// Its pages, for a structure that takes and gives back extents as it goes ([`Volume::allocate`]);
+    /// nothing where they stay the same.
     pub extents: Option<Vec<Extent>>,
 }
 
@@ -148,14 +148,14 @@ pub struct Structure {
     pub config: Vec<u8>,
     /// Its small maps in the structure's own bytes; empty when it was just created.
     pub state: Vec<u8>,
-    /// Where its pages lie.
+    /// Its pages.
     pub extents: Vec<Extent>,
     /// Where its part of the log begins.
     pub tail: Lsn,
 }
 
 impl Structure {
-    /// Where the pages of a structure lie that has one extent for good.
+    /// The pages of a structure that has one extent for good.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the catalog names none.
@@ -432,7 +432,7 @@ impl Drop for Keeper {
             // A panic over there has poisoned the volume already.
             let _ = thread.join();
         }
-        // Nobody is left to be told; what was acknowledged as durable is so already.
+        // An error has no taker here; what was acknowledged as durable is so already.
         let _ = self.inner.log.close();
     }
 }

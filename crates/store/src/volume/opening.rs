@@ -181,7 +181,7 @@ pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     })
 }
 
-/// Where the log lies, on the volume or on the device that was given for it.
+/// The log's pages, on the volume or on the device that was given for it.
 pub fn log_region(
     device: &Arc<dyn Device>,
     log_device: Option<&Arc<dyn Device>>,

@@ -27,7 +27,7 @@ pub struct VolumeOptions {
     pub hash: HashKind,
     /// The hash function's key; random when not given. Give one only for runs that must repeat.
     pub hash_key: Option<u128>,
-    /// What names the volume, so that pages of another are told apart; random when not given. Give one
+    /// What names the volume, so that pages of another differ; random when not given. Give one
     /// only for runs that must repeat.
     pub volume_id: Option<u128>,
     /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
@@ -36,7 +36,7 @@ pub struct VolumeOptions {
     /// The longest single write to the log in bytes, a whole number of pages. Default 128 KiB;
     /// the log keeps up to eight of them in RAM.
     pub log_block_bytes: usize,
-    /// Where the log lies, when not in the volume itself: a second file or device (ANCS'14
+    /// What holds the log, when it is not the volume itself: a second file or device (ANCS'14
     /// section 8), which must then be given at every open.
     pub log_device: Option<Arc<dyn Device>>,
     /// When an acknowledged update is durable. Default every 100 ms.

@@ -1,4 +1,4 @@
-//! Power cuts in the midst of every operation of a life of adding and merging, and of the recovery from each.
+//! Power cuts in the middle of every operation of a life of adding and merging, and of the recovery from each.
 //!
 //! After each one the list is that of the last checkpoint, or of the one that was being written, whole: each
 //! of its runs proves itself from end to end, no two have a page in common, and no page is lost.
@@ -21,17 +21,17 @@ struct Past {
     added: u64,
 }
 
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (self.0 >> 33) % end
     }
 }
 
-fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
-    match dice.below(7) {
+fn step(room: &Room, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    match rng.below(7) {
         0 | 1 => {
             past.pending = past.added;
             room.volume().checkpoint()?;
@@ -48,8 +48,8 @@ fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
 }
 
 /// Some steps, and then the process is killed.
-fn session(room: Room, steps: u64, past: &mut Past, dice: &mut Dice) -> Result<()> {
-    (0..steps).try_for_each(|_| step(&room, past, dice))?;
+fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    (0..steps).try_for_each(|_| step(&room, past, rng))?;
     room.kill();
     Ok(())
 }
@@ -57,14 +57,14 @@ fn session(room: Room, steps: u64, past: &mut Past, dice: &mut Dice) -> Result<(
 /// A new volume, and three sessions on it.
 fn live(device: &SimDevice, past: &mut Past) -> Result<()> {
     let device = Arc::new(device.clone());
-    let mut dice = Dice(7);
+    let mut rng = Rng(7);
     let room = Room::create(device.clone())?;
     past.created = true;
-    session(room, 16, past, &mut dice)?;
+    session(room, 16, past, &mut rng)?;
     for _ in 0..2 {
         let room = Room::open(device.clone())?;
         *past = found(&room, past, "killed");
-        session(room, 16, past, &mut dice)?;
+        session(room, 16, past, &mut rng)?;
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ fn recover(image: Image, past: &Past, again: u64, story: &str) {
     device.cut_after(device.operations() + again);
     if let Ok(room) = Room::open(Arc::new(device.clone())) {
         past = found(&room, &past, &story);
-        session(room, 6, &mut past, &mut Dice(again)).ok();
+        session(room, 6, &mut past, &mut Rng(again)).ok();
     }
     let device = SimDevice::instant().with_image(device.survivors(again));
     let room = Room::open(Arc::new(device)).unwrap();
@@ -133,14 +133,14 @@ fn every_cut_leaves_the_old_list_or_the_new_one_whole() {
     live(&whole, &mut Past::default()).unwrap();
     let operations = whole.operations();
     assert!(operations > 120, "{operations} are too few to be a life");
-    let mut dice = Dice(operations);
+    let mut rng = Rng(operations);
     for cut in 0..operations {
         let (device, mut past) = (SimDevice::instant(), Past::default());
         device.cut_after(cut);
         live(&device, &mut past).unwrap_err();
-        for seed in [0, 1, 2 + dice.below(1000)] {
+        for seed in [0, 1, 2 + rng.below(1000)] {
             let story = format!("cut after {cut}, survivors {seed}");
-            recover(device.survivors(seed), &past, dice.below(40), &story);
+            recover(device.survivors(seed), &past, rng.below(40), &story);
         }
     }
 }

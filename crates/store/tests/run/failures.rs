@@ -8,7 +8,7 @@ use nandex_store::Error;
 
 use crate::room::{Room, expected, is_corrupt};
 
-/// Fails the operation that comes after so many others of its kind.
+/// Fails the operation that comes after that many others of its kind.
 fn fault(device: &SimDevice, on: FaultOn, after: u64) {
     let (at, kind, span) = (device.seen(on) + 1 + after, FaultKind::Io, FaultSpan::Once);
     device.arm(Fault { on, at, kind, span });

@@ -47,7 +47,7 @@ struct List {
 struct Kept {
     /// The generation given out last. After a crash it is counted on from the volume's epoch.
     generation: u64,
-    /// Runs that were ever added are numbered from 1 up; the list amounts to so many of them.
+    /// Runs that were ever added are numbered from 1 up; the list amounts to that many of them.
     added: u64,
     runs: Vec<Run>,
     /// What the last capture has named: a checkpoint gives it back, nobody else may.
@@ -243,7 +243,7 @@ impl Room {
     }
 }
 
-/// What a list amounts to to which so many runs were added.
+/// What a list amounts to, to which that many runs were added.
 pub fn expected(added: u64) -> Vec<Entry> {
     let mut sums = std::collections::BTreeMap::new();
     for entry in (1..=added).flat_map(entries) {

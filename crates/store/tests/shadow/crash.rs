@@ -1,4 +1,4 @@
-//! Power cuts in the midst of every operation of a run, and of the recovery from each.
+//! Power cuts in the middle of every operation of a run, and of the recovery from each.
 //!
 //! After each one every block must be whole, of the version that was durable last or of a later one that
 //! was at least begun.
@@ -35,9 +35,9 @@ impl Past {
     }
 }
 
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (self.0 >> 33) % end
@@ -45,8 +45,8 @@ impl Dice {
 }
 
 /// Rewrites a few blocks, and publishes them together.
-fn rewrite(room: &Room, count: u64, past: &mut Past, dice: &mut Dice) -> Result<()> {
-    let first = dice.below(u64::from(SHAPE.logical));
+fn rewrite(room: &Room, count: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    let first = rng.below(u64::from(SHAPE.logical));
     let mut written = Vec::new();
     for at in 0..count {
         let logical = ((first + at) % u64::from(SHAPE.logical)) as u32;
@@ -56,7 +56,7 @@ fn rewrite(room: &Room, count: u64, past: &mut Past, dice: &mut Dice) -> Result<
         assert_eq!(version, past.begun[logical as usize]);
         written.push((draft, version));
     }
-    if dice.below(8) == 0 {
+    if rng.below(8) == 0 {
         // Given up, all of it; and whoever reads sees nothing.
         past.begun = past.published;
         return Ok(());
@@ -69,8 +69,8 @@ fn rewrite(room: &Room, count: u64, past: &mut Past, dice: &mut Dice) -> Result<
     Ok(())
 }
 
-fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
-    match dice.below(12) {
+fn step(room: &Room, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    match rng.below(12) {
         0 | 1 => {
             room.volume().log().sync()?;
             past.durable = past.logged;
@@ -84,16 +84,16 @@ fn step(room: &Room, past: &mut Past, dice: &mut Dice) -> Result<()> {
             drop(room.volume().reserve(2000)?);
             room.fill_log(2000)?;
         }
-        6 => rewrite(room, 2, past, dice)?,
-        _ => rewrite(room, 1, past, dice)?,
+        6 => rewrite(room, 2, past, rng)?,
+        _ => rewrite(room, 1, past, rng)?,
     }
     assert_eq!(room.versions(), past.published);
     Ok(())
 }
 
 /// Some steps, and then the process is killed.
-fn session(room: Room, steps: u64, past: &mut Past, dice: &mut Dice) -> Result<()> {
-    (0..steps).try_for_each(|_| step(&room, past, dice))?;
+fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    (0..steps).try_for_each(|_| step(&room, past, rng))?;
     room.kill();
     Ok(())
 }
@@ -101,14 +101,14 @@ fn session(room: Room, steps: u64, past: &mut Past, dice: &mut Dice) -> Result<(
 /// A new volume, and three sessions on it.
 fn live(device: &SimDevice, log: Option<&MemoryDevice>, past: &mut Past) -> Result<()> {
     let (device, log) = shared(device, log);
-    let mut dice = Dice(1);
+    let mut rng = Rng(1);
     let room = Room::create(Arc::clone(&device), log.clone())?;
     past.created = true;
-    session(room, 50, past, &mut dice)?;
+    session(room, 50, past, &mut rng)?;
     for _ in 0..2 {
         let room = Room::open(Arc::clone(&device), log.clone())?;
         *past = found(&room, past, "killed");
-        session(room, 50, past, &mut dice)?;
+        session(room, 50, past, &mut rng)?;
     }
     Ok(())
 }
@@ -152,27 +152,27 @@ fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, st
     let (part, log_part) = shared(&device, log.as_ref());
     if let Ok(room) = Room::open(part, log_part) {
         past = found(&room, &past, &story);
-        session(room, 12, &mut past, &mut Dice(again)).ok();
+        session(room, 12, &mut past, &mut Rng(again)).ok();
     }
     let device = SimDevice::instant().with_image(device.survivors(again));
     let (device, log) = shared(&device, log.as_ref());
     found(&Room::open(device, log).unwrap(), &past, &story);
 }
 
-/// Cuts a run in the midst of each operation.
+/// Cuts a run in the middle of each operation.
 fn sweep(new_log: fn() -> Option<MemoryDevice>) {
     let whole = SimDevice::instant();
     live(&whole, new_log().as_ref(), &mut Past::default()).unwrap();
     let operations = whole.operations();
     assert!(operations > 300, "{operations} are too few to be a run");
-    let mut dice = Dice(operations);
+    let mut rng = Rng(operations);
     for cut in 0..operations {
         let (device, log, mut past) = (SimDevice::instant(), new_log(), Past::default());
         device.cut_after(cut);
         live(&device, log.as_ref(), &mut past).unwrap_err();
-        for seed in [0, 1, 2 + dice.below(1000), 2 + dice.below(1000)] {
+        for seed in [0, 1, 2 + rng.below(1000), 2 + rng.below(1000)] {
             let story = format!("cut after {cut}, survivors {seed}");
-            let again = dice.below(40);
+            let again = rng.below(40);
             recover(device.survivors(seed), log.as_ref(), &past, again, &story);
         }
     }

@@ -128,7 +128,7 @@ fn nothing_of_a_rewrite_that_failed_lands_in_a_later_one() {
     let new = || Rewriter::new(&device, Arc::clone(volume.poison()), strokes).unwrap();
     let mut failing = new();
     let physical = room.shadow().begin(0, Lsn(0)).unwrap().block().physical;
-    // Blocks are given out in turns; so many drafts bring the same one again.
+    // Blocks are given out in turns; this many drafts bring the same one again.
     let begin = || {
         let all = (0..SHAPE.physical()).map(|_| room.shadow().begin(0, Lsn(0)).unwrap());
         all.into_iter().find(|draft| draft.block().physical == physical).unwrap()

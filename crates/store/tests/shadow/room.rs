@@ -153,7 +153,7 @@ impl Room {
         self.publish(vec![(draft, version)])
     }
 
-    /// Puts so many bytes into the log that mean nothing.
+    /// Puts that many bytes into the log that mean nothing.
     pub fn fill_log(&self, bytes: usize) -> Result<()> {
         let entry = vec![FILLER; bytes];
         self.volume().log().append(self.structure.id, &[&entry]).map(drop)

@@ -1,12 +1,13 @@
 //! The figures of a filter, for people and programs.
 
 use nandex::cascade::model::SHARED_HASH_KEY;
-use nandex::cascade::{Config, WhenFull};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{Cascade, Filter, FilterStats};
+use nandex::{FilterStats, OpenFilter};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::size::{show_bytes, show_count};
+use crate::sizing::members;
 
 /// The figures of a filter.
 #[derive(Debug, Serialize)]
@@ -26,11 +27,12 @@ pub struct FilterFigures {
     bits_per_key: f64,
     ram_bytes: u64,
     flash_bytes: u64,
-    /// Nothing for a single level.
-    fan_out: Option<u32>,
-    buffer_entries: u64,
-    counts: bool,
-    when_full: &'static str,
+    /// The structure's own parameters.
+    #[serde(flatten)]
+    parameters: Map<String, Value>,
+    #[serde(skip)]
+    shape: String,
+    when_full: String,
     hash: &'static str,
     /// `shared`, or `own`.
     hash_key: &'static str,
@@ -47,11 +49,10 @@ struct Level {
 
 impl FilterFigures {
     /// The figures of an open filter.
-    pub fn of(filter: &Cascade, hasher: KeyHasher) -> Self {
-        let stats = Filter::stats(filter);
+    pub fn of(filter: &dyn OpenFilter, hasher: KeyHasher) -> Self {
+        let (stats, described) = (filter.stats(), filter.config().describe());
         let bits_per_key = stats.bits_per_entry_on_flash();
         let FilterStats { entries, buffered, tombstones, ram_bytes, flash_bytes, .. } = stats;
-        let Config { fan_out, buffer_entries, counts, when_full, .. } = *filter.config();
         let level = |it: &nandex::LevelStats| Level {
             entries: it.entries,
             tombstones: it.tombstones,
@@ -68,10 +69,9 @@ impl FilterFigures {
             bits_per_key,
             ram_bytes,
             flash_bytes,
-            fan_out,
-            buffer_entries,
-            counts,
-            when_full: if when_full == WhenFull::Refuse { "refuse" } else { "grow" },
+            parameters: members(&described.parameters),
+            shape: described.shape,
+            when_full: described.when_full,
             hash: hash_name(hasher.kind()),
             hash_key: if hasher.key() == SHARED_HASH_KEY { "shared" } else { "own" },
             unmatched_deletes: stats.unmatched_deletes,
@@ -82,10 +82,6 @@ impl FilterFigures {
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let levels: Vec<_> = self.levels.iter().map(|it| show_count(it.entries)).collect();
         let levels = if levels.is_empty() { "none".into() } else { levels.join(" + ") };
-        let fan_out = match self.fan_out {
-            Some(times) => format!("each level {times} times the one above"),
-            None => "one level".into(),
-        };
         let mut rows = vec![
             (
                 "keys",
@@ -105,8 +101,8 @@ impl FilterFigures {
                 ),
             ),
             ("levels", format!("{levels}; a lookup reads {} of them", self.levels.len())),
-            ("shape", format!("{fan_out}, buffers of {} keys", show_count(self.buffer_entries))),
-            ("when full", self.when_full.into()),
+            ("shape", self.shape.clone()),
+            ("when full", self.when_full.clone()),
             ("hash", format!("{}, {} key", self.hash, self.hash_key)),
             ("RAM", show_bytes(self.ram_bytes)),
             (

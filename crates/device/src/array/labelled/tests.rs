@@ -1,4 +1,4 @@
-//! Labelled arrays of memory: laws, where data lie, what it costs, and every wrong member by its name.
+//! Labelled arrays of memory: laws, where data is, what it costs, and every wrong member by its name.
 
 use super::*;
 use crate::{Counted, MemoryDevice, OpKind, PAGE_BYTES, laws};

@@ -4,11 +4,12 @@
 //! rows are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are some
 //! ten thousand combinations, so all are tried.
 
-use super::advice::Advice;
+use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
+use crate::bufferhash::{Config, Placement};
 use crate::model::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, CostPreset, PAGE_BYTES, check_entries, page_slots,
-    too_little,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, Prediction, Requirements,
+    page_slots, too_little,
 };
 use crate::{Error, Result};
 
@@ -38,95 +39,83 @@ const FIXED_RAM_BYTES: u64 = 3 << 19;
 const SCRATCH_BYTES: u64 = 48;
 /// RAM per segment: where it lies and what it holds.
 const SEGMENT_RAM_BYTES: u64 = 24;
-/// Bytes of a log record beyond key and value.
-pub const LOG_RECORD_EXTRA_BYTES: u64 = 8;
 /// Combinations this close to the least RAM are as good; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.025;
 
-/// What a table is wanted for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Need {
-    /// Entries it must hold on flash.
-    pub entries: u64,
-    /// Bytes of a key.
-    pub key_bytes: u32,
-    /// Bytes of a value.
-    pub value_bytes: u32,
-    /// RAM it may take; `None` for what it needs. More than it needs is left alone.
-    pub ram_bytes: Option<u64>,
-    /// Flash it may take; `None` for what it needs.
-    pub flash_bytes: Option<u64>,
-    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 10.
-    pub miss_reads_max: f64,
-    /// Which filters.
-    pub filter: FilterKind,
-    /// What the device charges.
-    pub device: CostPreset,
+/// Pages read by a lookup of an absent key that filters are made for, where nothing else is asked for.
+const MISS_READS: f64 = 0.01;
+
+/// What a BufferHash with fuse filters would be and cost; see [`advise_with`].
+///
+/// # Errors
+/// As [`advise_with`].
+pub fn advise(requirements: &Requirements) -> Result<Prediction> {
+    advise_with(requirements, FilterKind::Fuse)
 }
 
-impl Need {
-    /// A table for so many entries of these widths, on a common NVMe drive, with fuse filters, one vain
-    /// read in a hundred misses and no limit on RAM or flash.
-    #[must_use]
-    pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
-        Self {
-            entries,
-            key_bytes,
-            value_bytes,
-            ram_bytes: None,
-            flash_bytes: None,
-            miss_reads_max: 0.01,
-            filter: FilterKind::Fuse,
-            device: CostPreset::default(),
+/// What a BufferHash would be and cost: the parameters that take the least RAM and keep the reads per miss, one
+/// in a hundred where no limit is stated; of several within 2.5 % of it, the one with the narrowest rows,
+/// buffers near 256 KiB and 16 super tables or more. If the RAM is less than that takes, the filters are made
+/// smaller until it fits, and misses read more. More RAM than it needs is left alone.
+///
+/// Tries some ten thousand combinations; takes tens of milliseconds.
+///
+/// # Errors
+/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
+/// cannot be kept, with what would do.
+pub fn advise_with(requirements: &Requirements, filter: FilterKind) -> Result<Prediction> {
+    let search = Search::new(requirements, filter)?;
+    let found = search.find()?;
+    let prediction = report::predict(&search, &found)?;
+    requirements.check_miss_reads(prediction.costs.reads_per_miss)?;
+    requirements.check_insert_worst(prediction.insert_worst_ns)?;
+    requirements.check_load(&prediction.costs)?;
+    Ok(prediction)
+}
+
+/// The search among all parameters.
+pub(super) struct Search<'a> {
+    pub(super) requirements: &'a Requirements,
+    pub(super) filter: FilterKind,
+    /// Pages read by a lookup of an absent key, at most, on average, if RAM allows.
+    pub(super) miss_reads_max: f64,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(requirements: &'a Requirements, filter: FilterKind) -> Result<Self> {
+        requirements.check()?;
+        requirements.check_no_front("bufferhash")?;
+        let miss_reads_max = requirements.miss_reads_max.unwrap_or(MISS_READS);
+        if !(0.0001..=10.0).contains(&miss_reads_max) {
+            let reason = format!("{miss_reads_max}; expected 0.0001 to 10");
+            return Err(Error::Config { field: "reads per miss", reason });
         }
+        Ok(Self { requirements, filter, miss_reads_max })
     }
 
-    /// The parameters that take the least RAM and keep `miss_reads_max`; of several within 2.5 % of it, the
-    /// one with the narrowest rows, buffers near 256 KiB and 16 super tables or more. If `ram_bytes` is
-    /// less than that takes, the filters are made smaller until it fits, and misses read more.
-    ///
-    /// Tries some ten thousand combinations; takes tens of milliseconds.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and RAM or
-    /// flash that does not suffice, with the least that would.
-    pub fn advise(&self) -> Result<Advice> {
-        self.check()?;
+    pub(super) fn find(&self) -> Result<Candidate> {
         let candidates = self.candidates();
         let least_ram = candidates.iter().map(|candidate| candidate.ram_bytes).min();
         let Some(least_ram) = least_ram else { return Err(self.too_many_entries()) };
-        let budget = self.ram_bytes.unwrap_or(u64::MAX);
+        let budget = self.requirements.ram_bytes.unwrap_or(u64::MAX);
         let fitting: Vec<_> =
             candidates.into_iter().filter(|candidate| candidate.ram_bytes <= budget).collect();
         if fitting.is_empty() {
             return Err(too_little("RAM", budget, least_ram));
         }
-        let advice = Advice::new(self, &self.pick(&fitting));
-        match self.flash_bytes {
-            Some(flash_bytes) if flash_bytes < advice.flash_bytes => {
-                Err(too_little("flash", flash_bytes, advice.flash_bytes))
-            }
-            _ => Ok(advice),
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        check_entries(self.entries, self.key_bytes, self.value_bytes)?;
-        if !(0.0001..=10.0).contains(&self.miss_reads_max) {
-            let reason = format!("{}; expected 0.0001 to 10", self.miss_reads_max);
-            return Err(Error::Config { field: "reads per miss", reason });
-        }
-        Ok(())
+        let found = self.pick(&fitting);
+        self.requirements.check_flash(found.flash_bytes())?;
+        Ok(found)
     }
 
     /// e: bytes of key and value.
-    pub(super) fn entry_bytes(&self) -> u64 {
-        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    fn entry_bytes(&self) -> u64 {
+        self.requirements.entry_bytes()
     }
 
     /// Entries that every super table must have room for: its share, and what chance may add to it.
     fn share(&self, super_tables: u32) -> f64 {
-        let mean = self.entries as f64 / f64::from(super_tables);
+        let mean = self.requirements.entries as f64 / f64::from(super_tables);
         let chance = if super_tables == 1 { 0.0 } else { SHARE_SIGMAS * mean.sqrt() };
         (mean * CAPACITY_SLACK).max(mean + chance)
     }
@@ -189,7 +178,7 @@ impl Need {
         })
     }
 
-    pub(super) fn spare_columns(&self) -> u32 {
+    fn spare_columns(&self) -> u32 {
         match self.filter {
             FilterKind::Bloom => BLOOM_SPARE_COLUMNS,
             FilterKind::Fuse => FUSE_SPARE_COLUMNS,
@@ -218,7 +207,7 @@ impl Need {
     fn too_many_entries(&self) -> Error {
         let reason = format!(
             "{} entries of {} bytes; {SUPER_TABLES_MAX} super tables with buffers of {BUFFER_BYTES_MAX} bytes hold fewer",
-            self.entries,
+            self.requirements.entries,
             self.entry_bytes()
         );
         Error::Config { field: "entries", reason }
@@ -240,7 +229,7 @@ struct Layout {
 
 /// One combination of all parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     pub(super) super_tables: u32,
     pub(super) incarnations: u32,
     pub(super) pages: u32,
@@ -286,6 +275,48 @@ impl Candidate {
     /// RAM beside buffers and filters.
     pub(super) fn other_bytes(&self) -> u64 {
         self.ram_bytes - self.buffer_bytes - self.filter_bytes
+    }
+
+    /// Incarnations of all super tables.
+    pub(super) fn live(&self) -> u64 {
+        u64::from(self.super_tables) * u64::from(self.incarnations)
+    }
+
+    /// Segments of flash: one per incarnation, and one per spare buffer to flush to before an eviction.
+    pub(super) fn segments(&self) -> u64 {
+        self.live() + u64::from(self.spare_buffers)
+    }
+
+    /// Pages of an incarnation on flash: data and its column of the filter.
+    pub(super) fn segment_pages(&self) -> u64 {
+        let filter_bytes = self.filter.column_bits().div_ceil(8) as u64;
+        u64::from(self.pages) + filter_bytes.div_ceil(PAGE_BYTES - PAGE_HEADER_BYTES)
+    }
+
+    pub(super) fn flash_bytes(&self) -> u64 {
+        self.segments() * self.segment_pages() * PAGE_BYTES
+    }
+
+    pub(super) fn config(&self, requirements: &Requirements) -> Config {
+        let columns = 64 * self.filter.words();
+        // One column is written while all others are live; a Bloom group is left before it is reset.
+        let spare_columns = if self.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
+        let reserve_segments = u64::from(self.super_tables).max(4);
+        Config {
+            key_bytes: requirements.key_bytes as usize,
+            value_bytes: requirements.value_bytes as usize,
+            super_tables: self.super_tables,
+            buffer_pages: self.pages,
+            segments: self.segments() + reserve_segments,
+            incarnations_max: columns - spare_columns,
+            filter: self.filter,
+            policy: requirements.policy,
+            cascade_limit: 4,
+            reserve_segments,
+            spare_buffers: self.spare_buffers,
+            stagger: self.super_tables > 1,
+            placement: Placement::Shared,
+        }
     }
 
     /// How far from handy: doublings of the buffer away from 256 KiB, halvings of the super tables below

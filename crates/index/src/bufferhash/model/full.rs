@@ -1,12 +1,20 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::{FILL, FILL_MEAN, LOG_RECORD_EXTRA_BYTES};
+use super::advise::{FILL, FILL_MEAN, advise};
 use crate::Result;
 use crate::bufferhash::Config;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
-use crate::model::{OperationCosts, PAGE_BYTES};
+use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 
 impl Config {
+    /// What the cost model advises for the requirements; [`advise`] tells what it costs.
+    ///
+    /// # Errors
+    /// As [`advise`].
+    pub fn advised(requirements: &Requirements) -> Result<Self> {
+        advise(requirements)?.config.of().cloned()
+    }
+
     /// What its operations ask of the device when the ring is full and nothing that was evicted is kept.
     ///
     /// # Errors
@@ -15,13 +23,13 @@ impl Config {
         let entries = self.entries_per_flush()?;
         let rate = self.filter.rate(entries as u64);
         let incarnations = self.incarnations() as f64;
-        let record = (self.key_bytes + self.value_bytes) as f64 + LOG_RECORD_EXTRA_BYTES as f64;
+        let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
         let segment = (u64::from(self.segment_pages()) * PAGE_BYTES) as f64;
         Ok(OperationCosts {
             reads_per_hit: 1.0 + (incarnations - 1.0) / 2.0 * rate,
             reads_per_miss: incarnations * rate,
             insert_read_bytes: 0.0,
-            insert_write_bytes: segment / entries + record,
+            insert_write_bytes: segment / entries + log_bytes(entry_bytes),
         })
     }
 

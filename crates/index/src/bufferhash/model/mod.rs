@@ -1,10 +1,9 @@
 //! What a BufferHash costs, before it is built (paper, section 6), and how to size one.
 //!
-//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`Need`] and
-//! [`Advice`] size our own structure, whose pages, fills and filters differ from the paper's: by search
-//! over all parameters, not by a closed form. [`CostPreset`] holds the devices' costs.
+//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`] sizes
+//! our own structure, whose pages, fills and filters differ from the paper's: by search over all parameters,
+//! not by a closed form.
 
-mod advice;
 mod advise;
 mod full;
 pub mod paper;
@@ -13,11 +12,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use crate::model::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, CostPreset, PAGE_HEADER_BYTES, page_slots,
-};
-pub use advice::Advice;
+pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_BYTES, page_slots};
 pub use advise::{
-    CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN, LOG_RECORD_EXTRA_BYTES, Need,
-    SUPER_TABLES_MAX,
+    CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with,
 };

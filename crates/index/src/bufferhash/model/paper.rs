@@ -102,8 +102,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CostPreset;
     use super::*;
+    use crate::model::CostPreset;
 
     const KIB: f64 = 1024.0;
     const MIB: f64 = 1024.0 * KIB;

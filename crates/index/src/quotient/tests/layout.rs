@@ -133,7 +133,7 @@ fn the_check_accepts_exactly_the_patterns_that_inserts_make() {
 #[test]
 fn what_inserts_make_deletes_undo_in_any_order() {
     for filter in (1..=5).flat_map(reachable).map(|(_, filter)| filter) {
-        for entry in &filter {
+        for entry in filter.iter() {
             let mut less = filter.clone();
             less.add(entry.fingerprint, -1).unwrap();
             less.check().unwrap();

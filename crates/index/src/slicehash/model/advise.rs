@@ -5,12 +5,14 @@
 
 use std::f64::consts::LN_2;
 
-use super::advice::Advice;
 use super::chance::Room;
+use super::report;
+use crate::model::text::time;
 use crate::model::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, CostPreset, Load, OperationCosts, PAGE_BYTES,
-    PAGE_HEADER_BYTES, check_entries, page_slots, too_little,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Load, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
+    Policy, Prediction, Requirements, log_bytes, page_slots, too_little,
 };
+use crate::slicehash::{self, Config};
 use crate::{Error, Result};
 
 /// Bytes of a slice's page that are not entries: the page's header and the slice's own.
@@ -42,10 +44,6 @@ const STROKES: u64 = 3;
 /// RAM of the log's blocks.
 const LOG_BLOCK_BYTES: u64 = 128 << 10;
 const LOG_BLOCKS: u64 = 8;
-/// Bytes of a log block that are not records.
-const LOG_BLOCK_HEADER_BYTES: u64 = 64;
-/// Bytes of a log record beyond key and value.
-pub(super) const LOG_RECORD_EXTRA_BYTES: u64 = 1;
 /// RAM whatever the size: pages of lookups under way, the volume's maps.
 const FIXED_RAM_BYTES: u64 = 1 << 19;
 /// The slicetable to prefer (section 7.1).
@@ -55,64 +53,68 @@ const PARTITIONS_GOOD: u32 = 16;
 /// Combinations this close to the least RAM, or to the fewest bytes written, are as good.
 const TOLERANCE: f64 = 1.025;
 
-/// What a table is wanted for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Need {
-    /// Entries it must hold on flash.
-    pub entries: u64,
-    /// Bytes of a key.
-    pub key_bytes: u32,
-    /// Bytes of a value.
-    pub value_bytes: u32,
-    /// RAM it may take, all told; `None` for what it needs. More RAM means fewer bytes written.
-    pub ram_bytes: Option<u64>,
-    /// Flash it may take; `None` for what it needs.
-    pub flash_bytes: Option<u64>,
-    /// What it is asked each second; the device must be able to keep up.
-    pub load: Load,
-    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 there are Bloom
-    /// filters for all partitions.
-    pub miss_reads_max: f64,
-    /// Device time of an insert that waits for a whole flush, at most, in nanoseconds.
-    pub insert_worst_ns_max: Option<f64>,
-    /// The share of entries that may find their slice full and so drop the oldest one there, 1e-12 to 0.1.
-    /// A table that refuses instead of dropping should not have one in all: less than 1 / entries.
-    pub loss_max: f64,
-    /// What the device charges.
-    pub device: CostPreset,
+/// Filters that are tried where RAM may be left for them: reads per miss, from none on.
+const MISS_READS: [f64; 7] = [1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 0.01];
+
+/// What a SliceHash would be and cost, where one entry in ten thousand may find its slice full; see
+/// [`advise_with`].
+///
+/// # Errors
+/// As [`advise_with`].
+pub fn advise(requirements: &Requirements) -> Result<Prediction> {
+    advise_with(requirements, LOSS_MAX)
 }
 
-impl Need {
-    /// A table for so many entries of these widths, on a common NVMe drive, without filters and with no
-    /// limit on anything.
-    #[must_use]
-    pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
-        Self {
-            entries,
-            key_bytes,
-            value_bytes,
-            ram_bytes: None,
-            flash_bytes: None,
-            load: Load::default(),
-            miss_reads_max: 1.0,
-            insert_worst_ns_max: None,
-            loss_max: LOSS_MAX,
-            device: CostPreset::default(),
-        }
+/// What a SliceHash would be and cost. With a limit on RAM, the parameters that write the fewest bytes per
+/// entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if the load
+/// takes that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16 partitions or
+/// more. `loss_max` is the share of entries that may find their slice full and so drop the oldest one there,
+/// 1e-12 to 0.1; a table that refuses instead of dropping should not have one in all: less than 1 / entries.
+///
+/// Without filters, or with those that keep the reads per miss. Where these have no limit, with those that keep
+/// the device less busy and leave enough RAM for buffers that k stays at 32: filters in place of buffers wear
+/// flash out. Only a load that cannot be kept up with otherwise gets them in any case.
+///
+/// Tries some four thousand combinations for each size of filters; takes some ten milliseconds.
+///
+/// # Errors
+/// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
+/// cannot be kept: for RAM, flash and time with the least that would do, for a load with the most that would.
+pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
+    let has_policy = matches!(requirements.policy, Policy::Fifo | Policy::Reject);
+    requirements.check_policy("slicehash", "fifo and reject", has_policy)?;
+    let with = |miss_reads: f64| {
+        let search = Search { requirements, miss_reads, loss_max };
+        report::predict(&search, &search.find()?)
+    };
+    if let Some(most) = requirements.miss_reads_max {
+        return with(most.min(1.0));
     }
+    if requirements.ram_bytes.is_none() {
+        return with(1.0);
+    }
+    let busy = |it: &Prediction| it.costs.busy_ns(&requirements.device, &requirements.load);
+    let able: Vec<_> = MISS_READS.into_iter().filter_map(|reads| with(reads).ok()).collect();
+    let is_spare = |it: &&Prediction| {
+        let incarnations = it.config.of::<Config>().and_then(Config::incarnations);
+        it.filter_bytes == 0 || incarnations.is_ok_and(|k| k <= INCARNATIONS_BEST)
+    };
+    let least = |a: &&Prediction, b: &&Prediction| busy(a).total_cmp(&busy(b));
+    let best = able.iter().filter(is_spare).min_by(least);
+    best.or_else(|| able.iter().min_by(least)).cloned().map_or_else(|| with(1.0), Ok)
+}
 
-    /// The parameters that do what is needed. With `ram_bytes`, those that write the fewest bytes per
-    /// entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if
-    /// the load takes that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16
-    /// partitions or more.
-    ///
-    /// Tries some four thousand combinations; takes some ten milliseconds.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a wish
-    /// that cannot be met: for RAM, flash and time with the least that would do, for a load with the most
-    /// that would.
-    pub fn advise(&self) -> Result<Advice> {
+/// The search among all parameters.
+pub(super) struct Search<'a> {
+    pub(super) requirements: &'a Requirements,
+    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 there are Bloom
+    /// filters for all partitions.
+    pub(super) miss_reads: f64,
+    pub(super) loss_max: f64,
+}
+
+impl Search<'_> {
+    pub(super) fn find(&self) -> Result<Candidate> {
         self.check()?;
         let all = self.candidates();
         if all.is_empty() {
@@ -122,16 +124,14 @@ impl Need {
         let small = self.small_enough(quick)?;
         let able = self.able_enough(small)?;
         let fitting = self.within_ram(able)?;
-        Ok(Advice::new(self, &self.pick(&fitting)))
+        Ok(self.pick(&fitting))
     }
 
     fn check(&self) -> Result<()> {
-        check_entries(self.entries, self.key_bytes, self.value_bytes)?;
-        self.load.check()?;
+        self.requirements.check()?;
         let refuse = |field, reason| Err(Error::Config { field, reason });
-        if !(0.0001..=1.0).contains(&self.miss_reads_max) {
-            let reason = format!("{}; expected 0.0001 to 1", self.miss_reads_max);
-            return refuse("reads per miss", reason);
+        if !(0.0001..=1.0).contains(&self.miss_reads) {
+            return refuse("reads per miss", format!("{}; expected 0.0001 to 1", self.miss_reads));
         }
         if !(1e-12..=0.1).contains(&self.loss_max) {
             return refuse("loss", format!("{}; expected 1e-12 to 0.1", self.loss_max));
@@ -140,8 +140,8 @@ impl Need {
     }
 
     /// s: bytes of key and value.
-    pub(super) fn entry_bytes(&self) -> u64 {
-        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    fn entry_bytes(&self) -> u64 {
+        self.requirements.entry_bytes()
     }
 
     /// Everything that holds the entries, whatever it costs.
@@ -153,12 +153,14 @@ impl Need {
         let mean = slice_mean(self.entry_bytes(), self.loss_max);
         let mut found = Vec::new();
         for partitions in (0..=PARTITIONS_MAX.ilog2()).map(|power| 1 << power) {
-            let slices = (self.entries as f64 / f64::from(partitions) / mean).ceil();
+            let slices = (self.requirements.entries as f64 / f64::from(partitions) / mean).ceil();
             if slices > f64::from(SLICES_MAX) {
                 continue;
             }
-            let slices = slices as u32;
             let tables = (least..=most).zip(&fresh).map(|(buffer_pages, &entries_per_flush)| {
+                // A slicetable takes a buffer at least.
+                let one = entries_per_flush / slice_entries(self.entry_bytes()) as f64;
+                let slices = slices.max(one.ceil()) as u32;
                 self.candidate(Layout { partitions, slices, buffer_pages, entries_per_flush })
             });
             found.extend(tables.filter(Candidate::is_sensible));
@@ -174,33 +176,32 @@ impl Need {
         let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
         // A filter is built anew beside the old one while its partition is flushed.
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
-        let filter_bytes =
-            (filter_bytes(self.entries, self.miss_reads_max) as f64 * (1.0 + in_flight)) as u64;
+        let filter_bytes = (filter_bytes(self.requirements.entries, self.miss_reads) as f64
+            * (1.0 + in_flight)) as u64;
         let other_bytes = u64::from(partitions) * PARTITION_BYTES
             + STROKES * STROKE_BYTES
             + LOG_BLOCKS * LOG_BLOCK_BYTES
             + FIXED_RAM_BYTES;
-        let incarnations = self.entries as f64 / (f64::from(partitions) * entries_per_flush);
+        let incarnations =
+            self.requirements.entries as f64 / (f64::from(partitions) * entries_per_flush);
         let ram_bytes = buffer_bytes + filter_bytes + other_bytes;
         Candidate { layout, incarnations, buffer_bytes, filter_bytes, other_bytes, ram_bytes }
     }
 
     pub(super) fn operation_costs(&self, layout: &Layout) -> OperationCosts {
         let rewritten = layout.slicetable_bytes() as f64 / layout.entries_per_flush;
-        let log_share = LOG_BLOCK_HEADER_BYTES as f64 / LOG_BLOCK_BYTES as f64;
-        let record = (LOG_RECORD_EXTRA_BYTES + self.entry_bytes()) as f64;
         OperationCosts {
             reads_per_hit: 1.0,
-            reads_per_miss: self.miss_reads_max,
+            reads_per_miss: self.miss_reads,
             insert_read_bytes: rewritten,
-            insert_write_bytes: rewritten + record * (1.0 + log_share),
+            insert_write_bytes: rewritten + log_bytes(self.entry_bytes()),
         }
     }
 
     /// Device time of reading a slicetable and writing it anew, in nanoseconds: in strokes, one after the
     /// other (section 5.4).
     pub(super) fn flush_ns(&self, layout: &Layout) -> f64 {
-        let costs = &self.device.costs;
+        let costs = &self.requirements.device.costs;
         let bytes = layout.slicetable_bytes();
         let stroke_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
         let (whole, rest) = (bytes / STROKE_BYTES, bytes % STROKE_BYTES);
@@ -209,21 +210,23 @@ impl Need {
     }
 
     fn quick_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
-        let Some(most) = self.insert_worst_ns_max else { return Ok(all) };
+        let Some(most) = self.requirements.insert_worst_ns_max else { return Ok(all) };
         let took = |candidate: &Candidate| self.flush_ns(&candidate.layout);
         let least = all.iter().map(took).fold(f64::INFINITY, f64::min);
         kept(all, |candidate| took(candidate) <= most).ok_or_else(|| Error::Config {
             field: "worst insert",
             reason: format!(
-                "{most} ns; this table needs {:.0} or more on {}",
+                "{most} ns ({}); this table needs {:.0} ({}) or more on {}",
+                time(most),
                 least.ceil(),
-                self.device.name
+                time(least),
+                self.requirements.device.name
             ),
         })
     }
 
     fn small_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
-        let Some(most) = self.flash_bytes else { return Ok(all) };
+        let Some(most) = self.requirements.flash_bytes else { return Ok(all) };
         let took = |candidate: &Candidate| candidate.layout.flash_bytes();
         let least = all.iter().map(took).min().unwrap_or(u64::MAX);
         kept(all, |candidate| took(candidate) <= most)
@@ -231,18 +234,19 @@ impl Need {
     }
 
     fn able_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
-        if !self.load.has_rates() {
+        if !self.requirements.load.has_rates() {
             return Ok(all);
         }
         let busy = |candidate: &Candidate| {
-            self.operation_costs(&candidate.layout).busy_share(&self.device, &self.load)
+            self.operation_costs(&candidate.layout)
+                .busy_share(&self.requirements.device, &self.requirements.load)
         };
         let least = all.iter().map(busy).fold(f64::INFINITY, f64::min);
         kept(all, |candidate| busy(candidate) <= 1.0).ok_or_else(|| self.too_much(least))
     }
 
     fn within_ram(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
-        let Some(most) = self.ram_bytes else { return Ok(all) };
+        let Some(most) = self.requirements.ram_bytes else { return Ok(all) };
         let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
         kept(all, |candidate| candidate.ram_bytes <= most)
             .ok_or_else(|| too_little("RAM", most, least))
@@ -251,7 +255,7 @@ impl Need {
     /// The handiest near the fewest bytes written if RAM is given, near the least RAM otherwise.
     fn pick(&self, fitting: &[Candidate]) -> Candidate {
         let written = |candidate: &Candidate| candidate.incarnations;
-        let best = if self.ram_bytes.is_some() {
+        let best = if self.requirements.ram_bytes.is_some() {
             handiest(fitting.iter(), written)
         } else {
             let few = |candidate: &&Candidate| candidate.incarnations <= INCARNATIONS_BEST;
@@ -265,18 +269,18 @@ impl Need {
         let reason = format!(
             "{} entries of {} bytes; {PARTITIONS_MAX} partitions with slicetables of {SLICES_MAX} slices and \
              buffers of {BUFFER_BYTES_MAX} bytes hold fewer",
-            self.entries,
+            self.requirements.entries,
             self.entry_bytes()
         );
         Error::Config { field: "entries", reason }
     }
 
     fn too_much(&self, busy: f64) -> Error {
-        let Load { inserts_per_s, lookups_per_s, .. } = self.load;
+        let Load { inserts_per_s, lookups_per_s, .. } = self.requirements.load;
         let reason = format!(
             "{inserts_per_s} inserts and {lookups_per_s} lookups a second are {busy:.2} times what {} can do \
              even with k = {INCARNATIONS_MIN}; at most {:.0} and {:.0} would do",
-            self.device.name,
+            self.requirements.device.name,
             (inserts_per_s / busy).floor(),
             (lookups_per_s / busy).floor()
         );
@@ -339,7 +343,7 @@ pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {
 
 /// The numbers that make a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub(super) partitions: u32,
     pub(super) slices: u32,
     pub(super) buffer_pages: u32,
@@ -370,7 +374,7 @@ impl Layout {
 
 /// One combination of all parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     pub(super) layout: Layout,
     /// k: flushes that all slicetables hold.
     pub(super) incarnations: f64,
@@ -381,6 +385,28 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    pub(super) fn config(&self, requirements: &Requirements, entries_capacity: u64) -> Config {
+        let Layout { partitions, slices, buffer_pages, .. } = self.layout;
+        let entries_max = u32::try_from(entries_capacity / u64::from(partitions));
+        Config {
+            key_bytes: requirements.key_bytes as usize,
+            value_bytes: requirements.value_bytes as usize,
+            partitions,
+            buffer_pages,
+            slices,
+            spare_blocks: self.layout.spare_slicetables(),
+            spare_buffers: self.layout.spare_buffers(),
+            policy: match requirements.policy {
+                Policy::Reject => slicehash::Policy::Reject,
+                _ => slicehash::Policy::Fifo,
+            },
+            entries_max: entries_max.expect("a slicetable has fewer than 2^32 entries"),
+            stagger: partitions > 1,
+            front_runs: requirements.front_runs,
+            ..Config::tiny()
+        }
+    }
+
     /// Is k between its limits, or the table too small for that?
     fn is_sensible(&self) -> bool {
         let smallest = self.layout.partitions == 1 && self.layout.buffer_pages == PAGES_MIN_MAX.0;

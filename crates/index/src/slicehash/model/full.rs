@@ -1,11 +1,19 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::LOG_RECORD_EXTRA_BYTES;
+use super::advise::advise;
 use crate::Result;
-use crate::model::{OperationCosts, PAGE_BYTES};
+use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 use crate::slicehash::Config;
 
 impl Config {
+    /// What the cost model advises for the requirements; [`advise`] tells what it costs.
+    ///
+    /// # Errors
+    /// As [`advise`].
+    pub fn advised(requirements: &Requirements) -> Result<Self> {
+        advise(requirements)?.config.of().copied()
+    }
+
     /// What its operations ask of the device, without filters and with the front table empty.
     ///
     /// # Errors
@@ -13,12 +21,12 @@ impl Config {
     pub fn operation_costs(&self) -> Result<OperationCosts> {
         let slicetable = (u64::from(self.block_pages()) * PAGE_BYTES) as f64;
         let rewritten = slicetable / f64::from(self.buffer_entries()?);
-        let record = (self.key_bytes + self.value_bytes) as f64 + LOG_RECORD_EXTRA_BYTES as f64;
+        let entry_bytes = (self.key_bytes + self.value_bytes) as u64;
         Ok(OperationCosts {
             reads_per_hit: f64::from(self.slice_parts),
             reads_per_miss: f64::from(self.slice_parts),
             insert_read_bytes: rewritten,
-            insert_write_bytes: rewritten + record,
+            insert_write_bytes: rewritten + log_bytes(entry_bytes),
         })
     }
 }

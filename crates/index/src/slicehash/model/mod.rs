@@ -1,12 +1,11 @@
 //! What a SliceHash costs, before it is built (paper, section 5.4), and how to size one.
 //!
-//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`Need`] and
-//! [`Advice`] size our own structure, which differs for the better: a slice is one page that holds the
+//! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`]
+//! sizes our own structure, which differs for the better: a slice is one page that holds the
 //! entries of its range of hashes from all incarnations, each key once, and both cuckoo choices of a key
 //! lie in it. So there is no slot that one incarnation leaves empty and another lacks, a lookup reads
 //! exactly one page, and pages are filled as far as [`chance`] allows.
 
-mod advice;
 mod advise;
 pub mod chance;
 mod full;
@@ -16,8 +15,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use advice::Advice;
 pub use advise::{
-    INCARNATIONS_BEST, INCARNATIONS_MAX, INCARNATIONS_MIN, LOSS_MAX, Need, PARTITIONS_MAX,
-    SLICE_HEADER_BYTES, SLICES_MAX, buffer_entries, filter_bytes, slice_entries, slice_mean,
+    INCARNATIONS_BEST, INCARNATIONS_MAX, INCARNATIONS_MIN, LOSS_MAX, PARTITIONS_MAX,
+    SLICE_HEADER_BYTES, SLICES_MAX, advise, advise_with, buffer_entries, filter_bytes,
+    slice_entries, slice_mean,
 };

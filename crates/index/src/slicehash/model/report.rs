@@ -1,130 +1,106 @@
-//! The advice as text: every number, with what it is and the section of the paper it comes from.
+//! The prediction of what was found: every figure, with what it is and the section of the paper it comes from.
 
-use std::fmt;
+use super::advise::{Candidate, Search, slice_entries, slice_mean};
+use crate::Result;
+use crate::any::AnyOptions;
+use crate::model::text::{Line, bytes, count, line, time};
+use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, log_bytes};
+use crate::slicehash::RuntimeOptions;
 
-use super::advice::Advice;
-use crate::model::PAGE_BYTES;
-use crate::model::text::{self, Line, bytes, count, line, time};
+pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Prediction> {
+    let (requirements, layout) = (search.requirements, &found.layout);
+    let slices = f64::from(layout.partitions) * f64::from(layout.slices);
+    let mean = slice_mean(requirements.entry_bytes(), search.loss_max);
+    let entries_capacity = (slices * mean) as u64;
+    let config = found.config(requirements, entries_capacity);
+    config.validate()?;
+    let insert_worst_ns = search.flush_ns(layout);
+    let own = RuntimeOptions { filter_bytes: found.filter_bytes, ..RuntimeOptions::default() };
+    let mut prediction = Prediction {
+        config: config.into(),
+        options: AnyOptions::default().with(own),
+        requirements: requirements.clone(),
+        costs: search.operation_costs(layout),
+        entries_capacity,
+        buffer_bytes: found.buffer_bytes,
+        filter_bytes: found.filter_bytes,
+        optional_filter_bytes: found.filter_bytes,
+        other_bytes: found.other_bytes,
+        flash_bytes: layout.flash_bytes(),
+        insert_amortised_ns: insert_worst_ns / layout.entries_per_flush,
+        insert_worst_ns,
+        compromise: None,
+        parameters: vec![
+            ("partitions", ParameterValue::Count(layout.partitions.into())),
+            ("incarnations", ParameterValue::Number(found.incarnations)),
+            ("pages_per_buffer", ParameterValue::Count(layout.buffer_pages.into())),
+            ("slices", ParameterValue::Count(layout.slices.into())),
+        ],
+        notes: Notes::default(),
+    };
+    prediction.notes = notes(search, found, &prediction);
+    Ok(prediction)
+}
 
-impl fmt::Display for Advice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.shape_lines().into_iter().chain(self.ram_lines()).chain(self.cost_lines());
-        text::write(f, lines)
+fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Notes {
+    let requirements = search.requirements;
+    let device = requirements.device.name;
+    let (hit, miss) = (time(prediction.hit_ns()), time(prediction.miss_ns()));
+    let rate = count(prediction.costs.inserts_per_s(&requirements.device) as u64);
+    let (spare, tables) = (found.layout.spare_buffers(), found.layout.spare_slicetables());
+    let with_log = prediction.costs.insert_write_bytes;
+    let rewritten = with_log - log_bytes(requirements.entry_bytes());
+    let written = format!("per entry inserted, and as many read; {with_log:.1} with the log");
+    Notes {
+        shape: shape(search, found),
+        ram: match requirements.ram_bytes.map(bytes) {
+            None => "the least that keeps k at 32, or the load".to_owned(),
+            Some(offered) => format!("{offered} offered: more would mean fewer incarnations"),
+        },
+        buffers: format!("M, with {spare} spare buffers"),
+        filters: match found.filter_bytes {
+            0 => "none: a lookup of an absent key reads one page too (section 5.1.2)".to_owned(),
+            filter_bytes => {
+                let bits = filter_bytes as f64 * 8.0 / requirements.entries as f64;
+                format!("Bloom filters of all partitions, {bits:.1} bits per entry (section 5.1.2)")
+            }
+        },
+        other: "I/O chunks of a rewrite, log, maps".into(),
+        per_entry: "all RAM over the entries asked for (section 5.4)",
+        flash: format!("F: the slicetables and {tables} spare ones"),
+        hit: format!("r_p: {hit} on {device}; none where a buffer answers (section 5.4)"),
+        miss: format!("{miss} on {device}"),
+        insert: format!("of device time, amortised; at most {rate} a second (section 5.4)"),
+        insert_worst: "one flush: a slicetable is read and written (section 5.4)",
+        written: vec![line("bytes written", format!("{rewritten:.1}"), written)],
     }
 }
 
-impl Advice {
-    fn shape_lines(&self) -> Vec<Line> {
-        let need = &self.need;
-        let (key, value) = (need.key_bytes, need.value_bytes);
-        let room = count(self.entries_capacity);
-        let buffer = u64::from(self.buffer_pages) * PAGE_BYTES;
-        let slicetable = bytes(u64::from(self.slices) * PAGE_BYTES);
-        let (slices, mean) = (self.slices, self.slice_entries_mean);
-        vec![
-            line(
-                "entries",
-                count(need.entries),
-                format!("{key} + {value} bytes each; room for {room}"),
-            ),
-            line(
-                "partitions",
-                self.partitions.to_string(),
-                "n: each has a buffer and a slicetable (section 5.1.1)",
-            ),
-            line(
-                "buffer",
-                bytes(buffer),
-                format!(
-                    "H: {} new entries a flush (section 5.1)",
-                    count(self.entries_per_flush as u64)
-                ),
-            ),
-            line(
-                "slicetable",
-                slicetable,
-                format!(
-                    "S: {slices} slices of one page, {mean:.1} of {} entries each",
-                    self.slice_entries_max
-                ),
-            ),
-            line(
-                "incarnations",
-                format!("{:.1}", self.incarnations),
-                "k: flushes that a slicetable holds (section 5.4)",
-            ),
-        ]
-    }
-
-    fn ram_lines(&self) -> Vec<Line> {
-        let (spare, spare_tables) = (self.spare_buffers, self.spare_slicetables);
-        let filters = if self.filter_bytes == 0 {
-            "none: a lookup in vain reads one page too (section 5.1.2)".to_owned()
-        } else {
-            let bits = self.filter_bytes as f64 * 8.0 / self.need.entries as f64;
-            format!("Bloom filters of all partitions, {bits:.1} bits per entry (section 5.1.2)")
-        };
-        vec![
-            line("RAM", bytes(self.ram_bytes), self.ram_note()),
-            line("  buffers", bytes(self.buffer_bytes), format!("M, with {spare} spare buffers")),
-            line("  filters", bytes(self.filter_bytes), filters),
-            line("  other", bytes(self.other_bytes), "strokes of a rewrite, log, maps"),
-            line(
-                "  per entry",
-                format!("{:.2} bytes", self.ram_bytes_per_entry),
-                "all RAM over the entries asked for (section 5.4)",
-            ),
-            line(
-                "flash",
-                bytes(self.flash_bytes),
-                format!("F: the slicetables and {spare_tables} spare ones"),
-            ),
-        ]
-    }
-
-    fn ram_note(&self) -> String {
-        match self.need.ram_bytes.map(bytes) {
-            None => "the least that keeps k at 32, or the load".to_owned(),
-            Some(offered) => format!("{offered} offered: more would mean fewer incarnations"),
-        }
-    }
-
-    fn cost_lines(&self) -> Vec<Line> {
-        let device = self.need.device.name;
-        let (hit, miss) = (time(self.hit_ns), time(self.miss_ns));
-        let log = self.bytes_written_per_entry_with_log;
-        let rate = count(self.inserts_per_s as u64);
-        let mut lines = vec![
-            line(
-                "reads per hit",
-                format!("{:.4}", self.reads_per_hit),
-                format!("r_p: {hit} on {device}; none where a buffer answers (section 5.4)"),
-            ),
-            line(
-                "reads per miss",
-                format!("{:.4}", self.reads_per_miss),
-                format!("{miss} on {device}"),
-            ),
-            line(
-                "insert",
-                time(self.insert_amortised_ns),
-                format!("of device time, amortised; at most {rate} a second (section 5.4)"),
-            ),
-            line(
-                "insert, worst",
-                time(self.insert_worst_ns),
-                "one flush: a slicetable is read and written (section 5.4)",
-            ),
-            line(
-                "bytes written",
-                format!("{:.1}", self.bytes_written_per_entry),
-                format!("per entry inserted, and as many read; {log:.1} with the log"),
-            ),
-        ];
-        if let Some(years) = self.lifetime_years {
-            let note = "T: until its flash is worn out by the load's inserts (section 5.4)";
-            lines.push(line("lifetime", text::years(years), note));
-        }
-        lines
-    }
+fn shape(search: &Search<'_>, found: &Candidate) -> Vec<Line> {
+    let (layout, entry_bytes) = (&found.layout, search.requirements.entry_bytes());
+    let fresh = count(layout.entries_per_flush as u64);
+    let (slices, most) = (layout.slices, slice_entries(entry_bytes));
+    let mean = slice_mean(entry_bytes, search.loss_max);
+    vec![
+        line(
+            "partitions",
+            layout.partitions.to_string(),
+            "n: each has a buffer and a slicetable (section 5.1.1)",
+        ),
+        line(
+            "buffer",
+            bytes(u64::from(layout.buffer_pages) * PAGE_BYTES),
+            format!("H: {fresh} new entries a flush (section 5.1)"),
+        ),
+        line(
+            "slicetable",
+            bytes(layout.slicetable_bytes()),
+            format!("S: {slices} slices of one page, {mean:.1} of {most} entries each"),
+        ),
+        line(
+            "incarnations",
+            format!("{:.1}", found.incarnations),
+            "k: flushes that a slicetable holds (section 5.4)",
+        ),
+    ]
 }

@@ -5,77 +5,86 @@ use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::{HashKind, KeyHasher};
 use proptest::prelude::*;
 
+use super::advise::{Candidate, Search};
 use super::chance::Room;
 use super::*;
-use crate::model::{CostPreset, Load, page_slots};
+use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes, page_slots};
+use crate::slicehash::{Config, RuntimeOptions};
 
 const MIB: u64 = 1 << 20;
 
-fn text(result: crate::Result<Advice>) -> String {
+fn text(result: crate::Result<Prediction>) -> String {
     result.unwrap_err().to_string()
 }
 
+/// What the search finds, and what becomes of it, checked.
+fn advised(requirements: &Requirements) -> (Candidate, Prediction) {
+    let prediction = advise(requirements).unwrap();
+    let miss_reads = prediction.costs.reads_per_miss;
+    let search = Search { requirements, miss_reads, loss_max: LOSS_MAX };
+    let found = search.find().unwrap();
+    check(requirements, &found, &prediction);
+    (found, prediction)
+}
+
 /// What every advice must keep, worked out anew from its own figures.
-fn check(need: &Need, advice: &Advice) {
-    let Advice { partitions, buffer_pages, slices, .. } = *advice;
+fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction) {
+    let config: &Config = prediction.config.of().unwrap();
+    let &Config { partitions, buffer_pages, slices, .. } = config;
     assert!(partitions.is_power_of_two() && partitions <= PARTITIONS_MAX);
     assert!((8..=256).contains(&buffer_pages) && (1..=SLICES_MAX).contains(&slices));
     // Capacity: the share that finds its slice full, at the mean that the entries asked for make.
     let all = f64::from(partitions) * f64::from(slices);
-    let mean = need.entries as f64 / all;
-    let room = Room::new(advice.slice_entries_max);
-    assert!(room.overflow(mean) <= mean * need.loss_max * 1.000_001);
-    assert!(advice.entries_capacity >= need.entries - 1);
+    let mean = requirements.entries as f64 / all;
+    let room = Room::new(slice_entries(requirements.entry_bytes()));
+    assert!(room.overflow(mean) <= mean * LOSS_MAX * 1.000_001);
+    assert!(prediction.entries_capacity >= requirements.entries - 1);
     // k, and what a flush writes.
-    let flushes = need.entries as f64 / (f64::from(partitions) * advice.entries_per_flush);
-    assert!((advice.incarnations - flushes).abs() < 1e-9);
+    let fresh = buffer_entries(buffer_pages.into(), page_slots(requirements.entry_bytes()));
+    let flushes = requirements.entries as f64 / (f64::from(partitions) * fresh);
+    assert!((found.incarnations - flushes).abs() < 1e-9);
     assert!(flushes <= INCARNATIONS_MAX);
-    let written = f64::from(slices) * 4096.0 / advice.entries_per_flush;
-    assert!((advice.bytes_written_per_entry - written).abs() < 1e-9);
-    assert_eq!(advice.bytes_read_per_entry, advice.bytes_written_per_entry);
-    let record = advice.bytes_written_per_entry_with_log - written;
-    let plain = f64::from(1 + need.key_bytes + need.value_bytes);
-    assert!((plain..plain * 1.001).contains(&record), "{record}");
+    let costs = &prediction.costs;
+    assert!((costs.insert_read_bytes - f64::from(slices) * 4096.0 / fresh).abs() < 1e-9);
+    let logged = costs.insert_write_bytes - costs.insert_read_bytes;
+    assert!((logged - log_bytes(requirements.entry_bytes())).abs() < 1e-9);
     // RAM.
-    let buffers = u64::from(partitions + advice.spare_buffers);
-    let entry_bytes = u64::from(need.key_bytes + need.value_bytes);
-    assert_eq!(
-        advice.buffer_bytes,
-        buffers * (u64::from(buffer_pages) * 4096 + 64 * (32 + entry_bytes))
-    );
-    assert_eq!(advice.ram_bytes, advice.buffer_bytes + advice.filter_bytes + advice.other_bytes);
-    assert!(advice.ram_bytes <= need.ram_bytes.unwrap_or(u64::MAX));
-    assert_eq!(advice.filter_bytes == 0, need.miss_reads_max >= 1.0);
+    let buffers = u64::from(partitions + config.spare_buffers);
+    let one = u64::from(buffer_pages) * 4096 + 64 * (32 + requirements.entry_bytes());
+    assert_eq!(prediction.buffer_bytes, buffers * one);
+    assert!(prediction.ram_bytes() <= requirements.ram_bytes.unwrap_or(u64::MAX));
+    assert_eq!(prediction.filter_bytes == 0, costs.reads_per_miss >= 1.0);
+    let options: &RuntimeOptions = prediction.options.of().unwrap();
+    assert_eq!(options.filter_bytes, prediction.filter_bytes);
     // Flash.
-    let tables = u64::from(partitions + advice.spare_slicetables);
-    assert_eq!(advice.flash_bytes, tables * u64::from(slices) * 4096);
-    assert!(advice.flash_bytes <= need.flash_bytes.unwrap_or(u64::MAX));
+    let tables = u64::from(partitions + config.spare_blocks);
+    assert_eq!(prediction.flash_bytes, tables * u64::from(slices) * 4096);
+    assert!(prediction.flash_bytes <= requirements.flash_bytes.unwrap_or(u64::MAX));
     // Time.
-    assert!(advice.insert_worst_ns <= need.insert_worst_ns_max.unwrap_or(f64::INFINITY));
-    let busy = advice.operation_costs().busy_share(&need.device, &need.load);
+    assert!(
+        prediction.insert_worst_ns <= requirements.insert_worst_ns_max.unwrap_or(f64::INFINITY)
+    );
+    let busy = costs.busy_share(&requirements.device, &requirements.load);
     assert!(busy <= 1.0, "{busy}");
-    assert!(!advice.to_string().contains("NaN"));
+    assert!(!prediction.to_string().contains("NaN"));
 }
 
-fn quarter_billion() -> Need {
-    Need::new(256_000_000, 8, 8)
+fn quarter_billion() -> Requirements {
+    Requirements::new(256_000_000, 8, 8)
 }
 
 #[test]
 fn a_quarter_billion_small_entries_take_160_mebibytes_with_about_32_incarnations() {
-    let need = Need { ram_bytes: Some(160 * MIB), ..quarter_billion() };
-    let advice = need.advise().unwrap();
-    check(&need, &advice);
-    assert!((28.0..=34.0).contains(&advice.incarnations), "{advice}");
-    assert_eq!((advice.reads_per_hit, advice.reads_per_miss), (1.0, 1.0));
+    let (found, advice) = advised(&quarter_billion().ram(160 * MIB));
+    assert!((28.0..=34.0).contains(&found.incarnations), "{advice}");
+    assert_eq!((advice.costs.reads_per_hit, advice.costs.reads_per_miss), (1.0, 1.0));
 }
 
 #[test]
 fn without_a_limit_there_are_32_incarnations_as_in_the_paper() {
-    let advice = quarter_billion().advise().unwrap();
-    check(&quarter_billion(), &advice);
-    assert!((30.0..=32.0).contains(&advice.incarnations), "{advice}");
-    assert!((0.5..0.66).contains(&advice.ram_bytes_per_entry), "{advice}");
+    let (found, advice) = advised(&quarter_billion());
+    assert!((30.0..=32.0).contains(&found.incarnations), "{advice}");
+    assert!((0.5..0.66).contains(&advice.ram_bytes_per_entry()), "{advice}");
 }
 
 #[test]
@@ -83,14 +92,13 @@ fn table_5_ram_falls_and_writing_rises_with_the_incarnations() {
     // The paper's k and RAM per entry; ours needs less, since pages are fuller than its 86 %.
     let mut written_before = 0.0;
     for (bytes_per_entry, printed) in [(1.1, 16.0), (0.6, 32.0), (0.38, 48.0), (0.3, 64.0)] {
-        let ram_bytes = Some((256e6 * bytes_per_entry) as u64);
-        let need = Need { ram_bytes, ..quarter_billion() };
-        let advice = need.advise().unwrap();
-        check(&need, &advice);
-        let ratio = advice.incarnations / printed;
+        let requirements = quarter_billion().ram((256e6 * bytes_per_entry) as u64);
+        let unfiltered = Requirements { miss_reads_max: Some(1.0), ..requirements };
+        let (found, advice) = advised(&unfiltered);
+        let ratio = found.incarnations / printed;
         assert!((0.85..1.15).contains(&ratio), "k = {printed} in the paper: {advice}");
-        assert!(advice.bytes_written_per_entry > written_before);
-        written_before = advice.bytes_written_per_entry;
+        assert!(advice.costs.insert_read_bytes > written_before);
+        written_before = advice.costs.insert_read_bytes;
     }
 }
 
@@ -151,46 +159,49 @@ fn a_slice_is_a_page_but_for_two_headers() {
 fn filters_take_1_44_bits_for_each_halving_of_the_reads_in_vain() {
     assert_eq!(filter_bytes(8_000_000, 1.0), 0);
     assert_eq!(filter_bytes(8_000_000, 0.5), 1_442_696);
-    let need = Need { miss_reads_max: 0.1, ..quarter_billion() };
-    let (without, with) = (quarter_billion().advise().unwrap(), need.advise().unwrap());
-    check(&need, &with);
+    let requirements = Requirements { miss_reads_max: Some(0.1), ..quarter_billion() };
+    let (without, with) = (advise(&quarter_billion()).unwrap(), advised(&requirements).1);
     let bits = with.filter_bytes as f64 * 8.0 / 256e6;
     assert!((4.79..4.79 * 1.05).contains(&bits), "{with}");
-    assert!(with.ram_bytes > without.ram_bytes && with.reads_per_miss == 0.1);
+    assert!(with.ram_bytes() > without.ram_bytes() && with.costs.reads_per_miss == 0.1);
 }
 
 #[test]
 fn a_load_gets_as_much_ram_as_it_takes_and_no_more() {
     let load = Load { inserts_per_s: 3e6, ..Load::default() };
-    let need = Need { load, ..quarter_billion() };
-    let advice = need.advise().unwrap();
-    check(&need, &advice);
-    let without = quarter_billion().advise().unwrap();
-    assert!(without.inserts_per_s < 3e6 && advice.inserts_per_s >= 3e6, "{advice}");
-    assert!(advice.ram_bytes > without.ram_bytes);
-    let busy = advice.operation_costs().busy_share(&need.device, &load);
+    let requirements = Requirements { load, ..quarter_billion() };
+    let (_, advice) = advised(&requirements);
+    let without = advise(&quarter_billion()).unwrap();
+    let rate = |it: &Prediction| it.costs.inserts_per_s(&requirements.device);
+    assert!(rate(&without) < 3e6 && rate(&advice) >= 3e6, "{advice}");
+    assert!(advice.ram_bytes() > without.ram_bytes());
+    let busy = advice.costs.busy_share(&requirements.device, &load);
     assert!(busy > 0.9, "{busy}");
-    assert!(advice.lifetime_years.unwrap() > 0.0 && without.lifetime_years.is_none());
+    assert!(advice.lifetime_years().unwrap() > 0.0 && without.lifetime_years().is_none());
 }
 
 #[test]
-fn a_mixed_load_takes_a_read_for_each_lookup_and_a_share_of_the_strokes_for_each_insert() {
-    let need = Need { ram_bytes: Some(160 * MIB), ..quarter_billion() };
-    let advice = need.advise().unwrap();
-    let device = need.device;
-    let mixed = advice.ops_per_s(&device, &Load::default());
-    let insert_s = advice.bytes_read_per_entry / device.read_bytes_per_s()
-        + advice.bytes_written_per_entry_with_log / device.write_bytes_per_s();
+fn a_mixed_load_takes_a_read_for_each_lookup_and_a_share_of_the_rewriting_for_each_insert() {
+    let (_, advice) = advised(&quarter_billion().ram(160 * MIB));
+    let device = quarter_billion().device;
+    let insert_s = advice.costs.insert_read_bytes / device.read_bytes_per_s()
+        + advice.costs.insert_write_bytes / device.write_bytes_per_s();
     let expected = 2.0 / (1.0 / device.reads_per_s + insert_s);
-    assert!((mixed / expected - 1.0).abs() < 1e-9, "{mixed}, {expected}");
+    assert!((advice.ops_per_s() / expected - 1.0).abs() < 1e-9, "{expected}");
 }
 
 #[test]
-fn a_wish_for_short_flushes_makes_small_slicetables() {
-    let need = Need { insert_worst_ns_max: Some(2e6), ..quarter_billion() };
-    let advice = need.advise().unwrap();
-    check(&need, &advice);
-    assert!(advice.partitions > quarter_billion().advise().unwrap().partitions);
+fn a_limit_on_flushes_makes_small_slicetables() {
+    let partitions = |it: &Requirements| advised(it).0.layout.partitions;
+    let quick = Requirements { insert_worst_ns_max: Some(2e6), ..quarter_billion() };
+    assert!(partitions(&quick) > partitions(&quarter_billion()));
+}
+
+#[test]
+fn a_table_of_few_entries_is_made_as_it_is_advised() {
+    for entries in [1, 100, 10_000] {
+        advised(&Requirements::new(entries, 8, 8));
+    }
 }
 
 #[test]
@@ -200,61 +211,59 @@ fn what_cannot_be_met_is_refused_with_what_would_do() {
         let at = words.iter().position(|word| *word == "needs").unwrap();
         words[at + 1].parse().unwrap()
     };
-    let ram = |bytes| Need { ram_bytes: Some(bytes), ..quarter_billion() };
-    let message = text(ram(10 * MIB).advise());
-    assert!(message.starts_with("RAM: 10485760 bytes; this table needs "), "{message}");
-    let bytes = least(&message);
-    check(&ram(bytes), &ram(bytes).advise().unwrap());
-    assert!(ram(bytes - 1).advise().is_err());
-
-    let flash = |bytes| Need { flash_bytes: Some(bytes), ..quarter_billion() };
-    let message = text(flash(MIB).advise());
-    let bytes = least(&message);
-    check(&flash(bytes), &flash(bytes).advise().unwrap());
-    assert!(flash(bytes - 1).advise().is_err());
-
-    let worst = |ns| Need { insert_worst_ns_max: Some(ns), ..quarter_billion() };
-    let message = text(worst(1.0).advise());
-    assert!(message.starts_with("worst insert: 1 ns; this table needs "), "{message}");
-    let ns = least(&message) as f64;
-    check(&worst(ns), &worst(ns).advise().unwrap());
-    assert!(worst(ns - 1.0).advise().is_err());
+    let ram = |bytes| quarter_billion().ram(bytes);
+    let flash = |bytes| Requirements { flash_bytes: Some(bytes), ..quarter_billion() };
+    let worst = |ns| Requirements { insert_worst_ns_max: Some(ns as f64), ..quarter_billion() };
+    let limits: [(&dyn Fn(u64) -> Requirements, u64, &str); 3] = [
+        (&ram, 10 * MIB, "RAM: 10485760 bytes (10.0 MiB); this table needs "),
+        (&flash, MIB, "flash: 1048576 bytes (1.00 MiB); this table needs "),
+        (&worst, 1, "worst insert: 1 ns (1.00 ns); this table needs "),
+    ];
+    for (limited, too_little, start) in limits {
+        let message = text(advise(&limited(too_little)));
+        assert!(message.starts_with(start), "{message}");
+        let least = least(&message);
+        advised(&limited(least));
+        assert!(advise(&limited(least - 1)).is_err());
+    }
 }
 
 #[test]
 fn a_load_beyond_the_device_is_refused_with_the_most_that_would_do() {
     let inserting = |inserts_per_s| {
         let load = Load { inserts_per_s, ..Load::default() };
-        Need { load, ..quarter_billion() }
+        Requirements { load, ..quarter_billion() }
     };
-    let message = text(inserting(1e8).advise());
+    let message = text(advise(&inserting(1e8)));
     assert!(
         message.starts_with("load: 100000000 inserts and 0 lookups a second are "),
         "{message}"
     );
     let most = message.split("at most ").nth(1).unwrap().split(' ').next().unwrap();
     let most: f64 = most.parse().unwrap();
-    check(&inserting(most), &inserting(most).advise().unwrap());
-    assert!(inserting(most + 2.0).advise().is_err());
+    advised(&inserting(most));
+    assert!(advise(&inserting(most + 2.0)).is_err());
 }
 
 #[test]
 fn nonsense_is_refused_and_named() {
-    let need = Need::new(1000, 8, 8);
-    let entries = text(Need { entries: 0, ..need.clone() }.advise());
-    assert_eq!(entries, "entries: 0; expected 1 or more");
-    assert!(text(Need { key_bytes: 0, ..need.clone() }.advise()).starts_with("key bytes: 0 bytes"));
-    let reads = text(Need { miss_reads_max: 2.0, ..need.clone() }.advise());
-    assert_eq!(reads, "reads per miss: 2; expected 0.0001 to 1");
-    let loss = text(Need { loss_max: 0.0, ..need.clone() }.advise());
-    assert_eq!(loss, "loss: 0; expected 1e-12 to 0.1");
-    assert!(text(Need { entries: u64::MAX, ..need }.advise()).starts_with("entries: 18446744"));
+    let fine = Requirements::new(1000, 8, 8);
+    let reads = Requirements { miss_reads_max: Some(0.0), ..fine.clone() };
+    assert_eq!(text(advise(&reads)), "reads per miss: 0; expected 0.0001 to 1");
+    assert_eq!(text(advise_with(&fine, 0.0)), "loss: 0; expected 1e-12 to 0.1");
+    let many = Requirements { entries: u64::MAX, ..fine.clone() };
+    assert!(text(advise(&many)).starts_with("entries: 18446744"));
+    let lru = Requirements { policy: Policy::Lru, ..fine.clone() };
+    assert!(text(advise(&lru)).starts_with("policy: lru; a slicehash has fifo and reject"));
+    let front = Requirements { policy: Policy::Reject, front_runs: 8, ..fine };
+    assert!(text(advise(&front)).starts_with("front_runs: "));
 }
 
 #[test]
 fn the_report_explains_every_number_in_aligned_lines() {
     let load = Load { inserts_per_s: 1e4, ..Load::default() };
-    let report = Need { load, ..Need::new(1_000_000, 8, 8) }.advise().unwrap().to_string();
+    let requirements = Requirements { load, ..Requirements::new(1_000_000, 8, 8) };
+    let report = advise(&requirements).unwrap().to_string();
     assert_eq!(report.lines().count(), 17, "{report}");
     assert!(report.lines().all(|line| &line[31..33] == "  " && !line[33..].is_empty()), "{report}");
     assert!(report.starts_with("entries               1,000,000  8 + 8 bytes each"), "{report}");
@@ -265,23 +274,22 @@ proptest! {
 
     #[test]
     fn advice_always_keeps_what_it_promises(
-        magnitude in 0.0..11.0, key_bytes in 1_u32..64, value_bytes in 0_u32..64,
+        magnitude in 0.0..11.0, key_bytes in 8_u32..=32, value_bytes in 0_u32..=64,
         miss_reads_max in 0.001..2.0, inserts_per_s in 0.0..1e5, squeeze in 0.5..4.0,
         device in 0_usize..5,
     ) {
         let entries = 10_f64.powf(magnitude) as u64;
         let load = Load { inserts_per_s, lookups_per_s: 100.0, ..Load::default() };
-        let need = Need {
-            miss_reads_max: f64::min(miss_reads_max, 1.0),
+        let asked = Requirements {
+            miss_reads_max: Some(miss_reads_max),
             device: CostPreset::all()[device],
-            ..Need::new(entries, key_bytes, value_bytes)
+            ..Requirements::new(entries, key_bytes, value_bytes)
         };
-        let advice = need.advise().unwrap();
-        check(&need, &advice);
-        let ram_bytes = Some((advice.ram_bytes as f64 * squeeze) as u64);
-        for need in [Need { ram_bytes, ..need.clone() }, Need { load, ram_bytes, ..need }] {
-            if let Ok(advice) = need.advise() {
-                check(&need, &advice);
+        let (_, advice) = advised(&asked);
+        let squeezed = asked.ram((advice.ram_bytes() as f64 * squeeze) as u64);
+        for requirements in [squeezed.clone(), Requirements { load, ..squeezed }] {
+            if advise(&requirements).is_ok() {
+                advised(&requirements);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Error;
 
-/// The byte of the device where a place in the log lies.
+/// The byte of the device that holds a place in the log.
 fn byte_of(region: &LogRegion, lsn: Lsn) -> usize {
     (FIRST_PAGE * 4096 + lsn.0 % region.bytes()) as usize
 }
@@ -107,7 +107,7 @@ fn blocks_of_a_session_that_crashed_are_not_read_again() {
     let (log, entries) = reopen(&torn, old_anchor());
     assert_eq!(numbers(&entries), [0, 1, 2, 3, 4]);
     assert_eq!(append_synced(&log, 100..101), [places[5]]);
-    assert_eq!(log.next_lsn(), places[6], "the stale block lies where the next one goes");
+    assert_eq!(log.next_lsn(), places[6], "the stale block is where the next one goes");
     let (end, entries) = entries_from(&torn, old_anchor()).unwrap();
     assert_eq!(numbers(&entries), [0, 1, 2, 3, 4, 100]);
     assert_eq!((end.next, end.epoch), (places[6], 2));
@@ -174,7 +174,7 @@ fn a_log_that_was_emptied_does_not_read_its_last_lap() {
     let log = start(&region, Durability::Never);
     append_synced(&log, 0..8);
     let anchor = log.anchor(log.next_lsn());
-    assert_eq!(anchor.tail, Lsn(region.bytes()), "the tail lies on the first lap's first block");
+    assert_eq!(anchor.tail, Lsn(region.bytes()), "the tail is the first lap's first block");
     log.release(anchor.tail);
     drop(log);
     for _ in 0..3 {

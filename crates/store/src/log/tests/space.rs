@@ -1,4 +1,4 @@
-//! The log's bounds: it says when it is full, and those who ask first wait for room.
+//! The log's bounds: it says when it is full, and callers that ask first wait for space.
 
 use super::*;
 use crate::Error;
@@ -62,13 +62,13 @@ fn more_than_an_empty_log_holds_is_never_waited_for() {
 }
 
 #[test]
-fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
+fn a_caller_that_waits_for_space_goes_on_when_the_tail_moves() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Never);
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let _room = log.wait_for_space(1000)?;
+            let _reservation = log.wait_for_space(1000)?;
             log.append(StructureId(1), &[&numbered(7, 1000)])
         });
         log.sync().unwrap();
@@ -79,7 +79,7 @@ fn whoever_waits_for_room_goes_on_when_the_tail_moves() {
 }
 
 #[test]
-fn appends_after_waiting_for_room_always_fit() {
+fn appends_after_waiting_for_space_always_fit() {
     let region = region(&Probe::default(), 48, 2);
     let log = start(&region, Durability::Never);
     for round in 0..3000_u64 {
@@ -87,7 +87,7 @@ fn appends_after_waiting_for_room_always_fit() {
         if log.used_bytes() > region.bytes() / 2 {
             log.release(log.next_lsn());
         }
-        let _room = log.wait_for_space(3 * bytes as u64).unwrap();
+        let _reservation = log.wait_for_space(3 * bytes as u64).unwrap();
         for number in 0..3 {
             log.append(StructureId(number), &[&numbered(round, bytes)]).unwrap();
         }
@@ -98,7 +98,7 @@ fn appends_after_waiting_for_room_always_fit() {
 }
 
 #[test]
-fn whoever_waits_for_room_learns_of_the_poison() {
+fn a_caller_that_waits_for_space_learns_of_the_poison() {
     let device = Probe::default();
     let region = region(&device, 16, 2);
     let log = start(&region, Durability::Never);
@@ -111,19 +111,19 @@ fn whoever_waits_for_room_learns_of_the_poison() {
     });
 }
 
-/// Each had waited for room, and each of their commits closed a block: together they needed more.
+/// Each had waited for space, and each of their commits closed a block: together they needed more.
 #[test]
 fn all_that_are_let_in_may_commit_one_by_one() {
     let region = region(&Probe::default(), 16, 2);
     let log = start(&region, Durability::Always);
-    let mut rooms = Vec::new();
-    while let Some(room) = log.try_reserve(40).unwrap() {
-        rooms.push(room);
+    let mut reservations = Vec::new();
+    while let Some(reservation) = log.try_reserve(40).unwrap() {
+        reservations.push(reservation);
     }
-    assert!(rooms.len() > 3);
-    for (number, room) in (0..).zip(rooms) {
+    assert!(reservations.len() > 3);
+    for (number, reservation) in (0..).zip(reservations) {
         log.append(StructureId(1), &[&numbered(number, 40)]).unwrap();
-        drop(room);
+        drop(reservation);
         log.commit().unwrap();
     }
 }

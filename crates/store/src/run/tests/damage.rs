@@ -48,10 +48,10 @@ impl Victim {
 fn a_flipped_bit_a_stale_page_and_one_from_elsewhere_are_refused_at_each_page() {
     let victim = victim();
     let label = |page| victim.run.place().label(page);
-    let mut dice = Dice(1);
+    let mut rng = Rng(1);
     for page in 0..victim.run.used_pages() {
         for _ in 0..20 {
-            let bit = dice.below(PAGE_BYTES as u64 * 8) as usize;
+            let bit = rng.below(PAGE_BYTES as u64 * 8) as usize;
             let flip = |buf: &mut PageBuf| buf[bit / 8] ^= 1 << (bit % 8);
             victim.refused(page, flip, &format!("bit {bit} of page {page}"));
         }

@@ -23,15 +23,15 @@ fn a_universe_of_which_everything_is_there_takes_two_bits_each() {
 
 /// Counts of a kind for entries that have 1 so far.
 fn counted(mut entries: Vec<Entry>, kind: u64, seed: u64) -> Vec<Entry> {
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     for entry in &mut entries {
         entry.count = match kind {
             0 => 1,
-            1 if dice.below(300) > 0 => 1,
-            1 | 2 => dice.below(7) as i64 - 3,
-            3 => dice.next() as i64 >> dice.below(64),
+            1 if rng.below(300) > 0 => 1,
+            1 | 2 => rng.below(7) as i64 - 3,
+            3 => rng.next() as i64 >> rng.below(64),
             4 => -1,
-            _ => [i64::MIN, i64::MAX, 1, -1][dice.below(4) as usize],
+            _ => [i64::MIN, i64::MAX, 1, -1][rng.below(4) as usize],
         };
         entry.count += i64::from(entry.count == 0);
     }
@@ -77,12 +77,12 @@ fn entries() -> impl Strategy<Value = (u64, Vec<Entry>)> {
     (size, 0..12_000_u64, 0..6_u64, any::<u64>(), 0..4_u64).prop_map(
         |(size, count, kind, seed, heaps)| {
             let universe = universe(size);
-            let mut dice = Dice(seed);
+            let mut rng = Rng(seed);
             let mut all = spread(universe, count, seed);
             for _ in 0..heaps {
-                let (start, bits) = (dice.below(size), dice.below(20));
-                let step = 1 + dice.below(1 << bits);
-                let heap = (0..dice.below(20_000)).map(|at| start.saturating_add(at * step));
+                let (start, bits) = (rng.below(size), rng.below(20));
+                let step = 1 + rng.below(1 << bits);
+                let heap = (0..rng.below(20_000)).map(|at| start.saturating_add(at * step));
                 let heap = heap.filter(|fingerprint| *fingerprint < size);
                 all.extend(heap.map(|fingerprint| Entry { fingerprint, count: 1 }));
             }

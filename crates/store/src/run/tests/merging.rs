@@ -26,10 +26,10 @@ fn sorted(lists: &[Vec<Entry>]) -> Vec<Box<dyn Source>> {
 
 fn lists() -> impl Strategy<Value = Vec<Vec<Entry>>> {
     let list = (2..30_000_u64, 0..9000_u64, any::<u64>()).prop_map(|(size, count, seed)| {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let mut list = spread(universe(size), count, seed);
         for entry in &mut list {
-            entry.count = [1, 1, -1, 2, -2][dice.below(5) as usize];
+            entry.count = [1, 1, -1, 2, -2][rng.below(5) as usize];
         }
         list
     });

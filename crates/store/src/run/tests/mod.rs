@@ -22,9 +22,9 @@ pub(super) const CHUNKS: IoChunks = IoChunks { chunk_pages: 3, chunks: 2 };
 pub(super) const STRUCTURE: StructureId = StructureId(7);
 
 /// Numbers as good as random ones.
-pub(super) struct Dice(pub u64);
+pub(super) struct Rng(pub u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -41,10 +41,10 @@ pub(super) fn universe(size: u64) -> Universe {
     Universe::new(size).unwrap()
 }
 
-/// About so many fingerprints, spread evenly, each once.
+/// About `count` fingerprints, spread evenly, each once.
 pub(super) fn spread(universe: Universe, count: u64, seed: u64) -> Vec<Entry> {
-    let mut dice = Dice(seed);
-    let mut all: Vec<_> = (0..count).map(|_| dice.below(universe.size())).collect();
+    let mut rng = Rng(seed);
+    let mut all: Vec<_> = (0..count).map(|_| rng.below(universe.size())).collect();
     all.sort_unstable();
     all.dedup();
     all.into_iter().map(|fingerprint| Entry { fingerprint, count: 1 }).collect()
@@ -65,10 +65,10 @@ pub(super) fn place(device: &dyn Device, pages: u64) -> RunPlace {
 pub(super) fn write(device: &dyn Device, shape: RunShape, entries: &[Entry]) -> Result<Run> {
     let place = place(device, shape.pages());
     let mut writer = RunWriter::new(device, Arc::new(Poison::default()), place, shape, CHUNKS)?;
-    let mut dice = Dice(entries.len() as u64);
+    let mut rng = Rng(entries.len() as u64);
     let mut rest = entries;
     while !rest.is_empty() {
-        let take = dice.below(5000).min(rest.len() as u64) as usize;
+        let take = rng.below(5000).min(rest.len() as u64) as usize;
         writer.push(&rest[..take])?;
         rest = &rest[take..];
     }
@@ -80,7 +80,7 @@ pub(super) fn shape_of(universe: Universe, entries: &[Entry]) -> RunShape {
     RunShape::for_entries(universe, entries.len() as u64, bytes)
 }
 
-/// Writes a run, in a shape that holds it however its fingerprints lie.
+/// Writes a run, in a shape that holds it however its fingerprints are spread.
 pub(super) fn written(device: &dyn Device, universe: Universe, entries: &[Entry]) -> Run {
     let mut shape = shape_of(universe, entries);
     loop {

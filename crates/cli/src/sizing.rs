@@ -1,0 +1,224 @@
+//! What a table is asked for on the command line, and which structure meets it.
+
+use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use nandex::model::{CostPreset, Load, Parameter, ParameterValue};
+use nandex::registry;
+use nandex::{AnyConfig, Policy, Prediction, Requirements};
+use serde_json::{Map, Value};
+
+use crate::size;
+
+/// Nanoseconds of a millisecond.
+const NS_PER_MS: f64 = 1e6;
+
+/// Which structure a table is to be: one of the register's kinds, or nothing for the one that suits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StructureArg(pub Option<&'static str>);
+
+impl StructureArg {
+    /// The words of all kinds of tables, and `auto`.
+    pub fn parser() -> impl TypedValueParser<Value = Self> {
+        let auto = PossibleValue::new("auto");
+        let auto = auto.help("The one that suits the requirements, as `nandex advise` says");
+        let kinds = registry::tables()
+            .map(|(row, _)| PossibleValue::new(row.kind).help(row.good_for.trim_end_matches('.')));
+        let words = PossibleValuesParser::new([auto].into_iter().chain(kinds));
+        words.map(|word| Self(registry::find(&word).map(|row| row.kind)))
+    }
+}
+
+/// Reads a policy by its word; its number may be a size.
+///
+/// # Errors
+/// What is no policy, with the choices.
+pub fn policy(word: &str) -> Result<Policy, String> {
+    match word.split_once(':') {
+        Some((name, number)) => format!("{name}:{}", size::parse(number)?).parse(),
+        None => word.parse(),
+    }
+}
+
+/// Limits and load, as `advise` and `create` take them.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RequirementArgs {
+    /// RAM that it may take; without it, what it needs
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
+    /// Flash that it may take; without it, what it needs
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    flash: Option<u64>,
+    /// Inserts that come each second
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    inserts: Option<u64>,
+    /// Lookups that come each second
+    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    lookups: Option<u64>,
+    /// The share of lookups whose key is not there, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    misses: f64,
+    /// Page reads that a lookup of an absent key may take, on average; without it, what pays best
+    #[arg(long, value_name = "PAGES")]
+    miss_reads: Option<f64>,
+    /// Device time that an insert may wait for a flush, in milliseconds
+    #[arg(long, value_name = "MS")]
+    worst_insert: Option<f64>,
+    /// The device whose times are counted with
+    #[arg(long, value_name = "PRESET", value_parser = preset_names())]
+    device: Option<String>,
+}
+
+fn preset_names() -> Vec<&'static str> {
+    CostPreset::all().iter().map(|preset| preset.name).collect()
+}
+
+impl RequirementArgs {
+    /// A table for that many entries of these widths, within these limits.
+    ///
+    /// # Errors
+    /// Widths that are no widths.
+    pub fn of(&self, entries: u64, key_bytes: u64, value_bytes: u64) -> Result<Requirements> {
+        let load = Load {
+            inserts_per_s: self.inserts.unwrap_or(0) as f64,
+            lookups_per_s: self.lookups.unwrap_or(0) as f64,
+            miss_share: self.misses,
+        };
+        let device = match &self.device {
+            Some(name) => CostPreset::by_name(name)?,
+            None => CostPreset::default(),
+        };
+        Ok(Requirements {
+            ram_bytes: self.ram,
+            flash_bytes: self.flash,
+            load,
+            miss_reads_max: self.miss_reads,
+            insert_worst_ns_max: self.worst_insert.map(|ms| ms * NS_PER_MS),
+            device,
+            ..Requirements::new(entries, key_bytes.try_into()?, value_bytes.try_into()?)
+        })
+    }
+}
+
+/// The structure to make, and why.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Why this one, where there was a choice.
+    pub reasons: Vec<String>,
+    /// What it will be and cost.
+    pub prediction: Prediction,
+}
+
+/// Sizes the structure that was named, or the one that suits best.
+///
+/// # Errors
+/// Requirements that cannot be met, with what would do.
+pub fn choose(structure: StructureArg, requirements: &Requirements) -> Result<Choice> {
+    if let Some(kind) = structure.0 {
+        let prediction = requirements.advise_one(kind)?;
+        return Ok(Choice { reasons: Vec::new(), prediction });
+    }
+    let advice = requirements.advise()?;
+    Ok(Choice { reasons: advice.reasons(), prediction: advice.into_chosen() })
+}
+
+/// A structure's parameters as members of a JSON object.
+pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
+    let member = |(name, value): &Parameter| {
+        let value = match *value {
+            ParameterValue::Count(count) => count.into(),
+            ParameterValue::Number(number) => number.into(),
+            ParameterValue::Flag(flag) => flag.into(),
+            ParameterValue::None => Value::Null,
+        };
+        ((*name).to_owned(), value)
+    };
+    parameters.iter().map(member).collect()
+}
+
+/// What a table was made as: figures for people and programs.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct TableCosts {
+    /// What happens when it is full.
+    policy: String,
+    /// Pages read by a lookup that finds its key.
+    reads_per_hit: f64,
+    /// Pages read by a lookup that does not.
+    reads_per_miss: f64,
+    /// Bytes written per byte of key and value inserted, the log's among them.
+    write_amplification_with_log: f64,
+    #[serde(flatten)]
+    parameters: Map<String, Value>,
+    #[serde(skip)]
+    shape: String,
+}
+
+impl TableCosts {
+    /// What a table of this configuration costs once it is full, by its model.
+    ///
+    /// # Errors
+    /// A configuration that is none.
+    pub fn of(config: &AnyConfig, entry_bytes: usize) -> Result<Self> {
+        let (costs, described) = (config.operation_costs()?, config.describe());
+        Ok(Self {
+            policy: described.when_full,
+            reads_per_hit: costs.reads_per_hit,
+            reads_per_miss: costs.reads_per_miss,
+            write_amplification_with_log: costs.insert_write_bytes / entry_bytes as f64,
+            parameters: members(&described.parameters),
+            shape: described.shape,
+        })
+    }
+
+    /// Lines of a name and a value each.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let written = self.write_amplification_with_log;
+        let (hit, miss) = (self.reads_per_hit, self.reads_per_miss);
+        vec![
+            ("when full", self.policy.clone()),
+            ("shape", self.shape.clone()),
+            ("reads", format!("{hit:.3} for a key that is there, {miss:.3} for one that is not")),
+            ("written", format!("{written:.2} bytes per byte inserted, with the log")),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requirements(policy: Policy) -> Requirements {
+        let policy = Requirements { policy, ..Requirements::new(256_000_000, 8, 8) };
+        policy.ram(600 << 20)
+    }
+
+    #[test]
+    fn what_was_named_is_made_whatever_would_suit_better() {
+        for (row, _) in registry::tables() {
+            let Ok(choice) = choose(StructureArg(Some(row.kind)), &requirements(Policy::Reject))
+            else {
+                continue; // It is for few entries.
+            };
+            let config = &choice.prediction.config;
+            assert_eq!((config.kind(), choice.reasons), (row.kind, Vec::new()));
+            assert_eq!(TableCosts::of(config, 16).unwrap().policy, "reject");
+            assert!(choice.prediction.entries_capacity >= 256_000_000);
+        }
+    }
+
+    #[test]
+    fn the_advisors_choice_comes_with_its_reasons() {
+        let mut small = requirements(Policy::Reject);
+        small.ram_bytes = Some(160 << 20);
+        small.load.lookups_per_s = 1e4;
+        let choice = choose(StructureArg::default(), &small).unwrap();
+        assert_eq!(choice.prediction.config.kind(), "slicehash");
+        assert!(choice.reasons.len() > 1, "{:?}", choice.reasons);
+    }
+
+    #[test]
+    fn the_number_of_a_policy_may_be_a_size() {
+        assert_eq!(policy("priority:1k"), Ok(Policy::Threshold(1000)));
+        assert_eq!(policy("lru"), Ok(Policy::Lru));
+        assert!(policy("random").unwrap_err().contains("fifo, lru"));
+    }
+}

@@ -1,0 +1,90 @@
+//! What happens when a table's flash is full.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which entries go when flash is full (NSDI'10, section 5.1.2). A structure that does not have a policy
+/// refuses to be made with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    /// The oldest entries go, as many as one write of a buffer needs: full discard, the default and the
+    /// cheapest.
+    #[default]
+    Fifo,
+    /// As FIFO, and a lookup that finds its key on flash puts the entry back into the buffer, later
+    /// and in the background, so that entries in use stay young.
+    Lru,
+    /// Partial discard: entries of the oldest incarnation that were neither updated nor removed since
+    /// are kept, by putting them back into the buffer. Unlike the paper's, which asks the filters
+    /// alone, a filter's answer is verified on flash, so no live entry is dropped by mistake.
+    Update,
+    /// Partial discard: live entries are kept while their priority is at least the threshold, which
+    /// can be changed at any time.
+    Threshold(u64),
+    /// Partial discard: so many of the live entries of each incarnation are kept, those of the
+    /// highest priority; this many thousandths of an incarnation.
+    Top(u16),
+    /// Nothing is ever evicted; an insert into a full table is an error.
+    Reject,
+}
+
+impl Policy {
+    /// Does eviction read the incarnation and keep some of it?
+    #[must_use]
+    pub const fn is_partial(self) -> bool {
+        matches!(self, Self::Update | Self::Threshold(_) | Self::Top(_))
+    }
+}
+
+/// The words of policies.
+const WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS or reject";
+
+/// Reads a policy by its word, such as `fifo` or `priority:7`.
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let (name, number) = word.split_once(':').map_or((word, None), |(a, b)| (a, Some(b)));
+        let parsed = number.map(str::parse::<u64>).transpose();
+        let number = parsed.map_err(|error| format!("`{word}`: {error}"))?;
+        Ok(match (name, number) {
+            ("fifo", None) => Self::Fifo,
+            ("lru", None) => Self::Lru,
+            ("update", None) => Self::Update,
+            ("priority", threshold) => Self::Threshold(threshold.unwrap_or(1)),
+            ("top", Some(part)) => Self::Top(u16::try_from(part).map_err(|e| e.to_string())?),
+            ("reject", None) => Self::Reject,
+            _ => return Err(format!("`{word}` is no policy; choose {WORDS}")),
+        })
+    }
+}
+
+/// Shows a policy as its word.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fifo => f.write_str("fifo"),
+            Self::Lru => f.write_str("lru"),
+            Self::Update => f.write_str("update"),
+            Self::Threshold(threshold) => write!(f, "priority:{threshold}"),
+            Self::Top(thousandths) => write!(f, "top:{thousandths}"),
+            Self::Reject => f.write_str("reject"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_reads_back_as_it_is_shown() {
+        let threshold = Policy::Threshold(7);
+        let others = [Policy::Fifo, Policy::Lru, Policy::Update, Policy::Top(500), Policy::Reject];
+        for policy in others.into_iter().chain([threshold]) {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        assert!("random".parse::<Policy>().unwrap_err().contains("fifo, lru"));
+        assert!("top:x".parse::<Policy>().is_err());
+    }
+}

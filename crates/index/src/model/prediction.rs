@@ -1,0 +1,170 @@
+//! What a table of one structure would be and cost, for requirements.
+
+use std::fmt;
+
+use super::text::{self, Line, bytes, count, line, time};
+use super::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
+use crate::any::{AnyConfig, AnyOptions};
+
+/// A structure's answer to [`Requirements`]: its configuration, and the figures that its cost model predicts.
+/// Prints as a report that explains each number.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// What to create it with.
+    pub config: AnyConfig,
+    /// What to open it with.
+    pub options: AnyOptions,
+    /// What was asked.
+    pub requirements: Requirements,
+    /// What its operations ask of the device once it is full.
+    pub costs: OperationCosts,
+    /// Entries that it holds.
+    pub entries_capacity: u64,
+    /// RAM of all buffers, in bytes.
+    pub buffer_bytes: u64,
+    /// RAM of all filters, in bytes; 0 for none.
+    pub filter_bytes: u64,
+    /// Of the filters' RAM, what only an opening with [`options`](Self::options) takes, in bytes.
+    pub optional_filter_bytes: u64,
+    /// RAM of everything else, in bytes.
+    pub other_bytes: u64,
+    /// Flash in bytes.
+    pub flash_bytes: u64,
+    /// Device time per insert, in nanoseconds.
+    pub insert_amortised_ns: f64,
+    /// Device time of an insert that must wait for a whole flush, in nanoseconds.
+    pub insert_worst_ns: f64,
+    /// Why it is less than it could be, such as filters that do not fit into the RAM.
+    pub compromise: Option<&'static str>,
+    /// The structure's own parameters, by their names.
+    pub parameters: Vec<Parameter>,
+    pub(crate) notes: Notes,
+}
+
+/// A parameter of one structure, such as its partitions.
+pub type Parameter = (&'static str, ParameterValue);
+
+/// The value of a [`Parameter`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ParameterValue {
+    /// A count.
+    Count(u64),
+    /// A number that need not be whole.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// Nothing, such as the growth of levels where there is one.
+    None,
+}
+
+impl Prediction {
+    /// All RAM, in bytes.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        self.buffer_bytes + self.filter_bytes + self.other_bytes
+    }
+
+    /// RAM per entry asked for, in bytes.
+    #[must_use]
+    pub fn ram_bytes_per_entry(&self) -> f64 {
+        self.ram_bytes() as f64 / self.requirements.entries as f64
+    }
+
+    /// Device time of a lookup that finds its key, one page at a time, in nanoseconds.
+    #[must_use]
+    pub fn hit_ns(&self) -> f64 {
+        self.costs.reads_per_hit * self.read_ns()
+    }
+
+    /// Device time of a lookup that does not, in nanoseconds.
+    #[must_use]
+    pub fn miss_ns(&self) -> f64 {
+        self.costs.reads_per_miss * self.read_ns()
+    }
+
+    fn read_ns(&self) -> f64 {
+        self.requirements.device.costs.read.ns(PAGE_BYTES as f64)
+    }
+
+    /// Bytes written per byte of key and value inserted, those of the log among them.
+    #[must_use]
+    pub fn write_amplification_with_log(&self) -> f64 {
+        self.costs.insert_write_bytes / self.requirements.entry_bytes() as f64
+    }
+
+    /// Bytes written per byte of key and value inserted, without the log.
+    #[must_use]
+    pub fn write_amplification(&self) -> f64 {
+        let entry_bytes = self.requirements.entry_bytes();
+        (self.costs.insert_write_bytes - log_bytes(entry_bytes)) / entry_bytes as f64
+    }
+
+    /// Operations a second of the stated load's mix that the stated device allows at most.
+    #[must_use]
+    pub fn ops_per_s(&self) -> f64 {
+        self.costs.ops_per_s(&self.requirements.device, &self.requirements.load)
+    }
+
+    /// Years until the flash that was named, or the table's own, is worn out by the load's inserts; `None` for
+    /// a load that names none.
+    #[must_use]
+    pub fn lifetime_years(&self) -> Option<f64> {
+        let Requirements { device, load, flash_bytes, .. } = &self.requirements;
+        let bytes = flash_bytes.unwrap_or(self.flash_bytes);
+        (load.inserts_per_s > 0.0).then(|| self.costs.lifetime_years(device, load, bytes))
+    }
+}
+
+/// What a structure says of the figures that all have: sentences for the report.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notes {
+    /// The structure's own figures.
+    pub shape: Vec<Line>,
+    pub ram: String,
+    pub buffers: String,
+    pub filters: String,
+    pub other: String,
+    pub per_entry: &'static str,
+    pub flash: String,
+    pub hit: String,
+    pub miss: String,
+    pub insert: String,
+    pub insert_worst: &'static str,
+    /// Bytes written, in the structure's own terms.
+    pub written: Vec<Line>,
+}
+
+impl Prediction {
+    fn lines(&self) -> Vec<Line> {
+        let (notes, asked) = (&self.notes, &self.requirements);
+        let widths = format!("{} + {} bytes each", asked.key_bytes, asked.value_bytes);
+        let entries = format!("{widths}; room for {}", count(self.entries_capacity));
+        let mut lines = vec![line("entries", count(asked.entries), entries)];
+        lines.extend(notes.shape.iter().cloned());
+        let per_entry = format!("{:.2} bytes", self.ram_bytes_per_entry());
+        let reads = |reads: f64| format!("{reads:.4}");
+        lines.extend([
+            line("RAM", bytes(self.ram_bytes()), &notes.ram),
+            line("  buffers", bytes(self.buffer_bytes), &notes.buffers),
+            line("  filters", bytes(self.filter_bytes), &notes.filters),
+            line("  other", bytes(self.other_bytes), &notes.other),
+            line("  per entry", per_entry, notes.per_entry),
+            line("flash", bytes(self.flash_bytes), &notes.flash),
+            line("reads per hit", reads(self.costs.reads_per_hit), &notes.hit),
+            line("reads per miss", reads(self.costs.reads_per_miss), &notes.miss),
+            line("insert", time(self.insert_amortised_ns), &notes.insert),
+            line("insert, worst", time(self.insert_worst_ns), notes.insert_worst),
+        ]);
+        lines.extend(notes.written.iter().cloned());
+        let worn = "T: until its flash is worn out by the load's inserts (ANCS'14, section 5.4)";
+        lines.extend(self.lifetime_years().map(|it| line("lifetime", text::years(it), worn)));
+        lines
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text::write(f, self.lines())
+    }
+}

@@ -1,0 +1,213 @@
+//! What a user asks of a table, whichever structure it will be.
+
+use nandex_store::entries::EntryLayout;
+
+use super::text::{bytes, time};
+use super::{CostPreset, Load, OperationCosts, Policy};
+use crate::{Error, Result};
+
+/// What a table is for, and what it may take. Each structure sizes itself by these in its row's `advise`, and
+/// [`advise`](Self::advise) chooses among all of them.
+///
+/// ```
+/// use nandex::{Requirements, slicehash};
+///
+/// let requirements = Requirements { ram_bytes: Some(8 << 20), ..Requirements::new(1_000_000, 8, 8) };
+/// let advice = requirements.advise()?;
+/// println!("{advice}");
+/// let slices = slicehash::Config::advised(&requirements)?; // or of one structure, whichever is advised
+/// assert!(slices.partitions > 0);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requirements {
+    /// Entries it must hold on flash.
+    pub entries: u64,
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// RAM it may take, all told; `None` for what it needs.
+    pub ram_bytes: Option<u64>,
+    /// Flash it may take; `None` for what it needs.
+    pub flash_bytes: Option<u64>,
+    /// What it is asked each second.
+    pub load: Load,
+    /// Pages read by a lookup of an absent key, at most, on average; `None` leaves it to device time.
+    pub miss_reads_max: Option<f64>,
+    /// Device time of an insert that waits for a whole flush, at most, in nanoseconds.
+    pub insert_worst_ns_max: Option<f64>,
+    /// What happens when flash is full.
+    pub policy: Policy,
+    /// Full buffers that may wait on flash while inserts come in bursts; only some structures can do that.
+    pub front_runs: u32,
+    /// What the device charges.
+    pub device: CostPreset,
+}
+
+impl Requirements {
+    /// A table for so many entries of these widths on a common NVMe drive, with no limit and no rates, that
+    /// evicts its oldest entries.
+    #[must_use]
+    pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
+        Self {
+            entries,
+            key_bytes,
+            value_bytes,
+            ram_bytes: None,
+            flash_bytes: None,
+            load: Load::default(),
+            miss_reads_max: None,
+            insert_worst_ns_max: None,
+            policy: Policy::Fifo,
+            front_runs: 0,
+            device: CostPreset::default(),
+        }
+    }
+
+    /// The same, in so much RAM at most.
+    #[must_use]
+    pub fn ram(self, bytes: u64) -> Self {
+        Self { ram_bytes: Some(bytes), ..self }
+    }
+
+    /// Bytes of key and value.
+    #[must_use]
+    pub fn entry_bytes(&self) -> u64 {
+        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    }
+
+    /// Refuses what no structure can do: no entries, widths that no page takes, and a load that is none.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the number.
+    pub fn check(&self) -> Result<()> {
+        if self.entries == 0 {
+            return refuse("entries", "0; expected 1 or more".into());
+        }
+        let widths = (self.key_bytes.try_into(), self.value_bytes.try_into());
+        let (key_bytes, value_bytes) =
+            (widths.0.unwrap_or(usize::MAX), widths.1.unwrap_or(usize::MAX));
+        EntryLayout::new(key_bytes, value_bytes)?;
+        self.load.check()
+    }
+
+    /// Refuses a policy that `structure` does not have.
+    pub(crate) fn check_policy(&self, structure: &str, policies: &str, has: bool) -> Result<()> {
+        if has {
+            return Ok(());
+        }
+        let policy = self.policy;
+        refuse(
+            "policy",
+            format!(
+                "{policy}; a {structure} has {policies}; choose one of these, or another structure"
+            ),
+        )
+    }
+
+    /// Refuses a front table of a `structure` that has none.
+    pub(crate) fn check_no_front(&self, structure: &str) -> Result<()> {
+        if self.front_runs == 0 {
+            return Ok(());
+        }
+        let runs = self.front_runs;
+        refuse(
+            "front_runs",
+            format!(
+                "{runs}; a {structure} has no front table; leave it out, or choose a slicehash"
+            ),
+        )
+    }
+
+    /// Refuses more reads for absent keys than were asked for.
+    pub(crate) fn check_miss_reads(&self, found: f64) -> Result<()> {
+        match self.miss_reads_max.filter(|most| found > *most) {
+            Some(most) => {
+                refuse("reads per miss", format!("{most}; in this RAM it reads {found:.4}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a flush that takes longer than an insert may wait.
+    pub(crate) fn check_insert_worst(&self, found_ns: f64) -> Result<()> {
+        match self.insert_worst_ns_max.filter(|most| found_ns > *most) {
+            Some(most) => {
+                refuse("worst insert", format!("{}; a flush takes {}", time(most), time(found_ns)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses costs with which the device cannot keep up with the load.
+    pub(crate) fn check_load(&self, costs: &OperationCosts) -> Result<()> {
+        let busy = costs.busy_share(&self.device, &self.load);
+        if busy <= 1.0 {
+            return Ok(());
+        }
+        refuse("load", format!("it is {busy:.2} times what {} can do", self.device.name))
+    }
+
+    /// Refuses to take more flash than there is.
+    pub(crate) fn check_flash(&self, needed: u64) -> Result<()> {
+        match self.flash_bytes {
+            Some(most) if needed > most => Err(too_little("flash", most, needed)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// RAM and entries alone, for 8 + 8 bytes.
+impl From<super::Budget> for Requirements {
+    fn from(budget: super::Budget) -> Self {
+        Self::new(budget.entries, 8, 8).ram(budget.ram_bytes)
+    }
+}
+
+fn refuse(field: &'static str, reason: String) -> Result<()> {
+    Err(Error::Config { field, reason })
+}
+
+/// Too few bytes of RAM or flash, and the least that would do.
+pub(crate) fn too_little(what: &'static str, found: u64, least: u64) -> Error {
+    let reason = format!(
+        "{found} bytes ({}); this table needs {least} or more ({})",
+        bytes(found),
+        bytes(least)
+    );
+    Error::Config { field: what, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_structure_can_do_is_refused_and_named() {
+        let fine = Requirements::new(1000, 8, 8);
+        let text = |it: Requirements| it.check().unwrap_err().to_string();
+        assert_eq!(
+            text(Requirements { entries: 0, ..fine.clone() }),
+            "entries: 0; expected 1 or more"
+        );
+        // What `create` refuses, `advise` does too.
+        for key_bytes in [0, 4, 33, u32::MAX] {
+            let found = text(Requirements { key_bytes, ..fine.clone() });
+            assert!(found.starts_with("key_bytes: ") && found.contains("8..=32"), "{found}");
+        }
+        let found = text(Requirements { value_bytes: 65, ..fine.clone() });
+        assert!(found.starts_with("value_bytes: 65"), "{found}");
+        let load = Load { miss_share: 2.0, ..Load::default() };
+        assert!(text(Requirements { load, ..fine }).starts_with("share of misses"));
+    }
+
+    #[test]
+    fn too_few_bytes_are_told_in_units_and_exactly() {
+        let text = too_little("RAM", 5 << 20, 40 << 20).to_string();
+        assert_eq!(
+            text,
+            "RAM: 5242880 bytes (5.00 MiB); this table needs 41943040 or more (40.0 MiB)"
+        );
+    }
+}

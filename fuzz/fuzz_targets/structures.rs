@@ -1,0 +1,12 @@
+//! The decoders of every structure in the register, chosen by the first byte: any bytes are refused or read
+//! without leaving them, and what was read keeps the decoder's laws.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nandex::registry;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, bytes)) = data.split_first() else { return };
+    let decoders: Vec<_> = registry::ROWS.iter().flat_map(|row| row.decoders).collect();
+    (decoders[usize::from(*choice) % decoders.len()].run)(bytes);
+});
