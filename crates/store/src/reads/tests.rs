@@ -114,7 +114,9 @@ fn batch(pool: &ReadPool, chains: &Chains) -> Result<Vec<(u64, usize)>, Failure>
         &keys,
         16,
         |key| *key,
-        |_, at| Ok(if at == 5 { LookupStep::Answer(500) } else { LookupStep::Read(begin(at, 0)) }),
+        |_, at| {
+            Ok(if *at == 5 { LookupStep::Answer(500) } else { LookupStep::Read(begin(*at, 0)) })
+        },
         |index, sum, reads| found[index] = (sum, reads),
     )?;
     Ok(found)
