@@ -88,7 +88,7 @@ barriers! {
     /// A checkpoint is not written over the one that is valid.
     CheckpointsAlternate,
     /// The log is truncated and evicted segments are freed after the checkpoint, not before.
-    GivenUpAfterCheckpoint,
+    TruncatedAfterCheckpoint,
     /// The log's tail stays before everything a structure still needs.
     TailKeepsWhatIsNeeded,
     /// Pages of a removed structure are free only once a checkpoint has forgotten it.

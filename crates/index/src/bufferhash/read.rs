@@ -4,16 +4,31 @@ use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
-use super::table::{Job, KeyPlace, Probe, State, Step};
+use super::table::{Candidates, Job, KeyPlace, State};
 use super::{Inner, Policy};
 use crate::api::Value;
-use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
 use crate::{Error, Result};
 
-impl TableLookup for Inner {
+/// A lookup that reads incarnations.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    key: LookupKey,
+    candidates: Candidates,
+    /// What the newest candidate says.
+    found: PageLookup,
+}
+
+impl Probe {
+    fn new(key: LookupKey, candidates: Candidates) -> Self {
+        Self { key, candidates, found: PageLookup::Absent }
+    }
+}
+
+impl KeyLookup for Inner {
     type KeyPlace = KeyPlace;
 
     #[inline]
@@ -22,9 +37,13 @@ impl TableLookup for Inner {
     }
 
     #[inline]
-    fn locate(&self, key: &[u8]) -> Result<KeyPlace> {
-        self.check_key(key)?;
-        Ok(self.key_place(self.hasher.hash(key)))
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.layout.key_bytes())
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> KeyPlace {
+        self.key_place(self.hasher.hash(key))
     }
 
     #[inline]
@@ -34,14 +53,20 @@ impl TableLookup for Inner {
 
     /// Loads the filters where they have not been yet.
     #[inline]
-    fn ask(&self, place: &KeyPlace, key: &[u8]) -> Result<Step> {
+    fn ask(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
         let index = self.partition_of(place.hash);
         loop {
-            match self.partitions[index].ask(&self.room.filter, place, key) {
-                Some(step) => return Ok(step),
-                None => self.load_filters(index)?,
+            if let Some(step) = self.partitions[index].ask(&self.room.filter, place, key) {
+                let probe = |candidates| Probe::new(LookupKey::new(place.hash, key), candidates);
+                return Ok(step.map_read(probe));
             }
+            self.load_filters(index)?;
         }
+    }
+
+    #[inline]
+    fn is_found(value: &Option<Value>) -> bool {
+        value.is_some()
     }
 
     /// Under LRU, puts back what a lookup has found, where no thread in the background does.
@@ -69,21 +94,23 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> Result<Step> {
-        let key = probe.key;
-        let step = match probe.found {
+    fn next(&self, probe: Probe) -> UserStep<Self> {
+        let Probe { key, candidates, found } = probe;
+        let next = match found {
             PageLookup::Live(value) => {
-                self.used(&probe, &value);
-                Some(LookupStep::Answer(Some(value)))
+                self.used(&key, &value, &candidates);
+                return Ok(LookupStep::Answer(Some(value)));
             }
-            PageLookup::Tombstone => Some(LookupStep::Answer(None)),
+            PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
             PageLookup::Absent => {
-                self.partitions[self.partition_of(key.hash)].next_candidate(probe)
+                self.partitions[self.partition_of(key.hash)].next_candidate(&candidates)
             }
             PageLookup::Stale => None,
         };
-        let ask_again = || self.ask(&self.key_place(key.hash), key.bytes());
-        step.map_or_else(ask_again, Ok)
+        match next {
+            Some(step) => Ok(step.map_read(|candidates| Probe::new(key, candidates))),
+            None => self.ask(&self.key_place(key.hash), key.bytes()),
+        }
     }
 }
 
@@ -137,11 +164,11 @@ impl Inner {
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
-    fn used(&self, probe: &Probe, value: &Value) {
+    fn used(&self, key: &LookupKey, value: &Value, found: &Candidates) {
         if self.room.config.policy == Policy::Lru {
-            let table = self.partition_of(probe.key.hash);
-            let (key, value) = (probe.key.bytes().to_vec(), value.to_vec());
-            let (source, newest_sequence) = (probe.candidates.next, probe.newest_when_asked);
+            let table = self.partition_of(key.hash);
+            let (source, newest_sequence) = (found.next, found.newest_when_asked);
+            let (key, value) = (key.bytes().to_vec(), value.to_vec());
             self.work.push_optional(Job::Reinsert { table, key, value, source, newest_sequence });
         }
     }
@@ -172,7 +199,7 @@ impl PageReads for Verification<'_> {
         Ok(())
     }
 
-    fn next(&self, maybe: MaybeHeld) -> Result<LookupStep<MaybeHeld, bool>> {
+    fn next(&self, maybe: MaybeHeld) -> UserStep<Self> {
         Ok(LookupStep::Answer(maybe.is_held))
     }
 }

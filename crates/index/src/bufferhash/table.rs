@@ -9,7 +9,6 @@ use super::Incarnations;
 use super::filter::{Columns, Filter, Positions, Window};
 use crate::api::Value;
 use crate::intake;
-use crate::lookup::{LookupKey, PageLookup};
 
 /// A super table. Beside its lock are the filters of its incarnations, bit-sliced.
 pub(crate) type SuperTable = intake::Partition<Incarnations>;
@@ -26,8 +25,8 @@ pub(crate) struct KeyPlace {
     pub(super) positions: Positions,
 }
 
-/// What follows in a lookup.
-pub(super) type Step = LookupStep<Probe, Option<Value>>;
+/// What follows in a lookup, as far as a super table knows.
+pub(super) type Step = LookupStep<Candidates, Option<Value>>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
@@ -66,26 +65,17 @@ pub(crate) struct Incarnation {
     pub(super) entries: u32,
 }
 
-/// A lookup that reads incarnations: those that may hold its key, newest first.
-#[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    pub(super) key: LookupKey,
-    /// What the candidate says that was read.
-    pub(super) found: PageLookup,
-    pub(super) candidates: Candidates,
-    /// Incarnations that the super table had lost when RAM was asked.
-    dropped: u64,
-    /// The newest incarnation's sequence number at that time.
-    pub(super) newest_when_asked: u64,
-}
-
-/// The incarnations that may hold a key.
+/// The incarnations that may hold a key, newest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// The newest of them.
     pub(super) next: SegmentId,
     /// The columns of the others.
     rest: Columns,
+    /// Incarnations that the super table had lost when RAM was asked.
+    dropped: u64,
+    /// The newest incarnation's sequence number at that time.
+    pub(super) newest_when_asked: u64,
 }
 
 impl Level {
@@ -121,25 +111,21 @@ impl SuperTable {
         }
         let level = &state.level;
         let mask = filter.candidates_at(&self.beside, positions, &level.window.live_mask());
-        let Some(candidates) = level.candidates(mask, u64::MAX) else {
-            return Some(LookupStep::Answer(None));
-        };
-        let (key, found) = (LookupKey::new(*hash, key), PageLookup::Absent);
-        let (dropped, newest_when_asked) = (level.dropped, level.newest_sequence());
-        Some(LookupStep::Read(Probe { key, found, candidates, dropped, newest_when_asked }))
+        let candidates = level.candidates(mask, u64::MAX);
+        Some(candidates.map_or(LookupStep::Answer(None), LookupStep::Read))
     }
 
     /// The next older candidate, after the one before did not hold the key. Nothing where incarnations were
     /// dropped meanwhile, so that RAM has to be asked again.
-    pub(super) fn next_candidate(&self, probe: Probe) -> Option<Step> {
-        let Candidates { next, rest } = probe.candidates;
+    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
+        let Candidates { next, rest, dropped, newest_when_asked } = *candidates;
         if rest == [0; 4] {
             return Some(LookupStep::Answer(None));
         }
         let level = &self.lock().level;
         match level.candidates(rest, next.sequence()) {
-            Some(candidates) => Some(LookupStep::Read(Probe { candidates, ..probe })),
-            None if level.dropped == probe.dropped => Some(LookupStep::Answer(None)),
+            Some(next) => Some(LookupStep::Read(Candidates { dropped, newest_when_asked, ..next })),
+            None if level.dropped == dropped => Some(LookupStep::Answer(None)),
             None => None,
         }
     }
@@ -158,7 +144,8 @@ impl Level {
         let column = columns.find(|column| sequence(column) <= newest_sequence)?;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        Some(Candidates { next: self.incarnations[column].id, rest })
+        let (next, dropped) = (self.incarnations[column].id, self.dropped);
+        Some(Candidates { next, rest, dropped, newest_when_asked: self.newest_sequence() })
     }
 
     /// The oldest incarnation.

@@ -75,12 +75,12 @@ use std::thread::JoinHandle;
 use nandex_device::Device;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
-use nandex_store::reads::ReadPool;
 use nandex_store::run::Run;
 use nandex_store::{Lsn, Shutdown, StructureId, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
+use crate::lookup::Lookups;
 
 use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
@@ -144,7 +144,7 @@ struct Inner {
     retired: Mutex<Vec<Arc<Run>>>,
     work: Work,
     pace: Pace,
-    reads: ReadPool,
+    lookups: Lookups,
     counters: stats::Counters,
 }
 

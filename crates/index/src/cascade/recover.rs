@@ -21,6 +21,7 @@ use super::levels::{Goal, Levels};
 use super::part::{Frozen, Part, State};
 use super::work::{Pace, Work};
 use super::{Cascade, Config, Inner, RuntimeOptions};
+use crate::lookup::Lookups;
 use crate::{Error, Result};
 
 /// Refuses a filter whose buffers the volume's log could not cover. Without durability it has not to: opened
@@ -135,6 +136,7 @@ fn assemble(
     let sizes = Arc::new(Sizes::new(config.buffer_shapes()?, config.buffer_bytes_max()?));
     let device = Arc::clone(volume.device());
     let channels = options.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
+    let reads = ReadPool::new(Arc::clone(&device), channels, options.read_depth);
     let is_new = structure.state.is_empty();
     let next_cut = restored.iter().map(|(covered, _)| covered.cut + 1).max().unwrap_or(1);
     let part = |(number, (covered, levels)): (u32, (Covered, Levels))| {
@@ -161,7 +163,7 @@ fn assemble(
         retired: Mutex::default(),
         work: Work::default(),
         pace: Pace::new(config.part_entries()),
-        reads: ReadPool::new(Arc::clone(&device), channels, options.read_depth),
+        lookups: Lookups::new(reads),
         counters: super::stats::Counters::default(),
         device,
         config,

@@ -9,7 +9,6 @@ use super::buffer::Buffer;
 use super::levels::Levels;
 use super::{Inner, WhenFull};
 use crate::api::{FilterStats, LevelStats};
-use crate::lookup::counts::LookupCounters;
 
 /// What is counted since the filter was opened, and how much it holds.
 #[derive(Debug, Default)]
@@ -17,7 +16,6 @@ pub(super) struct Counters {
     /// Fingerprints held, counting one once for each buffer and run that has it; of a filter that refuses
     /// more than it was made for, and 0 of others.
     entries: AtomicU64,
-    pub lookups: LookupCounters,
     pub merges: AtomicU64,
     merge_bytes_read: AtomicU64,
     data_bytes_written: AtomicU64,
@@ -97,7 +95,7 @@ impl Inner {
         let levels = std::iter::once(held.images).chain(held.levels);
         let levels: Vec<_> = levels.filter(|level| level.pages > 0).collect();
         let entries = held.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
-        let lookups = counters.lookups.read();
+        let lookups = self.lookups.counters.read();
         FilterStats {
             entries,
             buffered: held.buffered,
@@ -126,7 +124,7 @@ impl Inner {
     fn ram_beside_buffers(&self) -> u64 {
         let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
         (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
-            + self.reads.ram_bytes() as u64
+            + self.lookups.reads.ram_bytes() as u64
             + self.volume.log().stats().ram_bytes
     }
 }

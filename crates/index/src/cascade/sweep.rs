@@ -32,7 +32,7 @@ impl Inner {
         }
         let mut lookups = LookupCounts::default();
         sums.iter().for_each(|sum| lookups.count(*sum > 0, 0));
-        self.counters.lookups.add(&lookups);
+        self.lookups.counters.add(&lookups);
         Ok(sums.into_iter().map(clamped).collect())
     }
 

@@ -75,7 +75,7 @@ macro_rules! delegate_table {
             pub fn get_u64(&self, key: u64) -> $crate::Result<Option<u64>> {
                 self.handle.inner.check_value(&[0; 8])?;
                 let number = |value: $crate::Value| nandex_store::bytes::get_u64(&value, 0);
-                Ok($crate::lookup::get(&*self.handle.inner, &key.to_le_bytes())?.map(number))
+                Ok($crate::lookup::single(&*self.handle.inner, &key.to_le_bytes())?.map(number))
             }
         }
 
@@ -99,7 +99,7 @@ macro_rules! delegate_table {
 
             #[inline]
             fn get(&self, key: &[u8]) -> $crate::Result<Option<$crate::Value>> {
-                $crate::lookup::get(&*self.handle.inner, key)
+                $crate::lookup::single(&*self.handle.inner, key)
             }
 
             fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> $crate::Result<()> {
@@ -107,7 +107,7 @@ macro_rules! delegate_table {
             }
 
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {
-                $crate::lookup::get_many(&*self.handle.inner, keys)
+                $crate::lookup::batch(&*self.handle.inner, keys)
             }
 
             fn stream(&self) -> $crate::Result<Box<dyn $crate::LookupStream + '_>> {

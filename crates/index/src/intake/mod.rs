@@ -106,7 +106,7 @@ pub(crate) struct Options {
 }
 
 /// What a room adds to the intake: where full buffers go. How lookups find them there says its
-/// [`TableLookup`](crate::lookup::TableLookup).
+/// [`KeyLookup`](crate::lookup::KeyLookup).
 pub(crate) trait Room: Debug + Send + Sync + Sized + 'static {
     /// What a partition has on flash; under the partition's lock.
     type Level: Debug + Send;

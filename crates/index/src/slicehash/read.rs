@@ -9,7 +9,7 @@ use nandex_store::shadow::Block;
 
 use super::{Inner, State};
 use crate::api::Value;
-use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
 use crate::{Error, Result};
 
 /// What follows in a lookup.
@@ -50,7 +50,7 @@ impl Probe {
     }
 }
 
-impl TableLookup for Inner {
+impl KeyLookup for Inner {
     type KeyPlace = KeyHash;
 
     #[inline]
@@ -59,9 +59,13 @@ impl TableLookup for Inner {
     }
 
     #[inline]
-    fn locate(&self, key: &[u8]) -> Result<KeyHash> {
-        self.check_key(key)?;
-        Ok(self.hasher.hash(key))
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.layout.key_bytes())
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> KeyHash {
+        self.hasher.hash(key)
     }
 
     #[inline]
@@ -87,6 +91,11 @@ impl TableLookup for Inner {
             self.missed(index);
         }
         Ok(Probe::newest(LookupKey::new(hash, key), runs, block))
+    }
+
+    #[inline]
+    fn is_found(value: &Option<Value>) -> bool {
+        value.is_some()
     }
 }
 

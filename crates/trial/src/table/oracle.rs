@@ -4,44 +4,38 @@
 //! after a reopening, the newest durable version or a later one. Nothing is found where that version was a
 //! removal, or where it is so old that the ring may have evicted it.
 
-use crate::subject::Trust;
+use crate::contract::Trust;
+use crate::versions::{Oracle, Versions};
 
 /// A version of a key: what an update attempted.
 #[derive(Clone, Copy, Debug)]
-struct Version {
+pub struct Version {
     /// The number of the update; none for a removal, and for the time before the first update.
     put: Option<u64>,
-    /// How many acts there had been.
+    /// How many updates, and lookups that count, there had been.
     at: u64,
 }
 
 const NEVER: Version = Version { put: None, at: 0 };
 
-#[derive(Clone, Debug)]
-struct History {
-    /// The oldest first.
-    versions: Vec<Version>,
-    durable: usize,
-    /// Versions after this one were not acknowledged.
-    acknowledged: usize,
-}
-
-impl Default for History {
-    fn default() -> Self {
-        Self { versions: vec![NEVER], durable: 0, acknowledged: 0 }
-    }
-}
-
 /// What was done to a table, and what of it is vouched for.
 #[derive(Clone, Debug)]
 pub struct Past {
-    keys: Vec<History>,
+    keys: Vec<Versions<Version>>,
     /// Updates so far; the last one's number is this.
     puts: u64,
     /// Updates, and lookups where they make entries young.
     acts: u64,
     /// How many acts an entry survives at least; none where nothing is evicted.
     window: Option<u64>,
+}
+
+impl Oracle for Past {
+    type Version = Version;
+
+    fn keys(&mut self) -> &mut [Versions<Version>] {
+        &mut self.keys
+    }
 }
 
 /// What a lookup brought: the number of a put that its bytes prove, or bytes that prove none.
@@ -57,23 +51,41 @@ pub enum Found {
     Foreign,
 }
 
+impl Found {
+    /// What the bytes of a value prove that begin with the number of their put, above 16 bits of the key's; `value`
+    /// gives the whole value of a put.
+    #[must_use]
+    pub fn proven(found: Option<&[u8]>, value: impl FnOnce(u64) -> Vec<u8>) -> Self {
+        let Some(found) = found else { return Self::Nothing };
+        let Some(head) = found.first_chunk::<8>() else {
+            return if found.is_empty() { Self::Some } else { Self::Foreign };
+        };
+        let put = u64::from_le_bytes(*head) >> 16;
+        if found == value(put) { Self::Put(put) } else { Self::Foreign }
+    }
+
+    /// The answer as a number, for hashes of answers.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Put(put) => 2 + put,
+            Self::Some | Self::Foreign => 1,
+        }
+    }
+}
+
 impl Past {
     /// Nothing has happened to so many keys. An entry survives `window` acts at least, or for ever.
     #[must_use]
     pub fn new(keys: u64, window: Option<u64>) -> Self {
-        Self { keys: (0..keys).map(|_| History::default()).collect(), puts: 0, acts: 0, window }
+        Self { keys: (0..keys).map(|_| Versions::only(NEVER)).collect(), puts: 0, acts: 0, window }
     }
 
     /// How many keys there are.
     #[must_use]
-    pub fn keys(&self) -> u64 {
+    pub const fn count(&self) -> u64 {
         self.keys.len() as u64
-    }
-
-    /// How many puts were attempted.
-    #[must_use]
-    pub const fn puts(&self) -> u64 {
-        self.puts
     }
 
     /// Notes an update that is about to be called; gives its number.
@@ -81,27 +93,8 @@ impl Past {
         self.puts += 1;
         self.acts += 1;
         let version = Version { put: (!removes).then_some(self.puts), at: self.acts };
-        self.history(key).versions.push(version);
+        self.keys[key as usize].attempt(version);
         self.puts
-    }
-
-    /// Notes that the last update of that key was acknowledged, and perhaps is durable by that.
-    pub fn acknowledge(&mut self, key: u64, is_durable: bool) {
-        let history = self.history(key);
-        history.acknowledged = history.versions.len() - 1;
-        if is_durable {
-            history.durable = history.acknowledged;
-        }
-    }
-
-    /// Notes that all that was acknowledged is durable.
-    pub fn synced(&mut self) {
-        self.keys.iter_mut().for_each(|history| history.durable = history.acknowledged);
-    }
-
-    /// Notes that the table was opened: only what is durable is vouched for.
-    pub fn reopened(&mut self) {
-        self.keys.iter_mut().for_each(|history| history.acknowledged = history.durable);
     }
 
     /// Notes a lookup that makes an entry young, and so others old.
@@ -114,8 +107,8 @@ impl Past {
     /// # Errors
     /// Why it cannot be.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
-        let history = &self.keys[key as usize];
-        let allowed = &history.versions[history.acknowledged..];
+        let versions = &self.keys[key as usize];
+        let allowed = versions.allowed();
         let fits = match (trust, found) {
             (_, Found::Foreign) => false,
             (Trust::EverOrError, Found::Put(put)) => put <= self.puts,
@@ -135,14 +128,14 @@ impl Past {
         Err(format!(
             "key {key}: {found:?} was found, and one of {allowed:?} is possible (puts {puts}, acts {acts}, \
              window {window:?}, durable {:?})",
-            history.versions[history.durable]
+            versions.durable()
         ))
     }
 
     /// Takes what was found after an opening as all that the key has been.
     pub fn settle(&mut self, key: u64, found: Found) {
-        let history = self.history(key);
-        let allowed = &history.versions[history.acknowledged..];
+        let versions = &mut self.keys[key as usize];
+        let allowed = versions.allowed();
         let version = match found {
             Found::Put(put) => {
                 let known = allowed.iter().find(|version| version.put == Some(put));
@@ -153,13 +146,14 @@ impl Past {
                 let known = allowed.iter().find(|version| version.put.is_some());
                 known.copied().unwrap_or(NEVER)
             }
+            // Evicted, perhaps: a crash before the next checkpoint may bring it back as it was.
+            Found::Nothing if allowed.iter().all(|version| version.put.is_some()) => {
+                versions.doubt();
+                return;
+            }
             Found::Nothing | Found::Foreign => NEVER,
         };
-        *history = History { versions: vec![version], durable: 0, acknowledged: 0 };
-    }
-
-    fn history(&mut self, key: u64) -> &mut History {
-        &mut self.keys[key as usize]
+        *versions = Versions::only(version);
     }
 }
 

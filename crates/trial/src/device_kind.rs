@@ -1,26 +1,37 @@
-//! What a trial's structure lies on: simulated devices, with and without a model of time.
+//! The devices that structures are tried on: simulated ones, with and without a model of time.
 
+use nandex_sim::preset::Preset;
 use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
 
-/// A sort of device.
+/// A kind of simulated device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ground {
+pub enum DeviceKind {
     /// Each operation ends when it is pushed.
     Instant,
     /// An SSD of 32 MiB in virtual time: completions overtake one another.
     Ssd,
+    /// The preset of that name.
+    Preset(&'static str),
 }
 
-impl Ground {
-    /// A device of that sort with these bytes on it, its counters at zero.
+impl DeviceKind {
+    /// A device of that kind with these bytes on it, its counters at zero.
+    ///
+    /// # Panics
+    /// Where there is no preset of that name.
     #[must_use]
-    pub fn device(self, image: Image) -> SimDevice {
+    pub fn with_image(self, image: Image) -> SimDevice {
         let device = match self {
             Self::Instant => SimDevice::instant(),
             Self::Ssd => SimDevice::with_model(Box::new(
                 Ssd::new(small(), Fill::Empty).expect("the description is a possible one"),
             )),
+            Self::Preset(name) => {
+                let preset = Preset::named(name).expect("a preset has this name");
+                let model = preset.build(Fill::Empty).expect("presets are possible");
+                SimDevice::with_model(model).with_geometry(preset.geometry())
+            }
         };
         device.with_image(image)
     }
