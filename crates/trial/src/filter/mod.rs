@@ -199,7 +199,7 @@ impl Session<Setup> {
 
     /// Iteration saves what is buffered first.
     fn iterate(&mut self) -> Result<(), Stop> {
-        let entries = self.handle().iter()?;
+        let entries = self.handle().iter();
         let entries: nandex::Result<Vec<Entry>> = entries.collect();
         self.synced(Ok(()))?;
         let Some(entries) = self.allowed(entries)? else { return Ok(()) };
