@@ -72,7 +72,7 @@ filters: compiler ## Measure filters, ours and others', on the same keys, memory
 
 .PHONY: crash
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
-	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex-trial --test suite -- crash faults kill
+	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex-trial --test suite --test trials -- crash faults kill cuts
 
 .PHONY: probe
 probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise

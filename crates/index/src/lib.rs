@@ -38,7 +38,6 @@ pub mod cascade;
 mod check;
 pub mod compare;
 mod error;
-mod intake;
 pub mod large;
 mod lookup;
 pub mod model;
@@ -50,6 +49,7 @@ pub mod slicehash;
 pub mod specimen;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod write;
 
 pub use any::{
     AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, Description,

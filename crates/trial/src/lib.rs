@@ -3,47 +3,68 @@
 //! A seed is a [`Plan`]: which structure in which configuration, on which device, and what goes wrong.
 //! [`run`] carries it out on one thread, so that a seed gives the same operations, bytes and answers every
 //! time; what fails once fails again.
-//! A structure joins by implementing [`Subject`].
+//! A structure joins by implementing [`Contract`]. The sweeps of this crate's tests stand on the same parts: the
+//! [`Session`] of a structure with its oracle, the course of a [life](live), and [`sweep`] of power cuts.
 #![forbid(unsafe_code)]
 
+pub mod amount;
+mod contract;
+mod course;
+mod device_kind;
 pub mod filter;
-mod ground;
 mod life;
-mod oracle;
 mod plan;
 mod report;
-mod subject;
+mod session;
 mod sweep;
 pub mod table;
 mod traced;
+mod versions;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub use ground::{Ground, small};
-pub use oracle::{Found, Past};
+pub use contract::{Contract, Stop, Trust};
+pub use course::{Watcher, live};
+pub use device_kind::{DeviceKind, small};
+use nandex_sim::workload::SplitMix64;
 pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Setup, Structure};
-pub use report::{Failure, Tally};
-pub use subject::{Stop, Subject, Trust};
+pub use report::{Counters, Failure};
+pub use session::Session;
+pub use sweep::{Sweep, recover, sweep};
 pub use traced::{Trace, Traced};
+pub use versions::{Oracle, Versions};
 
-/// Runs the trial of a seed. Costs about a thousand recoveries of volumes of 100 KiB.
+/// Calls of one opening at most, where the power is cut during every operation.
+const CALLS_MAX: u64 = 40;
+
+/// Runs the trial of a seed. Costs about a thousand recoveries of volumes of 100 KiB; where every operation is cut,
+/// fewer if only one in `one_in` is.
 ///
 /// # Errors
 /// A law that was broken, or a panic.
-pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
+pub fn run(seed: u64, one_in: u64) -> Result<Counters, Box<Failure>> {
     let plan = Plan::of(seed);
-    let trial = || {
-        let mut tally = Tally { seeds: 1, ..Tally::default() };
-        match plan.adversity {
-            Adversity::EveryCut => sweep::run(&plan, &mut tally)?,
-            _ => life::run(&plan, &mut tally)?,
-        }
-        Ok(tally)
+    let trial = || match plan.setup {
+        Setup::Table(setup) => carry_out(&plan, setup, one_in),
+        Setup::Filter(setup) => carry_out(&plan, setup, one_in),
     };
     let result = catch_unwind(AssertUnwindSafe(trial));
     let result = result.unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic))));
     result.map_err(|what| Box::new(Failure { seed, plan: format!("{plan:?}"), what }))
+}
+
+fn carry_out<C: Contract>(plan: &Plan, setup: C, one_in: u64) -> Result<Counters, String> {
+    let mut counters = Counters { seeds: 1, ..Counters::default() };
+    let Plan { seed, device, .. } = *plan;
+    match plan.adversity {
+        Adversity::EveryCut => {
+            let calls = 1 + SplitMix64::stream(seed, 4).below(CALLS_MAX);
+            sweep(setup, Sweep { seed, device, calls, one_in }, &mut counters)?;
+        }
+        _ => life::run(plan, setup, &mut counters)?,
+    }
+    Ok(counters)
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Image, SimDevice};
 
+use crate::contract::{Contract, Stop, Trust, fold, pick};
 use crate::plan::{Adversity, Plan};
-use crate::report::Tally;
-use crate::subject::{Stop, Subject, Trust, fold, pick};
+use crate::report::Counters;
+use crate::session::Session;
 use crate::traced::{Trace, Traced};
 
 /// Calls of one opening at most.
-const ACTS_MAX: u64 = 60;
+const CALLS_MAX: u64 = 60;
 
 /// Operations of an opening among which a cut or a fault is planned; a good part of them comes too late.
 const OPERATIONS: u64 = 200;
@@ -40,13 +41,14 @@ enum End {
     Cut,
 }
 
-struct Life<'a> {
+struct Life<'a, C: Contract> {
     plan: &'a Plan,
-    tally: &'a mut Tally,
-    dice: SplitMix64,
+    setup: C,
+    counters: &'a mut Counters,
+    rng: SplitMix64,
     device: SimDevice,
     trace: Trace,
-    subject: Box<dyn Subject>,
+    session: Session<C>,
     /// The fault of this opening.
     fault: Option<Fault>,
     /// What shall lie once it is open: a log whose last block cannot be read right ends before it, and nothing
@@ -59,43 +61,44 @@ struct Life<'a> {
 ///
 /// # Errors
 /// Where a law was broken.
-pub fn run(plan: &Plan, tally: &mut Tally) -> Result<(), String> {
+pub fn run<C: Contract>(plan: &Plan, setup: C, counters: &mut Counters) -> Result<(), String> {
     let mut life = Life {
         plan,
-        tally,
-        dice: SplitMix64::stream(plan.seed, 2),
-        device: plan.ground.device(Image::new()),
+        counters,
+        rng: SplitMix64::stream(plan.seed, 2),
+        device: plan.device.with_image(Image::new()),
         trace: Trace::default(),
-        subject: plan.subject(),
+        session: Session::new(setup.clone()),
+        setup,
         fault: None,
         lies_later: None,
         story: Vec::new(),
     };
     let result = life.live();
-    let Life { device, trace, subject, story, .. } = life;
-    tally.operations += device.operations();
-    tally.count_faults(&device.faults());
-    tally.refusals += subject.refusals();
-    tally.trace = fold(fold(tally.trace, trace.hash()), subject.answers());
+    let Life { device, trace, session, story, counters, .. } = life;
+    counters.operations += device.operations();
+    counters.count_faults(&device.faults());
+    counters.refusals += session.refusals();
+    counters.trace = fold(fold(counters.trace, trace.hash()), session.answers());
     result.map_err(|what| format!("{}: {what}", story.join("; ")))
 }
 
-impl Life<'_> {
+impl<C: Contract> Life<'_, C> {
     fn live(&mut self) -> Result<(), String> {
-        let openings = 3 + self.dice.below(6);
+        let openings = 3 + self.rng.below(6);
         for opening in 0..openings {
             self.arm();
-            let end = pick(&mut self.dice, &[End::Close, End::Kill, End::Cut]);
+            let end = pick(&mut self.rng, &[End::Close, End::Kill, End::Cut]);
             let begin = self.device.operations();
             if end == End::Cut {
-                self.device.cut_after(begin + self.dice.below(OPERATIONS));
+                self.device.cut_after(begin + self.rng.below(OPERATIONS));
             }
             self.story.push(format!("opening {opening} to end in {end:?}, {:?}", self.fault));
             if self.open()? {
                 self.work()?;
                 self.end(end)?;
             }
-            self.subject.kill();
+            self.session.kill();
             self.after_all()?;
         }
         Ok(())
@@ -103,34 +106,34 @@ impl Life<'_> {
 
     /// Plans what goes wrong in this opening.
     fn arm(&mut self) {
-        let dice = &mut self.dice;
-        let seed = dice.next_u64();
+        let rng = &mut self.rng;
+        let seed = rng.next_u64();
         self.fault = None;
         match self.plan.adversity {
             Adversity::EveryCut | Adversity::Cuts => {}
             Adversity::Errors => {
-                let (on, kind) = pick(dice, &ERRORS);
+                let (on, kind) = pick(rng, &ERRORS);
                 let range = if on == FaultOn::Grow { 2 } else { OPERATIONS / 2 };
-                let at = self.device.seen(on) + 1 + dice.below(range);
-                let span = pick(dice, &[FaultSpan::Once, FaultSpan::FromThenOn]);
+                let at = self.device.seen(on) + 1 + rng.below(range);
+                let span = pick(rng, &[FaultSpan::Once, FaultSpan::FromThenOn]);
                 let fault = Fault { on, at, kind, span };
                 self.device.arm(fault);
                 self.fault = Some(fault);
             }
             Adversity::LyingReads => {
-                let rate = pick(dice, &[10_000, 50_000, 200_000]);
+                let rate = pick(rng, &[10_000, 50_000, 200_000]);
                 let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Stale];
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Read, kind, rate)
                 });
-                if dice.below(4) == 0 {
+                if rng.below(4) == 0 {
                     self.lie(faults, Trust::RightOrError);
                 } else {
                     self.lies_later = Some(faults);
                 }
             }
             Adversity::LyingWrites => {
-                let rate = pick(dice, &[1_000, 5_000, 20_000]);
+                let rate = pick(rng, &[1_000, 5_000, 20_000]);
                 let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Lost];
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Write, kind, rate)
@@ -143,7 +146,7 @@ impl Life<'_> {
 
     fn lie(&mut self, faults: Faults, trust: Trust) {
         self.device = self.device.clone().with_faults(faults);
-        self.subject.trust(trust);
+        self.session.lower_trust(trust);
     }
 
     fn lies(&self) -> bool {
@@ -159,36 +162,36 @@ impl Life<'_> {
     /// Makes or opens it, and asks for everything. False where something that went wrong prevents it.
     fn open(&mut self) -> Result<bool, String> {
         let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
-        let is_made = self.subject.is_made();
+        let is_made = self.session.is_made();
         let struck = self.device.faults().len();
-        let opened = if is_made { self.subject.open(device) } else { self.subject.make(device) };
+        let opened = if is_made { self.session.open(device) } else { self.session.create(device) };
         if is_made {
-            self.tally.reopenings += 1;
+            self.counters.reopenings += 1;
         }
         // An opening that fails later on may have taken a wrong end of the log for the right one already.
         if self.lies() && self.device.faults().len() > struck {
-            self.subject.trust(Trust::EverOrError);
+            self.session.lower_trust(Trust::EverOrError);
         }
         if !self.went_well(opened, "opening")? {
-            self.tally.refused_openings += 1;
+            self.counters.refused_openings += 1;
             return Ok(false);
         }
-        self.subject.settle();
+        self.session.settle();
         if let Some(faults) = self.lies_later.take() {
             self.lie(faults, Trust::RightOrError);
         }
-        let checked = self.subject.check();
+        let checked = self.session.look();
         self.went_well(checked, "after opening")
     }
 
     fn work(&mut self) -> Result<(), String> {
-        for act in 0..1 + self.dice.below(ACTS_MAX) {
-            self.tally.acts += 1;
-            let result = self.subject.act(&mut self.dice);
-            if !self.went_well(result, &format!("act {act}"))? {
+        for call in 0..1 + self.rng.below(CALLS_MAX) {
+            self.counters.calls += 1;
+            let result = self.session.call(&mut self.rng);
+            if !self.went_well(result, &format!("call {call}"))? {
                 return self.after_failure();
             }
-            self.subject.settle();
+            self.session.settle();
         }
         Ok(())
     }
@@ -197,7 +200,7 @@ impl Life<'_> {
     fn after_failure(&mut self) -> Result<(), String> {
         let poisons = |fault: Fault| matches!(fault.on, FaultOn::Write | FaultOn::Sync);
         if self.fault.is_some_and(poisons) && !self.device.is_cut() {
-            let refused = self.subject.must_refuse();
+            let refused = self.session.must_refuse();
             self.went_well(refused, "after a failure")?;
         }
         Ok(())
@@ -205,9 +208,9 @@ impl Life<'_> {
 
     fn end(&mut self, end: End) -> Result<(), String> {
         if end == End::Close {
-            let closed = self.subject.close();
+            let closed = self.session.close();
             if self.went_well(closed, "closing")? {
-                self.subject.settle();
+                self.session.settle();
             }
         }
         Ok(())
@@ -234,41 +237,36 @@ impl Life<'_> {
         self.lies_later = None;
         // A cut that was to come later does not come any more.
         self.device.cut_after(u64::MAX);
-        if is_cut || dropped || self.dice.below(3) == 0 {
-            let survivors = self.dice.next_u64() % 16;
+        if is_cut || dropped || self.rng.below(3) == 0 {
+            let survivors = self.rng.next_u64() % 16;
             self.story.push(format!("power back, survivors {survivors}"));
-            self.tally.cut_points += 1;
-            self.tally.operations += self.device.operations();
-            self.tally.count_faults(&strikes);
-            self.device = self.plan.ground.device(self.device.survivors(survivors));
+            self.counters.cut_points += 1;
+            self.counters.operations += self.device.operations();
+            self.counters.count_faults(&strikes);
+            self.device = self.plan.device.with_image(self.device.survivors(survivors));
         }
         if self.plan.adversity == Adversity::LyingWrites && !strikes.is_empty() {
-            self.subject.trust(Trust::EverOrError);
+            self.session.lower_trust(Trust::EverOrError);
         }
-        self.start_over_if_unmade()?;
+        if !self.session.is_made() {
+            // What was never acknowledged as made may be there, in part, or not at all.
+            self.device = self.plan.device.with_image(Image::new());
+            self.session = Session::new(self.setup.clone());
+        }
         self.mend()
-    }
-
-    /// What was never acknowledged as made may be there, in part, or not at all.
-    fn start_over_if_unmade(&mut self) -> Result<(), String> {
-        if !self.subject.is_made() {
-            self.device = self.plan.ground.device(Image::new());
-            self.subject = self.plan.subject();
-        }
-        Ok(())
     }
 
     /// Where the device does not lie, what was made opens as soon as nothing fails any more.
     fn mend(&mut self) -> Result<(), String> {
         self.fault = None;
-        if !self.subject.is_made() || self.plan.adversity == Adversity::LyingWrites {
+        if !self.session.is_made() || self.plan.adversity == Adversity::LyingWrites {
             return Ok(());
         }
         self.story.push("mended".into());
         let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
-        self.tally.reopenings += 1;
-        let result = self.subject.open(device).and_then(|()| self.subject.check());
-        self.subject.kill();
+        self.counters.reopenings += 1;
+        let result = self.session.open(device).and_then(|()| self.session.look());
+        self.session.kill();
         match result {
             Ok(()) => Ok(()),
             Err(Stop::Wrong(what)) => Err(what),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{available_parallelism, scope, sleep};
 use std::time::{Duration, Instant};
 
-use nandex_trial::{BLOCK, Failure, Structure, Tally, run};
+use nandex_trial::{BLOCK, Counters, Failure, Structure, run};
 
 /// A trial that takes longer than this hangs; none takes a tenth of it.
 const HANG: Duration = Duration::from_secs(300);
@@ -42,10 +42,10 @@ fn main() -> ExitCode {
         }
     };
     let started = Instant::now();
-    let (tally, failures) = run_all(&limits, started);
-    println!("{tally}");
+    let (counters, failures) = run_all(&limits, started);
+    println!("{counters}");
     let seconds = started.elapsed().as_secs_f64();
-    let rate = tally.cut_points as f64 / seconds;
+    let rate = counters.cut_points as f64 / seconds;
     println!("seconds           {seconds:>12.1}   {rate:.0} cut points a second");
     println!("failures          {:>12}", failures.len());
     failures.iter().for_each(|failure| eprintln!("{failure}"));
@@ -89,10 +89,10 @@ struct Shared<'a> {
     started: Instant,
     next: AtomicU64,
     stop: AtomicBool,
-    total: Mutex<(Tally, Vec<Failure>)>,
+    total: Mutex<(Counters, Vec<Failure>)>,
 }
 
-fn run_all(limits: &Limits, started: Instant) -> (Tally, Vec<Failure>) {
+fn run_all(limits: &Limits, started: Instant) -> (Counters, Vec<Failure>) {
     let shared = Shared {
         limits,
         started,
@@ -133,11 +133,11 @@ fn work(shared: &Shared<'_>, running: &Running) {
         }
         let seed = start.wrapping_add(index);
         *running.lock().expect("no holder of this lock panics") = Some((seed, Instant::now()));
-        let result = run(seed);
+        let result = run(seed, 1);
         *running.lock().expect("no holder of this lock panics") = None;
         let mut total = shared.total.lock().expect("no holder of this lock panics");
         match result {
-            Ok(tally) => total.0 += &tally,
+            Ok(counters) => total.0 += &counters,
             Err(failure) => {
                 eprintln!("{failure}");
                 total.1.push(*failure);

@@ -3,8 +3,8 @@
 use nandex::Durability;
 use nandex_sim::workload::SplitMix64;
 
-use crate::ground::Ground;
-use crate::subject::{Subject, pick};
+use crate::contract::pick;
+use crate::device_kind::DeviceKind;
 use crate::{filter, table};
 
 /// What goes wrong in a trial.
@@ -64,8 +64,8 @@ impl Structure {
 
     fn setup(self, seed: u64) -> Setup {
         match self {
-            Self::BufferHash => Setup::Table(table::Setup::bufferhash(seed).inline()),
-            Self::SliceHash => Setup::Table(table::Setup::slicehash(seed).inline()),
+            Self::BufferHash => Setup::Table(table::Setup::bufferhash(seed)),
+            Self::SliceHash => Setup::Table(table::Setup::slicehash(seed)),
             Self::Cascade => Setup::Filter(filter::Setup::cascade(seed)),
         }
     }
@@ -98,15 +98,6 @@ impl Setup {
             Self::Filter(setup) => setup.durability,
         }
     }
-
-    /// Does the same seed give the same operations every time?
-    #[must_use]
-    pub fn repeats(&self) -> bool {
-        match self {
-            Self::Table(setup) => setup.repeats(),
-            Self::Filter(_) => true,
-        }
-    }
 }
 
 /// A trial before it runs.
@@ -117,7 +108,7 @@ pub struct Plan {
     /// The structure's configuration.
     pub setup: Setup,
     /// The device.
-    pub ground: Ground,
+    pub device: DeviceKind,
     /// What goes wrong.
     pub adversity: Adversity,
 }
@@ -128,25 +119,16 @@ impl Plan {
     /// all adversities.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        let mut dice = SplitMix64::stream(seed, 0);
+        let mut rng = SplitMix64::stream(seed, 0);
         let turn = seed + seed / STRUCTURES;
         let adversity = ADVERSITIES[(turn % 8) as usize];
-        let ground = match adversity {
+        let device = match adversity {
             // Thousands of devices are made.
-            Adversity::EveryCut => Ground::Instant,
-            _ => pick(&mut dice, &[Ground::Instant, Ground::Ssd]),
+            Adversity::EveryCut => DeviceKind::Instant,
+            _ => pick(&mut rng, &[DeviceKind::Instant, DeviceKind::Ssd]),
         };
         let setup = Structure::of(seed).setup(seed);
-        Self { seed, setup, ground, adversity }
-    }
-
-    /// The structure, not yet made.
-    #[must_use]
-    pub fn subject(&self) -> Box<dyn Subject> {
-        match self.setup {
-            Setup::Table(setup) => Box::new(table::Subjected::new(setup)),
-            Setup::Filter(setup) => Box::new(filter::Subjected::new(setup)),
-        }
+        Self { seed, setup, device, adversity }
     }
 }
 

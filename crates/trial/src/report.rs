@@ -8,7 +8,7 @@ use nandex_sim::Strike;
 
 /// What was done, in one trial or in all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct Counters {
     /// Trials that ended well.
     pub seeds: u64,
     /// Distinct places of a power cut: seed, operation, and what survived.
@@ -18,7 +18,7 @@ pub struct Tally {
     /// Openings of a structure that was there before.
     pub reopenings: u64,
     /// Calls of a structure.
-    pub acts: u64,
+    pub calls: u64,
     /// Counted operations of devices: writes, syncs, grows and discards.
     pub operations: u64,
     /// Faults that struck, by kind and sort of operation.
@@ -31,7 +31,7 @@ pub struct Tally {
     pub trace: u64,
 }
 
-impl Tally {
+impl Counters {
     /// Counts faults that have struck.
     pub fn count_faults(&mut self, strikes: &[Strike]) {
         for strike in strikes {
@@ -40,13 +40,13 @@ impl Tally {
     }
 }
 
-impl AddAssign<&Self> for Tally {
+impl AddAssign<&Self> for Counters {
     fn add_assign(&mut self, other: &Self) {
         self.seeds += other.seeds;
         self.cut_points += other.cut_points;
         self.cut_recoveries += other.cut_recoveries;
         self.reopenings += other.reopenings;
-        self.acts += other.acts;
+        self.calls += other.calls;
         self.operations += other.operations;
         for (kind, count) in &other.faults {
             *self.faults.entry(kind.clone()).or_default() += count;
@@ -58,7 +58,7 @@ impl AddAssign<&Self> for Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let struck: u64 = self.faults.values().sum();
         writeln!(f, "seeds             {:>12}", self.seeds)?;
@@ -66,7 +66,7 @@ impl fmt::Display for Tally {
         writeln!(f, "  in a recovery   {:>12}", self.cut_recoveries)?;
         writeln!(f, "reopenings        {:>12}", self.reopenings)?;
         writeln!(f, "  refused         {:>12}", self.refused_openings)?;
-        writeln!(f, "calls             {:>12}", self.acts)?;
+        writeln!(f, "calls             {:>12}", self.calls)?;
         writeln!(f, "  refused lookups {:>12}", self.refusals)?;
         writeln!(f, "device operations {:>12}", self.operations)?;
         writeln!(f, "faults struck     {struck:>12}")?;

@@ -1,163 +1,202 @@
-//! A power cut in the midst of every operation of a workload, recovered from each, for several choices of
-//! what survives; and cuts in the midst of those recoveries.
+//! A power cut during every operation of a life, or during some, recovered from each for several choices of what
+//! survives; and cuts during those recoveries.
 
 use std::sync::Arc;
 
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Cut, Image, SimDevice};
 
-use crate::plan::Plan;
-use crate::report::Tally;
-use crate::subject::{Stop, Subject, fold};
+use crate::contract::{Contract, Stop, fold};
+use crate::course::{Watcher, live};
+use crate::device_kind::DeviceKind;
+use crate::report::Counters;
+use crate::session::Session;
 use crate::traced::{Trace, Traced};
 
-/// Openings of a workload.
-const OPENINGS: u64 = 3;
-
-/// Calls of one opening at most.
-const ACTS_MAX: u64 = 40;
-
-/// One in so many recoveries is worked on and opened once more, and one in so many is cut itself.
+/// Of this many recoveries one is worked on and opened once more, and one is cut itself.
 const DEEPER: u64 = 8;
 
 /// What survives a cut: nothing, everything, and two mixtures.
-fn seeds(dice: &mut SplitMix64) -> [u64; 4] {
-    [0, 1, 2 + dice.below(1 << 32), 2 + dice.below(1 << 32)]
+fn seeds(rng: &mut SplitMix64) -> [u64; 4] {
+    [0, 1, 2 + rng.below(1 << 32), 2 + rng.below(1 << 32)]
 }
 
-struct Sweep<'a> {
-    tally: &'a mut Tally,
-    dice: SplitMix64,
+/// How a sweep goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// What the calls and the survivors are chosen by.
+    pub seed: u64,
+    /// The device that is cut. Recoveries are on one without a model of time.
+    pub device: DeviceKind,
+    /// Calls in each opening of the life.
+    pub calls: u64,
+    /// The power goes during one of this many operations.
+    pub one_in: u64,
+}
+
+struct Cuts<'a> {
+    counters: &'a mut Counters,
+    rng: SplitMix64,
     device: SimDevice,
-    trace: Trace,
+    one_in: u64,
+    part: &'static str,
 }
 
-/// Runs the workload of a plan and recovers from all its cuts.
+/// Lives once, and recovers from the cuts.
 ///
 /// # Errors
 /// Where a law was broken.
-pub fn run(plan: &Plan, tally: &mut Tally) -> Result<(), String> {
-    let device = plan.ground.device(Image::new());
+pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Result<(), String> {
+    let device = sweep.device.with_image(Image::new());
     device.record_cuts();
-    let dice = SplitMix64::stream(plan.seed, 2);
-    let mut sweep = Sweep { tally, dice, device, trace: Trace::default() };
-    let mut subject = plan.subject();
-    let result = sweep.live(&mut *subject, plan.seed);
+    let trace = Trace::default();
+    let mut session = Session::new(setup);
+    let rng = SplitMix64::stream(sweep.seed, 2);
+    let mut cuts = Cuts { counters, rng, device, one_in: sweep.one_in, part: "" };
+    let traced = Arc::new(Traced::new(cuts.device.clone(), trace.clone()));
+    let result = live(&mut session, traced, (sweep.seed, sweep.calls), &mut cuts);
     // A test that compares traces must see the answers too.
-    sweep.tally.trace = fold(fold(sweep.tally.trace, sweep.trace.hash()), subject.answers());
-    sweep.tally.operations += sweep.device.operations();
+    cuts.counters.trace = fold(fold(cuts.counters.trace, trace.hash()), session.answers());
+    cuts.counters.operations += cuts.device.operations();
     result
 }
 
-impl Sweep<'_> {
-    fn live(&mut self, subject: &mut dyn Subject, seed: u64) -> Result<(), String> {
-        let mut acts = SplitMix64::stream(seed, 3);
-        for opening in 0..OPENINGS {
-            let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
-            let opened = if opening == 0 { subject.make(device) } else { subject.open(device) };
-            self.after(subject, opened, "opening it")?;
-            for act in 0..1 + acts.below(ACTS_MAX) {
-                let result = subject.act(&mut acts);
-                self.after(subject, result, &format!("opening {opening}, act {act}"))?;
-            }
-            let closed = subject.close();
-            self.after(subject, closed, &format!("closing {opening}"))?;
-        }
-        Ok(())
+impl<C: Contract> Watcher<C> for Cuts<'_> {
+    fn begins(&mut self, part: &'static str) {
+        self.part = part;
     }
 
-    /// Recovers from the cuts in the midst of the last call, and only then notes that it came back.
-    fn after(
-        &mut self,
-        subject: &mut dyn Subject,
-        result: Result<(), Stop>,
-        place: &str,
-    ) -> Result<(), String> {
-        self.tally.acts += 1;
-        result.map_err(|stop| format!("{place}: {}", tell(stop)))?;
+    /// Recovers from the cuts during the last call, which has not been acknowledged yet.
+    fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String> {
+        self.counters.calls += 1;
+        let part = self.part;
+        result.map_err(|stop| format!("{part}: {}", tell(stop)))?;
         for cut in self.device.take_cuts() {
-            for survivors in seeds(&mut self.dice) {
-                let story =
-                    || format!("{place}, cut after {}, survivors {survivors}", cut.operation);
-                self.recover(&cut, survivors, subject)
-                    .map_err(|what| format!("{}: {what}", story()))?;
+            if self.rng.below(self.one_in) > 0 {
+                continue;
+            }
+            for survivors in seeds(&mut self.rng) {
+                self.recover(&cut, survivors, session).map_err(|what| {
+                    let operation = cut.operation;
+                    format!("{part}, cut after {operation}, survivors {survivors}: {what}")
+                })?;
             }
         }
-        subject.settle();
         Ok(())
     }
+}
 
-    fn recover(&mut self, cut: &Cut, survivors: u64, past: &dyn Subject) -> Result<(), String> {
-        self.tally.cut_points += 1;
+impl Cuts<'_> {
+    fn recover<C: Contract>(
+        &mut self,
+        cut: &Cut,
+        survivors: u64,
+        past: &Session<C>,
+    ) -> Result<(), String> {
+        self.counters.cut_points += 1;
         let device = SimDevice::instant().with_image(cut.survivors(survivors));
-        let is_cut_again = self.dice.below(DEEPER) == 0;
+        let is_cut_again = self.rng.below(DEEPER) == 0;
         if is_cut_again {
             device.record_cuts();
         }
-        let mut subject = past.fork();
-        if !self.open(&mut *subject, &device)? {
+        let mut session = past.fork();
+        if !self.open(&mut session, &device)? {
             return Ok(());
         }
         if is_cut_again {
             self.cut_again(&device, past)?;
         }
-        if self.dice.below(DEEPER) == 0 {
-            self.work_on(&mut *subject, &device)?;
+        if self.rng.below(DEEPER) == 0 {
+            self.counters.calls += 8;
+            work_on(&mut session, &device, &mut self.rng)?;
         }
-        self.end(&mut *subject, &device);
+        self.end(&mut session, &device);
         Ok(())
     }
 
     /// Opens what survived and asks for everything. False where the cut came before there was anything.
-    fn open(&mut self, subject: &mut dyn Subject, device: &SimDevice) -> Result<bool, String> {
-        self.tally.reopenings += 1;
-        match subject.open(Arc::new(device.clone())) {
-            Ok(()) => {}
-            Err(Stop::Failed(_)) if !subject.is_made() => return Ok(false),
-            Err(stop) => return Err(format!("opening: {}", tell(stop))),
-        }
-        subject.check().map_err(|stop| format!("after opening: {}", tell(stop)))?;
-        Ok(true)
+    fn open<C: Contract>(
+        &mut self,
+        session: &mut Session<C>,
+        device: &SimDevice,
+    ) -> Result<bool, String> {
+        self.counters.reopenings += 1;
+        open(session, device)
     }
 
     /// Cuts the recovery from a cut at each of its operations.
-    fn cut_again(&mut self, device: &SimDevice, past: &dyn Subject) -> Result<(), String> {
+    fn cut_again<C: Contract>(
+        &mut self,
+        device: &SimDevice,
+        past: &Session<C>,
+    ) -> Result<(), String> {
         for cut in device.take_cuts() {
-            for survivors in seeds(&mut self.dice) {
-                self.tally.cut_points += 1;
-                self.tally.cut_recoveries += 1;
+            for survivors in seeds(&mut self.rng) {
+                self.counters.cut_points += 1;
+                self.counters.cut_recoveries += 1;
                 let again = SimDevice::instant().with_image(cut.survivors(survivors));
-                let mut subject = past.fork();
-                if self.open(&mut *subject, &again).map_err(|what| {
+                let mut session = past.fork();
+                if self.open(&mut session, &again).map_err(|what| {
                     let operation = cut.operation;
                     format!("cut again after {operation}, survivors {survivors}: {what}")
                 })? {
-                    self.end(&mut *subject, &again);
+                    self.end(&mut session, &again);
                 }
             }
         }
         Ok(())
     }
 
-    /// What was recovered is as good as any other.
-    fn work_on(&mut self, subject: &mut dyn Subject, device: &SimDevice) -> Result<(), String> {
-        let told = |stop| format!("working on: {}", tell(stop));
-        for _ in 0..8 {
-            self.tally.acts += 1;
-            subject.act(&mut self.dice).map_err(told)?;
-            subject.settle();
-        }
-        subject.close().map_err(told)?;
-        subject.settle();
-        self.open(subject, device).map_err(|what| format!("once more: {what}"))?;
-        Ok(())
+    fn end<C: Contract>(&mut self, session: &mut Session<C>, device: &SimDevice) {
+        session.kill();
+        self.counters.operations += device.operations();
+        self.counters.trace = fold(self.counters.trace, session.answers());
     }
+}
 
-    fn end(&mut self, subject: &mut dyn Subject, device: &SimDevice) {
-        subject.kill();
-        self.tally.operations += device.operations();
-        self.tally.trace = fold(self.tally.trace, subject.answers());
+/// Recovers from what survived, asks for everything, works on, closes, proves every page and opens once more.
+///
+/// # Errors
+/// Where a law was broken.
+pub fn recover<C: Contract>(past: &Session<C>, image: Image, seed: u64) -> Result<(), String> {
+    let device = SimDevice::instant().with_image(image);
+    let mut session = past.fork();
+    if open(&mut session, &device)? {
+        work_on(&mut session, &device, &mut SplitMix64::new(seed))?;
     }
+    Ok(())
+}
+
+fn open<C: Contract>(session: &mut Session<C>, device: &SimDevice) -> Result<bool, String> {
+    match session.open(Arc::new(device.clone())) {
+        Ok(()) => {}
+        Err(Stop::Failed(_)) if !session.is_made() => return Ok(false),
+        Err(stop) => return Err(format!("opening: {}", tell(stop))),
+    }
+    session.look().map_err(|stop| format!("after opening: {}", tell(stop)))?;
+    Ok(true)
+}
+
+/// What was recovered is as good as any other.
+fn work_on<C: Contract>(
+    session: &mut Session<C>,
+    device: &SimDevice,
+    rng: &mut SplitMix64,
+) -> Result<(), String> {
+    let told = |stop| format!("working on: {}", tell(stop));
+    for _ in 0..8 {
+        session.call(rng).map_err(told)?;
+        session.settle();
+    }
+    session.close().map_err(told)?;
+    session.settle();
+    let report = nandex::check(Arc::new(device.clone()), None, &mut |_| {});
+    let findings = report.map_err(|error| format!("checking it: {error}"))?.findings;
+    if let Some(finding) = findings.first() {
+        return Err(format!("closed, {} findings, as {finding}", findings.len()));
+    }
+    open(session, device).map_err(|what| format!("once more: {what}"))?;
+    Ok(())
 }
 
 fn tell(stop: Stop) -> String {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use nandex::device::{Completion, Device, EngineReport, Geometry, Op, OpKind, PageBuf, PageId};
 use nandex::device::{Queue, Result};
 
-use crate::subject::fold;
+use crate::contract::fold;
 
 /// The hash, shared by all devices of a trial; it repeats where one thread uses them.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,7 @@ fn planted_bugs_are_noticed_within_a_minute_and_said_in_a_line_that_replays() {
         Barrier::CheckpointsAlternate,
         Barrier::BlockChecksum,
         Barrier::FailurePoisons,
-        Barrier::ImagesAlternate,
+        Barrier::SnapshotsAlternate,
         Barrier::BufferNotesItsPlace,
     ];
     are_noticed(&barriers, 0);
@@ -49,7 +49,7 @@ fn planted_bugs_of_slicetables_are_noticed_by_trials_of_slicehash() {
 
 #[test]
 fn planted_bugs_of_cuts_are_noticed_by_trials_of_cascade_filters() {
-    are_noticed(&[Barrier::CutIsLogged, Barrier::ReplaySkipsToCut], 2 * BLOCK);
+    are_noticed(&[Barrier::BoundaryIsLogged, Barrier::ReplaySkipsToBoundary], 2 * BLOCK);
 }
 
 #[test]

@@ -4,16 +4,32 @@ use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
-use super::table::{Job, KeyPlace, Probe, State, Step};
-use super::{Inner, Policy};
+use super::table::{Candidates, Job, KeyPlace, State};
+use super::{Incarnations, Inner, Policy};
 use crate::api::Value;
-use crate::lookup::{LookupKey, Lookups, PageLookup, TableLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
+use crate::write::TableLayout;
 use crate::{Error, Result};
 
-impl TableLookup for Inner {
+/// A lookup that reads incarnations.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    key: LookupKey,
+    candidates: Candidates,
+    /// What the newest candidate says.
+    found: PageLookup,
+}
+
+impl Probe {
+    fn new(key: LookupKey, candidates: Candidates) -> Self {
+        Self { key, candidates, found: PageLookup::Absent }
+    }
+}
+
+impl KeyLookup for Inner {
     type KeyPlace = KeyPlace;
 
     #[inline]
@@ -22,32 +38,42 @@ impl TableLookup for Inner {
     }
 
     #[inline]
-    fn locate(&self, key: &[u8]) -> Result<KeyPlace> {
-        self.check_key(key)?;
-        Ok(self.key_place(self.hasher.hash(key)))
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        self.check_key_width(key)
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> KeyPlace {
+        self.key_place(self.hasher.hash(key))
     }
 
     #[inline]
     fn prefetch(&self, place: &KeyPlace) {
-        self.partitions[self.partition_of(place.hash)].prefetch(&self.room.filter, place);
+        self.partitions[self.partition_of(place.hash)].prefetch(&self.layout.filter, place);
     }
 
     /// Loads the filters where they have not been yet.
     #[inline]
-    fn ask(&self, place: &KeyPlace, key: &[u8]) -> Result<Step> {
+    fn ask(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
         let index = self.partition_of(place.hash);
         loop {
-            match self.partitions[index].ask(&self.room.filter, place, key) {
-                Some(step) => return Ok(step),
-                None => self.load_filters(index)?,
+            if let Some(step) = self.partitions[index].ask(&self.layout.filter, place, key) {
+                let probe = |candidates| Probe::new(LookupKey::new(place.hash, key), candidates);
+                return Ok(step.map_read(probe));
             }
+            self.load_filters(index)?;
         }
+    }
+
+    #[inline]
+    fn is_found(value: &Option<Value>) -> bool {
+        value.is_some()
     }
 
     /// Under LRU, puts back what a lookup has found, where no thread in the background does.
     #[inline]
     fn after_lookups(&self) {
-        if self.room.config.policy == Policy::Lru {
+        if self.layout.config.policy == Policy::Lru {
             // The lookup has its answer. A failure has poisoned the volume; the next update reports it.
             let _ = self.catch_up_now();
         }
@@ -69,79 +95,82 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> Result<Step> {
-        let key = probe.key;
-        let step = match probe.found {
+    fn next(&self, probe: Probe) -> UserStep<Self> {
+        let Probe { key, candidates, found } = probe;
+        let next = match found {
             PageLookup::Live(value) => {
-                self.used(&probe, &value);
-                Some(LookupStep::Answer(Some(value)))
+                self.used(&key, &value, &candidates);
+                return Ok(LookupStep::Answer(Some(value)));
             }
-            PageLookup::Tombstone => Some(LookupStep::Answer(None)),
+            PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
             PageLookup::Absent => {
-                self.partitions[self.partition_of(key.hash)].next_candidate(probe)
+                self.partitions[self.partition_of(key.hash)].next_candidate(&candidates)
             }
             PageLookup::Stale => None,
         };
-        let ask_again = || self.ask(&self.key_place(key.hash), key.bytes());
-        step.map_or_else(ask_again, Ok)
+        match next {
+            Some(step) => Ok(step.map_read(|candidates| Probe::new(key, candidates))),
+            None => self.ask(&self.key_place(key.hash), key.bytes()),
+        }
+    }
+}
+
+impl TableLayout for Incarnations {
+    fn may_be_older(core: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
+        if !state.level.filters_loaded || state.in_frozen(hash, key) {
+            return true;
+        }
+        let live = state.level.window.live_mask();
+        let slices = &core.partitions[index].unlocked;
+        core.layout.filter.candidates(slices, hash.filter, &live) != [0; 4]
+    }
+
+    fn entries_below(state: &State) -> u64 {
+        state.level.entries()
     }
 }
 
 impl Inner {
     #[inline]
     fn key_place(&self, hash: KeyHash) -> KeyPlace {
-        KeyPlace { hash, positions: self.room.filter.positions(hash.filter) }
-    }
-
-    /// May a version of this key be below the active buffer?
-    pub(super) fn may_be_older(
-        &self,
-        index: usize,
-        state: &State,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> bool {
-        if !state.level.filters_loaded || state.in_frozen(hash, key) {
-            return true;
-        }
-        let live = state.level.window.live_mask();
-        let slices = &self.partitions[index].beside;
-        self.room.filter.candidates(slices, hash.filter, &live) != [0; 4]
+        KeyPlace { hash, positions: self.layout.filter.positions(hash.filter) }
     }
 
     /// Where an incarnation has the page of a key.
     #[inline]
     fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
         // An incarnation is written front to back, as a slicetable is.
-        let start = self.room.rings.of(self.partition_of(hash)).page(id, 0);
+        let start = self.layout.rings.of(self.partition_of(hash)).page(id, 0);
         ReadPlace::page(start.plus(self.page_index(hash)), start)
     }
 
     fn page_index(&self, hash: KeyHash) -> u64 {
-        page_of(hash, self.room.config.buffer_pages as usize) as u64
+        page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
     /// Proves a page and looks for the key in it.
     fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
         let index = self.partition_of(key.hash);
-        let label = self.room.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
+        let label =
+            self.layout.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
-            Err(_) if !self.partitions[index].lock().level.holds(id) => {
+            Err(_) if !self.partitions[index].read().level.holds(id) => {
                 return Ok(PageLookup::Stale);
             }
             Err(error) => return Err(error.into()),
         };
-        let slot = self.layout.find(page, key.bytes(), self.layout.buckets_of(key.hash));
-        Ok(PageLookup::of(slot.and_then(|slot| self.layout.entry(page, slot))))
+        let slot =
+            self.entry_layout().find(page, key.bytes(), self.entry_layout().buckets_of(key.hash));
+        Ok(PageLookup::of(slot.and_then(|slot| self.entry_layout().entry(page, slot))))
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
-    fn used(&self, probe: &Probe, value: &Value) {
-        if self.room.config.policy == Policy::Lru {
-            let table = self.partition_of(probe.key.hash);
-            let (key, value) = (probe.key.bytes().to_vec(), value.to_vec());
-            let (source, newest_sequence) = (probe.candidates.next, probe.newest_when_asked);
+    fn used(&self, key: &LookupKey, value: &Value, found: &Candidates) {
+        if self.layout.config.policy == Policy::Lru {
+            let table = self.partition_of(key.hash);
+            let (source, newest_sequence) = (found.next, found.newest_when_asked);
+            let (key, value) = (key.bytes().to_vec(), value.to_vec());
             self.work.push_optional(Job::Reinsert { table, key, value, source, newest_sequence });
         }
     }
@@ -172,7 +201,7 @@ impl PageReads for Verification<'_> {
         Ok(())
     }
 
-    fn next(&self, maybe: MaybeHeld) -> Result<LookupStep<MaybeHeld, bool>> {
+    fn next(&self, maybe: MaybeHeld) -> UserStep<Self> {
         Ok(LookupStep::Answer(maybe.is_held))
     }
 }

@@ -8,16 +8,15 @@ use nandex_store::ring::SegmentId;
 use super::Incarnations;
 use super::filter::{Columns, Filter, Positions, Window};
 use crate::api::Value;
-use crate::intake;
-use crate::lookup::{LookupKey, PageLookup};
+use crate::write;
 
-/// A super table. Beside its lock are the filters of its incarnations, bit-sliced.
-pub(crate) type SuperTable = intake::Partition<Incarnations>;
+/// A super table. The filters of its incarnations, bit-sliced, are read without its lock.
+pub(crate) type SuperTable = write::Partition<Incarnations>;
 /// What changes in a super table.
-pub(crate) type State = intake::PartitionState<Incarnations>;
+pub(crate) type State = write::PartitionState<Incarnations>;
 /// A full buffer that is being written; holds the segment that was taken when it was frozen, where
 /// nothing may be evicted to make room later.
-pub(crate) type Frozen = intake::Frozen<Incarnations>;
+pub(crate) type Frozen = write::Frozen<Incarnations>;
 
 /// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +25,8 @@ pub(crate) struct KeyPlace {
     pub(super) positions: Positions,
 }
 
-/// What follows in a lookup.
-pub(super) type Step = LookupStep<Probe, Option<Value>>;
+/// What follows in a lookup, as far as a super table knows.
+pub(super) type Step = LookupStep<Candidates, Option<Value>>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ pub(crate) struct Level {
     pub(super) filters_loaded: bool,
 }
 
-/// What background threads do beside flushes.
+/// Background work in addition to flushes.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Put an entry that was found on flash back into the buffer (LRU).
@@ -66,26 +65,17 @@ pub(crate) struct Incarnation {
     pub(super) entries: u32,
 }
 
-/// A lookup that reads incarnations: those that may hold its key, newest first.
-#[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    pub(super) key: LookupKey,
-    /// What the candidate says that was read.
-    pub(super) found: PageLookup,
-    pub(super) candidates: Candidates,
-    /// Incarnations that the super table had lost when RAM was asked.
-    dropped: u64,
-    /// The newest incarnation's sequence number at that time.
-    pub(super) newest_when_asked: u64,
-}
-
-/// The incarnations that may hold a key.
+/// The incarnations that may hold a key, newest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// The newest of them.
     pub(super) next: SegmentId,
     /// The columns of the others.
     rest: Columns,
+    /// Incarnations that the super table had lost when RAM was asked.
+    dropped: u64,
+    /// The newest incarnation's sequence number at that time.
+    pub(super) newest_when_asked: u64,
 }
 
 impl Level {
@@ -100,11 +90,11 @@ impl SuperTable {
     /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
     #[inline]
     pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
-        filter.for_each_run(&self.beside, &place.positions, |run| {
+        filter.for_each_run(&self.unlocked, &place.positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
         });
-        self.lock().active.prefetch(place.hash);
+        self.read().active.prefetch(place.hash);
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
@@ -112,7 +102,7 @@ impl SuperTable {
     #[inline]
     pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
         let KeyPlace { hash, positions } = place;
-        let state = self.lock();
+        let state = self.read();
         if let Some(answer) = state.answer(*hash, key) {
             return Some(LookupStep::Answer(answer));
         }
@@ -120,26 +110,22 @@ impl SuperTable {
             return None;
         }
         let level = &state.level;
-        let mask = filter.candidates_at(&self.beside, positions, &level.window.live_mask());
-        let Some(candidates) = level.candidates(mask, u64::MAX) else {
-            return Some(LookupStep::Answer(None));
-        };
-        let (key, found) = (LookupKey::new(*hash, key), PageLookup::Absent);
-        let (dropped, newest_when_asked) = (level.dropped, level.newest_sequence());
-        Some(LookupStep::Read(Probe { key, found, candidates, dropped, newest_when_asked }))
+        let mask = filter.candidates_at(&self.unlocked, positions, &level.window.live_mask());
+        let candidates = level.candidates(mask, u64::MAX);
+        Some(candidates.map_or(LookupStep::Answer(None), LookupStep::Read))
     }
 
     /// The next older candidate, after the one before did not hold the key. Nothing where incarnations were
     /// dropped meanwhile, so that RAM has to be asked again.
-    pub(super) fn next_candidate(&self, probe: Probe) -> Option<Step> {
-        let Candidates { next, rest } = probe.candidates;
+    pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
+        let Candidates { next, rest, dropped, newest_when_asked } = *candidates;
         if rest == [0; 4] {
             return Some(LookupStep::Answer(None));
         }
-        let level = &self.lock().level;
+        let level = &self.read().level;
         match level.candidates(rest, next.sequence()) {
-            Some(candidates) => Some(LookupStep::Read(Probe { candidates, ..probe })),
-            None if level.dropped == probe.dropped => Some(LookupStep::Answer(None)),
+            Some(next) => Some(LookupStep::Read(Candidates { dropped, newest_when_asked, ..next })),
+            None if level.dropped == dropped => Some(LookupStep::Answer(None)),
             None => None,
         }
     }
@@ -158,7 +144,8 @@ impl Level {
         let column = columns.find(|column| sequence(column) <= newest_sequence)?;
         let mut rest = mask;
         rest[column / 64] &= !(1 << (column % 64));
-        Some(Candidates { next: self.incarnations[column].id, rest })
+        let (next, dropped) = (self.incarnations[column].id, self.dropped);
+        Some(Candidates { next, rest, dropped, newest_when_asked: self.newest_sequence() })
     }
 
     /// The oldest incarnation.

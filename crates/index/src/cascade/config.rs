@@ -15,8 +15,8 @@ pub(super) const BUFFER_FILL: f64 = 0.9;
 /// Sizes that a buffer grows through.
 const BUFFER_STEPS: u64 = 2;
 
-/// Empty buffers beside one for each part: while one is merged another one may be full.
-pub(super) const SPARE_BUFFERS: usize = 2;
+/// Empty buffers in addition to one for each part: while one is merged another one may be full.
+pub(super) const SPARE_BUFFERS: u32 = 2;
 
 /// Bits of a slot's count, where a filter counts.
 const COUNT_BITS: u32 = 8;
@@ -156,7 +156,7 @@ impl Config {
         // On average a buffer has three quarters of its size; one more is full, one is growing, and the
         // spare ones are small.
         let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
-        Ok(u64::from(self.parts) * mean + 2 * full + SPARE_BUFFERS as u64 * first)
+        Ok(u64::from(self.parts) * mean + 2 * full + u64::from(SPARE_BUFFERS) * first)
     }
 
     /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.

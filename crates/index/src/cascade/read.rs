@@ -7,17 +7,13 @@
 use std::sync::Arc;
 
 use nandex_device::{PageBuf, PageId};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
+use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
 use nandex_store::run::Run;
 
-use super::Inner;
 use super::levels::Levels;
-use super::part::State;
-use crate::lookup::counts::LookupCounts;
+use super::{Inner, Part};
+use crate::lookup::{self, KeyLookup, Lookups};
 use crate::{Error, Result};
-
-/// Keys whose places in the buffers are fetched together.
-const GROUP: usize = 256;
 
 /// What a lookup wants to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +26,7 @@ enum Wanted {
 
 /// A lookup that has pages to read.
 #[derive(Debug)]
-pub(super) struct Probe {
+pub(crate) struct Probe {
     fingerprint: u64,
     sum: i64,
     /// Does the first run that says yes decide?
@@ -39,11 +35,18 @@ pub(super) struct Probe {
     levels: Arc<Levels>,
     run: usize,
     page: PageId,
+    /// The run's first page.
+    start: PageId,
     /// Has this run said all that it knows?
     is_read: bool,
 }
 
 impl Probe {
+    fn new(fingerprint: u64, sum: i64, first_decides: bool, levels: Arc<Levels>) -> Self {
+        let (run, page, start) = (0, PageId(0), PageId(0));
+        Self { fingerprint, sum, first_decides, levels, run, page, start, is_read: false }
+    }
+
     fn run(&self) -> &Run {
         self.levels.readable().nth(self.run).expect("a lookup has a run to read")
     }
@@ -52,20 +55,60 @@ impl Probe {
     fn read(self, run: usize) -> LookupStep<Self, i64> {
         let is_decided = self.first_decides && self.sum > 0;
         let next = self.levels.readable().nth(run).filter(|_| !is_decided);
-        match next.map(|run| run.page_of(self.fingerprint)) {
-            Some(page) => LookupStep::Read(Self { run, page, is_read: false, ..self }),
-            None => LookupStep::Answer(self.sum),
-        }
+        let Some(to_read) = next else { return LookupStep::Answer(self.sum) };
+        let (page, start) = (to_read.page_of(self.fingerprint), to_read.place().extent.start);
+        LookupStep::Read(Self { run, page, start, is_read: false, ..self })
     }
 }
 
-impl PageReads for Inner {
+/// Lookups that want to know the same.
+struct Asking<'i> {
+    inner: &'i Inner,
+    wanted: Wanted,
+}
+
+impl KeyLookup for Asking<'_> {
+    /// The key's part, and its fingerprint there.
+    type KeyPlace = (usize, u64);
+
+    const GROUP: usize = 256;
+
+    fn lookups(&self) -> &Lookups {
+        &self.inner.lookups
+    }
+
+    fn locate(&self, key: &[u8]) -> (usize, u64) {
+        self.inner.place(key)
+    }
+
+    fn prefetch(&self, &(part, fingerprint): &(usize, u64)) {
+        self.inner.partitions[part].read().prefetch(fingerprint);
+    }
+
+    fn ask(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
+        let state = self.inner.partitions[part].read();
+        let sum = state.buffered(fingerprint);
+        let first_decides = self.wanted == Wanted::Presence && !state.may_have_tombstones();
+        if first_decides && sum > 0 {
+            return Ok(LookupStep::Answer(sum));
+        }
+        let levels = Arc::clone(&state.level);
+        drop(state);
+        Ok(Probe::new(fingerprint, sum, first_decides, levels).read(0))
+    }
+
+    fn is_found(sum: &i64) -> bool {
+        *sum > 0
+    }
+}
+
+impl PageReads for Asking<'_> {
     type Probe = Probe;
     type Answer = i64;
     type Error = Error;
 
     fn place(&self, probe: &Probe, _part: u32) -> ReadPlace {
-        ReadPlace::page(probe.page, probe.run().place().extent.start)
+        ReadPlace::page(probe.page, probe.start)
     }
 
     fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
@@ -80,7 +123,7 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> Result<LookupStep<Probe, i64>> {
+    fn next(&self, probe: Probe) -> UserStep<Self> {
         let run = probe.run + 1;
         Ok(if probe.is_read { probe.read(run) } else { LookupStep::Read(probe) })
     }
@@ -88,74 +131,29 @@ impl PageReads for Inner {
 
 impl Inner {
     pub(super) fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.look_up(key, Wanted::Presence)? > 0)
+        Ok(lookup::single(&self.asking(Wanted::Presence), key)? > 0)
     }
 
     pub(super) fn count(&self, key: &[u8]) -> Result<u64> {
-        self.look_up(key, Wanted::Count).map(clamped)
+        lookup::single(&self.asking(Wanted::Count), key).map(clamped)
     }
 
     pub(super) fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.look_up_many(keys, Wanted::Presence, |sum| sum > 0)
+        let sums = lookup::batch(&self.asking(Wanted::Presence), keys)?;
+        Ok(sums.into_iter().map(|sum| sum > 0).collect())
     }
 
     pub(super) fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        self.look_up_many(keys, Wanted::Count, clamped)
+        let sums = lookup::batch(&self.asking(Wanted::Count), keys)?;
+        Ok(sums.into_iter().map(clamped).collect())
     }
 
-    /// The sum of a key's counts, as far as it is wanted.
-    fn look_up(&self, key: &[u8], wanted: Wanted) -> Result<i64> {
-        let (part, fingerprint) = self.place(key);
-        let (sum, reads) = match self.ask(part, fingerprint, wanted) {
-            LookupStep::Answer(sum) => (sum, 0),
-            LookupStep::Read(probe) => self.reads.look_up(self, probe)?,
-        };
-        self.counters.lookups.count(sum > 0, reads);
-        Ok(sum)
-    }
-
-    fn look_up_many<A: Clone + Default>(
-        &self,
-        keys: &[&[u8]],
-        wanted: Wanted,
-        told: impl Fn(i64) -> A,
-    ) -> Result<Vec<A>> {
-        let mut answers = vec![A::default(); keys.len()];
-        let mut counts = LookupCounts::default();
-        self.reads.pipeline(self).batch(
-            keys,
-            GROUP,
-            |key| {
-                let (part, fingerprint) = self.place(key);
-                self.parts[part].read().prefetch(fingerprint);
-                (part, fingerprint)
-            },
-            |_, (part, fingerprint)| Ok(self.ask(part, fingerprint, wanted)),
-            |index, sum, reads| {
-                counts.count(sum > 0, reads);
-                answers[index] = told(sum);
-            },
-        )?;
-        self.counters.lookups.add(&counts);
-        Ok(answers)
-    }
-
-    /// What the buffers know of a fingerprint, and which runs to read where that is not enough.
-    fn ask(&self, part: usize, fingerprint: u64, wanted: Wanted) -> LookupStep<Probe, i64> {
-        let state = self.parts[part].read();
-        let sum = state.buffered(fingerprint);
-        let first_decides = wanted == Wanted::Presence && !state.may_have_tombstones();
-        if first_decides && sum > 0 {
-            return LookupStep::Answer(sum);
-        }
-        let levels = Arc::clone(&state.levels);
-        drop(state);
-        let (run, page, is_read) = (0, PageId(0), false);
-        Probe { fingerprint, sum, first_decides, levels, run, page, is_read }.read(0)
+    fn asking(&self, wanted: Wanted) -> Asking<'_> {
+        Asking { inner: self, wanted }
     }
 }
 
-impl State {
+impl Part {
     fn prefetch(&self, fingerprint: u64) {
         self.buffers().for_each(|buffer| buffer.prefetch(fingerprint));
     }

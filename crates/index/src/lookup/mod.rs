@@ -1,9 +1,9 @@
-//! The lookups of tables: RAM first, then pages.
+//! Lookups of keys: RAM first, then pages.
 //!
 //! A lookup asks the buffers of a partition, then whatever RAM knows of the pages below. Where RAM cannot
 //! answer, the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. A structure
-//! is looked up in by two traits on its own type: [`PageReads`] says which page to read and what a page says,
-//! [`TableLookup`] what comes before. Single lookups, batches, streams and the
+//! is looked up in by two traits: [`PageReads`] says which page to read and what a page says, [`KeyLookup`] what
+//! comes before. [`single`] lookups, a [`batch`], a [`stream`](stream()) and the
 //! [`LookupEngine`](crate::LookupEngine) are made of them.
 
 pub(crate) mod counts;
@@ -23,9 +23,6 @@ pub(crate) use stream::stream;
 /// The widest key of a table, in bytes.
 const KEY_BYTES_MAX: usize = 32;
 
-/// Keys of a batch whose places in RAM are fetched together.
-const GROUP: usize = 16;
-
 /// What the lookups of a structure share.
 #[derive(Debug)]
 pub(crate) struct Lookups {
@@ -39,21 +36,32 @@ impl Lookups {
     }
 }
 
-/// What a table does for a lookup before pages are read.
-pub(crate) trait TableLookup: PageReads<Answer = Option<Value>, Error = Error> {
+/// What a structure does for a lookup before pages are read.
+pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
     /// Where a key is in RAM: its hash, and for instance its positions in filters.
-    type KeyPlace: Copy;
+    type KeyPlace;
+
+    /// Keys of a batch whose places in RAM are fetched together.
+    const GROUP: usize = 16;
 
     fn lookups(&self) -> &Lookups;
 
-    /// Where a key is in RAM. Refuses one of another width than the table's.
-    fn locate(&self, key: &[u8]) -> Result<Self::KeyPlace>;
+    /// Refuses a key of another width than the structure's.
+    fn check_key(&self, _key: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Where a key is in RAM.
+    fn locate(&self, key: &[u8]) -> Self::KeyPlace;
 
     /// Asks the processor to fetch what [`ask`](Self::ask) will look at.
     fn prefetch(&self, place: &Self::KeyPlace);
 
-    /// What RAM knows of a key: its value, that it is not there, or which pages to read.
+    /// What RAM knows of a key: the answer, or which pages to read.
     fn ask(&self, place: &Self::KeyPlace, key: &[u8]) -> UserStep<Self>;
+
+    /// Does the answer say that the key is there?
+    fn is_found(answer: &Self::Answer) -> bool;
 
     /// Is called after lookups, when no lock is held.
     fn after_lookups(&self) {}
@@ -103,41 +111,44 @@ impl PageLookup {
     }
 }
 
-/// The value under `key`.
+/// Looks up one key.
 #[inline]
-pub(crate) fn get<T: TableLookup>(table: &T, key: &[u8]) -> Result<Option<Value>> {
-    let lookups = table.lookups();
-    let (value, reads) = match table.ask(&table.locate(key)?, key)? {
-        LookupStep::Answer(value) => (value, 0),
-        LookupStep::Read(probe) => lookups.reads.look_up(table, probe)?,
+pub(crate) fn single<U: KeyLookup>(user: &U, key: &[u8]) -> Result<U::Answer> {
+    user.check_key(key)?;
+    let lookups = user.lookups();
+    let (answer, reads) = match user.ask(&user.locate(key), key)? {
+        LookupStep::Answer(answer) => (answer, 0),
+        LookupStep::Read(probe) => lookups.reads.look_up(user, probe)?,
     };
-    lookups.counters.count(value.is_some(), reads);
-    table.after_lookups();
-    Ok(value)
+    lookups.counters.count(U::is_found(&answer), reads);
+    user.after_lookups();
+    Ok(answer)
 }
 
-/// The values under all of `keys`, with as many reads in flight as the table was opened for.
-pub(crate) fn get_many<T: TableLookup>(table: &T, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-    let lookups = table.lookups();
-    let mut values = vec![None; keys.len()];
+/// Looks up all of `keys`, with as many reads in flight as the structure was opened for.
+pub(crate) fn batch<U: KeyLookup>(user: &U, keys: &[&[u8]]) -> Result<Vec<U::Answer>> {
+    keys.iter().try_for_each(|key| user.check_key(key))?;
+    let lookups = user.lookups();
+    let mut answers = vec![U::Answer::default(); keys.len()];
     let mut counts = LookupCounts::default();
-    lookups.reads.pipeline(table).batch(
+    lookups.reads.pipeline(user).batch(
         keys,
-        GROUP,
-        |key| locate_and_prefetch(table, key),
-        |key, place| table.ask(&place?, key),
-        |index, value, reads| {
-            counts.count(value.is_some(), reads);
-            values[index] = value;
+        U::GROUP,
+        |key| locate_and_prefetch(user, key),
+        |key, place| user.ask(place, key),
+        |index, answer, reads| {
+            counts.count(U::is_found(&answer), reads);
+            answers[index] = answer;
         },
     )?;
     lookups.counters.add(&counts);
-    table.after_lookups();
-    Ok(values)
+    user.after_lookups();
+    Ok(answers)
 }
 
-fn locate_and_prefetch<T: TableLookup>(table: &T, key: &[u8]) -> Result<T::KeyPlace> {
-    let place = table.locate(key)?;
-    table.prefetch(&place);
-    Ok(place)
+#[inline]
+fn locate_and_prefetch<U: KeyLookup>(user: &U, key: &[u8]) -> U::KeyPlace {
+    let place = user.locate(key);
+    user.prefetch(&place);
+    place
 }

@@ -3,27 +3,29 @@
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 
 use super::counts::LookupCounts;
-use super::{TableLookup, locate_and_prefetch};
+use super::{KeyLookup, locate_and_prefetch};
 use crate::Result;
 use crate::api::{LookupStream, Value};
 
 /// The stream of one table.
-struct Stream<'t, T: TableLookup> {
+struct Stream<'t, T: KeyLookup> {
     table: &'t T,
     reads: ReadPipeline<'t, T>,
     counts: LookupCounts,
 }
 
 /// A stream of lookups in a table.
-pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
+pub(crate) fn stream<T: KeyLookup<Answer = Option<Value>>>(
+    table: &T,
+) -> Box<dyn LookupStream + '_> {
     let reads = table.lookups().reads.pipeline(table);
     Box::new(Stream { table, reads, counts: LookupCounts::default() })
 }
 
-impl<T: TableLookup> Stream<'_, T> {
-    fn pop(&mut self) -> Option<(u64, Option<Value>)> {
+impl<T: KeyLookup> Stream<'_, T> {
+    fn pop(&mut self) -> Option<(u64, T::Answer)> {
         let Answered { token, answer, reads } = self.reads.pop()?;
-        self.counts.count(answer.is_some(), reads);
+        self.counts.count(T::is_found(&answer), reads);
         Some((token, answer))
     }
 
@@ -34,9 +36,10 @@ impl<T: TableLookup> Stream<'_, T> {
     }
 }
 
-impl<T: TableLookup> LookupStream for Stream<'_, T> {
+impl<T: KeyLookup<Answer = Option<Value>>> LookupStream for Stream<'_, T> {
     fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
-        let place = locate_and_prefetch(self.table, key)?;
+        self.table.check_key(key)?;
+        let place = locate_and_prefetch(self.table, key);
         match self.table.ask(&place, key)? {
             LookupStep::Answer(value) => self.reads.answer(token, value),
             LookupStep::Read(probe) => self.reads.start(token, probe)?,
@@ -68,7 +71,7 @@ impl<T: TableLookup> LookupStream for Stream<'_, T> {
     }
 }
 
-impl<T: TableLookup> Drop for Stream<'_, T> {
+impl<T: KeyLookup> Drop for Stream<'_, T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
         self.settle();

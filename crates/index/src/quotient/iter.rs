@@ -21,19 +21,15 @@ pub struct QuotientSource<'a> {
     end: usize,
 }
 
-/// The entries of a filter, one after the other.
-#[derive(Clone, Debug)]
-pub struct QuotientIter<'a> {
-    source: QuotientSource<'a>,
-    batch: Vec<Entry>,
-    next: usize,
-}
-
 impl QuotientFilter {
     /// All fingerprints in ascending order, each once, with its count.
-    #[must_use]
-    pub fn iter(&self) -> QuotientIter<'_> {
-        QuotientIter { source: self.source(), batch: Vec::new(), next: 0 }
+    pub fn iter(&self) -> impl Iterator<Item = Entry> + Send + '_ {
+        let mut source = self.source();
+        let next_batch = move || {
+            let mut batch = Vec::new();
+            source.read(&mut batch).then_some(batch)
+        };
+        std::iter::from_fn(next_batch).flatten()
     }
 
     /// The same in batches, to be merged or written.
@@ -112,30 +108,5 @@ impl QuotientSource<'_> {
 impl Source for QuotientSource<'_> {
     fn next_batch(&mut self, out: &mut Vec<Entry>) -> nandex_store::Result<bool> {
         Ok(self.read(out))
-    }
-}
-
-impl Iterator for QuotientIter<'_> {
-    type Item = Entry;
-
-    #[inline]
-    fn next(&mut self) -> Option<Entry> {
-        if self.next == self.batch.len() {
-            self.batch.clear();
-            self.next = 0;
-            self.source.read(&mut self.batch);
-        }
-        let entry = self.batch.get(self.next).copied();
-        self.next += usize::from(entry.is_some());
-        entry
-    }
-}
-
-impl<'a> IntoIterator for &'a QuotientFilter {
-    type Item = Entry;
-    type IntoIter = QuotientIter<'a>;
-
-    fn into_iter(self) -> QuotientIter<'a> {
-        self.iter()
     }
 }

@@ -69,7 +69,7 @@
 //! |---|---|
 //! | RAM of an entry | (r + c + 2.25) / a bits |
 //! | lookup | 1 to 2 cache misses |
-//! | insert, delete | as a lookup; the slots up to the next unused one move: 1 / (2 (1 - a)^2), 140 at a = .94 |
+//! | insert, delete | as a lookup; moves the slots up to the next unused one: 1 / (2 (1 - a)^2), 140 at a = .94 |
 //! | iteration, merge, resize, build, save | one pass over the slots; nothing moves |
 //! | false positives | n / U of lookups, the same in every size; no false negatives |
 
@@ -97,7 +97,7 @@ mod three_bits;
 pub use config::{Config, Growth};
 pub use counts::{Counts, REPEATS_MAX, StoredCount};
 pub use filter::QuotientFilter;
-pub use iter::{QuotientIter, QuotientSource};
+pub use iter::QuotientSource;
 pub use outliers::Outliers;
 pub use shape::Shape;
 pub use shared::SharedFilter;

@@ -1,24 +1,43 @@
 //! The bits of a slot: a constant for the commonest sizes, so that the compiler knows shifts and strides, and a
 //! variable for all others. And lanes: several slots of one word, compared at once.
 
-use nandex_device::{Bits, SwiftBits};
+use nandex_device::{Bits, PlainBits, SwiftBits};
 
 /// Bits of a slot, and the instructions for bits.
-pub(super) trait Width: Bits {
+pub(super) trait Width: Copy {
     /// Slots that are compared at once; 0 for none.
     const LANES: usize;
+
     /// Bits of a slot: 1 to 56.
     fn bits(self) -> usize;
+
+    fn instructions(self) -> impl Bits;
+
     /// The lowest bit of each lane.
-    fn ones(self) -> u64;
+    #[inline(always)]
+    fn ones(self) -> u64 {
+        0
+    }
+
+    /// See [`Bits::rank`].
+    #[inline(always)]
+    fn rank(self, word: u64) -> u32 {
+        self.instructions().rank(word)
+    }
+
+    /// See [`Bits::select`].
+    #[inline(always)]
+    fn select(self, word: u64, number: u32) -> u32 {
+        self.instructions().select(word, number)
+    }
 }
 
 /// A constant number of bits.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fixed<const BITS: usize, B>(pub B);
 
 /// Any number of bits.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Any<B>(pub B, pub usize);
 
 impl<const BITS: usize, B: Bits> Width for Fixed<BITS, B> {
@@ -28,6 +47,11 @@ impl<const BITS: usize, B: Bits> Width for Fixed<BITS, B> {
     #[inline(always)]
     fn bits(self) -> usize {
         BITS
+    }
+
+    #[inline(always)]
+    fn instructions(self) -> impl Bits {
+        self.0
     }
 
     #[inline(always)]
@@ -45,32 +69,8 @@ impl<B: Bits> Width for Any<B> {
     }
 
     #[inline(always)]
-    fn ones(self) -> u64 {
-        0
-    }
-}
-
-impl<const BITS: usize, B: Bits> Bits for Fixed<BITS, B> {
-    #[inline(always)]
-    fn rank(self, word: u64) -> u32 {
-        self.0.rank(word)
-    }
-
-    #[inline(always)]
-    fn select(self, word: u64, number: u32) -> u32 {
-        self.0.select(word, number)
-    }
-}
-
-impl<B: Bits> Bits for Any<B> {
-    #[inline(always)]
-    fn rank(self, word: u64) -> u32 {
-        self.0.rank(word)
-    }
-
-    #[inline(always)]
-    fn select(self, word: u64, number: u32) -> u32 {
-        self.0.select(word, number)
+    fn instructions(self) -> impl Bits {
+        self.0
     }
 }
 
@@ -78,26 +78,33 @@ impl<B: Bits> Bits for Any<B> {
 /// instruction itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WidthKind {
-    Swift8(SwiftBits),
-    Swift9(SwiftBits),
-    Swift10(SwiftBits),
-    Swift16(SwiftBits),
-    Swift(SwiftBits, usize),
-    Plain8,
-    Plain(usize),
+    Swift8(Fixed<8, SwiftBits>),
+    Swift9(Fixed<9, SwiftBits>),
+    Swift10(Fixed<10, SwiftBits>),
+    Swift16(Fixed<16, SwiftBits>),
+    Swift(Any<SwiftBits>),
+    Plain8(Fixed<8, PlainBits>),
+    Plain(Any<PlainBits>),
 }
 
 impl WidthKind {
     /// The best for slots of this many bits on this processor.
     pub fn new(slot_bits: u32) -> Self {
         match (SwiftBits::detect(), slot_bits) {
-            (Some(swift), 8) => Self::Swift8(swift),
-            (Some(swift), 9) => Self::Swift9(swift),
-            (Some(swift), 10) => Self::Swift10(swift),
-            (Some(swift), 16) => Self::Swift16(swift),
-            (Some(swift), bits) => Self::Swift(swift, bits as usize),
-            (None, 8) => Self::Plain8,
-            (None, bits) => Self::Plain(bits as usize),
+            (Some(swift), 8) => Self::Swift8(Fixed(swift)),
+            (Some(swift), 9) => Self::Swift9(Fixed(swift)),
+            (Some(swift), 10) => Self::Swift10(Fixed(swift)),
+            (Some(swift), 16) => Self::Swift16(Fixed(swift)),
+            (Some(swift), bits) => Self::Swift(Any(swift, bits as usize)),
+            (None, bits) => Self::plain(bits),
+        }
+    }
+
+    /// The best without the processor's own instructions for bits.
+    pub fn plain(slot_bits: u32) -> Self {
+        match slot_bits {
+            8 => Self::Plain8(Fixed(PlainBits)),
+            bits => Self::Plain(Any(PlainBits, bits as usize)),
         }
     }
 }
@@ -153,38 +160,15 @@ impl Lanes {
 /// Runs an expression with the width of a filter's kind as `$width`.
 macro_rules! with_width {
     ($kind:expr, $width:ident => $run:expr) => {{
-        use nandex_device::PlainBits;
-
-        use crate::quotient::width::{Any, Fixed, WidthKind};
+        use crate::quotient::width::WidthKind;
         match $kind {
-            WidthKind::Swift8(swift) => {
-                let $width = Fixed::<8, _>(swift);
-                $run
-            }
-            WidthKind::Swift9(swift) => {
-                let $width = Fixed::<9, _>(swift);
-                $run
-            }
-            WidthKind::Swift10(swift) => {
-                let $width = Fixed::<10, _>(swift);
-                $run
-            }
-            WidthKind::Swift16(swift) => {
-                let $width = Fixed::<16, _>(swift);
-                $run
-            }
-            WidthKind::Swift(swift, bits) => {
-                let $width = Any(swift, bits);
-                $run
-            }
-            WidthKind::Plain8 => {
-                let $width = Fixed::<8, _>(PlainBits);
-                $run
-            }
-            WidthKind::Plain(bits) => {
-                let $width = Any(PlainBits, bits);
-                $run
-            }
+            WidthKind::Swift8($width) => $run,
+            WidthKind::Swift9($width) => $run,
+            WidthKind::Swift10($width) => $run,
+            WidthKind::Swift16($width) => $run,
+            WidthKind::Swift($width) => $run,
+            WidthKind::Plain8($width) => $run,
+            WidthKind::Plain($width) => $run,
         }
     }};
 }
@@ -193,8 +177,6 @@ pub(super) use with_width;
 
 #[cfg(test)]
 mod tests {
-    use nandex_device::PlainBits;
-
     use super::*;
 
     fn compare<const BITS: usize>(seed: u64) {

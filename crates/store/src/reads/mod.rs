@@ -39,6 +39,17 @@ pub enum LookupStep<P, A> {
     Read(P),
 }
 
+impl<P, A> LookupStep<P, A> {
+    /// The same step with another probe.
+    #[inline]
+    pub fn map_read<Q>(self, probe: impl FnOnce(P) -> Q) -> LookupStep<Q, A> {
+        match self {
+            Self::Answer(answer) => LookupStep::Answer(answer),
+            Self::Read(read) => LookupStep::Read(probe(read)),
+        }
+    }
+}
+
 /// Pages that are read together, and what their channel is estimated from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadPlace {

@@ -93,13 +93,14 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         keys: &[K],
         group: usize,
         prepare: impl Fn(&K) -> N,
-        ask: impl Fn(&K, N) -> UserStep<U>,
+        ask: impl Fn(&K, &N) -> UserStep<U>,
         mut answer: impl FnMut(usize, U::Answer, usize),
     ) -> Result<(), U::Error> {
         let mut prepared = Vec::with_capacity(group.min(keys.len()));
         for (first, group) in (0..).step_by(group).zip(keys.chunks(group)) {
+            prepared.clear();
             prepared.extend(group.iter().map(&prepare));
-            for ((index, key), near) in (first..).zip(group).zip(prepared.drain(..)) {
+            for ((index, key), near) in (first..).zip(group).zip(&prepared) {
                 match ask(key, near)? {
                     LookupStep::Answer(known) => answer(index, known, 0),
                     LookupStep::Read(probe) => self.start(index as u64, probe)?,
@@ -192,7 +193,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         });
         let queue = self.queue.as_mut().expect("a lookup on its way has a queue");
         for part in 0..pending.parts_left {
-            let channel = self.pool.channel(self.user.place(&pending.probe, part));
+            let channel = self.pool.channel(|| self.user.place(&pending.probe, part));
             queue.schedule.push(channel, Request { lookup, part });
         }
         self.lookups[lookup as usize] = Some(pending);
@@ -239,7 +240,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
     ) -> Result<(), U::Error> {
         let (user, pool) = (self.user, self.pool);
         let pending = self.lookup(request);
-        let channel = pool.channel(user.place(&pending.probe, request.part));
+        let channel = pool.channel(|| user.place(&pending.probe, request.part));
         let looked = match read {
             Ok(pages) => user.look(&mut pending.probe, request.part, pages),
             Err(error) => Err(error.into()),

@@ -29,11 +29,13 @@ struct Idle {
 pub(super) struct SparePages(Vec<PageBuf>);
 
 impl SparePages {
+    #[inline]
     pub(super) fn take(&mut self, count: u32) -> PageBuf {
         let spare = if count == 1 { self.0.pop() } else { None };
         spare.unwrap_or_else(|| PageBuf::zeroed(count as usize))
     }
 
+    #[inline]
     pub(super) fn give(&mut self, pages: PageBuf) {
         if pages.len() == PAGE_BYTES {
             self.0.push(pages);
@@ -111,8 +113,13 @@ impl ReadPool {
         self.channels.count() > 1
     }
 
+    /// The channel of a read. Its place is not asked for where there is only one.
     #[inline]
-    pub(super) fn channel(&self, place: ReadPlace) -> u32 {
+    pub(super) fn channel(&self, place: impl FnOnce() -> ReadPlace) -> u32 {
+        if self.channels.count() == 1 {
+            return 0;
+        }
+        let place = place();
         self.channels.channel(place.page, place.write)
     }
 
@@ -138,6 +145,7 @@ impl ReadPool {
         self.lock().queues.push(queue);
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().expect("no holder of the pool's lock panics")
     }

@@ -15,7 +15,7 @@ const KEYS: u64 = 64;
 /// A page's number that ends a chain.
 const END: u64 = u64::MAX;
 
-/// Chains of pages, each with the number of the next. So many neighbours are read at a time; the first of them
+/// Chains of pages, each with the number of the next. That many neighbours are read at a time; the first of them
 /// leads on.
 struct Chains {
     parts: u32,
@@ -114,7 +114,9 @@ fn batch(pool: &ReadPool, chains: &Chains) -> Result<Vec<(u64, usize)>, Failure>
         &keys,
         16,
         |key| *key,
-        |_, at| Ok(if at == 5 { LookupStep::Answer(500) } else { LookupStep::Read(begin(at, 0)) }),
+        |_, at| {
+            Ok(if *at == 5 { LookupStep::Answer(500) } else { LookupStep::Read(begin(*at, 0)) })
+        },
         |index, sum, reads| found[index] = (sum, reads),
     )?;
     Ok(found)

@@ -5,49 +5,40 @@
 //! attempted; after a reopening, the durable ones or later ones. It may be more where keys share fingerprints,
 //! never less. Which of several possible counts it is cannot always be told; so a range is kept.
 
-use crate::subject::Trust;
+use crate::contract::Trust;
+use crate::versions::{Oracle, Versions};
 
-#[derive(Clone, Debug)]
-struct History {
-    /// The least and the greatest count it may have had at the last opening.
-    base: (i64, i64),
-    /// What updates have added since, one after another, the oldest first.
-    added: Vec<i64>,
-    durable: usize,
-    /// Sums after this one were not acknowledged.
-    acknowledged: usize,
-    /// The greatest count it may ever have had.
-    ever: i64,
-}
-
-impl Default for History {
-    fn default() -> Self {
-        Self { base: (0, 0), added: vec![0], durable: 0, acknowledged: 0, ever: 0 }
-    }
-}
-
-impl History {
-    /// The counts that may be found now, as ranges.
-    fn allowed(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let (least, most) = self.base;
-        self.added[self.acknowledged..].iter().map(move |added| (least + added, most + added))
-    }
-
-    fn least(&self) -> i64 {
-        self.allowed().map(|(least, _)| least).min().unwrap_or(0).max(0)
-    }
-
-    fn most(&self) -> i64 {
-        self.allowed().map(|(_, most)| most).max().unwrap_or(0)
-    }
+/// How often a key may have been there.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    least: i64,
+    most: i64,
 }
 
 /// What was done to a filter, and what of it is vouched for.
 #[derive(Clone, Debug)]
 pub struct Past {
-    keys: Vec<History>,
+    keys: Vec<Versions<Range>>,
+    /// The greatest count that each key may ever have had.
+    ever: Vec<i64>,
     /// Is a fingerprint of two keys out of the question?
     is_exact: bool,
+}
+
+impl Oracle for Past {
+    type Version = Range;
+
+    fn keys(&mut self) -> &mut [Versions<Range>] {
+        &mut self.keys
+    }
+}
+
+fn least(versions: &Versions<Range>) -> i64 {
+    versions.allowed().iter().map(|range| range.least).min().unwrap_or(0).max(0)
+}
+
+fn most(versions: &Versions<Range>) -> i64 {
+    versions.allowed().iter().map(|range| range.most).max().unwrap_or(0)
 }
 
 /// What a lookup brought.
@@ -60,49 +51,34 @@ pub enum Found {
 }
 
 impl Past {
-    /// Nothing has happened to so many keys.
+    /// Nothing has happened to this many keys.
     #[must_use]
     pub fn new(keys: u64, is_exact: bool) -> Self {
-        Self { keys: (0..keys).map(|_| History::default()).collect(), is_exact }
+        let never = || Versions::only(Range { least: 0, most: 0 });
+        let ever = vec![0; keys as usize];
+        Self { keys: (0..keys).map(|_| never()).collect(), ever, is_exact }
     }
 
     /// How many keys there are.
     #[must_use]
-    pub const fn keys(&self) -> u64 {
+    pub const fn count(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// How often a key is there at least, whatever has become of updates in doubt. So many may be taken away.
+    /// How often a key is there at least, whatever has become of updates in doubt: as many may be taken away.
     #[must_use]
     pub fn held(&self, key: u64) -> i64 {
-        self.keys[key as usize].least()
+        least(&self.keys[key as usize])
     }
 
     /// Notes an update that is about to be called.
     pub fn attempt(&mut self, key: u64, amount: i64) {
-        let history = self.history(key);
-        let last = history.added.last().copied().unwrap_or(0);
-        history.added.push(last.saturating_add(amount));
-        history.ever = history.ever.max(history.base.1.saturating_add(last + amount));
-    }
-
-    /// Notes that all updates of that key were acknowledged, and perhaps are durable by that.
-    pub fn acknowledge(&mut self, key: u64, is_durable: bool) {
-        let history = self.history(key);
-        history.acknowledged = history.added.len() - 1;
-        if is_durable {
-            history.durable = history.acknowledged;
-        }
-    }
-
-    /// Notes that all that was acknowledged is durable.
-    pub fn synced(&mut self) {
-        self.keys.iter_mut().for_each(|history| history.durable = history.acknowledged);
-    }
-
-    /// Notes that the filter was opened: only what is durable is vouched for.
-    pub fn reopened(&mut self) {
-        self.keys.iter_mut().for_each(|history| history.acknowledged = history.durable);
+        let Range { least, most } = *self.keys[key as usize].newest();
+        let range =
+            Range { least: least.saturating_add(amount), most: most.saturating_add(amount) };
+        self.keys[key as usize].attempt(range);
+        let ever = &mut self.ever[key as usize];
+        *ever = (*ever).max(range.most);
     }
 
     /// Judges what was found of a key.
@@ -110,31 +86,29 @@ impl Past {
     /// # Errors
     /// Why it cannot be.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
-        let history = &self.keys[key as usize];
+        let (versions, ever) = (&self.keys[key as usize], self.ever[key as usize]);
         let fits = match (trust, found) {
-            (Trust::EverOrError, Found::Presence(found)) => {
-                !found || history.ever > 0 || !self.is_exact
-            }
+            (Trust::EverOrError, Found::Presence(found)) => !found || ever > 0 || !self.is_exact,
             (Trust::EverOrError, Found::Count(count)) => {
-                i128::from(count) <= i128::from(history.ever) || !self.is_exact
+                i128::from(count) <= i128::from(ever) || !self.is_exact
             }
-            (_, Found::Presence(true)) => history.most() > 0 || !self.is_exact,
-            (_, Found::Presence(false)) => history.least() == 0,
+            (_, Found::Presence(true)) => most(versions) > 0 || !self.is_exact,
+            (_, Found::Presence(false)) => least(versions) == 0,
             (_, Found::Count(count)) => {
                 let count = i64::try_from(count).unwrap_or(i64::MAX);
-                let is_right = |(least, most): (i64, i64)| {
-                    least.max(0) <= count && (count <= most.max(0) || !self.is_exact)
+                let is_right = |range: &Range| {
+                    range.least.max(0) <= count && (count <= range.most.max(0) || !self.is_exact)
                 };
-                history.allowed().any(is_right)
+                versions.allowed().iter().any(is_right)
             }
         };
         if fits {
             return Ok(());
         }
-        let allowed: Vec<_> = history.allowed().collect();
         Err(format!(
-            "key {key}: {found:?} was found, and one of {allowed:?} is possible (ever {}, durable {} of {})",
-            history.ever, history.durable, history.acknowledged
+            "key {key}: {found:?} was found, and one of {:?} is possible (ever {ever}, durable {:?})",
+            versions.allowed(),
+            versions.durable()
         ))
     }
 
@@ -143,10 +117,12 @@ impl Past {
     /// # Errors
     /// Why it cannot be.
     pub fn judge_sum(&self, sum: i128, trust: Trust) -> Result<(), String> {
-        let all = |of: fn(&History) -> i64| self.keys.iter().map(|it| i128::from(of(it))).sum();
+        let all = |of: fn(&Versions<Range>) -> i64| {
+            self.keys.iter().map(|versions| i128::from(of(versions))).sum()
+        };
         let (least, most): (i128, i128) = match trust {
-            Trust::EverOrError => (0, all(|history| history.ever)),
-            _ => (all(History::least), all(History::most)),
+            Trust::EverOrError => (0, self.ever.iter().copied().map(i128::from).sum()),
+            _ => (all(least), all(most)),
         };
         if (least..=most).contains(&sum) {
             return Ok(());
@@ -156,21 +132,15 @@ impl Past {
 
     /// Takes what was counted after an opening as all that the key has been.
     pub fn settle(&mut self, key: u64, count: u64, trust: Trust) {
-        let is_exact = self.is_exact;
-        let history = self.history(key);
+        let (versions, ever) = (&mut self.keys[key as usize], self.ever[key as usize]);
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let base = match trust {
-            _ if is_exact => (count, count),
+        let (least, most) = match trust {
+            _ if self.is_exact => (count, count),
             // What a device has lost can be anything up to what is found.
-            Trust::EverOrError => (0, count.min(history.ever)),
-            _ => (history.least().min(count), history.most().min(count)),
+            Trust::EverOrError => (0, count.min(ever)),
+            _ => (least(versions).min(count), most(versions).min(count)),
         };
-        *history =
-            History { base, added: vec![0], durable: 0, acknowledged: 0, ever: history.ever };
-    }
-
-    fn history(&mut self, key: u64) -> &mut History {
-        &mut self.keys[key as usize]
+        *versions = Versions::only(Range { least, most });
     }
 }
 

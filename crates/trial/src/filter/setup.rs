@@ -1,13 +1,11 @@
 //! One configuration of a cascade filter, as small as it can be: volumes of a few dozen pages.
 
-use std::sync::Arc;
-
-use nandex::cascade::{Cascade, Config, RuntimeOptions};
-use nandex::device::{Device, PAGE_BYTES};
-use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::cascade::{Config, RuntimeOptions};
+use nandex::device::PAGE_BYTES;
+use nandex::{Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
-use crate::subject::pick;
+use crate::contract::pick;
 use crate::table::DURABILITIES;
 
 /// How much larger each level is; nothing for a single wide one.
@@ -18,11 +16,13 @@ const FAN_OUTS: [Option<u32>; 3] = [Some(2), Some(4), None];
 pub struct Setup {
     /// When updates are durable.
     pub durability: Durability,
-    config: Config,
+    pub(super) config: Config,
     io_chunk_pages: u32,
     log_block_pages: u64,
     /// The log's size in what both buffers hold.
     log_buffers: u64,
+    threads: Threads,
+    keys_max: u64,
 }
 
 impl Setup {
@@ -31,14 +31,14 @@ impl Setup {
     /// chance.
     #[must_use]
     pub fn cascade(number: u64) -> Self {
-        let mut dice = SplitMix64::stream(number, 1);
+        let mut rng = SplitMix64::stream(number, 1);
         let is_exact = (number / 24).is_multiple_of(2);
-        let parts = pick(&mut dice, &[1, 1, 2, 5]);
+        let parts = pick(&mut rng, &[1, 1, 2, 5]);
         let config = Config {
             keys: 1000,
-            rate: if is_exact { 1e-9 } else { pick(&mut dice, &[0.5, 0.1]) },
+            rate: if is_exact { 1e-9 } else { pick(&mut rng, &[0.5, 0.1]) },
             // A key takes up to eight places of a part's buffer.
-            buffer_entries: pick(&mut dice, &[8, 20, 50, 120]).max(8 * u64::from(parts)),
+            buffer_entries: pick(&mut rng, &[8, 20, 50, 120]).max(8 * u64::from(parts)),
             parts,
             fan_out: FAN_OUTS[(number % 3) as usize],
             counts: (number / 12).is_multiple_of(2),
@@ -47,9 +47,11 @@ impl Setup {
         Self {
             durability: DURABILITIES[(number / 3 % 4) as usize],
             config,
-            io_chunk_pages: pick(&mut dice, &[1, 3]),
-            log_block_pages: 1 + dice.below(2),
-            log_buffers: pick(&mut dice, &[2, 4, 12]),
+            io_chunk_pages: pick(&mut rng, &[1, 3]),
+            log_block_pages: 1 + rng.below(2),
+            log_buffers: pick(&mut rng, &[2, 4, 12]),
+            threads: Threads::Inline,
+            keys_max: 250,
         }
     }
 
@@ -70,45 +72,45 @@ impl Setup {
     #[must_use]
     pub const fn keys(&self) -> u64 {
         let keys = 4 * self.config.buffer_entries;
-        if keys > 250 { 250 } else { keys }
+        if keys > self.keys_max { self.keys_max } else { keys }
     }
 
-    fn options(&self) -> RuntimeOptions {
+    /// The same with buffers and runs of several pages.
+    #[must_use]
+    pub const fn wide(mut self) -> Self {
+        self.config.buffer_entries = 1000;
+        self.config.parts = 1;
+        self.keys_max = 4000;
+        self.io_chunk_pages = 3;
+        self
+    }
+
+    /// The same with a thread for merges.
+    #[must_use]
+    pub const fn threaded(self) -> Self {
+        Self { threads: Threads::Background, ..self }
+    }
+
+    /// What it is opened with.
+    pub(super) fn options(&self) -> RuntimeOptions {
+        let merge_threads = if self.threads == Threads::Inline { 0 } else { 1 };
         let io_chunk_pages = self.io_chunk_pages;
-        RuntimeOptions { merge_threads: 0, io_chunk_pages, ..RuntimeOptions::default() }
+        RuntimeOptions { merge_threads, io_chunk_pages, ..RuntimeOptions::default() }
     }
 
-    /// Makes a volume on an empty device, and a filter in it.
-    ///
-    /// # Errors
-    /// As [`Volume::create`] and [`Cascade::create_with`].
-    pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, Cascade)> {
+    /// What the volume is created with.
+    pub(super) fn volume(&self) -> VolumeOptions {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
         let log_bytes = self.log_buffers * 2 * 16 * self.config.buffer_entries;
         let blocks = 8 + 8 * u64::from(self.config.parts);
-        let options = VolumeOptions {
+        VolumeOptions {
             // Each part that is saved ends its updates with a cut, which may take a block to itself.
             log_bytes: log_bytes.max(blocks * block_bytes).next_multiple_of(block_bytes),
             log_block_bytes: usize::try_from(block_bytes).expect("one or two pages"),
             durability: self.durability,
-            threads: Threads::Inline,
+            threads: self.threads,
             volume_id: Some(7),
             ..VolumeOptions::tiny()
-        };
-        let volume = Volume::create(device, options)?;
-        let filter = Cascade::create_with(&volume, "f", self.config, self.options())?;
-        Ok((volume, filter))
-    }
-
-    /// Opens the filter of a volume.
-    ///
-    /// # Errors
-    /// As [`Volume::open`] and [`Cascade::open_with`].
-    pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, Cascade)> {
-        let (durability, threads) = (self.durability, Threads::Inline);
-        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
-        let volume = Volume::open(device, options)?;
-        let filter = Cascade::open_with(&volume, "f", self.options())?;
-        Ok((volume, filter))
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! What is peculiar to a BufferHash under trial.
 
+use nandex::Threads;
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
 use nandex::store::entries::EntryLayout;
 use nandex_sim::workload::SplitMix64;
 
 use super::setup::Widths;
-use crate::subject::pick;
+use crate::contract::pick;
 
 /// All policies.
 pub const POLICIES: [Policy; 6] = [
@@ -32,14 +33,14 @@ pub struct Rings {
 
 impl Rings {
     /// Of 48 consecutive numbers 24 have the same kind of filter, and each six all policies.
-    pub(super) fn numbered(number: u64, dice: &mut SplitMix64) -> Self {
+    pub(super) fn numbered(number: u64, rng: &mut SplitMix64) -> Self {
         Self {
             policy: POLICIES[(number % 6) as usize],
             fuse: (number / 24).is_multiple_of(2),
-            filter_words: pick(dice, &[1, 1, 2]),
-            super_tables: pick(dice, &[1, 1, 1, 2]),
-            buffer_pages: pick(dice, &[1, 1, 2]),
-            stagger: dice.below(2) == 0,
+            filter_words: pick(rng, &[1, 1, 2]),
+            super_tables: pick(rng, &[1, 1, 1, 2]),
+            buffer_pages: pick(rng, &[1, 1, 2]),
+            stagger: rng.below(2) == 0,
         }
     }
 
@@ -97,8 +98,9 @@ impl Rings {
     }
 
     /// What it is opened with.
-    pub(super) fn options(&self) -> RuntimeOptions {
-        RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() }
+    pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
+        let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
+        RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
     }
 
     /// How many keys there are: where partial discards keep all live entries so few that there is room for
@@ -106,12 +108,14 @@ impl Rings {
     pub(super) fn keys(&self, widths: Widths) -> u64 {
         let buffered = self.buffered_entries(widths);
         let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
-        if keeps { buffered * 5 / 4 } else { buffered * 2 }
+        if keeps { buffered * 5 / 4 } else { buffered * 4 }
     }
 
     /// How many updates an entry survives at least, where the ring is short; none where nothing is evicted.
-    pub(super) fn window(&self, widths: Widths) -> Option<u64> {
-        if matches!(self.policy, Policy::Reject | Policy::Update | Policy::Threshold(_)) {
+    pub(super) fn window(&self, widths: Widths, threads: Threads) -> Option<u64> {
+        // With threads a flush that finds no free segment may have to evict a whole one.
+        let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
+        if self.policy == Policy::Reject || keeps && threads == Threads::Inline {
             return None;
         }
         // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they

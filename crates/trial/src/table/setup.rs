@@ -1,18 +1,16 @@
 //! One configuration of a table, as small as it can be: volumes of a few dozen pages. What all rooms draw is
 //! here; what a room has of its own is in its module.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use nandex::device::{Device, PAGE_BYTES};
-use nandex::{
-    AnyConfig, AnyOptions, AnyTable, Durability, OpenOptions, Threads, Volume, VolumeOptions,
-};
+use nandex::device::PAGE_BYTES;
+use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::bufferhash::Rings;
+use super::oracle::Found;
 use super::slicehash::Slices;
-use crate::subject::pick;
+use crate::contract::pick;
 
 /// All durabilities; of the two periods one is always over and one never.
 pub const DURABILITIES: [Durability; 4] = [
@@ -57,6 +55,7 @@ pub struct Setup {
     log_buffers: u64,
     /// Is there so much room that nothing is ever evicted?
     pub is_roomy: bool,
+    threads: Threads,
 }
 
 impl Setup {
@@ -65,7 +64,7 @@ impl Setup {
     #[must_use]
     pub fn bufferhash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 6 % 4) as usize];
-        Self::drawn(number, durability, |dice, _| Kind::Rings(Rings::numbered(number, dice)))
+        Self::drawn(number, durability, |rng, _| Kind::Rings(Rings::numbered(number, rng)))
     }
 
     /// A SliceHash: of 48 consecutive numbers each policy comes with each durability and each sort of slices;
@@ -73,8 +72,8 @@ impl Setup {
     #[must_use]
     pub fn slicehash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 2 % 4) as usize];
-        Self::drawn(number, durability, |dice, widths| {
-            Kind::Slices(Slices::numbered(number, widths, dice))
+        Self::drawn(number, durability, |rng, widths| {
+            Kind::Slices(Slices::numbered(number, widths, rng))
         })
     }
 
@@ -83,15 +82,16 @@ impl Setup {
         durability: Durability,
         kind: impl FnOnce(&mut SplitMix64, Widths) -> Kind,
     ) -> Self {
-        let mut dice = SplitMix64::stream(number, 1);
-        let (key_bytes, value_bytes) = pick(&mut dice, &WIDTHS);
+        let mut rng = SplitMix64::stream(number, 1);
+        let (key_bytes, value_bytes) = pick(&mut rng, &WIDTHS);
         let widths = Widths { key_bytes, value_bytes };
-        let kind = kind(&mut dice, widths);
-        let log_block_pages = 1 + dice.below(2);
-        let log_buffers = pick(&mut dice, &[4, 6, 12]);
+        let kind = kind(&mut rng, widths);
+        let log_block_pages = 1 + rng.below(2);
+        let log_buffers = pick(&mut rng, &[4, 6, 12]);
         let must_be_roomy = matches!(kind, Kind::Rings(rings) if rings.refuses());
-        let is_roomy = must_be_roomy || dice.below(4) == 0;
-        Self { durability, kind, widths, log_block_pages, log_buffers, is_roomy }
+        let is_roomy = must_be_roomy || rng.below(4) == 0;
+        let threads = Threads::Inline;
+        Self { durability, kind, widths, log_block_pages, log_buffers, is_roomy, threads }
     }
 
     /// Structure and policy, for lists.
@@ -111,17 +111,17 @@ impl Setup {
         }
     }
 
-    fn config(&self) -> AnyConfig {
+    pub(super) fn config(&self) -> AnyConfig {
         match self.kind {
             Kind::Rings(rings) => rings.config(self.widths, self.is_roomy).into(),
             Kind::Slices(slices) => slices.config(self.is_roomy).into(),
         }
     }
 
-    fn options(&self) -> AnyOptions {
+    pub(super) fn options(&self) -> AnyOptions {
         match self.kind {
-            Kind::Rings(rings) => AnyOptions::default().with(rings.options()),
-            Kind::Slices(slices) => AnyOptions::default().with(slices.options()),
+            Kind::Rings(rings) => AnyOptions::default().with(rings.options(self.threads)),
+            Kind::Slices(slices) => AnyOptions::default().with(slices.options(self.threads)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Setup {
     pub fn window(&self) -> Option<u64> {
         match self.kind {
             _ if self.is_roomy => None,
-            Kind::Rings(rings) => rings.window(self.widths),
+            Kind::Rings(rings) => rings.window(self.widths, self.threads),
             Kind::Slices(slices) => slices.window(),
         }
     }
@@ -151,58 +151,27 @@ impl Setup {
         matches!(self.kind, Kind::Rings(rings) if rings.lookups_age())
     }
 
-    /// Does the same seed give the same operations every time? Not where threads take turns as they like.
+    /// The same with threads in the background. Then the same seed does not give the same operations.
     #[must_use]
-    pub fn repeats(&self) -> bool {
-        !matches!(self.kind, Kind::Slices(slices) if slices.has_threads())
+    pub const fn threaded(self) -> Self {
+        Self { threads: Threads::Background, ..self }
     }
 
-    /// The same without threads.
-    #[must_use]
-    pub fn inline(self) -> Self {
-        match self.kind {
-            Kind::Rings(_) => self,
-            Kind::Slices(slices) => Self { kind: Kind::Slices(slices.inline()), ..self },
-        }
-    }
-
-    fn threads(&self) -> Threads {
-        if self.repeats() { Threads::Inline } else { Threads::Background }
-    }
-
-    /// Makes a volume on an empty device, and a table in it.
-    ///
-    /// # Errors
-    /// As [`Volume::create`] and [`AnyTable::create_with`].
-    pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, AnyTable)> {
+    /// What the volume is created with.
+    pub(super) fn volume(&self) -> VolumeOptions {
         let Widths { key_bytes, value_bytes } = self.widths;
         let entry_bytes = (1 + key_bytes + value_bytes) as u64;
         let buffers_bytes = self.buffered_entries() * entry_bytes;
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
         let log_bytes = (self.log_buffers * buffers_bytes).max(8 * block_bytes);
-        let options = VolumeOptions {
+        VolumeOptions {
             log_bytes: log_bytes.next_multiple_of(block_bytes),
             log_block_bytes: usize::try_from(block_bytes).expect("one or two pages"),
             durability: self.durability,
-            threads: self.threads(),
+            threads: self.threads,
             volume_id: Some(7),
             ..VolumeOptions::tiny()
-        };
-        let volume = Volume::create(device, options)?;
-        let table = AnyTable::create_with(&volume, "t", &self.config(), &self.options())?;
-        Ok((volume, table))
-    }
-
-    /// Opens the table of a volume.
-    ///
-    /// # Errors
-    /// As [`Volume::open`] and [`AnyTable::open_with`].
-    pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<(Volume, AnyTable)> {
-        let (durability, threads) = (self.durability, self.threads());
-        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
-        let volume = Volume::open(device, options)?;
-        let table = AnyTable::open_with(&volume, "t", &self.options())?;
-        Ok((volume, table))
+        }
     }
 
     /// The key of that number.
@@ -216,14 +185,20 @@ impl Setup {
     pub fn value(&self, key: u64, put: u64) -> Vec<u8> {
         stretch(put << 16 | key, self.widths.value_bytes)
     }
+
+    /// What the bytes found under a key prove.
+    pub(super) fn proven(&self, key: u64, found: Option<&[u8]>) -> Found {
+        Found::proven(found, |put| self.value(key, put))
+    }
 }
 
 /// Bytes that begin with the number and go on with others that depend on it.
-fn stretch(number: u64, bytes: usize) -> Vec<u8> {
-    let mut dice = SplitMix64::new(number);
+#[must_use]
+pub fn stretch(number: u64, bytes: usize) -> Vec<u8> {
+    let mut rng = SplitMix64::new(number);
     let mut out = number.to_le_bytes().to_vec();
     while out.len() < bytes {
-        out.extend_from_slice(&dice.next_u64().to_le_bytes());
+        out.extend_from_slice(&rng.next_u64().to_le_bytes());
     }
     out.truncate(bytes);
     out

@@ -1,10 +1,11 @@
 //! What is peculiar to a SliceHash under trial.
 
+use nandex::Threads;
 use nandex::slicehash::{Config, Policy, RuntimeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::setup::Widths;
-use crate::subject::pick;
+use crate::contract::pick;
 
 /// All policies.
 pub const POLICIES: [Policy; 2] = [Policy::Fifo, Policy::Reject];
@@ -29,7 +30,6 @@ pub struct Slices {
     slice_parts: u32,
     bucket_slots: u32,
     front_runs: u32,
-    is_inline: bool,
     filter_bytes: u64,
     partitions: u32,
     buffer_pages: u32,
@@ -45,7 +45,7 @@ pub struct Slices {
 
 impl Slices {
     /// Of 48 consecutive numbers each policy and sort comes four times, eight numbers in a row the same sort.
-    pub(super) fn numbered(number: u64, widths: Widths, dice: &mut SplitMix64) -> Self {
+    pub(super) fn numbered(number: u64, widths: Widths, rng: &mut SplitMix64) -> Self {
         let policy = POLICIES[(number % 2) as usize];
         let (slice_parts, bucket_slots, runs, filter_bytes) = SORTS[(number / 8 % 6) as usize];
         // A table that refuses has no front, and one without a second partition never uses it.
@@ -57,17 +57,16 @@ impl Slices {
             slice_parts,
             bucket_slots,
             front_runs,
-            is_inline: false,
             filter_bytes,
-            partitions: pick(dice, partitions),
-            buffer_pages: pick(dice, &[1, 1, 2]),
-            room_thirds: pick(dice, &[6, 9, 12, 18]),
-            group_slices: pick(dice, &[1, 2]),
-            align_pages: pick(dice, &[1, 1, 4]),
-            spare_blocks: pick(dice, &[1, 1, 2]),
-            spare_buffers: pick(dice, &[1, 2, 3]),
-            io_chunk_pages: pick(dice, &[1, 5]),
-            stagger: dice.below(2) == 0,
+            partitions: pick(rng, partitions),
+            buffer_pages: pick(rng, &[1, 1, 2]),
+            room_thirds: pick(rng, &[6, 9, 12, 18]),
+            group_slices: pick(rng, &[1, 2]),
+            align_pages: pick(rng, &[1, 1, 4]),
+            spare_blocks: pick(rng, &[1, 1, 2]),
+            spare_buffers: pick(rng, &[1, 2, 3]),
+            io_chunk_pages: pick(rng, &[1, 5]),
+            stagger: rng.below(2) == 0,
         }
     }
 
@@ -125,21 +124,11 @@ impl Slices {
         Config { slices, entries_max: slices * plain.slice_entries(), ..plain }
     }
 
-    /// The same without threads.
-    pub(super) fn inline(self) -> Self {
-        Self { is_inline: true, ..self }
-    }
-
-    /// Does it merge in the background? A front is for buffers that fill while a merge goes on elsewhere, so
-    /// without threads none would ever be used.
-    pub(super) fn has_threads(&self) -> bool {
-        self.front_runs > 0 && !self.is_inline
-    }
-
     /// What it is opened with.
-    pub(super) fn options(&self) -> RuntimeOptions {
+    pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
         RuntimeOptions {
-            flush_threads: usize::from(self.has_threads()),
+            // The front is for buffers that fill while a merge goes on elsewhere: only threads use it.
+            flush_threads: if threads == Threads::Inline { 0 } else { 1 },
             filter_bytes: self.filter_bytes,
             io_chunk_pages: self.io_chunk_pages,
             ..RuntimeOptions::default()

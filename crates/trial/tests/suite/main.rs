@@ -5,10 +5,12 @@
 //! hour, instead of at a spread of them that suits a short run.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod chance;
+mod crash;
+mod faults;
 mod filters;
 mod ground;
 mod guarded;
+mod kill;
 mod large;
 mod processes;
 mod sites;

@@ -83,7 +83,7 @@ impl State {
         let about = match about {
             "data" if pages > 1 => "whole data",
             "slice" if pages > 1 => "whole slice",
-            "run" if pages > 1 => "stroke of a run",
+            "run" if pages > 1 => "I/O chunk of a run",
             about => about,
         };
         match op.kind {
@@ -92,8 +92,9 @@ impl State {
                 self.note(FaultOn::Write, about);
                 self.unsynced = Some(about);
                 for index in 0..pages {
-                    // A block of the log has one header for all its pages.
-                    let holds = if about == "log" { "log" } else { what_is(op.buf.page(index)) };
+                    // A block of the log, and of values, has one header for all its pages.
+                    let is_block = ["log", "values"].contains(&about);
+                    let holds = if is_block { about } else { what_is(op.buf.page(index)) };
                     self.pages.insert(op.page.0 + index as u64, holds);
                 }
             }
@@ -112,6 +113,7 @@ fn what_is(page: &[u8]) -> &'static str {
         (PAGE_MAGIC, 4) => "filter",
         (PAGE_MAGIC, 5) => "image",
         (PAGE_MAGIC, 6) => "slice",
+        (PAGE_MAGIC, 7) => "values",
         (PAGE_MAGIC, 8) => "run",
         other => panic!("a page of an unknown sort is written: {other:x?}"),
     }

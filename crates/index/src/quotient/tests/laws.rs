@@ -1,9 +1,9 @@
-//! Laws of probability and cost: rates of false positives, lengths of clusters, and what happens at limits.
+//! Laws of probability and cost: rates of false positives, the distance to a free slot, and what happens at limits.
 
-use nandex_store::fingerprint::Universe;
+use nandex_device::PlainBits;
 use nandex_store::hash::mix;
 
-use super::super::three_bits::ThreeBitFilter;
+use super::super::width::Any;
 use super::super::*;
 use super::oracle::shape;
 use crate::Error;
@@ -54,38 +54,17 @@ fn deletes_of_present_keys_never_hide_another() {
     }
 }
 
-/// Lengths of all clusters: what is in use from one slot with an unshifted remainder to the next.
-fn clusters(shape: Shape, fingerprints: impl Iterator<Item = u64>) -> Vec<usize> {
-    let mut filter = ThreeBitFilter::new(shape.split(), shape.slots() as usize);
-    fingerprints.for_each(|fingerprint| filter.insert(fingerprint));
-    let mut lengths = Vec::new();
-    for slot in filter.slots.iter().filter(|slot| !slot.is_empty()) {
-        if !slot.stored.is_shifted {
-            lengths.push(0);
-        }
-        *lengths.last_mut().expect("the first in use is not shifted") += 1;
-    }
-    lengths
-}
-
 #[test]
-fn clusters_are_as_short_as_the_page_says() {
-    let quotients = 1u64 << 16;
-    for fill in [0.5f64, 0.75, 0.9, 0.95] {
+fn a_free_slot_is_as_near_as_the_page_says() {
+    let quotients = 1u64 << 18;
+    for fill in [0.5f64, 0.75, 0.9, 0.94] {
         let keys = (quotients as f64 * fill) as u64;
-        let shape = shape(quotients << 8, quotients, Counts::One, keys);
-        let universe = shape.split().universe();
-        let lengths = clusters(shape, (0..keys).map(|key| universe.of(mix(key))));
-        // A lookup meets long clusters more often: the mean over entries, not over clusters.
-        let squares: usize = lengths.iter().map(|length| length * length).sum();
-        let (mean, expected) = (squares as f64 / keys as f64, (1.0 - fill).powi(-2));
-        assert!((0.6..1.4).contains(&(mean / expected)), "{mean} slots at {fill}");
-        let longest = *lengths.iter().max().unwrap() as f64;
-        let bound = (quotients as f64).ln() / (fill - 1.0 - fill.ln());
-        assert!(
-            longest < 1.2 * bound && longest > mean,
-            "{longest} slots at {fill}, bound {bound}"
-        );
+        let filter = filled(shape(quotients << 8, quotients, Counts::One, keys), keys);
+        let width = Any(PlainBits, filter.shape().slot_bits() as usize);
+        let free = |quotient| filter.blocks.first_gap(width, quotient) - quotient;
+        let total: usize = (0..quotients as usize).map(free).sum();
+        let (mean, expected) = (total as f64 / quotients as f64, 0.5 / (1.0 - fill).powi(2) - 0.5);
+        assert!((0.7..1.3).contains(&(mean / expected)), "{mean} slots at {fill}");
     }
 }
 
@@ -164,15 +143,4 @@ fn it_takes_two_and_a_quarter_bits_more_than_remainders() {
     let slots = filter.shape().slots() as f64;
     let bits = (filter.ram_bytes() * 8) as f64 / slots;
     assert!(bits < 8.0 + 2.251 + 2000.0 / slots, "{bits}");
-}
-
-#[test]
-fn a_universe_made_for_a_rate_has_that_rate_of_false_positives() {
-    let universe = Universe::for_rate(100_000, 0.0039).unwrap();
-    let shape = Shape::for_entries(universe, 100_000, 0.94, Counts::One).unwrap();
-    let filter = filled(shape, 100_000);
-    let absent = (1 << 40)..(1 << 40) + 1_000_000;
-    let wrong = absent.filter(|key| filter.count(universe.of(mix(*key))) > 0).count();
-    // 3892 expected, since some keys share a fingerprint; five times the spread of 62 to either side.
-    assert!((3580..4205).contains(&wrong), "{wrong}");
 }

@@ -40,7 +40,7 @@ proptest! {
         let mut next = random(seed);
         let mut present = Vec::new();
         for _ in 0..3 * quotients {
-            if !present.is_empty() && (next() % 3 == 0 || filter.is_full()) {
+            if !present.is_empty() && (next().is_multiple_of(3) || filter.is_full()) {
                 let lost = present.swap_remove((next() % present.len() as u64) as usize);
                 filter.add(lost, -1).unwrap();
                 reference.remove(lost);
@@ -133,7 +133,7 @@ fn the_check_accepts_exactly_the_patterns_that_inserts_make() {
 #[test]
 fn what_inserts_make_deletes_undo_in_any_order() {
     for filter in (1..=5).flat_map(reachable).map(|(_, filter)| filter) {
-        for entry in &filter {
+        for entry in filter.iter() {
             let mut less = filter.clone();
             less.add(entry.fingerprint, -1).unwrap();
             less.check().unwrap();

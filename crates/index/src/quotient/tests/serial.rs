@@ -19,7 +19,7 @@ fn assert_refused_or_a_filter(bytes: &[u8]) {
     let Ok(filter) = QuotientFilter::decode(bytes) else { return };
     assert_eq!(filter.encode(), bytes);
     let mut again = QuotientFilter::new(filter.shape());
-    for entry in &filter {
+    for entry in filter.iter() {
         assert_eq!(filter.count(entry.fingerprint), entry.count);
         again.add(entry.fingerprint, entry.count).unwrap();
     }

@@ -123,14 +123,14 @@ fn filled(layout: EntryLayout, pages: usize, seed: u128) -> f64 {
     let mut numbers = 0_u64..;
     let mut in_pages = 0;
     for _ in 0..3 {
-        let mut buffer = Buffer::new(layout, pages);
+        let mut buffer = Buffer::new(layout, hasher, pages);
         for key in &left_over {
-            assert!(buffer.put_left_over(&hasher, hasher.hash(key), entry(layout, key)));
+            assert!(buffer.put_carried_over(hasher.hash(key), entry(layout, key)));
         }
         loop {
             let mut key = vec![0; layout.key_bytes()];
             key[..8].copy_from_slice(&numbers.next().unwrap().to_le_bytes());
-            if buffer.put(&hasher, hasher.hash(&key), entry(layout, &key)).is_err() {
+            if buffer.put(hasher.hash(&key), entry(layout, &key)).is_err() {
                 break;
             }
         }

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Cascade, Config, RuntimeOptions, WhenFull};
-use nandex::device::{MemoryDevice, PAGE_BYTES};
+use nandex::device::{Device, MemoryDevice, PAGE_BYTES};
 use nandex::store::page::PageKind;
 use nandex::{AnyTable, BufferHash, Counter, Filter, SliceHash, Volume, VolumeOptions, bufferhash};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
 use super::runner::key;
 use super::support::Setup;
@@ -143,7 +144,7 @@ fn nothing_asked_is_nothing_done() {
     assert!(filter.contains_many(&[]).unwrap().is_empty());
     assert!(filter.count_many(&[]).unwrap().is_empty());
     filter.flush_and_compact();
-    assert_eq!(filter.iter().unwrap().count(), 0);
+    assert_eq!(filter.iter().count(), 0);
     let stats = Filter::stats(&filter);
     assert_eq!((stats.entries, stats.inserts, stats.deletes, stats.rate), (0, 0, 0, 0.0));
     assert_eq!(filter.count(b"a").unwrap(), 0);
@@ -299,7 +300,6 @@ fn a_volume_that_is_closed_by_a_failure_refuses_every_update_and_still_answers()
         refusal(Filter::sync(&filter)),
         refusal(Filter::flush(&filter)),
         refusal(filter.compact()),
-        refusal(filter.iter()),
     ] {
         assert!(error.contains("pulled out") && error.contains("open it again"), "{error}");
     }
@@ -379,7 +379,7 @@ fn filters_merge_with_their_like_and_refuse_others_and_themselves() {
         let filter = Arc::clone(&filter);
         move || drop(refusal(filter.absorb(&filter)))
     });
-    assert_eq!(filter.iter().unwrap().count(), 1350);
+    assert_eq!(filter.iter().count(), 1350);
 }
 
 /// What was deleted takes no flash once it is compacted.
@@ -410,4 +410,38 @@ fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
         lengths.push(device.image().len());
     }
     assert_eq!(lengths[4], lengths[11], "{lengths:?}");
+}
+
+#[test]
+fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
+    let setup = Setup::exact(DURABILITIES[1]).fanned(None);
+    let device = Arc::new(SimDevice::instant());
+    let filter = setup.create(Arc::clone(&device) as Arc<dyn Device>).unwrap();
+    let keys: Vec<_> = (0..3000).map(key).collect();
+    let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+    filter.insert_many(&keys).unwrap();
+    filter.compact().unwrap();
+    let (on, kind, span) = (FaultOn::Read, FaultKind::Io, FaultSpan::Once);
+    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
+    let failed: Vec<_> = keys.iter().filter_map(|key| filter.contains(key).err()).collect();
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].to_string().contains("read of 1 page(s) at page"), "{}", failed[0]);
+    device.arm(Fault { on, at: device.seen(on) + 5, kind, span });
+    filter.contains_many(&keys).unwrap_err();
+    assert!(filter.contains_many(&keys).unwrap().iter().all(|found| *found));
+    filter.insert(keys[0]).unwrap();
+    filter.close().unwrap();
+}
+
+#[test]
+fn closing_a_poisoned_filter_tells_that_not_all_was_saved() {
+    let setup = Setup::exact(DURABILITIES[1]);
+    let device = SimDevice::instant();
+    let filter = setup.create(Arc::new(device.clone())).unwrap();
+    filter.insert(&key(1)).unwrap();
+    let (on, kind, span) = (FaultOn::Sync, FaultKind::Io, FaultSpan::Once);
+    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
+    Filter::sync(&filter).unwrap_err();
+    let error = filter.close().unwrap_err().to_string();
+    assert!(error.contains("an earlier one failed"), "{error}");
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nandex::oracle::Multiset;
 use nandex::store::fingerprint::Universe;
 use nandex::{Counter, Filter, FilterStats, Result};
+use nandex_sim::workload::SplitMix64;
 
 use super::runner::{Law, Maker, Runner, acts_of, key};
 
@@ -86,7 +87,7 @@ impl Flawed {
         let hash = key.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        let hash = crate::chance::Dice(hash).next();
+        let hash = SplitMix64::new(hash).next_u64();
         let size = self.universe.size();
         let narrow = if self.is(Flaw::RateTooHigh) { size / 3 } else { size };
         Universe::new(narrow).unwrap().of(hash)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nandex::cascade::{Cascade, Config, RuntimeOptions};
 use nandex::device::Device;
 use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_sim::workload::SplitMix64;
 
 use crate::ground::DURABILITIES;
 
@@ -34,14 +35,14 @@ impl Setup {
     /// Each 120 numbers in turn give all rates, fan-outs, durabilities and both answers to whether it counts;
     /// the rest is mixed.
     pub fn numbered(number: usize) -> Self {
-        let mut dice = crate::chance::Dice(number as u64);
+        let mut rng = SplitMix64::new(number as u64);
         let rate = RATES[number % 5];
         let config = Config {
             // As many as come at most, or so many that the universe is wide for its rate.
-            keys: if dice.below(3) == 0 { 100_000 } else { 3000 },
+            keys: if rng.below(3) == 0 { 100_000 } else { 3000 },
             rate,
-            buffer_entries: 60 + dice.below(400),
-            parts: 1 + dice.below(5) as u32,
+            buffer_entries: 60 + rng.below(400),
+            parts: 1 + rng.below(5) as u32,
             fan_out: FAN_OUTS[number / 5 % 4],
             counts: (number / 20).is_multiple_of(2),
             ..Config::tiny()
@@ -49,9 +50,9 @@ impl Setup {
         Self {
             config,
             durability: DURABILITIES[number / 40 % 3],
-            threads: if dice.below(2) == 0 { Threads::Inline } else { Threads::Background },
-            merge_threads: dice.below(2) as usize,
-            io_chunk_pages: 1 + dice.below(6) as u32,
+            threads: if rng.below(2) == 0 { Threads::Inline } else { Threads::Background },
+            merge_threads: rng.below(2) as usize,
+            io_chunk_pages: 1 + rng.below(6) as u32,
         }
     }
 

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use nandex::cascade::Cascade;
 use nandex::device::MemoryDevice;
 use nandex::{Counter, Filter, OpenOptions, Volume, VolumeOptions};
+use nandex_sim::workload::SplitMix64;
 
 use super::runner::key;
 use super::support::{FAN_OUTS, Setup};
-use crate::chance::Dice;
 use crate::ground::DURABILITIES;
 
 /// Keys of one writer.
@@ -26,13 +26,13 @@ const PINNED_FROM: u64 = 9 << 32;
 /// Works on keys of its own and checks each answer: no two have one fingerprint.
 fn write(filter: &Cascade, setup: Setup, thread: u64, rounds: u64) {
     let mut oracle: HashMap<u64, u64> = HashMap::new();
-    let mut dice = Dice(thread);
+    let mut rng = SplitMix64::new(thread);
     for round in 0..rounds {
-        let start = dice.below(KEYS - 60);
-        let numbers = start..start + 1 + dice.below(60);
+        let start = rng.below(KEYS - 60);
+        let numbers = start..start + 1 + rng.below(60);
         let keys: Vec<_> = numbers.clone().map(|number| key(thread << 32 | number)).collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
-        match dice.below(8) {
+        match rng.below(8) {
             0 | 1 => {
                 let held = numbers.filter(|number| oracle.get(number).is_some_and(|it| *it > 0));
                 let held: Vec<_> = held.collect();
@@ -68,9 +68,9 @@ fn write(filter: &Cascade, setup: Setup, thread: u64, rounds: u64) {
 
 /// What was there before is there at every moment.
 fn read(filter: &Cascade, seed: u64, ended: &AtomicBool, lookups: &AtomicU64) {
-    let mut dice = Dice(seed);
+    let mut rng = SplitMix64::new(seed);
     while !ended.load(Relaxed) {
-        let keys: Vec<_> = (0..50).map(|_| key(PINNED_FROM + dice.below(PINNED))).collect();
+        let keys: Vec<_> = (0..50).map(|_| key(PINNED_FROM + rng.below(PINNED))).collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         assert!(filter.contains_many(&keys).unwrap().iter().all(|found| *found));
         assert!(keys.iter().all(|key| filter.count(key).unwrap() == 2));
@@ -81,14 +81,14 @@ fn read(filter: &Cascade, seed: u64, ended: &AtomicBool, lookups: &AtomicU64) {
 
 /// Everything else that may be called.
 fn disturb(filter: &Cascade, volume: &Volume, ended: &AtomicBool) {
-    let mut dice = Dice(5);
+    let mut rng = SplitMix64::new(5);
     while !ended.load(Relaxed) {
-        match dice.below(6) {
+        match rng.below(6) {
             0 => Filter::sync(filter).unwrap(),
             1 => Filter::flush(filter).unwrap(),
             2 => volume.checkpoint().unwrap(),
             3 => filter.compact().unwrap(),
-            4 => assert!(filter.iter().unwrap().all(|entry| entry.unwrap().count > 0)),
+            4 => assert!(filter.iter().all(|entry| entry.unwrap().count > 0)),
             _ => assert!(Filter::stats(filter).entries >= PINNED),
         }
         std::thread::sleep(std::time::Duration::from_micros(500));

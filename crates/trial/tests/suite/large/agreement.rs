@@ -5,24 +5,25 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
 use nandex::{BufferHash, LargeTable, Threads};
+use nandex_sim::workload::SplitMix64;
 
-use super::support::{DURABILITIES, Dice, Map, Setup, key, value};
+use super::support::{DURABILITIES, Map, Setup, key, value, value_bytes};
 
 const KEYS: u64 = 150;
 
 /// Some hundred puts and removes, and a look at each key on the way.
-fn work(table: &LargeTable<BufferHash>, map: &mut Map, dice: &mut Dice, steps: u64) {
+fn work(table: &LargeTable<BufferHash>, map: &mut Map, rng: &mut SplitMix64, steps: u64) {
     for step in 0..steps {
-        let key = key(dice.below(KEYS));
-        match dice.below(8) {
+        let key = key(rng.below(KEYS));
+        match rng.below(8) {
             0 | 1 => {
                 table.remove(&key).unwrap();
                 map.remove(&key);
             }
             2 => assert_eq!(table.get(&key).unwrap(), map.get(&key).cloned()),
             3 => {
-                let pairs: Vec<_> = (0..5).map(|i| (self::key(dice.below(KEYS)), i)).collect();
-                let bytes = dice.value_bytes();
+                let pairs: Vec<_> = (0..5).map(|i| (self::key(rng.below(KEYS)), i)).collect();
+                let bytes = value_bytes(rng);
                 let pairs: Vec<_> =
                     pairs.into_iter().map(|(key, i)| (key, value(step * 10 + i, bytes))).collect();
                 let borrowed: Vec<_> = pairs.iter().map(|(k, v)| (&k[..], &v[..])).collect();
@@ -30,7 +31,7 @@ fn work(table: &LargeTable<BufferHash>, map: &mut Map, dice: &mut Dice, steps: u
                 map.extend(pairs);
             }
             _ => {
-                let value = value(step * 10, dice.value_bytes());
+                let value = value(step * 10, value_bytes(rng));
                 table.put(&key, &value).unwrap();
                 map.insert(key, value);
             }
@@ -52,11 +53,11 @@ fn agree(table: &LargeTable<BufferHash>, map: &Map, story: &str) {
 fn live(setup: Setup) -> u64 {
     let device = MemoryDevice::new();
     let mut map = Map::new();
-    let (mut dice, mut cleaned) = (Dice(3), 0);
+    let (mut rng, mut cleaned) = (SplitMix64::new(3), 0);
     let story = format!("{setup:?}");
     let mut table = setup.create(Arc::new(device.clone())).unwrap();
     for round in 0..4 {
-        work(&table, &mut map, &mut dice, 400);
+        work(&table, &mut map, &mut rng, 400);
         agree(&table, &map, &story);
         match round {
             0 => table.sync().unwrap(),
@@ -114,13 +115,13 @@ fn threads_that_share_a_table_find_their_own_values() {
             for thread in 0..4 {
                 let table = &table;
                 scope.spawn(move || {
-                    let (mut map, mut dice) = (Map::new(), Dice(thread));
+                    let (mut map, mut rng) = (Map::new(), SplitMix64::new(thread));
                     for step in 0..400 {
-                        let key = key(thread * 1000 + dice.below(20));
-                        let value = value(step, dice.value_bytes() / 4);
+                        let key = key(thread * 1000 + rng.below(20));
+                        let value = value(step, value_bytes(&mut rng) / 4);
                         table.put(&key, &value).unwrap();
                         map.insert(key, value);
-                        let other = self::key(thread * 1000 + dice.below(20));
+                        let other = self::key(thread * 1000 + rng.below(20));
                         assert_eq!(table.get(&other).unwrap().as_ref(), map.get(&other));
                     }
                 });
@@ -141,7 +142,7 @@ fn the_same_calls_give_the_same_bytes_without_threads() {
             setup.values.segments = 40;
             let device = MemoryDevice::new();
             let table = setup.create(Arc::new(device.clone())).unwrap();
-            work(&table, &mut Map::new(), &mut Dice(5), 300);
+            work(&table, &mut Map::new(), &mut SplitMix64::new(5), 300);
             table.close().unwrap();
             device.image()
         };

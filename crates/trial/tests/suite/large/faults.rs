@@ -1,4 +1,4 @@
-//! Devices that fail, tables that are full, and values that nobody syncs by hand.
+//! What a failed write, a full table and a period without a sync leave of values.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,41 +9,7 @@ use nandex::oracle::MapTable;
 use nandex::{Durability, Error, LargeTable, Result, Threads, Volume, VolumeOptions};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 
-use super::crash::{Past, live, recover};
-use super::support::{DURABILITIES, Setup, key, value};
-
-/// A failed write or sync, at a spread of places: what was acknowledged as durable is there afterwards.
-#[test]
-fn after_a_failed_write_or_sync_everything_acknowledged_as_durable_is_there() {
-    for (durability, when_full) in
-        DURABILITIES.into_iter().flat_map(|d| [(d, WhenFull::Keep), (d, WhenFull::Overwrite)])
-    {
-        let mut setup = Setup::new(durability, when_full);
-        setup.values.segments = 9;
-        let whole = SimDevice::instant();
-        live(&whole, setup, &mut Past::default()).unwrap();
-        let mut refused = 0;
-        for (on, kind) in [
-            (FaultOn::Write, FaultKind::Io),
-            (FaultOn::Write, FaultKind::Short),
-            (FaultOn::Sync, FaultKind::Dropped),
-        ] {
-            let count = whole.seen(on);
-            for at in (10..count).step_by((count / 8) as usize) {
-                let device = SimDevice::instant();
-                device.arm(Fault { on, at, kind, span: FaultSpan::Once });
-                let mut past = Past::default();
-                let result = live(&device, setup, &mut past).map_err(|error| error.to_string());
-                refused += u64::from(result.is_err());
-                let story = format!("{setup:?}, {kind:?} at {on:?} {at} ({result:?})");
-                if past.is_begun() {
-                    recover(device.survivors(at), setup, &past, &story);
-                }
-            }
-        }
-        assert!(refused > 15, "{setup:?}: {refused} failures were reported");
-    }
-}
+use super::support::{Setup, key, value};
 
 #[test]
 fn after_a_failed_write_updates_are_refused_and_what_waits_is_still_found() {

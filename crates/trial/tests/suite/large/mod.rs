@@ -3,10 +3,13 @@
 mod agreement;
 mod bad_input;
 mod collisions;
+mod contract;
 mod cost;
-mod crash;
 mod faults;
 mod format;
 mod full;
 mod generated;
 mod support;
+
+pub use contract::configurations;
+pub use support::Setup;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
@@ -13,10 +12,10 @@ use nandex::store::hash::HashKind;
 use nandex::{
     BufferHash, Durability, LargeTable, OpenOptions, Result, Threads, Volume, VolumeOptions,
 };
+use nandex_sim::workload::SplitMix64;
+use nandex_trial::table::stretch;
 
-/// All durabilities; a period so long that only explicit syncs make anything durable.
-pub const DURABILITIES: [Durability; 3] =
-    [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
+pub use crate::ground::DURABILITIES;
 
 /// The oracle: what must be found.
 pub type Map = HashMap<Vec<u8>, Vec<u8>>;
@@ -67,22 +66,35 @@ impl Setup {
         RuntimeOptions { flush_threads: self.flush_threads(), ..RuntimeOptions::default() }
     }
 
-    pub fn create(&self, device: Arc<dyn Device>) -> Result<LargeTable<BufferHash>> {
+    /// The same with threads in the background.
+    pub fn threaded(self) -> Self {
+        Self { threads: Threads::Background, ..self }
+    }
+
+    pub fn volume_options(&self) -> VolumeOptions {
         let Self { durability, threads, hash, .. } = *self;
         let volume_id = Some(7);
-        let options =
-            VolumeOptions { durability, threads, hash, volume_id, ..VolumeOptions::tiny() };
-        let volume = Volume::create(device, options)?;
-        let table = BufferHash::create_with(&volume, "t", self.table(), self.runtime())?;
-        LargeTable::create(&volume, "v", table, self.values)
+        VolumeOptions { durability, threads, hash, volume_id, ..VolumeOptions::tiny() }
+    }
+
+    pub fn create_in(&self, volume: &Volume, name: &str) -> Result<LargeTable<BufferHash>> {
+        let table = BufferHash::create_with(volume, name, self.table(), self.runtime())?;
+        LargeTable::create(volume, &format!("{name}-values"), table, self.values)
+    }
+
+    pub fn open_in(&self, volume: &Volume, name: &str) -> Result<LargeTable<BufferHash>> {
+        let table = BufferHash::open_with(volume, name, self.runtime())?;
+        LargeTable::open(volume, &format!("{name}-values"), table)
+    }
+
+    pub fn create(&self, device: Arc<dyn Device>) -> Result<LargeTable<BufferHash>> {
+        self.create_in(&Volume::create(device, self.volume_options())?, "t")
     }
 
     pub fn open(&self, device: Arc<dyn Device>) -> Result<LargeTable<BufferHash>> {
         let Self { durability, threads, .. } = *self;
         let options = OpenOptions { durability, threads, ..OpenOptions::default() };
-        let volume = Volume::open(device, options)?;
-        let table = BufferHash::open_with(&volume, "t", self.runtime())?;
-        LargeTable::open(&volume, "v", table)
+        self.open_in(&Volume::open(device, options)?, "t")
     }
 }
 
@@ -97,36 +109,8 @@ pub fn value(number: u64, bytes: usize) -> Vec<u8> {
     stretch(number ^ 0xfeed_0000_0000, bytes)
 }
 
-fn stretch(number: u64, bytes: usize) -> Vec<u8> {
-    let mut dice = Dice(number);
-    let mut out = number.to_le_bytes().to_vec();
-    while out.len() < bytes {
-        out.extend_from_slice(&dice.next().to_le_bytes());
-    }
-    out.truncate(bytes);
-    out
-}
-
-/// A seeded sequence of numbers (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// Mostly some hundred bytes, now and then some pages.
-    pub fn value_bytes(&mut self) -> usize {
-        let limit = [1, 300, 1000, 9000][self.below(4) as usize];
-        self.below(limit) as usize
-    }
+/// Mostly some hundred bytes, now and then some pages.
+pub fn value_bytes(rng: &mut SplitMix64) -> usize {
+    let limit = [1, 300, 1000, 9000][rng.below(4) as usize];
+    rng.below(limit) as usize
 }

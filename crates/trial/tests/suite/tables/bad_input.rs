@@ -12,6 +12,7 @@ use nandex::store::superblock::Superblock;
 use nandex::{
     AnyTable, BufferHash, OpenOptions, SliceHash, Table, Volume, VolumeOptions, slicehash,
 };
+use nandex_sim::workload::SplitMix64;
 
 use super::support::{DURABILITIES, SLICES, Setup};
 use crate::processes::again;
@@ -371,11 +372,11 @@ fn any_flipped_byte_is_told_or_does_no_harm() {
 
 fn flip_bytes(setup: Setup) {
     let whole = image_of(setup);
-    let mut dice = super::support::Dice(3);
+    let mut rng = SplitMix64::new(3);
     for _ in 0..60 {
         let mut image = whole.clone();
-        let at = dice.below(image.len() as u64) as usize;
-        image[at] ^= 1 << dice.below(8);
+        let at = rng.below(image.len() as u64) as usize;
+        image[at] ^= 1 << rng.below(8);
         let Ok(table) = open(image) else { continue };
         for key in 0..KEYS {
             if let Ok(found) = table.get_u64(key) {

@@ -10,8 +10,9 @@ use nandex::{
     AnyTable, BufferHash, Durability, OpenOptions, SliceHash, Threads, Volume, VolumeOptions,
     slicehash,
 };
+use nandex_sim::workload::SplitMix64;
+use nandex_trial::table::stretch;
 
-pub use crate::chance::{Dice, full_sweep};
 pub use crate::ground::{DURABILITIES, Ground};
 
 /// All policies.
@@ -97,17 +98,17 @@ impl Setup {
     /// Each 72 numbers in turn give all policies, durabilities and filters; the rest is mixed.
     pub fn numbered(number: usize) -> Self {
         let (fuse, words) = FILTERS[number / 18 % 4];
-        let mut dice = Dice(number as u64);
+        let mut rng = SplitMix64::new(number as u64);
         Self {
             slices: None,
             policy: POLICIES[number % 6],
             durability: DURABILITIES[number / 6 % 3],
             fuse,
             words,
-            widths: WIDTHS[dice.below(5) as usize],
-            flush_threads: 1 + dice.below(2) as usize,
+            widths: WIDTHS[rng.below(5) as usize],
+            flush_threads: 1 + rng.below(2) as usize,
             threads: Threads::Background,
-            roomy: dice.below(2) == 0,
+            roomy: rng.below(2) == 0,
             super_tables: 4,
         }
     }
@@ -294,17 +295,6 @@ impl Setup {
     pub fn value(&self, number: u64) -> Vec<u8> {
         stretch(number, self.widths.1)
     }
-}
-
-/// Bytes that begin with the number and go on with others that depend on it.
-fn stretch(number: u64, bytes: usize) -> Vec<u8> {
-    let mut dice = Dice(number);
-    let mut out = number.to_le_bytes().to_vec();
-    while out.len() < bytes {
-        out.extend_from_slice(&dice.next().to_le_bytes());
-    }
-    out.truncate(bytes);
-    out
 }
 
 /// The number that a key of at least 8 bytes begins with.

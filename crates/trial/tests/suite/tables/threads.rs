@@ -9,8 +9,9 @@ use std::time::Duration;
 use nandex::bufferhash::Policy;
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
+use nandex_sim::workload::SplitMix64;
 
-use super::support::{DURABILITIES, Dice, SLICE_POLICIES, SLICES, Setup};
+use super::support::{DURABILITIES, SLICE_POLICIES, SLICES, Setup};
 
 /// Keys of one writer; live entries are a fraction of the ring, so partial discards keep all of them.
 const KEYS: u64 = 400;
@@ -19,12 +20,12 @@ const KEYS: u64 = 400;
 fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
     let exact = setup.roomy || setup.policy == Policy::Update;
     let mut oracle: HashMap<u64, u64> = HashMap::new();
-    let mut dice = Dice(thread);
+    let mut rng = SplitMix64::new(thread);
     let key_of = |number: u64| setup.key(thread << 32 | number);
     for round in 0..rounds {
-        let number = dice.below(KEYS);
+        let number = rng.below(KEYS);
         let key = key_of(number);
-        match dice.below(8) {
+        match rng.below(8) {
             0 => {
                 table.remove(&key).unwrap();
                 oracle.remove(&number);
@@ -63,14 +64,14 @@ fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
 }
 
 fn read(table: &AnyTable, setup: Setup, ended: &AtomicBool) {
-    let mut dice = Dice(99);
+    let mut rng = SplitMix64::new(99);
     while !ended.load(Relaxed) {
         let keys: Vec<_> =
-            (0..50).map(|_| setup.key(dice.below(4) << 32 | dice.below(KEYS + 9))).collect();
+            (0..50).map(|_| setup.key(rng.below(4) << 32 | rng.below(KEYS + 9))).collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         table.get_many(&keys).unwrap();
         table.get(keys[0]).unwrap();
-        if dice.below(40) == 0 {
+        if rng.below(40) == 0 {
             assert!(table.iter().all(|pair| pair.is_ok()));
         }
     }

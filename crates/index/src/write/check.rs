@@ -1,0 +1,205 @@
+//! The offline checks that all tables share: pages of buffers, snapshots, and the log.
+
+use nandex_device::{PAGE_BYTES, PageId};
+use nandex_store::Lsn;
+use nandex_store::buffer::page_of;
+use nandex_store::check::{Checker, Contents, Subject};
+use nandex_store::checkpoint::CatalogEntry;
+use nandex_store::entries::Entry;
+use nandex_store::hash::{KeyHash, KeyHasher};
+use nandex_store::page::Page;
+
+use super::TableShape;
+use super::format::{PageSnapshotRef, WriteState, decode_log_entry};
+use super::page_snapshots::SnapshotPlaces;
+use crate::Error;
+
+/// A table's buffers as its catalog entry, and moves in the log, describe them.
+pub(crate) struct Buffers<'a> {
+    pub name: &'a str,
+    /// What the structure calls a partition.
+    pub noun: &'static str,
+    pub shape: TableShape,
+    pub hasher: KeyHasher,
+    pub state: WriteState<PageSnapshotRef>,
+    pub places: SnapshotPlaces,
+    pub entry: &'a CatalogEntry,
+}
+
+/// Whose pages are looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub subject: Subject<'a>,
+    pub partition: usize,
+    /// Does the filter beside these pages hold a key? Nothing where there is none, or a damaged one.
+    pub filter: Option<&'a dyn Fn(KeyHash) -> bool>,
+}
+
+/// Notes an error at its own page, where it has one.
+pub(crate) fn note(checker: &mut Checker, subject: Subject<'_>, page: PageId, error: &Error) {
+    match error {
+        Error::Store(error) => checker.note_error(subject, page, error),
+        other => checker.note(subject, page, other),
+    }
+}
+
+impl Buffers<'_> {
+    /// Every entry of a page that is sealed as it should be; gives their number. `index` is the page's
+    /// place in its buffer. The first thing wrong is noted, and how often there is such.
+    pub(crate) fn entry_page(
+        &self,
+        checker: &mut Checker,
+        place: Place<'_>,
+        page: Page<'_>,
+        (number, index): (PageId, u64),
+    ) -> u64 {
+        let layout = self.shape.layout;
+        let mut entries = 0;
+        let mut flaws = Vec::new();
+        for slot in layout.slot_numbers() {
+            let flaw = match layout.entry(page.bytes(), slot) {
+                Some(entry) => {
+                    entries += 1;
+                    self.flaw(place, page, (slot, entry), index)
+                }
+                None => layout.is_unknown(page.bytes(), slot).then(|| "its state is 3".into()),
+            };
+            flaws.extend(flaw.map(|flaw| format!("slot {slot}: {flaw}")));
+        }
+        note_flaws(checker, place.subject, number, &flaws);
+        entries
+    }
+
+    /// Why a lookup of this entry's key would not find this entry.
+    fn flaw(
+        &self,
+        place: Place<'_>,
+        page: Page<'_>,
+        (slot, entry): (usize, Entry<'_>),
+        index: u64,
+    ) -> Option<String> {
+        let hash = self.hasher.hash(entry.key);
+        let partition = self.shape.partition_of(hash);
+        if partition != place.partition {
+            return Some(format!("its key belongs to {} {partition}", self.noun));
+        }
+        let pages = self.shape.buffer_pages as usize;
+        // Behind a buffer's pages an image has those of its stash, which have no buckets.
+        if index < pages as u64 {
+            let own = page_of(hash, pages) as u64;
+            if own != index {
+                return Some(format!("its key belongs to page {own} of the buffer, not {index}"));
+            }
+            let layout = self.shape.layout;
+            let found = layout.find(page.bytes(), entry.key, layout.buckets_of(hash));
+            if found != Some(slot) {
+                return Some("its key belongs to other buckets, or is there twice".into());
+            }
+        }
+        let misses = |holds: &dyn Fn(KeyHash) -> bool| !holds(hash);
+        place.filter.is_some_and(misses).then(|| "the filter does not hold its key".into())
+    }
+
+    /// The snapshots that an opening would load.
+    pub(crate) fn snapshots(&self, checker: &mut Checker) {
+        let subject = Subject { structure: Some(self.name), what: "snapshot" };
+        let partitions = &self.state.partitions;
+        let (found, expected) = (partitions.len(), self.shape.partitions as usize);
+        if found != expected {
+            let message = format!("expected {expected} {}s, found {found}", self.noun);
+            return checker.note(subject, self.places.place(0, 0), message);
+        }
+        // Places of the log are starts of blocks; a state of another layout is told by this.
+        let tails = partitions.iter().map(|record| record.tail);
+        if let Some(tail) = tails.into_iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
+            checker.note(subject, self.places.place(0, 0), format!("its log begins at {tail}"));
+        }
+        for (partition, record) in partitions.iter().enumerate() {
+            record.snapshot.iter().for_each(|it| self.snapshot(checker, partition, *it));
+        }
+    }
+
+    fn snapshot(&self, checker: &mut Checker, partition: usize, at: PageSnapshotRef) {
+        let what = format!("snapshot page of {} {partition}", self.noun);
+        let subject = Subject { structure: Some(self.name), what: &what };
+        let label = |index| self.places.label(partition, at, index);
+        let place = Place { subject, partition, filter: None };
+        let mut entries = 0;
+        let run = (self.places.place(partition, at.slot), self.places.pages);
+        checker.pages(subject, run, &label, &mut |checker, index, page| {
+            entries += self.entry_page(checker, place, page, (label(index).page, index));
+        });
+        checker.count_entries(self.name, entries);
+    }
+
+    /// No snapshot that the checkpoint refers to is newer than it.
+    pub(crate) fn snapshot_generations(&self, checker: &mut Checker) {
+        let next = self.state.next_generation;
+        for (partition, record) in self.state.partitions.iter().enumerate() {
+            if let Some(at) = record.snapshot.filter(|at| at.generation >= next) {
+                let what = format!("snapshot page of {} {partition}", self.noun);
+                let subject = Subject { structure: Some(self.name), what: &what };
+                let message = format!("generation {}, where {next} comes next", at.generation);
+                checker.note(subject, self.places.place(partition, at.slot), message);
+            }
+        }
+    }
+
+    /// The log entries that an opening would replay: puts, removes, and what the layout says is another entry
+    /// of its own.
+    pub(crate) fn log(
+        &self,
+        checker: &mut Checker,
+        contents: &Contents,
+        is_own: &mut dyn FnMut(Lsn, &[u8]) -> bool,
+    ) {
+        let subject = Subject { structure: Some(self.name), what: "log entry" };
+        let mut wrong = Vec::new();
+        let read = visit_entries(contents, self.entry, &mut |lsn, bytes| {
+            if decode_log_entry(bytes, self.shape.layout).is_none() && !is_own(lsn, bytes) {
+                wrong.push(lsn);
+            }
+        });
+        let page_of = |lsn: Lsn| contents.log_page(lsn);
+        wrong.dedup();
+        for lsn in wrong {
+            checker.note(subject, page_of(lsn), "expected a put or a remove of the table's widths");
+        }
+        if let Err(error) = read {
+            checker.note_error(subject, page_of(self.entry.tail), &error);
+        }
+    }
+}
+
+/// Notes the first flaw of a page, and how many there are.
+pub(crate) fn note_flaws(
+    checker: &mut Checker,
+    subject: Subject<'_>,
+    page: PageId,
+    flaws: &[String],
+) {
+    match flaws {
+        [] => {}
+        [flaw] => checker.note(subject, page, flaw),
+        [first, ..] => {
+            checker.note(subject, page, format!("{first}; {} slots are wrong", flaws.len()));
+        }
+    }
+}
+
+/// Gives each log entry that an opening of this structure would replay, oldest first.
+///
+/// # Errors
+/// A failed read.
+pub(crate) fn visit_entries(
+    contents: &Contents,
+    entry: &CatalogEntry,
+    visit: &mut dyn FnMut(Lsn, &[u8]),
+) -> nandex_store::Result<()> {
+    contents.visit_log(&mut |lsn, id, entry_bytes: usize, entries: &[u8]| {
+        if id == entry.id && lsn >= entry.tail && entry_bytes > 0 {
+            entries.chunks_exact(entry_bytes).for_each(|bytes| visit(lsn, bytes));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,229 @@
+//! Spare buffers and queued work.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::WriteBuffer;
+use crate::Error;
+
+/// Empty buffers, for partitions whose own is full.
+#[derive(Debug)]
+pub(crate) struct BufferPool<B> {
+    buffers: Mutex<Vec<B>>,
+    changed: Condvar,
+}
+
+impl<B: WriteBuffer> BufferPool<B> {
+    pub(crate) fn new(buffers: Vec<B>) -> Self {
+        Self { buffers: Mutex::new(buffers), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<B>> {
+        self.buffers.lock().expect("no holder of the pool's lock panics")
+    }
+
+    /// Takes a buffer, unless only `leave` are left.
+    pub(crate) fn take(&self, leave: usize) -> Option<B> {
+        let mut buffers = self.lock();
+        if buffers.len() <= leave { None } else { buffers.pop() }
+    }
+
+    /// Takes a buffer back, emptied.
+    pub(crate) fn give(&self, mut buffer: B) {
+        buffer.clear();
+        self.lock().push(buffer);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for a buffer, or for any flush to finish, but not for long: the caller tries again.
+    pub(crate) fn wait(&self, longest: Duration) {
+        drop(self.changed.wait_timeout(self.lock(), longest));
+    }
+
+    /// RAM of the spare buffers, in bytes.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        self.lock().iter().map(WriteBuffer::ram_bytes).sum()
+    }
+}
+
+/// Memory that flushes use again and again, where they run on the threads of callers.
+pub(crate) struct ScratchPool<S>(Mutex<Vec<S>>);
+
+impl<S> Default for ScratchPool<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S> ScratchPool<S> {
+    pub(crate) fn take(&self) -> Option<S> {
+        self.0.lock().expect("no holder of the scratches' lock panics").pop()
+    }
+
+    pub(crate) fn give(&self, scratch: S) {
+        self.0.lock().expect("no holder of the scratches' lock panics").push(scratch);
+    }
+}
+
+impl<S> std::fmt::Debug for ScratchPool<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ScratchPool")
+    }
+}
+
+/// Background work.
+#[derive(Debug)]
+pub(crate) enum Job<J> {
+    /// Write the oldest frozen buffer of a partition.
+    Flush(usize),
+    /// Work of the layout's own.
+    Own(J),
+}
+
+/// The background threads' work queue. Flushes come first.
+#[derive(Debug)]
+pub(crate) struct WorkQueue<J> {
+    state: Mutex<Work<J>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Work<J> {
+    flushes: VecDeque<usize>,
+    others: VecDeque<J>,
+    running: usize,
+    stop: bool,
+    /// Why a flush failed that is to be tried again, until an update or a flush reports it.
+    fault: Option<Error>,
+}
+
+impl<J> Work<J> {
+    fn pop(&mut self) -> Option<Job<J>> {
+        let flush = self.flushes.pop_front().map(Job::Flush);
+        let job = flush.or_else(|| self.others.pop_front().map(Job::Own));
+        self.running += usize::from(job.is_some());
+        job
+    }
+}
+
+/// Jobs that are not needed for what the table promises may wait up to this number; beyond it they are
+/// dropped.
+const OPTIONAL_MAX: usize = 4096;
+
+impl<J> Default for WorkQueue<J> {
+    fn default() -> Self {
+        let (flushes, others) = (VecDeque::new(), VecDeque::new());
+        let work = Work { flushes, others, running: 0, stop: false, fault: None };
+        Self { state: Mutex::new(work), changed: Condvar::new() }
+    }
+}
+
+impl<J> WorkQueue<J> {
+    fn lock(&self) -> MutexGuard<'_, Work<J>> {
+        self.state.lock().expect("no holder of the work's lock panics")
+    }
+
+    pub(crate) fn push(&self, job: Job<J>) {
+        let mut work = self.lock();
+        match job {
+            Job::Flush(index) => work.flushes.push_back(index),
+            Job::Own(job) => work.others.push_back(job),
+        }
+        drop(work);
+        self.changed.notify_all();
+    }
+
+    /// Pushes a job that may be dropped.
+    pub(crate) fn push_optional(&self, job: J) {
+        let mut work = self.lock();
+        if work.others.len() < OPTIONAL_MAX {
+            work.others.push_back(job);
+            drop(work);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Flushes that wait for a thread.
+    pub(crate) fn flushes_waiting(&self) -> usize {
+        self.lock().flushes.len()
+    }
+
+    /// The next job; nothing when the queue was stopped and no flush is left.
+    pub(crate) fn next(&self) -> Option<Job<J>> {
+        let mut work = self.lock();
+        loop {
+            if work.stop && (work.flushes.is_empty() || work.fault.is_some()) {
+                return None;
+            }
+            // Nobody tries a failed flush again before its failure is told.
+            if work.fault.is_none()
+                && let Some(job) = work.pop()
+            {
+                return Some(job);
+            }
+            work = self.changed.wait(work).expect("no holder of the work's lock panics");
+        }
+    }
+
+    pub(crate) fn done(&self) {
+        self.lock().running -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Queues a flush again that has failed, first of all.
+    pub(crate) fn retry(&self, index: usize) {
+        self.lock().flushes.push_front(index);
+        self.changed.notify_all();
+    }
+
+    /// Keeps the failure of a background flush until somebody takes it.
+    pub(crate) fn keep_fault(&self, error: Error) {
+        self.lock().fault = Some(error);
+        self.changed.notify_all();
+    }
+
+    /// Reports, once, why a background flush has failed; it is then tried again.
+    ///
+    /// # Errors
+    /// That failure.
+    pub(crate) fn report_fault(&self) -> crate::Result<()> {
+        let fault = self.lock().fault.take();
+        self.changed.notify_all();
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// The next job, if there is one now.
+    pub(crate) fn next_now(&self) -> Option<Job<J>> {
+        self.lock().pop()
+    }
+
+    /// Waits a little until no flush is queued and nothing runs; returns whether it is so.
+    pub(crate) fn wait_idle(&self) -> bool {
+        let busy = |work: &mut Work<J>| {
+            work.fault.is_none() && !work.flushes.is_empty() || work.running > 0
+        };
+        let period = Duration::from_millis(20);
+        let wait = self.changed.wait_timeout_while(self.lock(), period, busy);
+        let (mut work, _) = wait.expect("no holder of the work's lock panics");
+        !busy(&mut work)
+    }
+
+    /// Waits until nothing at all waits or runs.
+    #[cfg(test)]
+    pub(crate) fn wait_quiet(&self) {
+        let mut work = self.lock();
+        while !work.flushes.is_empty() || !work.others.is_empty() || work.running > 0 {
+            work = self.changed.wait(work).expect("no holder of the work's lock panics");
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,87 @@
+//! The figures: counted where they arise, added up when somebody asks.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Core, Layout, TableLayout};
+use crate::api::TableStats;
+
+/// What is counted since the structure was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flush_entries: AtomicU64,
+    pub(crate) flush_slots: AtomicU64,
+    /// Entries in incarnations now.
+    pub(crate) flushed_entries: AtomicU64,
+    pub(crate) data_bytes_written: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+    pub(crate) retained: AtomicU64,
+    pub(crate) forced_evictions: AtomicU64,
+    pub(crate) scratch_bytes: AtomicU64,
+}
+
+impl<L: Layout> Core<L> {
+    /// Counts a buffer that was put on flash: entries of it, in that many slots.
+    pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.counters.flush_entries.fetch_add(entries, Relaxed);
+        self.counters.flush_slots.fetch_add(slots as u64, Relaxed);
+    }
+
+    /// Counts bytes written to the structure's own pages.
+    pub(crate) fn count_written(&self, bytes: u64) {
+        self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts RAM that flushes use again and again.
+    pub(crate) fn count_scratch(&self, bytes: u64) {
+        self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// RAM that the structure holds: buffers and spare buffers, the layout's own, lanes, what its background
+    /// threads use, and the log's buffers.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        let buffers = self.partitions.iter().map(|it| it.read().buffer_bytes()).sum::<u64>();
+        let maps = self.partitions.len() * (size_of::<super::Partition<L>>() + 64 * 16);
+        buffers
+            + self.pool.ram_bytes()
+            + L::usage(self).ram_bytes
+            + (maps + self.lookups.reads.ram_bytes()) as u64
+            + self.counters.scratch_bytes.load(Relaxed)
+            + self.volume.log().stats().ram_bytes
+    }
+}
+
+impl<L: TableLayout> Core<L> {
+    pub(crate) fn stats(&self) -> TableStats {
+        let counters = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let (mut entries, mut inserts) = (0, 0);
+        for partition in &self.partitions {
+            let state = partition.read();
+            entries += state.entries_buffered() + L::entries_below(&state);
+            inserts += state.updates_taken;
+        }
+        let lookups = self.lookups.counters.read();
+        let slots = read(&counters.flush_slots);
+        TableStats {
+            entries,
+            ram_bytes: self.ram_bytes(),
+            flash_bytes: L::usage(self).flash_bytes,
+            inserts,
+            hits: lookups.hits,
+            misses: lookups.misses,
+            hit_reads: lookups.hit_reads,
+            miss_reads: lookups.miss_reads,
+            reads_histogram: lookups.reads_histogram,
+            flushes: read(&counters.flushes),
+            flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
+            data_bytes_written: read(&counters.data_bytes_written),
+            log_bytes_written: self.volume.log().stats().bytes_written,
+            evicted: read(&counters.evicted),
+            retained: read(&counters.retained),
+            forced_evictions: read(&counters.forced_evictions),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The course of a life that sweeps of power cuts and of faults repeat.
+
+use std::sync::Arc;
+
+use nandex::device::Device;
+use nandex_sim::workload::SplitMix64;
+
+use crate::contract::{Contract, Stop};
+use crate::session::Session;
+
+/// What looks on while a structure lives.
+pub trait Watcher<C: Contract> {
+    /// The part of the life that begins.
+    fn begins(&mut self, _part: &'static str) {}
+
+    /// A call has returned and does not count as acknowledged yet.
+    ///
+    /// # Errors
+    /// Why the life ends here.
+    fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String>;
+}
+
+/// A structure, its device, and what its calls are chosen by.
+struct Course<'a, C: Contract, W> {
+    session: &'a mut Session<C>,
+    device: Arc<dyn Device>,
+    rng: SplitMix64,
+    watcher: &'a mut W,
+}
+
+/// Creates the structure, works on it with `calls` calls, makes and drops another one, closes, opens and works on,
+/// is killed, opens once more, works and closes.
+///
+/// # Errors
+/// Those of the watcher, which ends the life.
+pub fn live<C: Contract, W: Watcher<C>>(
+    session: &mut Session<C>,
+    device: Arc<dyn Device>,
+    (seed, calls): (u64, u64),
+    watcher: &mut W,
+) -> Result<(), String> {
+    let rng = SplitMix64::stream(seed, 3);
+    let mut course = Course { session, device, rng, watcher };
+    course.step("create", |session, device, _| session.create(device))?;
+    course.work(calls)?;
+    course.step("neighbour", |session, _, rng| session.meet_neighbour(rng))?;
+    course.step("close", |session, _, _| session.close())?;
+    course.open("open", calls)?;
+    course.session.kill();
+    course.open("replay", calls)?;
+    course.step("close", |session, _, _| session.close())
+}
+
+impl<C: Contract, W: Watcher<C>> Course<'_, C, W> {
+    fn step(
+        &mut self,
+        part: &'static str,
+        act: impl FnOnce(&mut Session<C>, Arc<dyn Device>, &mut SplitMix64) -> Result<(), Stop>,
+    ) -> Result<(), String> {
+        self.watcher.begins(part);
+        let result = act(self.session, Arc::clone(&self.device), &mut self.rng);
+        self.watcher.after(self.session, result)?;
+        self.session.settle();
+        Ok(())
+    }
+
+    fn work(&mut self, calls: u64) -> Result<(), String> {
+        (0..calls).try_for_each(|_| self.step("work", |session, _, rng| session.call(rng)))
+    }
+
+    fn open(&mut self, part: &'static str, calls: u64) -> Result<(), String> {
+        self.step(part, |session, device, _| session.open(device))?;
+        self.step("look", |session, _, _| session.look())?;
+        self.work(calls)
+    }
+}

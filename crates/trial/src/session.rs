@@ -1,0 +1,328 @@
+//! A structure under trial: the open volume, the oracle, and the call that was made last.
+
+use std::sync::Arc;
+
+use nandex::device::Device;
+use nandex::{Durability, Error, OpenOptions, Volume};
+use nandex_sim::workload::SplitMix64;
+
+use crate::contract::{Contract, Stop, Trust, fold};
+use crate::versions::Oracle;
+
+/// The structure under trial, and one beside it that comes and goes.
+const NAME: &str = "t";
+const NEIGHBOUR: &str = "u";
+
+/// A call that has been made and is not settled.
+#[derive(Clone, Debug)]
+enum Pending {
+    /// Nothing that the oracle would note: a lookup, or an update that was refused because the structure is full.
+    Nothing,
+    Made,
+    Updated(Vec<u64>),
+    /// All that was acknowledged before it is durable.
+    Synced,
+}
+
+/// A structure, its oracle, and what it was asked.
+pub struct Session<C: Contract> {
+    setup: C,
+    /// What the structure must answer.
+    pub past: C::Past,
+    open: Option<(Volume, C::Handle)>,
+    pending: Pending,
+    is_made: bool,
+    trust: Trust,
+    answers: u64,
+    refusals: u64,
+}
+
+impl<C: Contract> Session<C> {
+    /// Nothing yet, on no device.
+    #[must_use]
+    pub fn new(setup: C) -> Self {
+        let past = setup.past();
+        Self::with_past(setup, past)
+    }
+
+    fn with_past(setup: C, past: C::Past) -> Self {
+        Self {
+            setup,
+            past,
+            open: None,
+            pending: Pending::Nothing,
+            is_made: false,
+            trust: Trust::Right,
+            answers: 0,
+            refusals: 0,
+        }
+    }
+
+    /// Its configuration.
+    pub const fn setup(&self) -> &C {
+        &self.setup
+    }
+
+    /// The open structure.
+    ///
+    /// # Panics
+    /// Where it is not open.
+    #[must_use]
+    pub fn handle(&self) -> &C::Handle {
+        &self.open.as_ref().expect("only what is open is asked").1
+    }
+
+    fn volume(&self) -> &Volume {
+        &self.open.as_ref().expect("only what is open is asked").0
+    }
+
+    fn durability(&self) -> Durability {
+        self.setup.volume_options().durability
+    }
+
+    /// Makes a volume on an empty device and the structure in it. To be settled.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn create(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {
+        self.pending = Pending::Nothing;
+        let volume = Volume::create(device, self.setup.volume_options())?;
+        let handle = self.setup.create(&volume, NAME)?;
+        self.open = Some((volume, handle));
+        self.pending = Pending::Made;
+        Ok(())
+    }
+
+    /// Opens what is on the device, after whatever happened to it: from now on only what was vouched for as
+    /// durable is expected.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn open(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {
+        self.past.reopened();
+        self.pending = Pending::Nothing;
+        let made = self.setup.volume_options();
+        let (durability, threads) = (made.durability, made.threads);
+        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
+        let volume = Volume::open(device, options)?;
+        let handle = self.setup.open(&volume, NAME)?;
+        // The end may have come before the neighbour was dropped: its updates would stay in the log.
+        match self.setup.open(&volume, NEIGHBOUR) {
+            Ok(neighbour) => C::close(neighbour)?,
+            Err(Error::Store(nandex::store::Error::NoSuchStructure { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.open = Some((volume, handle));
+        // A cut may have come between making it and hearing so.
+        self.is_made = true;
+        Ok(())
+    }
+
+    /// Whether it was once acknowledged as made, so that it must open.
+    pub const fn is_made(&self) -> bool {
+        self.is_made
+    }
+
+    /// Whether there is a structure to be asked.
+    pub const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether the volume refuses writes because an earlier one failed.
+    pub fn is_poisoned(&self) -> bool {
+        self.volume().poison().check().is_err()
+    }
+
+    /// Makes one random call. To be settled when it returns well.
+    ///
+    /// # Errors
+    /// [`Stop::Wrong`] for an answer against the law, [`Stop::Failed`].
+    pub fn call(&mut self, rng: &mut SplitMix64) -> Result<(), Stop> {
+        self.pending = Pending::Nothing;
+        C::call(self, rng)
+    }
+
+    /// Notes that what was called last was acknowledged.
+    pub fn settle(&mut self) {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Nothing => {}
+            Pending::Made => self.is_made = true,
+            Pending::Updated(keys) => {
+                let is_durable = self.durability() == Durability::Always;
+                keys.iter().for_each(|key| self.past.acknowledge(*key, is_durable));
+            }
+            Pending::Synced => self.past.synced(),
+        }
+    }
+
+    /// Asks for everything, and takes what is found as what was there from now on.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn look(&mut self) -> Result<(), Stop> {
+        self.pending = Pending::Nothing;
+        C::look(self)
+    }
+
+    /// Makes another structure of the same configuration in the same volume, calls it a few times, closes and
+    /// drops it.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn meet_neighbour(&mut self, rng: &mut SplitMix64) -> Result<(), Stop> {
+        self.pending = Pending::Nothing;
+        let volume = self.volume().clone();
+        let mut neighbour = Self::new(self.setup.clone());
+        neighbour.open = Some((volume.clone(), self.setup.create(&volume, NEIGHBOUR)?));
+        for _ in 0..3 {
+            neighbour.call(rng)?;
+            neighbour.settle();
+        }
+        neighbour.close()?;
+        let names = volume.structures().into_iter().map(|structure| structure.name);
+        for name in names.filter(|name| name.starts_with(NEIGHBOUR)) {
+            volume.drop_structure(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a checkpoint. To be settled when it returns well.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn checkpoint(&mut self) -> Result<(), Stop> {
+        self.volume().checkpoint()?;
+        // Without a log, what is buffered is durable only when it is flushed.
+        if self.durability() != Durability::Never {
+            self.pending = Pending::Synced;
+        }
+        Ok(())
+    }
+
+    /// Tries every sort of update where none may be acknowledged any more.
+    ///
+    /// # Errors
+    /// [`Stop::Wrong`] when one is, or when the error does not tell why and what to do.
+    pub fn must_refuse(&mut self) -> Result<(), Stop> {
+        for (call, result) in C::updates(self) {
+            let is_right = result.as_ref().is_err_and(is_poisoned);
+            if !is_right {
+                let what = format!("after a failed write or sync {call} gave {result:?}");
+                return Err(Stop::Wrong(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes it. To be settled when it returns well.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn close(&mut self) -> Result<(), Stop> {
+        self.pending = Pending::Nothing;
+        if let Some((volume, handle)) = self.open.take() {
+            C::close(handle)?;
+            drop(volume);
+        }
+        self.pending = Pending::Synced;
+        Ok(())
+    }
+
+    /// Leaves it as a killed process does: nothing more is written.
+    pub fn kill(&mut self) {
+        if let Some((volume, handle)) = self.open.take() {
+            volume.poison().set(&"killed");
+            drop((handle, volume));
+        }
+    }
+
+    /// Asks less of it from now on; it never becomes more again.
+    pub fn lower_trust(&mut self, trust: Trust) {
+        self.trust = self.trust.max(trust);
+    }
+
+    /// What is asked of its answers.
+    pub const fn trust(&self) -> Trust {
+        self.trust
+    }
+
+    /// Another one with the same past that is not open.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let Self { trust, is_made, .. } = *self;
+        Self { trust, is_made, ..Self::with_past(self.setup.clone(), self.past.clone()) }
+    }
+
+    /// A hash of all that it has answered.
+    pub const fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// Errors that were taken instead of an answer, since it was made.
+    pub const fn refusals(&self) -> u64 {
+        self.refusals
+    }
+}
+
+/// What calls tell their session.
+impl<C: Contract> Session<C> {
+    /// An update of these keys has returned.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] for any error but that the structure is full. Each part of a refused batch is in or not,
+    /// so the attempts stay possible.
+    pub fn updated(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
+        match result {
+            Err(Error::Full { .. }) => Ok(()),
+            result => {
+                result?;
+                self.pending = Pending::Updated(keys.to_vec());
+                Ok(())
+            }
+        }
+    }
+
+    /// A call has returned after which all that was acknowledged is durable.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn synced(&mut self, result: nandex::Result<()>) -> Result<(), Stop> {
+        result?;
+        self.pending = Pending::Synced;
+        Ok(())
+    }
+
+    /// A lookup has returned; an error is an answer where the device lies.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] where it does not.
+    pub fn allowed<T>(&mut self, result: nandex::Result<T>) -> Result<Option<T>, Stop> {
+        match result {
+            Ok(answer) => Ok(Some(answer)),
+            Err(_) if self.trust > Trust::Right => {
+                self.refusals += 1;
+                self.note_answer(u64::MAX);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes an answer into the hash of all of them.
+    pub fn note_answer(&mut self, number: u64) {
+        self.answers = fold(self.answers, number);
+    }
+
+    /// Neighbouring keys from a random one on, at most `count_max` and none of them twice.
+    pub fn run(&mut self, rng: &mut SplitMix64, count_max: u64) -> Vec<u64> {
+        let keys = self.past.keys().len() as u64;
+        let (count, start) = (1 + rng.below(count_max.min(keys)), rng.below(keys));
+        (start..start + count).map(|key| key % keys).collect()
+    }
+}
+
+/// Whether the error says what failed before, and what to do.
+fn is_poisoned(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("refuses writes because an earlier one failed") && text.contains("open it again")
+}

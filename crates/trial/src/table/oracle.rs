@@ -1,0 +1,206 @@
+//! What a table must answer: the versions of each key, which of them were acknowledged, and which durably.
+//!
+//! The law, for each key: what is found is the newest acknowledged version or a later one that was attempted;
+//! after a reopening, the newest durable version or a later one. Nothing is found where that version was a
+//! removal, or where it is so old that the ring may have evicted it.
+
+use crate::contract::Trust;
+use crate::versions::{Oracle, Versions};
+
+/// A version of a key: what an update attempted.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// The number of the update; none for a removal, and for the time before the first update.
+    put: Option<u64>,
+    /// How many updates, and lookups that count, there had been.
+    at: u64,
+}
+
+const NEVER: Version = Version { put: None, at: 0 };
+
+/// What was done to a table, and what of it is vouched for.
+#[derive(Clone, Debug)]
+pub struct Past {
+    keys: Vec<Versions<Version>>,
+    /// Updates so far; the last one's number is this.
+    puts: u64,
+    /// Updates, and lookups where they make entries young.
+    acts: u64,
+    /// How many acts an entry survives at least; none where nothing is evicted.
+    window: Option<u64>,
+}
+
+impl Oracle for Past {
+    type Version = Version;
+
+    fn keys(&mut self) -> &mut [Versions<Version>] {
+        &mut self.keys
+    }
+}
+
+/// What a lookup brought: the number of a put that its bytes prove, or bytes that prove none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// No such key.
+    Nothing,
+    /// The value of that put to that key.
+    Put(u64),
+    /// A value without bytes, which any put may have left.
+    Some,
+    /// Bytes that no put to that key has had.
+    Foreign,
+}
+
+impl Found {
+    /// What the bytes of a value prove that begin with the number of their put, above 16 bits of the key's; `value`
+    /// gives the whole value of a put.
+    #[must_use]
+    pub fn proven(found: Option<&[u8]>, value: impl FnOnce(u64) -> Vec<u8>) -> Self {
+        let Some(found) = found else { return Self::Nothing };
+        let Some(head) = found.first_chunk::<8>() else {
+            return if found.is_empty() { Self::Some } else { Self::Foreign };
+        };
+        let put = u64::from_le_bytes(*head) >> 16;
+        if found == value(put) { Self::Put(put) } else { Self::Foreign }
+    }
+
+    /// The answer as a number, for hashes of answers.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Put(put) => 2 + put,
+            Self::Some | Self::Foreign => 1,
+        }
+    }
+}
+
+impl Past {
+    /// Nothing has happened to so many keys. An entry survives `window` acts at least, or for ever.
+    #[must_use]
+    pub fn new(keys: u64, window: Option<u64>) -> Self {
+        Self { keys: (0..keys).map(|_| Versions::only(NEVER)).collect(), puts: 0, acts: 0, window }
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Notes an update that is about to be called; gives its number.
+    pub fn attempt(&mut self, key: u64, removes: bool) -> u64 {
+        self.puts += 1;
+        self.acts += 1;
+        let version = Version { put: (!removes).then_some(self.puts), at: self.acts };
+        self.keys[key as usize].attempt(version);
+        self.puts
+    }
+
+    /// Notes a lookup that makes an entry young, and so others old.
+    pub fn aged(&mut self) {
+        self.acts += 1;
+    }
+
+    /// Judges what was found under a key.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
+        let versions = &self.keys[key as usize];
+        let allowed = versions.allowed();
+        let fits = match (trust, found) {
+            (_, Found::Foreign) => false,
+            (Trust::EverOrError, Found::Put(put)) => put <= self.puts,
+            (Trust::EverOrError, _) => true,
+            (_, Found::Nothing) => {
+                let oldest = allowed.first().map_or(0, |version| version.at);
+                let is_old = self.window.is_some_and(|window| self.acts - oldest > window);
+                is_old || allowed.iter().any(|version| version.put.is_none())
+            }
+            (_, Found::Put(put)) => allowed.iter().any(|version| version.put == Some(put)),
+            (_, Found::Some) => allowed.iter().any(|version| version.put.is_some()),
+        };
+        if fits {
+            return Ok(());
+        }
+        let Self { puts, acts, window, .. } = self;
+        Err(format!(
+            "key {key}: {found:?} was found, and one of {allowed:?} is possible (puts {puts}, acts {acts}, \
+             window {window:?}, durable {:?})",
+            versions.durable()
+        ))
+    }
+
+    /// Takes what was found after an opening as all that the key has been.
+    pub fn settle(&mut self, key: u64, found: Found) {
+        let versions = &mut self.keys[key as usize];
+        let allowed = versions.allowed();
+        let version = match found {
+            Found::Put(put) => {
+                let known = allowed.iter().find(|version| version.put == Some(put));
+                known.copied().unwrap_or(Version { put: Some(put), at: 0 })
+            }
+            // Which one it is cannot be told; the oldest promises the least.
+            Found::Some => {
+                let known = allowed.iter().find(|version| version.put.is_some());
+                known.copied().unwrap_or(NEVER)
+            }
+            // Evicted, perhaps: a crash before the next checkpoint may bring it back as it was.
+            Found::Nothing if allowed.iter().all(|version| version.put.is_some()) => {
+                versions.doubt();
+                return;
+            }
+            Found::Nothing | Found::Foreign => NEVER,
+        };
+        *versions = Versions::only(version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(past: &Past, found: Found) -> bool {
+        past.judge(0, found, Trust::Right).is_ok()
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_found_and_what_is_durable_survives() {
+        let mut past = Past::new(1, None);
+        past.attempt(0, false);
+        past.acknowledge(0, true);
+        past.attempt(0, false);
+        past.acknowledge(0, false);
+        past.attempt(0, true);
+        let answers = [Found::Put(1), Found::Put(2), Found::Nothing, Found::Some, Found::Foreign];
+        assert_eq!(answers.map(|it| fits(&past, it)), [false, true, true, true, false]);
+        past.reopened();
+        assert_eq!(answers.map(|it| fits(&past, it)), [true, true, true, true, false]);
+        past.settle(0, Found::Put(1));
+        assert_eq!(answers.map(|it| fits(&past, it)), [true, false, false, true, false]);
+    }
+
+    #[test]
+    fn only_old_entries_may_be_evicted_and_never_come_back_older() {
+        let mut past = Past::new(2, Some(3));
+        past.attempt(0, false);
+        past.acknowledge(0, true);
+        (0..3).for_each(|_| past.aged());
+        assert!(!fits(&past, Found::Nothing));
+        past.attempt(0, false);
+        assert!(fits(&past, Found::Nothing));
+        past.acknowledge(0, true);
+        assert!(!fits(&past, Found::Nothing) && !fits(&past, Found::Put(1)));
+    }
+
+    #[test]
+    fn a_device_that_lost_what_it_had_still_gives_no_foreign_value() {
+        let mut past = Past::new(1, None);
+        past.attempt(0, false);
+        past.acknowledge(0, true);
+        let ever = |found| past.judge(0, found, Trust::EverOrError).is_ok();
+        assert!(ever(Found::Nothing) && ever(Found::Put(1)));
+        assert!(!ever(Found::Put(2)) && !ever(Found::Foreign));
+    }
+}

@@ -1,0 +1,66 @@
+//! Power cuts of structures with threads in the background, and of simulated drives, where writes end in an order
+//! of their own: during a spread of device operations (during every one with `NANDEX_SWEEP=full`), with four
+//! choices of what survives, and again while the volume recovers from the first cut.
+//!
+//! The order of operations varies with threads, so a cut that fails may need a few tries. Without threads trials
+//! cut everywhere: see `tests/trials.rs`.
+
+use std::fmt::Debug;
+
+use nandex_trial::{Contract, Counters, DeviceKind, Sweep, amount, filter, table};
+
+use crate::large;
+
+fn cut<C: Contract + Debug>(setup: C, seed: u64, device: DeviceKind, one_in: u64) -> Counters {
+    let mut counters = Counters::default();
+    let sweep = Sweep { seed, device, calls: 40, one_in: amount::one_in(one_in) };
+    let result = nandex_trial::sweep(setup.clone(), sweep, &mut counters);
+    result.unwrap_or_else(|what| panic!("{setup:?}, {sweep:?}: {what}"));
+    counters
+}
+
+/// Cuts each of these during some operations of one life.
+fn cut_all<C: Contract>(setups: impl Iterator<Item = C>, device: DeviceKind, one_in: u64) {
+    let mut total = Counters::default();
+    (0..).zip(setups).for_each(|(seed, setup)| total += &cut(setup, seed, device, one_in));
+    println!("{total}");
+    assert!(total.cut_points > 200 && total.cut_recoveries > 100, "{total}");
+}
+
+#[test]
+fn what_a_bufferhash_with_threads_vouched_for_outlives_a_power_cut() {
+    let setups = (0..24).map(|number| table::Setup::bufferhash(number).threaded());
+    cut_all(setups, DeviceKind::Instant, 20);
+}
+
+#[test]
+fn what_a_slicehash_with_threads_vouched_for_outlives_a_power_cut() {
+    let setups =
+        (0..48).step_by(2).map(|number| table::Setup::slicehash(number / 3 * 3).threaded());
+    cut_all(setups, DeviceKind::Instant, 20);
+}
+
+#[test]
+fn what_a_cascade_with_threads_vouched_for_outlives_a_power_cut() {
+    let setups = (0..24).map(|number| filter::Setup::cascade(number).threaded());
+    cut_all(setups, DeviceKind::Instant, 60);
+}
+
+#[test]
+fn what_a_table_of_large_values_vouched_for_outlives_a_power_cut() {
+    let setups = large::configurations();
+    cut_all(setups.clone(), DeviceKind::Instant, 10);
+    cut_all(setups.map(large::Setup::threaded), DeviceKind::Instant, 20);
+}
+
+#[test]
+fn what_was_vouched_for_outlives_a_power_cut_of_a_simulated_drive() {
+    for device in ["crucial-m4-paper", "transcend-ts32"].map(DeviceKind::Preset) {
+        let tables = [table::Setup::bufferhash(2), table::Setup::slicehash(1)];
+        cut_all(tables.into_iter(), device, 20);
+        cut_all(tables.into_iter().map(table::Setup::threaded), device, 20);
+        let filters = [filter::Setup::cascade(0), filter::Setup::cascade(25)];
+        cut_all(filters.into_iter(), device, 20);
+        cut_all(filters.into_iter().map(filter::Setup::threaded), device, 20);
+    }
+}

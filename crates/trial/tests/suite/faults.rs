@@ -1,0 +1,260 @@
+//! Devices that fail: the k-th write, sync, read or growth, once or from then on, of a life that reaches every
+//! class of I/O there is. The error says where and what to do, nothing is acknowledged after it, nothing that was
+//! is lost, nothing panics and nothing hangs.
+//!
+//! Everything runs on one thread, so the k-th operation is the same one each time. Which ones there are is told by
+//! a life without faults; `NANDEX_SWEEP=full` fails every one of them in every way, else some of each class.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nandex::Error;
+use nandex_sim::workload::SplitMix64;
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex_trial::{Contract, Session, Stop, Watcher, amount, filter, live, recover, table};
+
+use crate::guarded::guarded;
+use crate::large;
+use crate::sites::{Site, Sites};
+
+/// How it can fail.
+const KINDS: [FaultKind; 3] = [FaultKind::Io, FaultKind::NoSpace, FaultKind::Short];
+
+/// For how long.
+const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
+
+/// Every class of I/O that store and index do: the operation, and what it is about. A sync is named after what was
+/// written last before it.
+const SITES: [(FaultOn, &[&str]); 4] = [
+    (
+        FaultOn::Read,
+        &[
+            "blank",
+            "checkpoint",
+            "data",
+            "filter",
+            "image",
+            "I/O chunk of a run",
+            "log",
+            "run",
+            "slice",
+            "superblock",
+            "values",
+            "whole data",
+            "whole slice",
+        ],
+    ),
+    (
+        FaultOn::Write,
+        &[
+            "checkpoint",
+            "image",
+            "I/O chunk of a run",
+            "log",
+            "run",
+            "slice",
+            "superblock",
+            "values",
+            "whole data",
+            "whole slice",
+        ],
+    ),
+    (
+        FaultOn::Sync,
+        &[
+            "blank",
+            "checkpoint",
+            "log",
+            "slice",
+            "superblock",
+            "values",
+            "whole data",
+            "whole slice",
+        ],
+    ),
+    (FaultOn::Grow, &["empty", "longer"]),
+];
+
+/// Reads of these are thousands, in one and the same way.
+const LOOKED_UP: [&str; 4] = ["data", "slice", "run", "values"];
+
+/// What each life is chosen by, and calls in each of its openings.
+const LIFE: (u64, u64) = (1, 60);
+
+/// Notes which part of the life an operation is of. After a failed write or sync nothing is acknowledged any more,
+/// and nothing written.
+struct Failing {
+    device: Arc<Sites<SimDevice>>,
+    on: FaultOn,
+    error: Option<Error>,
+}
+
+impl Failing {
+    fn new(on: FaultOn) -> Self {
+        Self { device: Arc::new(Sites::new(SimDevice::instant())), on, error: None }
+    }
+
+    fn live<C: Contract>(&mut self, setup: &C) -> (Session<C>, Result<(), String>) {
+        let mut session = Session::new(setup.clone());
+        let device = Arc::clone(&self.device);
+        let result = live(&mut session, device, LIFE, self);
+        session.kill();
+        (session, result)
+    }
+}
+
+impl<C: Contract> Watcher<C> for Failing {
+    fn begins(&mut self, part: &'static str) {
+        self.device.begin(part);
+    }
+
+    fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String> {
+        let error = match result {
+            Ok(()) => return Ok(()),
+            Err(Stop::Wrong(what)) => panic!("{what}"),
+            Err(Stop::Failed(error)) => error,
+        };
+        let text = error.to_string();
+        self.error = Some(error);
+        // The volume goes on after a failed read, and where a new structure or run found no room.
+        let may_go_on = matches!(self.on, FaultOn::Read | FaultOn::Grow);
+        if session.is_open() && (session.is_poisoned() || !may_go_on) {
+            let written = self.device.inner().seen(FaultOn::Write);
+            if let Err(stop) = session.must_refuse() {
+                panic!("{stop:?} after {text}");
+            }
+            assert_eq!(self.device.inner().seen(FaultOn::Write), written, "{text}");
+        }
+        Err(text)
+    }
+}
+
+/// Whether the error says what failed, where, and what to do.
+fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
+    let text = error.to_string();
+    let operation = ["read of ", "write of ", "sync of ", "grow of "][on as usize];
+    let failed = text.contains(operation) && text.contains(" at page ") && text.contains("mend");
+    failed || on == FaultOn::Grow && text.contains("no room for") && text.contains("free some")
+}
+
+fn case<C: Contract>(setup: &C, fault: Fault, site: Site) {
+    let mut failing = Failing::new(fault.on);
+    failing.device.inner().arm(fault);
+    let (session, result) = failing.live(setup);
+    let story = format!("{setup:?}, {fault:?} at {site:?} ({result:?})");
+    assert_eq!(failing.device.site(fault.on, fault.at), Some(site), "{story}: another run");
+    let error = failing.error.unwrap_or_else(|| panic!("{story}: not told"));
+    assert!(names_place_and_remedy(fault.on, &error), "{story}: {error}");
+    // All that it was given, as a process that goes on finds it.
+    let image = failing.device.inner().survivors(1);
+    recover(&session, image, fault.at).unwrap_or_else(|what| panic!("{story}: {what}"));
+}
+
+/// The operations of a life without faults.
+fn sites<C: Contract>(setup: &C, on: FaultOn) -> Vec<Site> {
+    let mut failing = Failing::new(on);
+    let (_, result) = failing.live(setup);
+    result.unwrap();
+    failing.device.sites(on)
+}
+
+/// Fails operations of one sort: all of them, or some of each class, spread over the life. Gives how many.
+fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
+    let mut classes: BTreeMap<Site, Vec<u64>> = BTreeMap::new();
+    for (at, site) in (1..).zip(sites(setup, on)) {
+        classes.entry(site).or_default().push(at);
+    }
+    let ways = KINDS.into_iter().filter(|kind| kind.can_strike(on));
+    let ways: Vec<_> = ways.flat_map(|kind| SPANS.map(|span| (kind, span))).collect();
+    let mut failed = 0;
+    for (site, places) in classes {
+        let mut rng = SplitMix64::new(places[0]);
+        let each = amount::count(2, places.len() as u64) as usize;
+        for at in places.iter().copied().step_by(places.len().div_ceil(each)) {
+            let all_ways = amount::is_full() && !LOOKED_UP.contains(&site.about);
+            let chosen = rng.below(ways.len() as u64) as usize;
+            for (number, &(kind, span)) in ways.iter().enumerate() {
+                if all_ways || number == chosen {
+                    failed += 1;
+                    let (setup, fault) = (setup.clone(), Fault { on, at, kind, span });
+                    let story = format!("{setup:?}, {fault:?}");
+                    guarded(&story, move || case(&setup, fault, site));
+                }
+            }
+        }
+    }
+    failed
+}
+
+/// Of tables: each durability with policies that keep nothing, part and everything, and slices of two sorts.
+fn tables() -> impl Iterator<Item = table::Setup> {
+    let bufferhash = [0, 2, 6, 8, 12, 14, 18, 20].map(table::Setup::bufferhash);
+    let slicehash = [0, 2, 8, 12, 20, 38].map(table::Setup::slicehash);
+    bufferhash.into_iter().chain(slicehash)
+}
+
+fn filters() -> impl Iterator<Item = filter::Setup> {
+    let wide = [2, 15].map(|number| filter::Setup::cascade(number).wide());
+    [0, 4, 8, 14, 18, 22].map(filter::Setup::cascade).into_iter().chain(wide)
+}
+
+fn sweep(on: FaultOn) {
+    let mut failed: u64 = tables().map(|setup| fail(&setup, on)).sum();
+    failed += filters().map(|setup| fail(&setup, on)).sum::<u64>();
+    failed += large::configurations().map(|setup| fail(&setup, on)).sum::<u64>();
+    println!("{failed} operations failed");
+    assert!(failed > 60, "{failed}");
+}
+
+/// Where each class of I/O is reached, and how often.
+type Reached = BTreeMap<(usize, &'static str), (usize, Vec<&'static str>)>;
+
+fn reach<C: Contract>(setups: impl Iterator<Item = C>, reached: &mut Reached) {
+    for setup in setups {
+        let mut failing = Failing::new(FaultOn::Read);
+        failing.live(&setup).1.unwrap();
+        for (on, _) in SITES {
+            for site in failing.device.sites(on) {
+                let (count, parts) = reached.entry((on as usize, site.about)).or_default();
+                *count += 1;
+                if !parts.contains(&site.part) {
+                    parts.push(site.part);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lives_reach_every_class_of_io() {
+    let mut reached = Reached::new();
+    reach(tables(), &mut reached);
+    reach(filters(), &mut reached);
+    reach(large::configurations(), &mut reached);
+    for ((on, about), (count, parts)) in &reached {
+        println!("{:?} {about}: {count}, in {parts:?}", SITES[*on].0);
+    }
+    let expected = SITES.iter().flat_map(|(on, sites)| sites.iter().map(|it| (*on as usize, *it)));
+    let reached: BTreeSet<_> = reached.into_keys().collect();
+    assert_eq!(reached, expected.collect());
+}
+
+#[test]
+fn a_failed_write_poisons_and_loses_nothing_acknowledged() {
+    sweep(FaultOn::Write);
+}
+
+#[test]
+fn a_failed_sync_poisons_and_loses_nothing_acknowledged() {
+    sweep(FaultOn::Sync);
+}
+
+#[test]
+fn a_failed_read_is_told_and_loses_nothing() {
+    sweep(FaultOn::Read);
+}
+
+#[test]
+fn a_failed_growth_is_told_and_loses_nothing() {
+    sweep(FaultOn::Grow);
+}

@@ -1,0 +1,143 @@
+//! Large values under trial: their calls. What they must answer is what a table must.
+
+use nandex::large::WhenFull;
+use nandex::{BufferHash, LargeTable, Result, Volume, VolumeOptions};
+use nandex_sim::workload::SplitMix64;
+use nandex_trial::table::{Found, Past, stretch};
+use nandex_trial::{Contract, Session, Stop};
+
+use super::support::{DURABILITIES, Setup, key, value_bytes};
+
+/// Keys that come and go.
+const KEYS: u64 = 24;
+
+/// Each durability with a value log that is cleaned, and one that is overwritten.
+pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
+    DURABILITIES.into_iter().flat_map(|durability| {
+        let mut keep = Setup::new(durability, WhenFull::Keep);
+        keep.values.segments = 9;
+        [keep, Setup::new(durability, WhenFull::Overwrite)]
+    })
+}
+
+/// The value that the put of that number gives the key: none at all, or the number and more.
+fn value(key: u64, put: u64) -> Vec<u8> {
+    let bytes = value_bytes(&mut SplitMix64::new(put));
+    stretch(put << 16 | key, if bytes == 0 { 0 } else { bytes.max(8) })
+}
+
+impl Contract for Setup {
+    type Handle = LargeTable<BufferHash>;
+    type Past = Past;
+
+    fn past(&self) -> Past {
+        // What is overwritten may be gone at once.
+        Past::new(KEYS, (self.values.when_full == WhenFull::Overwrite).then_some(0))
+    }
+
+    fn volume_options(&self) -> VolumeOptions {
+        self.volume_options()
+    }
+
+    fn create(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
+        self.create_in(volume, name)
+    }
+
+    fn open(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
+        self.open_in(volume, name)
+    }
+
+    fn close(table: Self::Handle) -> Result<()> {
+        // The table below is dropped afterwards, and nobody is told what it then fails to save.
+        table.flush()?;
+        table.close()
+    }
+
+    fn call(session: &mut Session<Self>, rng: &mut SplitMix64) -> std::result::Result<(), Stop> {
+        let number = rng.below(KEYS);
+        match rng.below(30) {
+            0 => {
+                let result = session.handle().flush();
+                session.synced(result)
+            }
+            1 | 2 => {
+                let result = session.handle().sync();
+                session.synced(result)
+            }
+            3..=7 => {
+                session.past.attempt(number, true);
+                let result = session.handle().remove(&key(number));
+                session.updated(&[number], result)
+            }
+            8 | 9 => get_many(session, &[number, (number + 1) % KEYS]).map(drop),
+            10 => put_many(session, &[number, (number + 1) % KEYS]),
+            _ => {
+                let put = session.past.attempt(number, false);
+                let result = session.handle().put(&key(number), &value(number, put));
+                session.updated(&[number], result)
+            }
+        }
+    }
+
+    fn look(session: &mut Session<Self>) -> std::result::Result<(), Stop> {
+        let found = get_many(session, &(0..KEYS).collect::<Vec<_>>())?;
+        (0..).zip(found).for_each(|(key, found)| session.past.settle(key, found));
+        Ok(())
+    }
+
+    fn updates(session: &mut Session<Self>) -> Vec<(&'static str, Result<()>)> {
+        let put = session.past.attempt(0, false);
+        session.past.attempt(0, true);
+        let (key, value, table) = (key(0), value(0, put), session.handle());
+        vec![
+            ("put", table.put(&key, &value)),
+            ("put_many", table.put_many(&[(&key, &value)])),
+            ("remove", table.remove(&key)),
+            ("sync", table.sync()),
+            ("flush", table.flush()),
+        ]
+    }
+}
+
+fn put_many(session: &mut Session<Setup>, keys: &[u64]) -> std::result::Result<(), Stop> {
+    let pair = |number: &u64| (key(*number), value(*number, session.past.attempt(*number, false)));
+    let pairs: Vec<_> = keys.iter().map(pair).collect();
+    let borrowed: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    let result = session.handle().put_many(&borrowed);
+    session.updated(keys, result)
+}
+
+fn get_many(
+    session: &mut Session<Setup>,
+    numbers: &[u64],
+) -> std::result::Result<Vec<Found>, Stop> {
+    let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
+    let borrowed: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+    let values = session.handle().get_many(&borrowed)?;
+    let mut answers = Vec::with_capacity(numbers.len());
+    for (&number, found) in numbers.iter().zip(values) {
+        let found = Found::proven(found.as_deref(), |put| value(number, put));
+        session.past.judge(number, found, session.trust()).map_err(Stop::Wrong)?;
+        answers.push(found);
+    }
+    Ok(answers)
+}
+
+#[test]
+fn lives_overwrite_and_clean_segments() {
+    for setup in configurations() {
+        let mut session = Session::new(setup);
+        session.create(std::sync::Arc::new(nandex_sim::SimDevice::instant())).unwrap();
+        let mut rng = SplitMix64::new(1);
+        for _ in 0..300 {
+            session.call(&mut rng).unwrap();
+            session.settle();
+        }
+        let stats = session.handle().stats().values;
+        let is_reached = match setup.values.when_full {
+            WhenFull::Overwrite => stats.overwritten_segments > 0,
+            WhenFull::Keep => stats.cleaned_segments > 0,
+        };
+        assert!(is_reached, "{setup:?}: {stats:?}");
+    }
+}
