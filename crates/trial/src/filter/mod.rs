@@ -64,11 +64,11 @@ impl Contract for Setup {
             15..=18 => session.look_up(rng, key),
             19 => session.iterate(),
             20 => {
-                let result = Filter::sync(session.handle());
+                let result = session.handle().sync();
                 session.synced(result)
             }
             21 => {
-                let result = Filter::flush(session.handle());
+                let result = session.handle().flush();
                 session.synced(result)
             }
             22 => {
@@ -107,8 +107,8 @@ impl Contract for Setup {
             ("insert", filter.insert(&key)),
             ("insert_many", filter.insert_many(&[&key])),
             ("delete", filter.delete(&key)),
-            ("sync", Filter::sync(filter)),
-            ("flush", Filter::flush(filter)),
+            ("sync", filter.sync()),
+            ("flush", filter.flush()),
             ("compact", filter.compact()),
         ]
     }

@@ -216,18 +216,6 @@ impl Counter for Flawed {
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         Ok(keys.iter().map(|key| self.look_up(key)).collect())
     }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stats(&self) -> FilterStats {
-        Filter::stats(self)
-    }
 }
 
 impl Maker for Flawed {
@@ -309,15 +297,15 @@ impl Filter for Handle {
     }
 
     fn sync(&self) -> Result<()> {
-        Filter::sync(&*self.0)
+        self.0.sync()
     }
 
     fn flush(&self) -> Result<()> {
-        Filter::flush(&*self.0)
+        self.0.flush()
     }
 
     fn stats(&self) -> FilterStats {
-        Filter::stats(&*self.0)
+        self.0.stats()
     }
 }
 

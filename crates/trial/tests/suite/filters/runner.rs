@@ -201,8 +201,8 @@ impl<M: Maker> Runner<M> {
             Act::Add(key, amount) => self.add(key, amount),
             Act::AddMany(key, count, amount) => self.add_many(run(key, count), amount),
             Act::Count(key, count) => self.count(&run(key, count).collect::<Vec<_>>()),
-            Act::Sync => Filter::sync(self.filter()).unwrap(),
-            Act::Flush => Filter::flush(self.filter()).unwrap(),
+            Act::Sync => self.filter().sync().unwrap(),
+            Act::Flush => self.filter().flush().unwrap(),
             Act::Reopen => self.reopen(),
             Act::Compact => self.maker.compact(self.filter()).unwrap(),
             Act::Iterate => self.iterate(),
@@ -403,7 +403,7 @@ impl<M: Maker> Runner<M> {
         if !self.maker.law().shows_figures {
             return;
         }
-        let stats = Filter::stats(self.filter());
+        let stats = self.filter().stats();
         let Asked { inserts, deletes, lookups } = self.asked;
         assert_eq!((stats.inserts, stats.deletes), (inserts, deletes), "{stats:?}: updates");
         assert_eq!(stats.positives + stats.negatives, lookups, "{stats:?}: lookups");
