@@ -1,15 +1,20 @@
-//! The structures of nandex as subjects: each in a volume of its own, in a file of the directory.
+//! The structures of nandex as subjects: those of the register, each in a volume of its own in a file of the
+//! directory, the quotient filter in RAM, and what the harness itself is tried on.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::oracle::{MapTable, Multiset};
+use nandex::registry::{self, Family};
 use nandex::{
-    BufferHash, Cascade, Counter, Filter, OpenOptions, Requirements, SliceHash, Table, Volume,
-    VolumeOptions, bufferhash, cascade, slicehash,
+    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, OpenOptions, Requirements, Table, Volume,
+    VolumeOptions, cascade, slicehash,
 };
 
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
@@ -21,116 +26,169 @@ use crate::workload::Kind;
 const NAME: &str = "bench";
 
 /// A structure of nandex, or what it is compared with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
-    /// A `HashMap` behind a lock: no flash, the ceiling of what the harness can measure.
+    /// A table in a `HashMap` behind a lock.
     Oracle,
-    /// NSDI'10's buffered hash table, in a file of the directory.
-    Bufferhash,
-    /// ANCS'14's sliced hash table, in a file of the directory.
-    Slicehash,
-    /// An exact multiset in a `HashMap` behind a lock: what the harness itself is tried on.
+    /// An exact multiset in a `HashMap` behind a lock.
     Multiset,
     /// The quotient filter, in RAM.
     Quotient,
-    /// The cascade filter: a quotient filter in RAM over sorted runs on flash.
-    Cascade,
+    /// The structure of this kind in the register.
+    Registered(&'static str),
+}
+
+/// All of them: tables, then filters.
+static ALL: LazyLock<Vec<Structure>> = LazyLock::new(|| {
+    let tables = registry::tables().map(|(row, _)| Structure::Registered(row.kind));
+    let filters = registry::filters().map(|(row, _)| Structure::Registered(row.kind));
+    let in_ram = [Structure::Multiset, Structure::Quotient];
+    [Structure::Oracle].into_iter().chain(tables).chain(in_ram).chain(filters).collect()
+});
+
+impl Structure {
+    fn kind_name(self) -> &'static str {
+        match self {
+            Self::Oracle => "oracle",
+            Self::Multiset => "multiset",
+            Self::Quotient => "quotient",
+            Self::Registered(kind) => kind,
+        }
+    }
+}
+
+impl ValueEnum for Structure {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Oracle => {
+                "A `HashMap` behind a lock: no flash, the ceiling of what the harness can measure"
+            }
+            Self::Multiset => {
+                "An exact multiset in a `HashMap` behind a lock: what the harness itself is tried on"
+            }
+            Self::Quotient => "The quotient filter, in RAM",
+            Self::Registered(kind) => registry::find(kind)?.good_for.trim_end_matches('.'),
+        };
+        Some(PossibleValue::new(self.kind_name()).help(help))
+    }
 }
 
 impl Maker for Structure {
     fn name(&self) -> &str {
-        match self {
-            Self::Oracle => "oracle",
-            Self::Bufferhash => "bufferhash",
-            Self::Slicehash => "slicehash",
-            Self::Multiset => "multiset",
-            Self::Quotient => "quotient",
-            Self::Cascade => "cascade",
-        }
+        self.kind_name()
     }
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Oracle | Self::Bufferhash | Self::Slicehash => Kind::Table,
-            Self::Multiset | Self::Quotient | Self::Cascade => Kind::Filter,
+            Self::Oracle => Kind::Table,
+            Self::Multiset | Self::Quotient => Kind::Filter,
+            Self::Registered(kind) => match registry::find(kind).map(|row| &row.family) {
+                Some(Family::Filter(_)) => Kind::Filter,
+                _ => Kind::Table,
+            },
         }
     }
 
     fn lasting(&self) -> bool {
-        !matches!(self, Self::Oracle | Self::Multiset | Self::Quotient)
+        matches!(self, Self::Registered(_))
     }
 
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
-        let file = spec.dir.join(format!("{}.nandex", self.name()));
-        let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
-        let requirements = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
-        Ok(match self {
-            Self::Oracle => Box::new(map_table()),
-            Self::Multiset => Box::new(multiset()),
-            Self::Quotient => Box::new(QuotientSubject::create(spec)?),
-            Self::Bufferhash => {
-                let config = bufferhash::Config::advised(&requirements)?;
-                let volume = create_volume(file, config.log_bytes_best(), spec)?;
-                let options =
-                    bufferhash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
-                Box::new(TableSubject(BufferHash::create_with(&volume, NAME, config, options)?))
-            }
-            Self::Slicehash => {
-                let config = slicehash::Config::advised(&requirements)?;
-                let volume = create_volume(file, config.log_bytes_best(), spec)?;
-                let options =
-                    slicehash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
-                Box::new(TableSubject(SliceHash::create_with(&volume, NAME, config, options)?))
-            }
-            Self::Cascade => {
-                let config = cascade_config(spec)?;
-                let volume = create_volume(file, config.log_bytes_best(), spec)?;
-                let filter = Cascade::create_with(&volume, NAME, config, cascade_options(spec)?)?;
-                Box::new(FilterSubject { filter, counter: Some(|cascade| cascade) })
-            }
-        })
+        match self {
+            Self::Oracle => Ok(Box::new(map_table())),
+            Self::Multiset => Ok(Box::new(multiset())),
+            Self::Quotient => Ok(Box::new(QuotientSubject::create(spec)?)),
+            Self::Registered(kind) => create(kind, spec),
+        }
     }
 
     fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
-        let file = spec.dir.join(format!("{}.nandex", self.name()));
-        Ok(match self {
+        match self {
             Self::Oracle | Self::Multiset | Self::Quotient => {
                 bail!("the {} is in RAM; load it anew", self.name())
             }
-            Self::Bufferhash => {
-                let options =
-                    bufferhash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
-                let table = BufferHash::open_with(&open_volume(file, spec)?, NAME, options)?;
-                table.load_filters()?;
-                Box::new(TableSubject(table))
-            }
-            Self::Slicehash => {
-                let options =
-                    slicehash::RuntimeOptions { read_depth: spec.depth, ..Default::default() };
-                let volume = open_volume(file, spec)?;
-                Box::new(TableSubject(SliceHash::open_with(&volume, NAME, options)?))
-            }
-            Self::Cascade => {
-                let volume = open_volume(file, spec)?;
-                let filter = Cascade::open_with(&volume, NAME, cascade_options(spec)?)?;
-                Box::new(FilterSubject { filter, counter: Some(|cascade| cascade) })
-            }
-        })
+            Self::Registered(kind) => open(kind, spec),
+        }
     }
 }
 
-/// What the advisor makes of the budget.
-fn cascade_config(spec: &Spec) -> Result<cascade::Config> {
-    use cascade::model::{FanOut, Need};
-    let fan_out = spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times);
-    let counts = spec.counts == Counts::Kept;
-    let need = Need { fan_out, counts, ..Need::new(spec.entries, spec.rate, spec.ram_bytes) };
-    need.config().with_context(|| format!("--ram {}", spec.ram_bytes))
+fn family(kind: &str) -> Result<&'static Family> {
+    Ok(&registry::find(kind).with_context(|| format!("no structure is a {kind}"))?.family)
 }
 
-fn cascade_options(spec: &Spec) -> Result<cascade::RuntimeOptions> {
+/// An empty structure; an earlier one in the directory is removed.
+fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
+    let config = config(kind, spec)?;
+    let options = options(kind, spec)?;
+    let volume = create_volume(file(kind, spec), config.log_bytes_best(), spec)?;
+    Ok(match family(kind)? {
+        Family::Table(row) => {
+            Box::new(TableSubject((row.create)(&volume, NAME, &config, &options)?))
+        }
+        Family::Filter(row) => {
+            Box::new(filter_subject((row.create)(&volume, NAME, &config, &options)?))
+        }
+        Family::Part => bail!("a {kind} is a part of other structures"),
+    })
+}
+
+/// The structure that [`create`] made, with all in RAM that lookups need.
+fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
+    let options = options(kind, spec)?;
+    let volume = open_volume(file(kind, spec), spec)?;
+    Ok(match family(kind)? {
+        Family::Table(row) => {
+            let table = (row.open)(&volume, NAME, &options)?;
+            table.warm_up()?;
+            Box::new(TableSubject(table))
+        }
+        Family::Filter(row) => Box::new(filter_subject((row.open)(&volume, NAME, &options)?)),
+        Family::Part => bail!("a {kind} is a part of other structures"),
+    })
+}
+
+fn file(kind: &str, spec: &Spec) -> PathBuf {
+    spec.dir.join(format!("{kind}.nandex"))
+}
+
+/// What the structure's advisor makes of the budget.
+fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
+    match family(kind)? {
+        Family::Table(row) => {
+            let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
+            let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
+            // The paper's SliceHash has no filters, and leaves all RAM to buffers.
+            let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
+            Ok((row.advise)(&Requirements { miss_reads_max, ..asked })?.config)
+        }
+        Family::Filter(_) if kind == cascade::KIND => Ok(cascade_config(spec)?.into()),
+        Family::Filter(_) | Family::Part => bail!("no advisor sizes a {kind}"),
+    }
+}
+
+/// What a structure is created and opened with.
+fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
+    let mut options = AnyOptions::default();
+    options.read_depth = Some(spec.depth);
+    if kind != cascade::KIND {
+        return Ok(options);
+    }
     let suited = cascade::RuntimeOptions::suited(&cascade_config(spec)?)?;
-    Ok(cascade::RuntimeOptions { read_depth: spec.depth, ..suited })
+    Ok(options.with(cascade::RuntimeOptions { read_depth: spec.depth, ..suited }))
+}
+
+fn cascade_config(spec: &Spec) -> Result<cascade::Config> {
+    use nandex::FilterRequirements;
+    use nandex::model::FanOut;
+    let fan_out = spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times);
+    let counts = spec.counts == Counts::Kept;
+    let asked = FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes);
+    let asked = FilterRequirements { fan_out, counts, ..asked };
+    cascade::Config::advised(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
 }
 
 /// An empty volume in `file`; an earlier one is removed.
@@ -167,8 +225,12 @@ pub fn map_table() -> TableSubject<MapTable> {
 
 /// An empty exact multiset.
 #[must_use]
-pub fn multiset() -> FilterSubject<Multiset> {
-    FilterSubject { filter: Multiset::new(), counter: Some(|multiset| multiset) }
+pub fn multiset() -> FilterSubject<Box<Multiset>> {
+    FilterSubject { filter: Box::default(), counter: |multiset| Some(&**multiset) }
+}
+
+fn filter_subject(filter: AnyFilter) -> FilterSubject<AnyFilter> {
+    FilterSubject { filter, counter: |filter| filter.counter() }
 }
 
 /// Any [`Table`] with 8-byte keys and values.
@@ -263,16 +325,15 @@ impl<T: Table> Client for TableClient<'_, T> {
 
 /// Any [`Filter`].
 pub struct FilterSubject<F> {
-    /// The filter.
-    pub filter: F,
+    filter: F,
     /// The same as a counter, where it can count.
-    pub counter: Option<fn(&F) -> &dyn Counter>,
+    counter: fn(&F) -> Option<&dyn Counter>,
 }
 
-impl<F: Filter> Subject for FilterSubject<F> {
+impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
     fn client(&self) -> Result<Box<dyn Client + '_>> {
-        let counter = self.counter.map(|counter| counter(&self.filter));
-        Ok(Box::new(FilterClient { filter: &self.filter, counter, keys: Keys::default() }))
+        let counter = (self.counter)(&self.filter);
+        Ok(Box::new(FilterClient { filter: &*self.filter, counter, keys: Keys::default() }))
     }
 
     fn sync(&self) -> Result<()> {
@@ -297,19 +358,19 @@ impl<F: Filter> Subject for FilterSubject<F> {
     }
 }
 
-struct FilterClient<'a, F> {
+struct FilterClient<'a, F: ?Sized> {
     filter: &'a F,
     counter: Option<&'a dyn Counter>,
     keys: Keys,
 }
 
-impl<'a, F> FilterClient<'a, F> {
+impl<'a, F: ?Sized> FilterClient<'a, F> {
     fn counter(&self) -> Result<&'a dyn Counter> {
         self.counter.context("this filter cannot count")
     }
 }
 
-impl<F: Filter> Client for FilterClient<'_, F> {
+impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
     fn insert(&mut self, key: u64, _value: u64) -> Result<()> {
         Ok(self.filter.insert(&key.to_le_bytes())?)
     }

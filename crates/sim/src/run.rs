@@ -95,7 +95,7 @@ pub enum Load<R> {
 /// When requests come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// So many at a time: as one ends the next is submitted.
+    /// That many at a time: as one ends the next is submitted.
     Closed {
         /// How many.
         depth: u32,

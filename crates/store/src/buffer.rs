@@ -38,6 +38,7 @@ pub enum Found<'a> {
 #[derive(Debug)]
 pub struct Buffer {
     layout: EntryLayout,
+    hasher: KeyHasher,
     pages: PageBuf,
     /// One bit a page: has an entry of it gone to the stash?
     spilled: Vec<u64>,
@@ -49,9 +50,10 @@ pub struct Buffer {
 impl Buffer {
     /// An empty buffer of `pages` pages that is full at `entries_max` entries at the latest.
     #[must_use]
-    pub fn new(layout: EntryLayout, pages: usize) -> Self {
+    pub fn new(layout: EntryLayout, hasher: KeyHasher, pages: usize) -> Self {
         Self {
             layout,
+            hasher,
             pages: PageBuf::zeroed(pages),
             spilled: vec![0; pages.div_ceil(64)],
             stash: Vec::new(),
@@ -149,12 +151,7 @@ impl Buffer {
     /// # Errors
     /// [`BufferFull`]; the buffer is unchanged.
     #[inline]
-    pub fn put(
-        &mut self,
-        hasher: &KeyHasher,
-        hash: KeyHash,
-        entry: Entry<'_>,
-    ) -> Result<(), BufferFull> {
+    pub fn put(&mut self, hash: KeyHash, entry: Entry<'_>) -> Result<(), BufferFull> {
         let index = page_of(hash, self.page_count());
         let buckets = self.layout.buckets_of(hash);
         let page = self.pages.page_mut(index);
@@ -170,7 +167,7 @@ impl Buffer {
             return Err(BufferFull);
         }
         let page = self.pages.page_mut(index);
-        match self.layout.make_room(page, buckets, hasher) {
+        match self.layout.make_room(page, buckets, &self.hasher) {
             Some(slot) => self.layout.put(page, slot, entry),
             None if self.stash.len() < STASH_LEN_MAX => self.spill(index, entry),
             None => return Err(BufferFull),
@@ -181,18 +178,18 @@ impl Buffer {
 
     /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It is
     /// always taken: the stash grows past its limit if it must.
-    pub fn put_left_over(&mut self, hasher: &KeyHasher, hash: KeyHash, entry: Entry<'_>) -> bool {
+    pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
         if self.get(hash, entry.key).is_some() {
             return false;
         }
-        self.force(hasher, hash, entry);
+        self.force(hash, entry);
         true
     }
 
     /// Puts an entry in place of what the buffer knows of its key, and takes it however full it is: the
     /// stash grows past its limit if it must.
-    pub fn force(&mut self, hasher: &KeyHasher, hash: KeyHash, entry: Entry<'_>) {
-        if self.put(hasher, hash, entry).is_err() {
+    pub fn force(&mut self, hash: KeyHash, entry: Entry<'_>) {
+        if self.put(hash, entry).is_err() {
             self.spill(page_of(hash, self.page_count()), entry);
             self.entries += 1;
         }
@@ -229,7 +226,7 @@ impl Buffer {
     /// # Panics
     /// If the bytes are not as many as the buffer's, or the buffer is not empty.
     pub fn load(&mut self, bytes: &[u8]) {
-        assert!(self.is_empty(), "an image is loaded into an empty buffer");
+        assert!(self.is_empty(), "a snapshot is loaded into an empty buffer");
         self.pages.copy_from_slice(bytes);
         self.entries = self.page_entries().count();
     }
@@ -282,14 +279,14 @@ mod tests {
     fn a_buffer_agrees_with_a_map_and_is_nine_tenths_full_when_full() {
         let layout = EntryLayout::new(8, 8).unwrap();
         let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-        let mut buffer = Buffer::new(layout, 64);
+        let mut buffer = Buffer::new(layout, hasher, 64);
         let mut oracle: HashMap<[u8; 8], Option<[u8; 8]>> = HashMap::new();
         for number in 0u64.. {
             let key = (number % 40_000 * 7).to_le_bytes();
             let value = number.to_le_bytes();
             let state = if number % 5 == 0 { SlotState::Tombstone } else { SlotState::Live };
             let entry = Entry { state, key: &key, value: &value };
-            if buffer.put(&hasher, hasher.hash(&key), entry).is_err() {
+            if buffer.put(hasher.hash(&key), entry).is_err() {
                 break;
             }
             oracle.insert(key, (state == SlotState::Live).then_some(value));
@@ -309,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn left_over_entries_never_hide_newer_ones() {
+    fn carried_over_entries_never_hide_newer_ones() {
         let layout = EntryLayout::new(8, 8).unwrap();
         let hasher = KeyHasher::new(HashKind::Xxh3, 1);
-        let mut buffer = Buffer::new(layout, 1);
+        let mut buffer = Buffer::new(layout, hasher, 1);
         let entry = |key, value| Entry { state: SlotState::Live, key, value };
         let hash = hasher.hash(b"key 0000");
-        buffer.put(&hasher, hash, entry(b"key 0000", b"newer...")).unwrap();
-        assert!(!buffer.put_left_over(&hasher, hash, entry(b"key 0000", b"older...")));
+        buffer.put(hash, entry(b"key 0000", b"newer...")).unwrap();
+        assert!(!buffer.put_carried_over(hash, entry(b"key 0000", b"older...")));
         assert_eq!(buffer.get(hash, b"key 0000"), Some(Found::Live(b"newer...")));
     }
 }

@@ -7,7 +7,7 @@
 const SEQUENCE_BITS: u32 = 48;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
-/// The greatest sequence number that is believed when it is read from flash. So many are never given out,
+/// The greatest sequence number that is believed when it is read from flash. That many are never given out,
 /// and counting on from it does not overflow.
 pub(crate) const SEQUENCE_MAX: u64 = SEQUENCE_MASK / 2;
 

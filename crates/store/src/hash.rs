@@ -14,7 +14,7 @@ use crate::bytes::get_u64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum HashKind {
-    /// For keys that are hashes themselves: their first 16 bytes, mixed by a fixed bijection. Whoever
+    /// For keys that are hashes themselves: their first 16 bytes, mixed by a fixed bijection. Anyone who
     /// chooses keys chooses places: never for keys from outside.
     Identity = 0,
     /// XXH3-128, seeded: fast and stable, for trusted keys. Not safe against crafted keys.

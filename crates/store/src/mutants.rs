@@ -88,7 +88,7 @@ barriers! {
     /// A checkpoint is not written over the one that is valid.
     CheckpointsAlternate,
     /// The log is truncated and evicted segments are freed after the checkpoint, not before.
-    GivenUpAfterCheckpoint,
+    TruncatedAfterCheckpoint,
     /// The log's tail stays before everything a structure still needs.
     TailKeepsWhatIsNeeded,
     /// Pages of a removed structure are free only once a checkpoint has forgotten it.
@@ -135,28 +135,28 @@ barriers! {
     RunProvesPages,
     /// A run is finished only once each of its writes has ended well.
     RunHearsItsWrites,
-    /// In the index: the end of a filter's full buffer is marked in the log.
-    CutIsLogged,
-    /// In the index: updates before the cut, which are in runs already, are not replayed.
-    ReplaySkipsToCut,
+    /// In the index: the end of a buffer whose updates add up is marked in the log.
+    BoundaryIsLogged,
+    /// In the index: updates before the boundary, which are on flash already, are not replayed.
+    ReplaySkipsToBoundary,
     /// In the index: a run that is out of the list keeps its pages while somebody reads it.
     RetiredRunsKeepPages,
-    /// In the index: an image is not written over the one that the valid checkpoint refers to.
-    ImagesAlternate,
+    /// In the index: a snapshot does not overwrite the one that the valid checkpoint refers to.
+    SnapshotsAlternate,
     /// In the index: what an eviction keeps is in the log before it leaves flash.
     KeptIsLogged,
     /// In the index: a log place is noted as needed before the entry is appended there.
     BufferNotesItsPlace,
-    /// In the index: what a full buffer leaves over stays in its image where it is not logged again.
-    LeftOverKeepsImage,
+    /// In the index: the carry-over of a full buffer stays in its snapshot where it is not logged again.
+    CarryOverKeepsSnapshot,
     /// In the index: a move that the checkpoint holds already does not bring back what was needed then.
     MovesMustBeNews,
     /// In the index: what a move took to flash is neither loaded nor replayed again.
     MoveForgetsWhatItTook,
-    /// In the index: what a merge leaves behind is put back before its move says what is still needed.
-    LeftOverBeforeMove,
-    /// In the index: an image that was written during a merge is durable before the move names it.
-    MoveSyncsItsImage,
+    /// In the index: the carry-over of a merge is put back before its move says what is still needed.
+    CarryOverBeforeMove,
+    /// In the index: a snapshot that was written during a merge is durable before the move names it.
+    MoveSyncsItsSnapshot,
     /// In the index: runs that a move has merged are gone.
     MoveTakesItsRuns,
     /// In the index: no merge takes place between the captures of buffers, runs and slicetables.

@@ -34,7 +34,7 @@ pub enum PageKind {
     /// Part of a ring segment: the incarnation's filter.
     Filter = 4,
     /// Part of a buffer image: entries of a buffer that is not full yet.
-    Image = 5,
+    Snapshot = 5,
     /// Part of a shadow block: slices of a slicetable.
     Slice = 6,
     /// Part of a value log's segment.

@@ -84,7 +84,7 @@ impl Observer for Interrupt {
     }
 }
 
-/// A room that needs the log from a place on that its test moves.
+/// A structure that needs the log from a place on that its test moves.
 struct Needs {
     tail: Mutex<Lsn>,
 }
@@ -109,11 +109,11 @@ impl Checkpointed for Needs {
     }
 }
 
-fn room(volume: &Volume, structure: &Structure) -> Arc<Needs> {
-    let room = Arc::new(Needs { tail: Mutex::new(structure.tail) });
-    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&room) as _));
+fn register(volume: &Volume, structure: &Structure) -> Arc<Needs> {
+    let open = Arc::new(Needs { tail: Mutex::new(structure.tail) });
+    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&open) as _));
     volume.register(structure.id, weak);
-    room
+    open
 }
 
 /// The first numbers of the entries that an opening finds in the log.
@@ -147,12 +147,12 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     let device = Arc::new(Watched::with(crash.clone(), Arc::new(Interrupt(Mutex::default()))));
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
     let structure = volume.create_structure("s", "kind", Vec::new(), 1).unwrap();
-    let room = room(&volume, &structure);
+    let needs = register(&volume, &structure);
     let count = fill(&volume, &structure, 180);
     assert_eq!(count, 180);
     // From here on it needs nothing of that; and while the checkpoint is being written, others append
     // more than the log has space for as well, and then the power goes.
-    *room.tail.lock().unwrap() = volume.log().next_lsn();
+    *needs.tail.lock().unwrap() = volume.log().next_lsn();
     let (others, of_others, cut) = (volume.clone(), structure.clone(), crash.clone());
     *device.observer().0.lock().unwrap() = Some(Box::new(move |_| {
         fill(&others, &of_others, 180);
@@ -224,9 +224,9 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     // The next one fills that block again and needs nothing of it, so that its log begins behind it.
     let volume = open(Arc::new(device.clone()), None).unwrap();
     let structure = volume.open_structure("s", "kind").unwrap();
-    let room = room(&volume, &structure);
+    let needs = register(&volume, &structure);
     assert_eq!(fill(&volume, &structure, of_first), of_first);
-    *room.tail.lock().unwrap() = volume.log().next_lsn();
+    *needs.tail.lock().unwrap() = volume.log().next_lsn();
     volume.checkpoint().unwrap();
     volume.poison().set(&"killed");
     drop(volume);

@@ -55,7 +55,7 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
     assert!(brought_back > 8, "{brought_back}");
 }
 
-/// A room that keeps its volume open, as rooms do, and whose `prepare` waits to be let go on.
+/// A structure that keeps its volume open, as structures do, and whose `prepare` waits to be let go on.
 struct Slow {
     volume: Volume,
     prepares: Sender<()>,
@@ -85,27 +85,27 @@ impl Checkpointed for Slow {
     }
 }
 
-fn slow_room(volume: &Volume) -> (Arc<Slow>, Receiver<()>, Sender<()>) {
+fn slow_structure(volume: &Volume) -> (Arc<Slow>, Receiver<()>, Sender<()>) {
     let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();
     let (prepares, prepared) = channel();
     let (let_go, go_on) = channel();
-    let room = Arc::new(Slow { volume: volume.clone(), prepares, go_on: Mutex::new(go_on) });
-    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&room) as _));
+    let open = Arc::new(Slow { volume: volume.clone(), prepares, go_on: Mutex::new(go_on) });
+    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&open) as _));
     volume.register(structure.id, weak);
-    (room, prepared, let_go)
+    (open, prepared, let_go)
 }
 
 #[test]
 fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
-    // The checkpoint's thread held the room, the room the volume, and the volume's end waited for the
+    // The checkpoint's thread held the structure, the structure the volume, and the volume's end waited for the
     // checkpoint's thread: for itself.
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let volume = Volume::create(Arc::clone(&device), options()).unwrap();
-    let (room, prepared, let_go) = slow_room(&volume);
+    let (open, prepared, let_go) = slow_structure(&volume);
     volume.request_checkpoint();
     prepared.recv().unwrap();
     let poison = Arc::clone(volume.poison());
-    drop((room, volume));
+    drop((open, volume));
     let_go.send(()).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while Arc::strong_count(&device) > 1 {
@@ -119,7 +119,7 @@ fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
 fn after_unregistering_no_checkpoint_holds_a_room() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let volume = Volume::create(Arc::clone(&device), options()).unwrap();
-    let (room, prepared, let_go) = slow_room(&volume);
+    let (open, prepared, let_go) = slow_structure(&volume);
     let id = volume.open_structure("slow", "kind").unwrap_err();
     assert!(id.to_string().contains("open already"), "{id}");
     volume.request_checkpoint();
@@ -131,8 +131,8 @@ fn after_unregistering_no_checkpoint_holds_a_room() {
         let_go.send(()).unwrap();
         waits.join().unwrap();
     });
-    assert_eq!(Arc::strong_count(&room), 1);
-    drop((room, volume));
+    assert_eq!(Arc::strong_count(&open), 1);
+    drop((open, volume));
     assert_eq!(Arc::strong_count(&device), 1, "closing waits until all is closed");
 }
 
@@ -166,7 +166,7 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
     }
 }
 
-/// A room that needs its part of the log until it is asked to let go of it.
+/// A structure that needs its part of the log until it is asked to let go of it.
 struct Pinning {
     volume: Volume,
     tail: AtomicU64,
@@ -202,8 +202,8 @@ fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
         let structure = volume.create_structure("pinning", "kind", Vec::new(), 1).unwrap();
         let tail = AtomicU64::new(volume.log().next_lsn().0);
-        let room = Arc::new(Pinning { volume: volume.clone(), tail });
-        volume.register(structure.id, Arc::downgrade(&(Arc::clone(&room) as _)));
+        let open = Arc::new(Pinning { volume: volume.clone(), tail });
+        volume.register(structure.id, Arc::downgrade(&(Arc::clone(&open) as _)));
         let capacity = volume.log().capacity_bytes();
         while volume.log().used_bytes() * 5 < capacity * 2 {
             volume.log().append(structure.id, &[&[7; 1000]]).unwrap();
@@ -214,7 +214,7 @@ fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
             move || tell.send(volume.reserve(capacity / 8 * 3).map(drop))
         });
         let got = told.recv_timeout(Duration::from_secs(60));
-        got.expect("the log's room comes, since its tail can be let go of").unwrap();
+        got.expect("the space comes, since its tail can be let go of").unwrap();
     }
 }
 

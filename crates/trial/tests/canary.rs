@@ -18,12 +18,12 @@ const PLANTED: [(Barrier, u64); 13] = [
     (Barrier::CheckpointsAlternate, 0),
     (Barrier::BlockChecksum, 0),
     (Barrier::FailurePoisons, 0),
-    (Barrier::ImagesAlternate, 0),
+    (Barrier::SnapshotsAlternate, 0),
     (Barrier::BufferNotesItsPlace, 0),
     (Barrier::ShadowSyncsBlocks, BLOCK),
     (Barrier::ShadowSparesOld, BLOCK),
-    (Barrier::CutIsLogged, 2 * BLOCK),
-    (Barrier::ReplaySkipsToCut, 2 * BLOCK),
+    (Barrier::BoundaryIsLogged, 2 * BLOCK),
+    (Barrier::ReplaySkipsToBoundary, 2 * BLOCK),
 ];
 
 /// Trials of this many seeds; they end with the first that fails, and after a minute at most.

@@ -14,7 +14,7 @@ const INDEX: &str = "crates/index/src";
 
 /// Folders that are no structures but hold what structures share. They use no structure either, but for
 /// their tests.
-const COMMON: [&str; 6] = ["any", "intake", "lookup", "model", "registry", "write"];
+const COMMON: [&str; 5] = ["any", "lookup", "model", "registry", "write"];
 
 /// Who may use whose inside.
 const ALLOWED: [(&str, &str); 1] = [("cascade", "quotient")];

@@ -179,3 +179,17 @@ fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_ch
     assert_eq!((&sorted["reused"], &sorted["hits"]), (&true.into(), &5000.0.into()));
     assert_eq!(run("--workload lookup-hit")["reused"], false);
 }
+
+#[test]
+fn every_table_of_the_register_is_loaded_found_again_and_filled() {
+    for (row, _) in nandex::registry::tables() {
+        let dir = tempfile::tempdir().unwrap();
+        let fixed = format!("{FLAGS} --index {} --entries 2k --ops 1k --ram 16MiB", row.kind);
+        for (workload, reused) in [("lookup-hit", false), ("lookup-stream", true)] {
+            let json = json_in(dir.path(), &format!("{fixed} --workload {workload}"));
+            assert_eq!((&json["reused"], &json["hits"]), (&reused.into(), &1000.0.into()));
+        }
+        let insert = json_in(dir.path(), &format!("{fixed} --workload insert --runs 1"));
+        assert_eq!((&insert["index"], &insert["loaded"]), (&row.kind.into(), &2000.into()));
+    }
+}

@@ -18,7 +18,7 @@ const LOOKS: [usize; 6] = [4, 6, 8, 12, 16, 24];
 /// by where in a round of pages they are.
 const ROUNDS_MIXED: usize = 16;
 /// Rounds that show nothing before the experiment gives up.
-const ROUNDS_IN_VAIN: usize = 8;
+const USELESS_ROUNDS_MAX: usize = 8;
 /// Rounds at most.
 const ROUNDS_MAX: usize = 32;
 /// This much posterior ends the experiment early.
@@ -120,8 +120,8 @@ pub(super) fn measure(
             continue;
         }
         let found = fit(&samples);
-        let is_vain = round >= ROUNDS_IN_VAIN && found.channels.is_none();
-        if is_dry || is_vain || (found.confidence > ENOUGH && found.channels.is_some()) {
+        let is_useless = round >= USELESS_ROUNDS_MAX && found.channels.is_none();
+        if is_dry || is_useless || (found.confidence > ENOUGH && found.channels.is_some()) {
             return Ok(found);
         }
     }

@@ -103,7 +103,7 @@ impl Findings {
     pub fn advice(&self) -> String {
         let (Some(chunk), Some(channels)) = (self.chunk_bytes.value, self.channels.value) else {
             return "Treat the device as opaque: keep a deep queue of reads and write in large \
-                    strokes; nothing is gained by placing data."
+                    large writes; nothing is gained by placing data."
                 .into();
         };
         let stripe = u64::from(chunk) * u64::from(channels);
@@ -118,7 +118,7 @@ impl Findings {
                  {stripe} bytes or multiples, front to back, and nothing else meanwhile."
             ),
             None => format!(
-                "Data that are written front to back in strokes of {stripe} bytes have their chunks \
+                "Data that are written front to back in runs of {stripe} bytes have their chunks \
                  on all channels in turn."
             ),
         };

@@ -169,7 +169,7 @@ fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {
     let reason = match registry::find(kind).map(|row| &row.family) {
         Some(Family::Table(table)) => return Ok(table),
         Some(Family::Filter(_)) => format!(
-            "{name:?} is a filter, which holds no values and cannot list its keys; open it with \
+            "{name:?} is a filter of the kind {kind:?}, which holds no values and cannot list its keys; open it with \
              AnyFilter::open, or use the verbs of `nandex filter`"
         ),
         Some(Family::Part) | None => format!(

@@ -11,11 +11,12 @@ use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 
 use super::filter::{Filter, FilterShape, ShapeParts, Slices};
-use super::format::{State, decode_filter};
+use super::format::decode_filter;
 use super::{Config, Placement};
 use crate::check::{CheckProgress, OnProgress};
-use crate::intake::check::{Buffers, Place, note};
-use crate::intake::image::{self, Images};
+use crate::write::check::{Buffers, Place, note};
+use crate::write::format::{PageSnapshotRef, WriteState};
+use crate::write::{SnapshotPlaces, snapshot_pages};
 use crate::{Error, Result};
 
 /// The only column of a check's filter.
@@ -50,8 +51,8 @@ pub(crate) fn check(
     match Table::decode(contents, entry) {
         Ok(table) => {
             table.incarnations(checker, progress);
-            table.buffers.image_generations(checker);
-            table.buffers.images(checker);
+            table.buffers.snapshot_generations(checker);
+            table.buffers.snapshots(checker);
             table.buffers.log(checker, contents, &mut |_, _| false);
         }
         Err(error) => {
@@ -87,19 +88,21 @@ impl<'a> Table<'a> {
         let of_ring = Extent { start: extent.start, pages: config.ring_pages() };
         let epoch = contents.superblock.epoch;
         let (ring, state) = if entry.state.is_empty() {
-            (Ring::create(entry.id, of_ring, shape, epoch), State::default())
+            let state: WriteState<PageSnapshotRef> =
+                WriteState::new(config.super_tables as usize, entry.tail);
+            (Ring::create(entry.id, of_ring, shape, epoch), state)
         } else {
             let ring = Ring::restore(entry.id, of_ring, shape, epoch, &mut reader)?;
-            (ring, State::decode(&mut reader)?)
+            (ring, WriteState::decode(&mut reader)?)
         };
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the state", reader.left()).into());
         }
-        let images_at = extent.start.plus(config.volume_ring_pages());
+        let at = extent.start.plus(config.volume_ring_pages());
         let buffers = Buffers {
             name: &entry.name,
             noun: "super table",
-            images: Images::new(&shape_of_buffers, images_at, state.next_image),
+            places: SnapshotPlaces::new(entry.id, &shape_of_buffers, at),
             shape: shape_of_buffers,
             hasher: contents.hasher(),
             state,
@@ -183,9 +186,9 @@ impl<'a> Table<'a> {
 
 /// Pages that a table of this configuration takes; nothing when they cannot be counted.
 fn pages(config: &Config) -> Result<Option<u64>> {
-    let of_images = image::pages(&config.shape()?);
+    let of_snapshots = snapshot_pages(&config.shape()?);
     let of_ring = config.segments.checked_mul(u64::from(config.segment_pages()));
-    Ok(of_ring.and_then(|pages| pages.checked_add(of_images)))
+    Ok(of_ring.and_then(|pages| pages.checked_add(of_snapshots)))
 }
 
 /// The same columns with room for 64 of them, of which a check needs one.

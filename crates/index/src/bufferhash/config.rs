@@ -8,8 +8,8 @@ use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
 use super::filter::{FilterShape, ShapeParts};
-use crate::intake::Shape;
 pub use crate::model::Policy;
+use crate::write::TableShape;
 use crate::{Error, Result};
 
 impl Policy {
@@ -137,14 +137,14 @@ impl Config {
     }
 
     /// What its buffers are.
-    pub(super) fn shape(&self) -> Result<Shape> {
-        Ok(Shape {
+    pub(super) fn shape(&self) -> Result<TableShape> {
+        Ok(TableShape {
             layout: self.layout()?,
             partitions: self.super_tables,
             buffer_pages: self.buffer_pages,
             entries_max: self.filter.entries_max(),
             // A filter cannot take 4 % of its keys at most, and two buffers may be on their way.
-            left_over_max: self.filter.entries_max() / 8,
+            carry_over_max: self.filter.entries_max() / 8,
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
         })

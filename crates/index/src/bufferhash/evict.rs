@@ -21,8 +21,8 @@ use super::filter::Columns;
 use super::read::{MaybeHeld, Verification};
 use super::table::{Incarnation, State};
 use super::{Inner, Policy};
-use crate::intake::format::encode_log_put;
 use crate::lookup::LookupKey;
+use crate::write::format::encode_log_put;
 use crate::{Error, Result};
 
 /// What one partial discard costs of the cascade's credit, in thousandths.
@@ -40,9 +40,9 @@ impl Inner {
     /// Evicts until the reserve ahead of each ring's head is free. While recovery replays the log, a policy
     /// that keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
     pub(super) fn evict_ahead(&self) -> Result<()> {
-        let keeps = self.room.config.policy.is_partial() && !self.ready.load(Acquire);
-        let reserve_segments = if keeps { 1 } else { self.room.rings.reserve_segments() };
-        let mut rings = self.room.rings.all().iter();
+        let keeps = self.layout.config.policy.is_partial() && !self.ready.load(Acquire);
+        let reserve_segments = if keeps { 1 } else { self.layout.rings.reserve_segments() };
+        let mut rings = self.layout.rings.all().iter();
         rings.try_for_each(|ring| self.evict_ahead_of(ring, reserve_segments))
     }
 
@@ -65,19 +65,19 @@ impl Inner {
         let table = &self.partitions[index];
         // While recovery replays the log nothing can be put back: it would come after updates that are still
         // to be replayed. Asked once, since recovery may end meanwhile.
-        let may_keep = self.room.config.policy.is_partial() && self.ready.load(Acquire);
+        let may_keep = self.layout.config.policy.is_partial() && self.ready.load(Acquire);
         if may_keep {
             // Before they are loaded, the filters of a table just opened say that nothing is newer.
             self.load_filters(index)?;
         }
-        let _turn = table.take_turn();
-        let incarnation = table.lock().level.oldest().filter(|oldest| oldest.id == id);
+        let _lock = table.maintain();
+        let incarnation = table.read().level.oldest().filter(|oldest| oldest.id == id);
         let Some(incarnation) = incarnation else {
             ring.evict(id);
             return Ok(Evicted::Yes);
         };
         if !may_keep || !self.may_cascade() {
-            return self.discard(index, incarnation, &[], self.room.config.policy.is_partial());
+            return self.discard(index, incarnation, &[], self.layout.config.policy.is_partial());
         }
         let pages = self.read_incarnation(index, id)?;
         let kept = self.choose(index, incarnation, &pages)?;
@@ -87,7 +87,7 @@ impl Inner {
     /// Draws on the cascade's credit.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
-        self.room.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
+        self.layout.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
     }
 
     /// Takes an incarnation out, and puts back what is kept of it, at one moment for all lookups.
@@ -98,9 +98,9 @@ impl Inner {
         kept: &[(KeyHash, Entry<'_>)],
         forced: bool,
     ) -> Result<Evicted> {
-        let ring = self.room.rings.of(index);
-        let mut state = self.partitions[index].lock();
-        let room = self.shape.buffer_limit().saturating_sub(state.active.len());
+        let ring = self.layout.rings.of(index);
+        let mut state = self.partitions[index].write();
+        let room = self.layout.shape.buffer_limit().saturating_sub(state.active.len());
         if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
             drop(state);
             return self.put_off(index, incarnation, ring.free_segments() > 0);
@@ -117,10 +117,10 @@ impl Inner {
             Err(error) => return Err(error),
         }
         for &(hash, entry) in &kept {
-            state.active.put_left_over(&self.hasher, hash, entry);
+            state.active.put_carried_over(hash, entry);
         }
         let retained = kept.len() as u64;
-        state.puts += retained;
+        state.updates += retained;
         self.drop_oldest(index, &mut state);
         ring.evict(incarnation.id);
         drop(state);
@@ -139,7 +139,7 @@ impl Inner {
         if kept.is_empty() || !is_on(Barrier::KeptIsLogged) {
             return Ok(true);
         }
-        let entry_bytes = 1 + self.layout.entry_bytes();
+        let entry_bytes = 1 + self.entry_layout().entry_bytes();
         let mut bytes = Vec::with_capacity(kept.len() * entry_bytes);
         for (_, entry) in kept {
             encode_log_put(&mut bytes, entry.key, entry.value);
@@ -156,7 +156,7 @@ impl Inner {
     /// Will the coming checkpoint make room in the log?
     fn tail_may_move(&self) -> bool {
         let tail = self.volume.log().tail();
-        self.partitions.iter().all(|table| table.lock().tail().is_none_or(|since| since > tail))
+        self.partitions.iter().all(|table| table.read().tail().is_none_or(|since| since > tail))
     }
 
     /// What is kept finds no room now, in a buffer or in the log. With a free segment the coming
@@ -164,7 +164,7 @@ impl Inner {
     /// that `hope` everything waits for this segment, and it goes whole.
     fn put_off(&self, index: usize, incarnation: Incarnation, hope: bool) -> Result<Evicted> {
         if hope {
-            self.room.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
+            self.layout.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
             return Ok(Evicted::NotNow);
         }
         self.discard(index, incarnation, &[], true)
@@ -172,9 +172,9 @@ impl Inner {
 
     /// Reads the data pages of an incarnation in one stroke and proves each.
     pub(super) fn read_incarnation(&self, index: usize, id: SegmentId) -> Result<PageBuf> {
-        let pages = PageBuf::zeroed(self.room.config.buffer_pages as usize);
-        let ring = self.room.rings.of(index);
-        let pages = self.room.rings.device().read(ring.page(id, 0), pages)?;
+        let pages = PageBuf::zeroed(self.layout.config.buffer_pages as usize);
+        let ring = self.layout.rings.of(index);
+        let pages = self.layout.rings.device().read(ring.page(id, 0), pages)?;
         for page in 0..pages.pages() {
             let label = ring.label(id, page as u64, PageKind::Data);
             RawPage::new(pages.page(page)).check(label)?;
@@ -189,24 +189,24 @@ impl Inner {
         incarnation: Incarnation,
         pages: &'p PageBuf,
     ) -> Result<Vec<(KeyHash, Entry<'p>)>> {
-        let threshold = self.room.threshold.load(Relaxed);
-        let priority = |entry: &Entry<'_>| (self.room.options.priority)(entry.key, entry.value);
+        let threshold = self.layout.threshold.load(Relaxed);
+        let priority = |entry: &Entry<'_>| (self.layout.options.priority)(entry.key, entry.value);
         let mut kept: Vec<_> = (0..pages.pages())
-            .flat_map(|page| self.layout.entries(pages.page(page)))
+            .flat_map(|page| self.entry_layout().entries(pages.page(page)))
             .map(|(_, entry)| (self.hasher.hash(entry.key), entry))
             // The oldest tombstone hides nothing any more.
             .filter(|(_, entry)| entry.state == SlotState::Live)
-            .filter(|(_, entry)| match self.room.config.policy {
+            .filter(|(_, entry)| match self.layout.config.policy {
                 Policy::Threshold(_) => priority(entry) >= threshold,
                 _ => true,
             })
             .collect();
-        let newer = self.partitions[index].lock().level.newest_first();
+        let newer = self.partitions[index].read().level.newest_first();
         let newer: Vec<_> = newer.into_iter().filter(|(_, i)| i.id != incarnation.id).collect();
         let keys: Vec<_> = kept.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
         let mut superseded = self.superseded(index, &keys, &newer)?.into_iter();
         kept.retain(|_| superseded.next() == Some(false));
-        if let Policy::Top(thousandths) = self.room.config.policy {
+        if let Policy::Top(thousandths) = self.layout.config.policy {
             let keep = incarnation.entries as usize * usize::from(thousandths) / 1000;
             kept.sort_by_key(|(_, entry)| std::cmp::Reverse(priority(entry)));
             kept.truncate(keep);
@@ -224,10 +224,10 @@ impl Inner {
     ) -> Result<Vec<bool>> {
         let mut live: Columns = [0; 4];
         newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
-        let slices = &self.partitions[index].beside;
+        let slices = &self.partitions[index].unlocked;
         let mut maybes = Vec::new();
         for (number, (hash, _)) in keys.iter().enumerate() {
-            let mask = self.room.filter.candidates(slices, hash.filter, &live);
+            let mask = self.layout.filter.candidates(slices, hash.filter, &live);
             let hit = |column: &usize| mask[column / 64] >> (column % 64) & 1 == 1;
             let ids = newer.iter().filter(|(column, _)| hit(column)).map(|(_, i)| i.id);
             maybes.extend(ids.map(|id| (number, id)));

@@ -1,13 +1,13 @@
 //! The bytes of a BufferHash, encoded and decoded; no I/O, and no panic on any input.
 //!
 //! Here are the filter pages of a segment; log entries and the state that the checkpoint keeps are the
-//! intake's, entry pages the store's. All are drawn in docs/format.md.
+//! write path's, entry pages the store's. All are drawn in docs/format.md.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::bytes::get_u64;
 use nandex_store::page::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES};
 
-pub use crate::intake::format::{ImageRef, State, decode_log_entry};
+pub use crate::write::format::{PageSnapshotRef, WriteState, decode_log_entry};
 
 /// Puts a filter column's words into the bodies of its pages, which are zero.
 pub(super) fn encode_filter(pages: &mut [u8], words: &[u64]) {

@@ -60,7 +60,7 @@ impl<'t> Iter<'t> {
     fn take_buffers(&mut self) {
         self.buffered.clear();
         self.read = 0;
-        let state = self.inner.partitions[self.table].lock();
+        let state = self.inner.partitions[self.table].read();
         let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
         for buffer in std::iter::once(&state.active).chain(frozen) {
             let entries = buffer.page_entries().map(|(_, _, entry)| entry);
@@ -77,13 +77,13 @@ impl<'t> Iter<'t> {
         let (index, (newer, rest)) = (self.table - 1, self.incarnations.split_at(self.read));
         let (_, incarnation) = rest[0];
         let pages = match self.inner.read_incarnation(index, incarnation.id) {
-            Err(_) if !self.inner.partitions[index].lock().level.holds(incarnation.id) => {
+            Err(_) if !self.inner.partitions[index].read().level.holds(incarnation.id) => {
                 self.read += 1;
                 return Ok(());
             }
             pages => pages?,
         };
-        let layout = self.inner.layout;
+        let layout = self.inner.entry_layout();
         let entries: Vec<Entry<'_>> = (0..pages.pages())
             .flat_map(|page| layout.entries(pages.page(page)))
             .map(|(_, entry)| entry)

@@ -59,24 +59,21 @@ mod testing;
 mod tests;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::PAGE_BYTES;
-use nandex_store::hash::KeyHash;
-use nandex_store::ring::SegmentId;
-use nandex_store::{Lsn, Volume};
+use nandex_store::Volume;
+use nandex_store::hash::KeyHasher;
 
-use crate::intake::{self, Handle, Intake, Room};
-use crate::{Error, Result};
+use crate::Result;
+use crate::write::{self, Core, Handle, TableShape};
 
 use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 pub(crate) use row::ROW;
 
-use filter::{Filter, Slices};
+use filter::Filter;
 use rings::Rings;
-use table::{Frozen, Job, Level, State};
 
 /// How the catalog names this room.
 pub const KIND: &str = "bufferhash";
@@ -104,13 +101,15 @@ pub struct BufferHash {
     handle: Handle<Incarnations>,
 }
 
-intake::delegate_table!(BufferHash);
+write::delegate_table!(BufferHash);
 
-/// What BufferHash adds to the intake.
+/// What BufferHash adds to the write path: incarnations in a ring, and their filters.
 #[derive(Debug)]
 pub(crate) struct Incarnations {
     config: Config,
     options: RuntimeOptions,
+    shape: TableShape,
+    hasher: KeyHasher,
     filter: Filter,
     rings: Rings,
     /// Evictions that partial discards may still make, in thousandths.
@@ -119,7 +118,7 @@ pub(crate) struct Incarnations {
     threshold: AtomicU64,
 }
 
-type Inner = Intake<Incarnations>;
+type Inner = Core<Incarnations>;
 
 impl BufferHash {
     /// Creates a table in a volume, with default [`RuntimeOptions`].
@@ -152,9 +151,9 @@ impl BufferHash {
     ) -> Result<Self> {
         config.validate()?;
         let shape = config.shape()?;
-        intake::check_log(volume, &shape)?;
+        write::check_log(volume, &shape)?;
         rings::grow_chip(volume, &config, &options)?;
-        let pages = config.volume_ring_pages() + intake::image::pages(&shape);
+        let pages = config.volume_ring_pages() + write::snapshot_pages(&shape);
         let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
         recover::open(volume, &structure, options)
     }
@@ -182,7 +181,7 @@ impl BufferHash {
     /// What it was created with.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.handle.inner.room.config
+        &self.handle.core.layout.config
     }
 
     /// All entries, each key once with its newest value, in no order.
@@ -192,12 +191,12 @@ impl BufferHash {
     /// one page for each entry that a newer version may hide.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.inner)
+        Iter::new(&self.handle.core)
     }
 
     /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.
     pub fn set_threshold(&self, priority: u64) {
-        self.handle.inner.room.threshold.store(priority, Relaxed);
+        self.handle.core.layout.threshold.store(priority, Relaxed);
     }
 
     /// Waits until the filters of a table that was just opened are loaded, so that no lookup has to.
@@ -205,104 +204,7 @@ impl BufferHash {
     /// # Errors
     /// A failed read, or damage.
     pub fn load_filters(&self) -> Result<()> {
-        let inner = &self.handle.inner;
+        let inner = &self.handle.core;
         (0..inner.partitions.len()).try_for_each(|index| inner.load_filters(index))
-    }
-}
-
-impl Room for Incarnations {
-    type Level = Level;
-    type Beside = Slices;
-    type Held = Option<SegmentId>;
-    type Job = Job;
-    type Scratch = flush::Scratch;
-
-    fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
-        inner.may_be_older(index, state, hash, key)
-    }
-
-    /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
-    fn hold(inner: &Inner, index: usize, state: &State) -> Result<Option<SegmentId>> {
-        if inner.evicts() { Ok(None) } else { inner.reserve_or_full(index, state).map(Some) }
-    }
-
-    fn flush(
-        inner: &Inner,
-        index: usize,
-        frozen: Frozen,
-        scratch: &mut flush::Scratch,
-    ) -> Result<()> {
-        inner.flush_one(index, frozen, scratch)
-    }
-
-    fn new_scratch(inner: &Inner) -> Result<flush::Scratch> {
-        inner.new_scratch()
-    }
-
-    fn run(inner: &Inner, job: Job, _scratch: &mut Option<flush::Scratch>) -> Result<()> {
-        inner.run(job)
-    }
-
-    /// A partial discard logs what it puts back.
-    fn logs_always(&self) -> bool {
-        self.config.policy.is_partial()
-    }
-
-    /// Where evictions put entries back, one is theirs: else, with every buffer waiting for a segment,
-    /// none could be freed without dropping what is to stay.
-    fn spares_left(&self) -> usize {
-        usize::from(self.config.policy.is_partial())
-    }
-
-    fn entries_below(state: &State) -> u64 {
-        state.level.entries()
-    }
-
-    fn ram_bytes(inner: &Inner) -> u64 {
-        let slices = inner.partitions.iter().map(|table| table.beside.ram_bytes());
-        (slices.sum::<usize>() + inner.room.rings.ram_bytes()) as u64
-    }
-
-    fn flash_bytes(inner: &Inner) -> u64 {
-        let images = intake::image::pages(&inner.shape);
-        (inner.room.config.ring_pages() + images) * PAGE_BYTES as u64
-    }
-
-    fn prepare(inner: &Inner) -> Result<()> {
-        inner.evict_ahead()
-    }
-
-    fn capture(inner: &Inner, _log_now: Lsn) -> Vec<u8> {
-        inner.room.rings.capture()
-    }
-
-    fn committed(inner: &Inner) {
-        inner.room.rings.committed();
-    }
-
-    fn recovered(inner: &Inner) {
-        inner.queue_filter_loads();
-    }
-}
-
-impl Inner {
-    /// May the policy drop what nobody asked it to drop?
-    fn evicts(&self) -> bool {
-        self.room.config.policy != Policy::Reject
-    }
-
-    fn reserve_or_full(&self, index: usize, state: &State) -> Result<SegmentId> {
-        let waiting = state.frozen.len();
-        // A crash leaves segments that were being written unused, and recovery writes them again
-        // elsewhere: the reserve is for that.
-        let reserve = if self.ready.load(Acquire) { self.room.rings.reserve_segments() } else { 0 };
-        let ring = self.room.rings.of(index);
-        let most = self.room.config.incarnations_max as usize;
-        let room = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
-        let segment = if room { ring.reserve() } else { None };
-        segment.ok_or_else(|| Error::Full {
-            entries: self.counters.flushed_entries.load(Relaxed),
-            flash_bytes: Incarnations::flash_bytes(self),
-        })
     }
 }

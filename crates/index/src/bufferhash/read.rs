@@ -8,9 +8,10 @@ use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
 use super::table::{Candidates, Job, KeyPlace, State};
-use super::{Inner, Policy};
+use super::{Incarnations, Inner, Policy};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
+use crate::write::TableLayout;
 use crate::{Error, Result};
 
 /// A lookup that reads incarnations.
@@ -38,7 +39,7 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.layout.key_bytes())
+        self.check_key_width(key)
     }
 
     #[inline]
@@ -48,7 +49,7 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn prefetch(&self, place: &KeyPlace) {
-        self.partitions[self.partition_of(place.hash)].prefetch(&self.room.filter, place);
+        self.partitions[self.partition_of(place.hash)].prefetch(&self.layout.filter, place);
     }
 
     /// Loads the filters where they have not been yet.
@@ -56,7 +57,7 @@ impl KeyLookup for Inner {
     fn ask(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
         let index = self.partition_of(place.hash);
         loop {
-            if let Some(step) = self.partitions[index].ask(&self.room.filter, place, key) {
+            if let Some(step) = self.partitions[index].ask(&self.layout.filter, place, key) {
                 let probe = |candidates| Probe::new(LookupKey::new(place.hash, key), candidates);
                 return Ok(step.map_read(probe));
             }
@@ -72,7 +73,7 @@ impl KeyLookup for Inner {
     /// Under LRU, puts back what a lookup has found, where no thread in the background does.
     #[inline]
     fn after_lookups(&self) {
-        if self.room.config.policy == Policy::Lru {
+        if self.layout.config.policy == Policy::Lru {
             // The lookup has its answer. A failure has poisoned the volume; the next update reports it.
             let _ = self.catch_up_now();
         }
@@ -114,58 +115,59 @@ impl PageReads for Inner {
     }
 }
 
-impl Inner {
-    #[inline]
-    fn key_place(&self, hash: KeyHash) -> KeyPlace {
-        KeyPlace { hash, positions: self.room.filter.positions(hash.filter) }
-    }
-
-    /// May a version of this key be below the active buffer?
-    pub(super) fn may_be_older(
-        &self,
-        index: usize,
-        state: &State,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> bool {
+impl TableLayout for Incarnations {
+    fn may_be_older(core: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
         if !state.level.filters_loaded || state.in_frozen(hash, key) {
             return true;
         }
         let live = state.level.window.live_mask();
-        let slices = &self.partitions[index].beside;
-        self.room.filter.candidates(slices, hash.filter, &live) != [0; 4]
+        let slices = &core.partitions[index].unlocked;
+        core.layout.filter.candidates(slices, hash.filter, &live) != [0; 4]
+    }
+
+    fn entries_below(state: &State) -> u64 {
+        state.level.entries()
+    }
+}
+
+impl Inner {
+    #[inline]
+    fn key_place(&self, hash: KeyHash) -> KeyPlace {
+        KeyPlace { hash, positions: self.layout.filter.positions(hash.filter) }
     }
 
     /// Where an incarnation has the page of a key.
     #[inline]
     fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
         // An incarnation is written front to back, as a slicetable is.
-        let start = self.room.rings.of(self.partition_of(hash)).page(id, 0);
+        let start = self.layout.rings.of(self.partition_of(hash)).page(id, 0);
         ReadPlace::page(start.plus(self.page_index(hash)), start)
     }
 
     fn page_index(&self, hash: KeyHash) -> u64 {
-        page_of(hash, self.room.config.buffer_pages as usize) as u64
+        page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
     /// Proves a page and looks for the key in it.
     fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
         let index = self.partition_of(key.hash);
-        let label = self.room.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
+        let label =
+            self.layout.rings.of(index).label(id, self.page_index(key.hash), PageKind::Data);
         let page = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
-            Err(_) if !self.partitions[index].lock().level.holds(id) => {
+            Err(_) if !self.partitions[index].read().level.holds(id) => {
                 return Ok(PageLookup::Stale);
             }
             Err(error) => return Err(error.into()),
         };
-        let slot = self.layout.find(page, key.bytes(), self.layout.buckets_of(key.hash));
-        Ok(PageLookup::of(slot.and_then(|slot| self.layout.entry(page, slot))))
+        let slot =
+            self.entry_layout().find(page, key.bytes(), self.entry_layout().buckets_of(key.hash));
+        Ok(PageLookup::of(slot.and_then(|slot| self.entry_layout().entry(page, slot))))
     }
 
     /// Under LRU, asks the background to put an entry that was found on flash back into the buffer.
     fn used(&self, key: &LookupKey, value: &Value, found: &Candidates) {
-        if self.room.config.policy == Policy::Lru {
+        if self.layout.config.policy == Policy::Lru {
             let table = self.partition_of(key.hash);
             let (source, newest_sequence) = (found.next, found.newest_when_asked);
             let (key, value) = (key.bytes().to_vec(), value.to_vec());

@@ -1,12 +1,13 @@
-//! From flash back to memory: the rings, then what the intake brings back, then the filters.
+//! From flash back to memory: the rings, then what the write path brings back, then the filters.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHasher;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::ReadPool;
 use nandex_store::ring::{SegmentId, SegmentTag};
 use nandex_store::schedule::Channels;
-use nandex_store::{Structure, Volume};
+use nandex_store::{Lsn, Structure, Volume};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,8 +18,8 @@ use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
 use super::{BufferHash, Config, Incarnations, Inner, Policy, RuntimeOptions};
 use crate::Result;
-use crate::intake::pool;
-use crate::intake::{self, Levels, Opening, Options, Recovery};
+use crate::write::pool;
+use crate::write::{self, CapturedMaps, Checkpoints, Levels, Recovery, TableOpening};
 
 /// Columns of Bloom filters that are reset together: the paper's w, a byte of each slice.
 const BLOOM_GROUP: usize = 8;
@@ -36,61 +37,96 @@ pub(super) fn open(
     let rings = Rings::restore(volume, structure, &config, &runtime, &mut reader)?;
     let device = Arc::clone(rings.device());
     let channels = Channels::of(&device.geometry());
-    let opening = Opening {
+    let opening = TableOpening {
         shape: config.shape()?,
-        options: Options { flush_threads: runtime.flush_threads },
-        images_at: place.plus(config.volume_ring_pages()),
+        flush_threads: runtime.flush_threads,
+        snapshots_at: place.plus(config.volume_ring_pages()),
         reads: ReadPool::new(device, channels, runtime.read_depth),
-    };
-    let recovery = Recovering { room: assemble(config, runtime, rings), place };
+    }
+    .of(volume, structure);
+    let layout = assemble(config, runtime, rings, volume.hasher())?;
+    let recovery = Recovering { layout, place };
     let prove = |inner: &Inner| {
-        let segments = inner.room.rings.segments().unwrap_or_default();
+        let segments = inner.layout.rings.segments().unwrap_or_default();
         let entries = segments.iter().map(|(_, tag)| u64::from(tag.entries)).sum();
         inner.counters.flushed_entries.store(entries, Relaxed);
         inner.prove_chip()
     };
-    let handle = intake::open(volume, structure, &mut reader, opening, recovery, prove)?;
+    let handle = write::open(volume, structure, &mut reader, opening, recovery, prove)?;
     Ok(BufferHash { handle })
 }
 
 /// The rings of the checkpoint, which are all there is: incarnations that came later are in the log.
 struct Recovering {
-    room: Incarnations,
+    layout: Incarnations,
     place: PageId,
 }
 
 impl Recovery<Incarnations> for Recovering {
     fn finish(self) -> Result<(Incarnations, Levels<Incarnations>)> {
-        let levels = levels(&self.room, self.place)?;
-        Ok((self.room, levels))
+        let levels = levels(&self.layout, self.place)?;
+        Ok((self.layout, levels))
     }
 }
 
-fn assemble(config: Config, options: RuntimeOptions, rings: Rings) -> Incarnations {
+fn assemble(
+    config: Config,
+    options: RuntimeOptions,
+    rings: Rings,
+    hasher: KeyHasher,
+) -> Result<Incarnations> {
     let threshold = if let Policy::Threshold(priority) = config.policy { priority } else { 0 };
-    Incarnations {
+    Ok(Incarnations {
+        shape: config.shape()?,
+        hasher,
         filter: Filter::new(config.filter),
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
         config,
         options,
+    })
+}
+
+impl Checkpoints for Incarnations {
+    fn prepare(core: &Inner) -> Result<()> {
+        core.evict_ahead()
+    }
+
+    fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
+        CapturedMaps { bytes: core.layout.rings.capture(), extents: None }
+    }
+
+    fn committed(core: &Inner) {
+        core.layout.rings.committed();
+    }
+
+    /// Has the filters loaded in the background; without that, lookups load what they need.
+    fn recovered(core: &Inner) {
+        if core.options.flush_threads == 0 {
+            return;
+        }
+        for index in 0..core.partitions.len() {
+            if !core.partitions[index].read().level.filters_loaded {
+                core.work.push(pool::Job::Own(Job::LoadFilters(index)));
+            }
+        }
     }
 }
 
 /// Gives each super table its incarnations, in the order of the ring.
-fn levels(room: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> {
-    let config = &room.config;
+fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> {
+    let config = &layout.config;
     let refuse = |found: String| {
         let expected = format!("segments of {} super tables", config.super_tables);
         nandex_store::Error::corrupt("bufferhash state", place, expected, found)
     };
     let mut levels = Vec::with_capacity(config.super_tables as usize);
     for _ in 0..config.super_tables {
-        let slices = Slices::new(room.filter.shape());
+        let slices = Slices::new(layout.filter.shape());
         levels.push((Level::new(window(config)?, slices.columns()), slices));
     }
-    let segments = room.rings.segments();
+    let segments = layout.rings.segments();
     for (id, tag) in segments.ok_or_else(|| refuse("one in another's ring".into()))? {
         let SegmentTag { owner, entries } = tag;
         let Some((level, _)) = levels.get_mut(owner as usize) else {
@@ -115,27 +151,15 @@ fn window(config: &Config) -> Result<Window> {
 }
 
 impl Inner {
-    /// Has the filters loaded in the background; without that, lookups load what they need.
-    pub(super) fn queue_filter_loads(&self) {
-        if self.options.flush_threads == 0 {
-            return;
-        }
-        for index in 0..self.partitions.len() {
-            if !self.partitions[index].lock().level.filters_loaded {
-                self.work.push(pool::Job::Own(Job::LoadFilters(index)));
-            }
-        }
-    }
-
     /// Loads the filters of the incarnations that were there at open, once.
     pub(super) fn load_filters(&self, index: usize) -> Result<()> {
         let table = &self.partitions[index];
-        if table.lock().level.filters_loaded {
+        if table.read().level.filters_loaded {
             return Ok(());
         }
-        let _turn = table.take_turn();
+        let _lock = table.maintain();
         let wanted = {
-            let state = table.lock();
+            let state = table.read();
             if state.level.filters_loaded {
                 return Ok(());
             }
@@ -146,21 +170,21 @@ impl Inner {
             columns.push((column, self.read_filter(index, incarnation.id)?));
         }
         let columns: Vec<_> = columns.iter().map(|(column, bits)| (*column, &bits[..])).collect();
-        table.beside.load_columns(&columns);
-        table.lock().level.filters_loaded = true;
+        table.unlocked.load_columns(&columns);
+        table.write().level.filters_loaded = true;
         Ok(())
     }
 
     fn read_filter(&self, index: usize, id: SegmentId) -> Result<Vec<u64>> {
         let (first, count) =
-            (u64::from(self.room.config.buffer_pages), self.room.config.filter_pages());
+            (u64::from(self.layout.config.buffer_pages), self.layout.config.filter_pages());
         let pages = PageBuf::zeroed(count as usize);
-        let ring = self.room.rings.of(index);
-        let pages = self.room.rings.device().read(ring.page(id, first), pages)?;
+        let ring = self.layout.rings.of(index);
+        let pages = self.layout.rings.device().read(ring.page(id, first), pages)?;
         for page in 0..pages.pages() {
             let label = ring.label(id, first + page as u64, PageKind::Filter);
             RawPage::new(pages.page(page)).check(label)?;
         }
-        Ok(decode_filter(&pages, self.room.config.filter.column_words()))
+        Ok(decode_filter(&pages, self.layout.config.filter.column_words()))
     }
 }

@@ -209,11 +209,11 @@ impl Inner {
     /// # Errors
     /// [`Error::Config`] where none does.
     pub(super) fn prove_chip(&self) -> Result<()> {
-        if !self.room.rings.is_chip {
+        if !self.layout.rings.is_chip {
             return Ok(());
         }
         let newest =
-            |index: usize| self.partitions[index].lock().level.newest_first().first().copied();
+            |index: usize| self.partitions[index].read().level.newest_first().first().copied();
         let tables =
             (0..self.partitions.len()).filter_map(|index| Some((index, newest(index)?.1.id)));
         let mut doubt = None;
@@ -234,15 +234,15 @@ impl Inner {
 
     /// Are there keys on the first page of that incarnation, and do all belong there?
     fn is_own(&self, index: usize, id: SegmentId) -> Result<bool> {
-        let label = self.room.rings.of(index).label(id, 0, PageKind::Data);
-        let page = self.room.rings.device.read(label.page, PageBuf::zeroed(1))?;
+        let label = self.layout.rings.of(index).label(id, 0, PageKind::Data);
+        let page = self.layout.rings.device.read(label.page, PageBuf::zeroed(1))?;
         let page = RawPage::new(&page).check(label)?;
         let mut hashes = self
-            .layout
+            .entry_layout()
             .entries(page.bytes())
             .map(|(_, entry)| self.hasher.hash(entry.key))
             .peekable();
-        let pages = self.room.config.buffer_pages as usize;
+        let pages = self.layout.config.buffer_pages as usize;
         Ok(hashes.peek().is_some()
             && hashes.all(|hash| self.partition_of(hash) == index && page_of(hash, pages) == 0))
     }

@@ -8,15 +8,15 @@ use nandex_store::ring::SegmentId;
 use super::Incarnations;
 use super::filter::{Columns, Filter, Positions, Window};
 use crate::api::Value;
-use crate::intake;
+use crate::write;
 
-/// A super table. Beside its lock are the filters of its incarnations, bit-sliced.
-pub(crate) type SuperTable = intake::Partition<Incarnations>;
+/// A super table. The filters of its incarnations, bit-sliced, are read without its lock.
+pub(crate) type SuperTable = write::Partition<Incarnations>;
 /// What changes in a super table.
-pub(crate) type State = intake::PartitionState<Incarnations>;
+pub(crate) type State = write::PartitionState<Incarnations>;
 /// A full buffer that is being written; holds the segment that was taken when it was frozen, where
 /// nothing may be evicted to make room later.
-pub(crate) type Frozen = intake::Frozen<Incarnations>;
+pub(crate) type Frozen = write::Frozen<Incarnations>;
 
 /// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Level {
     pub(super) filters_loaded: bool,
 }
 
-/// What background threads do beside flushes.
+/// Background work in addition to flushes.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Put an entry that was found on flash back into the buffer (LRU).
@@ -90,11 +90,11 @@ impl SuperTable {
     /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
     #[inline]
     pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
-        filter.for_each_run(&self.beside, &place.positions, |run| {
+        filter.for_each_run(&self.unlocked, &place.positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
         });
-        self.lock().active.prefetch(place.hash);
+        self.read().active.prefetch(place.hash);
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
@@ -102,7 +102,7 @@ impl SuperTable {
     #[inline]
     pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
         let KeyPlace { hash, positions } = place;
-        let state = self.lock();
+        let state = self.read();
         if let Some(answer) = state.answer(*hash, key) {
             return Some(LookupStep::Answer(answer));
         }
@@ -110,7 +110,7 @@ impl SuperTable {
             return None;
         }
         let level = &state.level;
-        let mask = filter.candidates_at(&self.beside, positions, &level.window.live_mask());
+        let mask = filter.candidates_at(&self.unlocked, positions, &level.window.live_mask());
         let candidates = level.candidates(mask, u64::MAX);
         Some(candidates.map_or(LookupStep::Answer(None), LookupStep::Read))
     }
@@ -122,7 +122,7 @@ impl SuperTable {
         if rest == [0; 4] {
             return Some(LookupStep::Answer(None));
         }
-        let level = &self.lock().level;
+        let level = &self.read().level;
         match level.candidates(rest, next.sequence()) {
             Some(next) => Some(LookupStep::Read(Candidates { dropped, newest_when_asked, ..next })),
             None if level.dropped == dropped => Some(LookupStep::Answer(None)),

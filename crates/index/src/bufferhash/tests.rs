@@ -6,7 +6,7 @@ use nandex_device::{Device, MemoryDevice};
 
 use super::*;
 use crate::api::Table;
-use crate::{Durability, OpenOptions, VolumeOptions};
+use crate::{Durability, Error, OpenOptions, VolumeOptions};
 
 fn volume(device: &MemoryDevice) -> Volume {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
@@ -216,7 +216,7 @@ fn under_lru_what_is_used_stays() {
         if key % 10 == 0 {
             // Each of the first 200 keys is used every 2,000 inserts, while 10,000 fit.
             table.get_u64(key / 10 % 200).unwrap();
-            table.handle.inner.work.wait_quiet();
+            table.handle.core.work.wait_quiet();
         }
     }
     let kept = (0..200).filter(|&key| table.get_u64(key).unwrap().is_some()).count();

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use nandex_store::run::{RunReader, Source};
+use nandex_store::run::{RunReader, Sorted, Source};
 
 use super::merge::More;
-use super::part::Part;
 use super::{Entry, Inner};
+use crate::write::WriteBuffer;
 use crate::{Error, Result};
 
-/// What one run of another filter has for a part of this one, counted from the part's first fingerprint.
+/// What one run or buffer of another filter has for a part of this one, counted from the part's first fingerprint.
 struct Window {
-    reader: RunReader,
+    source: Box<dyn Source>,
     /// What its fingerprints are counted from, and the part's own.
     first: u64,
     part_first: u64,
@@ -24,7 +24,7 @@ impl Source for Window {
         let start = out.len();
         loop {
             self.batch.clear();
-            if !self.reader.next_batch(&mut self.batch)? {
+            if !self.source.next_batch(&mut self.batch)? {
                 return Ok(false);
             }
             for Entry { fingerprint, count } in &self.batch {
@@ -43,37 +43,54 @@ impl Source for Window {
 impl Inner {
     pub(super) fn absorb(&self, others: &[&Self]) -> Result<()> {
         others.iter().try_for_each(|other| self.check_alike(other))?;
-        self.save()?;
-        others.iter().try_for_each(|other| other.save())?;
-        let shares = |part: &Part| {
-            let mut more = More::default();
-            others.iter().try_for_each(|other| self.add_share(&mut more, part, other))?;
-            Ok(more)
-        };
-        self.each_part(|part| self.merge_all(part, &|| shares(part)))
+        self.each_part(|part| {
+            self.merge_all(part, &|| {
+                let mut more = More::default();
+                others.iter().try_for_each(|other| self.add_share(&mut more, part, other))?;
+                Ok(more)
+            })
+        })
     }
 
-    /// Adds what another filter has for a part.
-    fn add_share(&self, more: &mut More, part: &Part, other: &Self) -> Result<()> {
-        let part_end = self.split.first(u64::from(part.number) + 1);
-        for theirs in &other.parts {
-            let their_end = other.split.first(u64::from(theirs.number) + 1);
-            let (from, to) = (part.first.max(theirs.first), part_end.min(their_end));
+    /// Adds what another filter has for a part: of each of its parts that share fingerprints with it, the buffers and
+    /// the runs as they are at one moment.
+    fn add_share(&self, more: &mut More, part: usize, other: &Self) -> Result<()> {
+        let ours = self.layout.fingerprints(part);
+        for theirs in 0..other.partitions.len() {
+            let all = other.layout.fingerprints(theirs);
+            let (from, to) = (ours.start.max(all.start), ours.end.min(all.end));
             if from >= to {
                 continue;
             }
-            for run in theirs.levels().all() {
+            let window = |source: Box<dyn Source>| {
+                let (first, part_first, part_end) = (all.start, ours.start, ours.end);
+                Window { source, first, part_first, part_end, batch: Vec::new() }
+            };
+            let (buffers, levels) = {
+                let state = other.partitions[theirs].read();
+                let buffers = state.buffers().filter(|buffer| buffer.entries() > 0);
+                (
+                    buffers.map(|buffer| buffer.sorted()).collect::<Vec<_>>(),
+                    Arc::clone(&state.level),
+                )
+            };
+            for buffer in buffers {
+                more.size.entries += buffer.len() as u64;
+                more.sources.push(Box::new(window(Box::new(Sorted::new(buffer)))));
+            }
+            for run in levels.readable() {
                 let split = run.shape().split();
-                let slot = |fingerprint: u64| split.quotient(fingerprint - theirs.first);
+                let slot = |fingerprint: u64| split.quotient(fingerprint - all.start);
                 let slots = slot(from)..slot(to - 1) + 1;
-                let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
-                let reader = RunReader::of_slots(&*other.device, run, slots, self.io_chunks())?;
                 // As far as fingerprints are spread evenly.
-                more.entries += (run.entries() as f64 * share).ceil() as u64;
-                more.count_bytes += (run.count_bytes() as f64 * share).ceil() as u64;
-                more.pages += (run.used_pages() as f64 * share).ceil() as u64;
-                let (first, part_first, batch) = (theirs.first, part.first, Vec::new());
-                more.sources.push(Box::new(Window { reader, first, part_first, part_end, batch }));
+                let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
+                let of = |all: u64| (all as f64 * share).ceil() as u64;
+                more.size.entries += of(run.entries());
+                more.size.count_bytes += of(run.count_bytes());
+                more.pages += of(run.used_pages());
+                let (device, chunks) = (other.volume.device(), self.layout.runs.chunks);
+                let reader = RunReader::of_slots(&**device, run, slots, chunks)?;
+                more.sources.push(Box::new(window(Box::new(reader))));
                 more.runs.push(Arc::clone(run));
             }
         }
@@ -85,7 +102,7 @@ impl Inner {
         if std::ptr::eq(self, other) {
             return refuse("other", "a filter cannot absorb itself".into());
         }
-        let (ours, theirs) = (self.universe.size(), other.universe.size());
+        let (ours, theirs) = (self.layout.universe.size(), other.layout.universe.size());
         if ours != theirs {
             let reason = format!(
                 "{theirs} fingerprints there, {ours} here; only filters made for the same keys and rate merge"

@@ -1,99 +1,74 @@
-//! The buffer in RAM: a quotient filter, the deck's Q0, and what has to be known of it when it leaves.
+//! The write buffer: a quotient filter, the deck's Q0.
 //!
 //! It begins with half of its size and takes the other half when that is full, so that parts whose buffers have
 //! just been merged leave their RAM to the others. Growing is one pass over what is there; more and smaller
 //! steps save more RAM, and make all inserts go into filters that are nearly full, which are slower.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use nandex_store::run::{Entry, Source};
 
-use crate::quotient::{QuotientFilter, Shape, StoredCount};
-use crate::{Error, Result};
+use super::format::FingerprintCodec;
+use super::snapshot::RunSnapshots;
+use crate::Result;
+use crate::quotient::{QuotientFilter, Shape};
+use crate::write::WriteBuffer;
 
-/// Updates whose slots are fetched while earlier ones are applied.
-const AHEAD: usize = 8;
-
-/// Updates that go into the buffer and the log together.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Updates<'a> {
-    /// Each fingerprint is there once more.
-    Insert(&'a [u64]),
-    /// Each fingerprint is there once less.
-    Delete(&'a [u64]),
-    /// Each fingerprint is there so many times more or less.
-    Add(&'a [Entry]),
-}
-
-impl<'a> Updates<'a> {
-    pub(super) fn len(self) -> usize {
-        match self {
-            Self::Insert(fingerprints) | Self::Delete(fingerprints) => fingerprints.len(),
-            Self::Add(entries) => entries.len(),
-        }
-    }
-
-    /// How many of them take something away.
-    pub(super) fn deletes(self) -> u64 {
-        match self {
-            Self::Insert(_) => 0,
-            Self::Delete(fingerprints) => fingerprints.len() as u64,
-            Self::Add(entries) => entries.iter().filter(|entry| entry.count < 0).count() as u64,
-        }
-    }
-
-    /// All but the first so many.
-    pub(super) fn after(self, count: usize) -> Self {
-        match self {
-            Self::Insert(fingerprints) => Self::Insert(&fingerprints[count..]),
-            Self::Delete(fingerprints) => Self::Delete(&fingerprints[count..]),
-            Self::Add(entries) => Self::Add(&entries[count..]),
-        }
-    }
-
-    /// The first so many.
-    pub(super) fn first(self, count: usize) -> Self {
-        match self {
-            Self::Insert(fingerprints) => Self::Insert(&fingerprints[..count]),
-            Self::Delete(fingerprints) => Self::Delete(&fingerprints[..count]),
-            Self::Add(entries) => Self::Add(&entries[..count]),
-        }
-    }
-}
-
-/// The sizes that a buffer grows through, and the RAM that all buffers of a filter take.
+/// The sizes that a buffer grows through, and what all buffers of a filter take and hold together.
 #[derive(Debug)]
-pub(super) struct Sizes {
+pub(crate) struct BufferSizes {
     /// The smallest first, and the RAM of each in bytes.
     shapes: Vec<Shape>,
     bytes: Vec<u64>,
     taken_bytes: AtomicU64,
     bytes_max: u64,
+    /// May buffers grow past the limit, as they did before a crash?
+    is_recovering: AtomicBool,
+    /// Entries in all buffers.
+    entries: AtomicU64,
 }
 
-impl Sizes {
-    /// For buffers of these shapes, which may take so many bytes together.
+impl BufferSizes {
+    /// For buffers of these shapes, which may take `bytes_max` bytes together once the filter has recovered.
     pub(super) fn new(shapes: Vec<Shape>, bytes_max: u64) -> Self {
         assert!(!shapes.is_empty(), "a buffer has a size");
-        let bytes = bytes_of(&shapes);
-        Self { shapes, bytes, taken_bytes: AtomicU64::new(0), bytes_max }
+        Self {
+            bytes: bytes_of(&shapes),
+            shapes,
+            taken_bytes: AtomicU64::new(0),
+            bytes_max,
+            is_recovering: AtomicBool::new(true),
+            entries: AtomicU64::new(0),
+        }
     }
 
-    /// Takes so many bytes; not past the limit.
+    /// Entries in all buffers.
+    pub(super) fn entries(&self) -> u64 {
+        self.entries.load(Relaxed)
+    }
+
+    /// From now on the limit holds.
+    pub(super) fn recovered(&self) {
+        self.is_recovering.store(false, Relaxed);
+    }
+
+    /// Takes bytes unless that exceeds the limit.
     fn take(&self, bytes: u64) -> bool {
+        if self.is_recovering.load(Relaxed) {
+            self.taken_bytes.fetch_add(bytes, Relaxed);
+            return true;
+        }
         let more = |taken: u64| (taken + bytes <= self.bytes_max).then_some(taken + bytes);
         self.taken_bytes.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
-    fn take_in_any_case(&self, bytes: u64) -> bool {
-        self.taken_bytes.fetch_add(bytes, Relaxed);
-        true
-    }
-
-    fn give_back(&self, bytes: u64) {
-        self.taken_bytes.fetch_sub(bytes, Relaxed);
+    fn note_entries(&self, before: u64, now: u64) {
+        if before != now {
+            // What is taken away was added before, so that the sum is right after each.
+            self.entries.fetch_add(now.wrapping_sub(before), Relaxed);
+        }
     }
 }
 
@@ -110,52 +85,31 @@ pub(super) fn bytes_of(shapes: &[Shape]) -> Vec<u64> {
 
 /// Fingerprints in RAM.
 #[derive(Debug)]
-pub(super) struct Buffer {
-    sizes: Arc<Sizes>,
+pub(crate) struct QuotientBuffer {
+    sizes: Arc<BufferSizes>,
     /// Which of the sizes it has.
     size: usize,
     filter: QuotientFilter,
-    /// Updates since it was empty or just as an image on flash.
-    pub updates: u64,
+    entries_max: u64,
+    /// Deletes it has taken.
+    pub deletes: u64,
     /// May there be tombstones in it?
-    pub has_deletes: bool,
+    pub has_tombstones: bool,
 }
 
-impl Buffer {
-    pub(super) fn new(sizes: &Arc<Sizes>) -> Self {
+impl QuotientBuffer {
+    pub(super) fn new(sizes: &Arc<BufferSizes>) -> Self {
         let (sizes, filter) = (Arc::clone(sizes), QuotientFilter::new(sizes.shapes[0]));
-        // What no buffer can do without is its own, whatever the limit.
-        sizes.take_in_any_case(sizes.bytes[0]);
-        Self { sizes, size: 0, filter, updates: 0, has_deletes: false }
-    }
-
-    /// Applies updates up to the first that finds no room; gives how many there were.
-    ///
-    /// # Errors
-    /// A count past 63 bits. Those before it are applied.
-    pub(super) fn apply(&mut self, updates: Updates<'_>) -> Result<usize> {
-        self.apply_growing(updates, Sizes::take)
-    }
-
-    fn apply_growing(
-        &mut self,
-        updates: Updates<'_>,
-        take: impl Fn(&Sizes, u64) -> bool,
-    ) -> Result<usize> {
-        let mut done = 0;
-        loop {
-            done += self.apply_some(updates.after(done))?;
-            if done == updates.len() || !self.grow(&take)? {
-                return Ok(done);
-            }
-        }
+        // No buffer can do without its first size, whatever the limit.
+        sizes.taken_bytes.fetch_add(sizes.bytes[0], Relaxed);
+        let (entries_max, deletes) = (u64::MAX, 0);
+        Self { sizes, size: 0, filter, entries_max, deletes, has_tombstones: false }
     }
 
     /// Takes the next size, unless it has the last, or there is no RAM for it.
-    fn grow(&mut self, take: impl Fn(&Sizes, u64) -> bool) -> Result<bool> {
+    fn grow(&mut self) -> Result<bool> {
         let Some(next) = self.sizes.shapes.get(self.size + 1) else { return Ok(false) };
-        let more = self.sizes.bytes[self.size + 1] - self.sizes.bytes[self.size];
-        if !take(&self.sizes, more) {
+        if !self.sizes.take(self.sizes.bytes[self.size + 1] - self.sizes.bytes[self.size]) {
             return Ok(false);
         }
         self.filter = QuotientFilter::from_source(*next, &mut self.filter.source())?;
@@ -163,75 +117,34 @@ impl Buffer {
         Ok(true)
     }
 
-    fn apply_some(&mut self, updates: Updates<'_>) -> Result<usize> {
-        let count = match updates {
-            Updates::Insert(fingerprints) => self.filter.add_many(fingerprints)?,
-            Updates::Delete(fingerprints) => {
-                self.has_deletes = true;
-                self.add_each(fingerprints.iter().map(|fingerprint| (*fingerprint, -1)))?
-            }
-            Updates::Add(entries) => {
-                self.has_deletes |= entries.iter().any(|entry| entry.count < 0);
-                self.add_each(entries.iter().map(|entry| (entry.fingerprint, entry.count)))?
-            }
-        };
-        self.updates += count as u64;
-        Ok(count)
-    }
-
-    fn add_each(&mut self, updates: impl Iterator<Item = (u64, i64)> + Clone) -> Result<usize> {
+    /// Applies updates up to the first that finds no room in the largest size it may have.
+    fn apply_growing(&mut self, updates: &[Entry]) -> Result<usize> {
         let mut done = 0;
-        let mut ahead = updates.clone().skip(AHEAD);
-        for (fingerprint, count) in updates {
-            ahead.next().into_iter().for_each(|(next, _)| self.filter.prefetch(next));
-            match self.filter.add(fingerprint, count) {
-                Err(Error::FilterFull { .. }) => break,
-                added => added?,
+        loop {
+            let space = self.entries_max.saturating_sub(self.filter.entries());
+            let rest = &updates[done..];
+            let some = &rest[..rest.len().min(usize::try_from(space).unwrap_or(usize::MAX))];
+            let count = self.filter.add_entries(some)?;
+            done += count;
+            if rest.is_empty() || space == 0 || count < some.len() && !self.grow()? {
+                return Ok(done);
             }
-            done += 1;
         }
-        Ok(done)
     }
 
-    /// Is there room for all of an image? Its fingerprints are as many as fitted once, but those that were
-    /// saved again and again take more slots together than they did each time.
+    /// Takes in the content of a snapshot.
     ///
     /// # Errors
-    /// A failed read, or damage.
-    pub(super) fn has_room_for(&self, image: &mut dyn Source) -> Result<bool> {
-        let (mut slots, mut outliers) =
-            (self.filter.entries(), self.filter.outliers().len() as u64);
-        let shape = self.sizes.shapes.last().expect("a buffer has a size");
-        let counts = shape.counts();
+    /// A failed read, damage.
+    pub(super) fn load(&mut self, snapshot: &mut dyn Source) -> Result<()> {
+        let deletes = self.deletes;
         let mut batch = Vec::new();
-        while image.next_batch(&mut batch)? {
-            for entry in &batch {
-                let before = self.filter.count(entry.fingerprint);
-                let Some(after) = before.checked_add(entry.count) else { return Ok(false) };
-                let (before, after) =
-                    (StoredCount::of(counts, before), StoredCount::of(counts, after));
-                slots += after.slots.saturating_sub(before.slots) as u64;
-                outliers += u64::from(after.outlier != 0 && before.outlier == 0);
-            }
+        while snapshot.next_batch(&mut batch)? {
+            let taken = self.apply(&batch)?;
+            assert_eq!(taken, batch.len(), "a snapshot fits the buffer that it was made of");
             batch.clear();
         }
-        Ok(slots <= shape.entries_max() && outliers <= shape.outliers_max())
-    }
-
-    /// Takes in an image that it [has room for](Self::has_room_for), which is on flash and so no update. It
-    /// was in RAM before, so RAM is taken for it in any case.
-    ///
-    /// # Errors
-    /// A failed read, or damage.
-    pub(super) fn load(&mut self, image: &mut dyn Source) -> Result<()> {
-        let updates = self.updates;
-        let mut batch = Vec::new();
-        while image.next_batch(&mut batch)? {
-            let taken = self.apply_growing(Updates::Add(&batch), Sizes::take_in_any_case)?;
-            assert_eq!(taken, batch.len(), "an image that is loaded fits");
-            batch.clear();
-        }
-        self.updates = updates;
+        self.deletes = deletes;
         Ok(())
     }
 
@@ -243,26 +156,72 @@ impl Buffer {
         self.filter.prefetch(fingerprint);
     }
 
+    pub(super) fn filter(&self) -> &QuotientFilter {
+        &self.filter
+    }
+
+    /// Its content in ascending order.
     pub(super) fn source(&self) -> Box<dyn Source + '_> {
         Box::new(self.filter.source())
     }
 
-    pub(super) fn entries(&self) -> u64 {
+    /// Its content in ascending order, copied.
+    pub(super) fn sorted(&self) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(usize::try_from(self.entries()).unwrap_or(0));
+        let mut source = self.filter.source();
+        while source.next_batch(&mut entries).expect("RAM is read without errors") {}
+        entries
+    }
+}
+
+/// A buffer may end where somebody still held it when it was flushed.
+impl Drop for QuotientBuffer {
+    fn drop(&mut self) {
+        self.sizes.note_entries(self.filter.entries(), 0);
+        self.sizes.taken_bytes.fetch_sub(self.sizes.bytes[self.size], Relaxed);
+    }
+}
+
+impl WriteBuffer for QuotientBuffer {
+    type Update<'u> = Entry;
+    type Codec = FingerprintCodec;
+    type Snapshots = RunSnapshots;
+
+    const ADDS_UP: bool = true;
+
+    fn apply(&mut self, updates: &[Entry]) -> Result<usize> {
+        let before = self.filter.entries();
+        let applied = self.apply_growing(updates);
+        self.sizes.note_entries(before, self.filter.entries());
+        let count = applied?;
+        let deletes = updates[..count].iter().filter(|entry| entry.count < 0).count() as u64;
+        self.deletes += deletes;
+        self.has_tombstones |= deletes > 0;
+        Ok(count)
+    }
+
+    fn entries(&self) -> u64 {
         self.filter.entries()
     }
 
-    pub(super) fn ram_bytes(&self) -> u64 {
-        self.filter.ram_bytes() as u64
+    fn limit(&mut self, entries_max: u64) {
+        self.entries_max = entries_max;
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
+        self.sizes.note_entries(self.filter.entries(), 0);
         if self.size == 0 {
             self.filter.clear();
         } else {
             self.filter = QuotientFilter::new(self.sizes.shapes[0]);
-            self.sizes.give_back(self.sizes.bytes[self.size] - self.sizes.bytes[0]);
+            let more = self.sizes.bytes[self.size] - self.sizes.bytes[0];
+            self.sizes.taken_bytes.fetch_sub(more, Relaxed);
             self.size = 0;
         }
-        (self.updates, self.has_deletes) = (0, false);
+        (self.entries_max, self.deletes, self.has_tombstones) = (u64::MAX, 0, false);
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        self.filter.ram_bytes() as u64
     }
 }

@@ -4,25 +4,35 @@
 //! A run is read as a merge reads it. Where that stops at a page that is not the run's, the pages behind it
 //! are still proven one by one, so that all that is damaged is named.
 
+use std::sync::Arc;
+
 use nandex_device::PageId;
 use nandex_store::IoChunks;
 use nandex_store::bytes::Reader;
 use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
-use nandex_store::fingerprint::Universe;
 use nandex_store::generation;
 use nandex_store::run::{Run, RunReader, Source};
 use nandex_store::{Lsn, Structure};
 
-use super::format::{Covered, Head, LogEntry};
-use super::levels::Levels;
+use super::format::FingerprintCodec;
+use super::snapshot::{SavedRun, decode_saved};
 use super::{Config, recover};
 use crate::check::{CheckProgress, OnProgress};
-use crate::intake::check::{note, visit_entries};
+use crate::write::BoundaryRecord;
+use crate::write::check::{note, visit_entries};
+use crate::write::format::{AddsUp, WriteState};
 use crate::{Error, Result};
 
-/// What each part has on flash.
-type Parts = Vec<(Covered, Levels)>;
+/// A filter as its catalog entry describes it.
+struct Described {
+    codec: FingerprintCodec,
+    /// The number that the next run gets.
+    next_run: u64,
+    parts: usize,
+    /// The runs of all levels, and the snapshots.
+    runs: Vec<Arc<Run>>,
+}
 
 /// Checks one filter and notes in the checker what is wrong with it; counts its fingerprints, one once for
 /// each part that has it. Reads each page of its runs once.
@@ -34,17 +44,16 @@ pub(crate) fn check(
 ) {
     let place = contents.superblock.checkpoint.start;
     match decode(entry, place) {
-        Ok((universe, head, parts)) => {
-            let runs = || parts.iter().flat_map(|(_, levels)| levels.all());
+        Ok(filter) => {
             let mut pages_done = 0;
-            let pages = runs().map(|run| run.used_pages()).sum();
-            for run in runs() {
+            let pages = filter.runs.iter().map(|run| run.used_pages()).sum();
+            for run in &filter.runs {
                 progress(CheckProgress { structure: &entry.name, pages_done, pages });
-                check_run(checker, &entry.name, head, run);
+                check_run(checker, &entry.name, filter.next_run, run);
                 pages_done += run.used_pages();
             }
             progress(CheckProgress { structure: &entry.name, pages_done, pages });
-            check_log(checker, contents, entry, universe);
+            check_log(checker, contents, entry, &filter);
         }
         Err(error) => {
             let subject = Subject { structure: Some(&entry.name), what: "configuration and runs" };
@@ -53,7 +62,7 @@ pub(crate) fn check(
     }
 }
 
-fn decode(entry: &CatalogEntry, place: PageId) -> Result<(Universe, Head, Parts)> {
+fn decode(entry: &CatalogEntry, place: PageId) -> Result<Described> {
     let mut reader = Reader::new(&entry.config, "cascade configuration", place);
     let config = Config::decode(&mut reader)?;
     if reader.left() > 0 {
@@ -67,27 +76,43 @@ fn decode(entry: &CatalogEntry, place: PageId) -> Result<(Universe, Head, Parts)
         extents: entry.extents.clone(),
         tail: entry.tail,
     };
-    let (head, parts) = recover::restore(&structure, &config)?;
-    Ok((config.universe()?, head, parts))
+    let mut reader = Reader::new(&entry.state, "cascade state", place);
+    let (_, levels) = recover::restore(&structure, &config, &mut reader)?;
+    let parts = levels.len();
+    let mut runs: Vec<_> = levels.iter().flat_map(|it| it.readable().cloned()).collect();
+    let universe = config.part_universe()?;
+    let state: WriteState<SavedRun> = if entry.state.is_empty() {
+        WriteState::new(parts, entry.tail)
+    } else {
+        let decode = |reader: &mut Reader<'_>| decode_saved(entry.id, universe, reader);
+        WriteState::decode_with(AddsUp::Yes, &mut reader, decode)?
+    };
+    if state.partitions.len() != parts || reader.left() > 0 {
+        let expected = format!("the buffers of {parts} parts and the end of the state");
+        let found = format!("{} parts, {} bytes left", state.partitions.len(), reader.left());
+        return Err(reader.refuse(expected, found).into());
+    }
+    runs.extend(state.partitions.into_iter().filter_map(|record| record.snapshot?));
+    let codec = FingerprintCodec::new(config.universe()?, config.split()?);
+    Ok(Described { codec, next_run: state.next_generation, parts, runs })
 }
 
 /// What was read of a run.
 #[derive(Default)]
-struct Held {
+struct RunContent {
     entries: u64,
     tombstones: u64,
     sum: i128,
 }
 
-fn check_run(checker: &mut Checker, name: &str, head: Head, run: &Run) {
+fn check_run(checker: &mut Checker, name: &str, next_run: u64, run: &Run) {
     let subject = Subject { structure: Some(name), what: "page of a run" };
     let start = run.place().extent.start;
     let number = generation::sequence(run.place().generation);
-    if number >= head.next_run {
-        let next = head.next_run;
-        checker.note(subject, start, format!("run number {number}, where {next} comes next"));
+    if number >= next_run {
+        checker.note(subject, start, format!("run number {number}, where {next_run} comes next"));
     }
-    let mut held = Held::default();
+    let mut held = RunContent::default();
     match read_run(checker, run, &mut held) {
         Ok(()) => {
             let (found, expected) = (
@@ -110,7 +135,7 @@ fn check_run(checker: &mut Checker, name: &str, head: Head, run: &Run) {
 }
 
 /// Reads it from front to back, up to what is wrong with it.
-fn read_run(checker: &Checker, run: &Run, held: &mut Held) -> Result<()> {
+fn read_run(checker: &Checker, run: &Run, held: &mut RunContent) -> Result<()> {
     let mut reader = RunReader::new(&*checker.device(), run, IoChunks::default())?;
     let mut batch = Vec::new();
     while reader.next_batch(&mut batch)? {
@@ -135,19 +160,21 @@ fn prove_rest(checker: &mut Checker, subject: Subject<'_>, run: &Run, error: &Er
     checker.pages(subject, (start.plus(first), pages), &label, &mut |_, _, _| {});
 }
 
-fn check_log(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry, universe: Universe) {
+fn check_log(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry, filter: &Described) {
     let subject = Subject { structure: Some(&entry.name), what: "log entry" };
-    let update_bytes = Config::update_bytes(universe);
     let mut wrong = Vec::new();
+    let is_boundary = |bytes: &[u8]| {
+        BoundaryRecord::decode(bytes).is_some_and(|it| (it.partition as usize) < filter.parts)
+    };
     let read = visit_entries(contents, entry, &mut |lsn: Lsn, bytes| {
-        if LogEntry::decode(bytes, universe, update_bytes).is_none() {
+        if filter.codec.decode_record(bytes).is_none() && !is_boundary(bytes) {
             wrong.push(lsn);
         }
     });
     wrong.dedup();
     for lsn in wrong {
         let page = contents.log_page(lsn);
-        checker.note(subject, page, "expected an update or a cut of the filter");
+        checker.note(subject, page, "expected an update or a boundary of the filter");
     }
     if let Err(error) = read {
         checker.note_error(subject, contents.log_page(entry.tail), &error);

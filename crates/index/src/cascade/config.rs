@@ -5,6 +5,7 @@ use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
 use super::buffer::bytes_of;
+pub use crate::model::WhenFull;
 use crate::quotient::{Counts, REPEATS_MAX, Shape};
 use crate::{Error, Result};
 
@@ -14,8 +15,8 @@ pub(super) const BUFFER_FILL: f64 = 0.9;
 /// Sizes that a buffer grows through.
 const BUFFER_STEPS: u64 = 2;
 
-/// Empty buffers beside one for each part: while one is merged another one may be full.
-pub(super) const SPARE_BUFFERS: usize = 2;
+/// Empty buffers in addition to one for each part: while one is merged another one may be full.
+pub(super) const SPARE_BUFFERS: u32 = 2;
 
 /// Bits of a slot's count, where a filter counts.
 const COUNT_BITS: u32 = 8;
@@ -27,16 +28,6 @@ pub const FAN_OUT_MIN: u32 = 2;
 pub const PARTS_MAX: u32 = 4096;
 
 const VERSION: u8 = 1;
-
-/// What happens when a filter has as many keys as it was made for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WhenFull {
-    /// It takes more, and its rate of false positives grows with them: twice the keys, twice the rate.
-    #[default]
-    Grow,
-    /// It refuses, so that the rate stays what was asked for.
-    Refuse,
-}
 
 /// What a cascade filter is created with. All of it is kept on flash and read back at open.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -165,7 +156,7 @@ impl Config {
         // On average a buffer has three quarters of its size; one more is full, one is growing, and the
         // spare ones are small.
         let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
-        Ok(u64::from(self.parts) * mean + 2 * full + SPARE_BUFFERS as u64 * first)
+        Ok(u64::from(self.parts) * mean + 2 * full + u64::from(SPARE_BUFFERS) * first)
     }
 
     /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.

@@ -1,67 +1,49 @@
 //! The bytes of a cascade filter, encoded and decoded; no I/O, and no panic on any input.
 //!
-//! Three kinds of log entries, told apart by their length, and the state in the checkpoint. All are drawn in
-//! docs/format.md; the pages of its runs belong to the store.
+//! Two kinds of log records, told apart by their length, and the head of the state in the checkpoint. All are
+//! drawn in docs/format.md; boundaries and buffers belong to the write path, the pages of runs to the store.
 
-use nandex_store::Lsn;
-use nandex_store::bytes::{Reader, get_u32, get_u64};
-use nandex_store::fingerprint::Universe;
+use nandex_store::bytes::{Reader, get_u64};
+use nandex_store::fingerprint::{Split, Universe};
+use nandex_store::run::Entry;
+use nandex_store::{Log, StructureId};
 
-use super::config::PARTS_MAX;
+use super::Config;
+use super::buffer::QuotientBuffer;
+use crate::Result;
+use crate::write::LogCodec;
 
-/// Bytes of an entry that adds an amount.
+/// Bytes of a record that adds an amount.
 pub(super) const AMOUNT_BYTES: usize = 16;
-/// Bytes of a cut.
-pub(super) const CUT_BYTES: usize = 12;
 
-/// What a log entry says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LogEntry {
-    /// A fingerprint is there once more, or so many times more or less.
-    Add { fingerprint: u64, count: i64 },
-    /// A buffer left here.
-    Cut(Cut),
+/// Writes updates of fingerprints to the log. A fingerprint there counts from the universe's first, in a buffer
+/// from its part's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FingerprintCodec {
+    universe: Universe,
+    split: Split,
+    /// Bytes of a record that adds or takes away one.
+    update_bytes: usize,
 }
 
-/// The end of a buffer's updates in the log: what its part has before belongs to it or to an earlier one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cut {
-    /// Its number; a later cut has a greater one.
-    pub number: u64,
-    /// Whose buffer it was.
-    pub part: u32,
-}
-
-/// An update of one: of these bytes, the first `update_bytes`.
-pub(super) fn update(fingerprint: u64, is_delete: bool) -> [u8; 8] {
-    (fingerprint << 1 | u64::from(is_delete)).to_le_bytes()
-}
-
-/// Appends an entry that adds an amount.
-pub(super) fn put_amount(out: &mut Vec<u8>, fingerprint: u64, amount: i64) {
-    out.extend_from_slice(&fingerprint.to_le_bytes());
-    out.extend_from_slice(&amount.to_le_bytes());
-}
-
-impl Cut {
-    pub(super) fn encode(self) -> [u8; CUT_BYTES] {
-        let mut bytes = [0; CUT_BYTES];
-        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.part.to_le_bytes());
-        bytes
+impl FingerprintCodec {
+    /// For the parts of a universe.
+    pub(super) fn new(universe: Universe, split: Split) -> Self {
+        Self { universe, split, update_bytes: Config::update_bytes(universe) }
     }
-}
 
-impl LogEntry {
-    /// Reads a log entry; nothing when the bytes are none of this universe.
-    pub(super) fn decode(bytes: &[u8], universe: Universe, update_bytes: usize) -> Option<Self> {
+    /// Bytes of each record of these updates. All have the width of the widest.
+    fn record_bytes(&self, updates: &[Entry]) -> usize {
+        let is_one = |entry: &Entry| entry.count.unsigned_abs() == 1;
+        if updates.iter().all(is_one) { self.update_bytes } else { AMOUNT_BYTES }
+    }
+
+    /// Reads a record: a fingerprint of the universe and what is added to its count; `None` for bytes that are
+    /// none of this universe.
+    pub(super) fn decode_record(&self, bytes: &[u8]) -> Option<Entry> {
         let (fingerprint, count) = match bytes.len() {
-            CUT_BYTES => {
-                let (number, part) = (get_u64(bytes, 0), get_u32(bytes, 8));
-                return (number > 0 && part < PARTS_MAX).then_some(Self::Cut(Cut { number, part }));
-            }
             AMOUNT_BYTES => (get_u64(bytes, 0), get_u64(bytes, 8).cast_signed()),
-            len if len == update_bytes => {
+            len if len == self.update_bytes => {
                 let mut word = [0; 8];
                 word[..len].copy_from_slice(bytes);
                 let word = u64::from_le_bytes(word);
@@ -69,15 +51,61 @@ impl LogEntry {
             }
             _ => return None,
         };
-        (fingerprint < universe.size() && count != 0).then_some(Self::Add { fingerprint, count })
+        (fingerprint < self.universe.size() && count != 0).then_some(Entry { fingerprint, count })
     }
 }
 
-/// What the checkpoint keeps of a cascade filter beside its parts.
+/// A record that adds or takes away one: of these bytes, the first `update_bytes`.
+fn one(fingerprint: u64, count: i64) -> [u8; 8] {
+    (fingerprint << 1 | u64::from(count < 0)).to_le_bytes()
+}
+
+/// Appends a record that adds an amount.
+fn put_amount(out: &mut Vec<u8>, fingerprint: u64, amount: i64) {
+    out.extend_from_slice(&fingerprint.to_le_bytes());
+    out.extend_from_slice(&amount.to_le_bytes());
+}
+
+impl LogCodec<QuotientBuffer> for FingerprintCodec {
+    fn logged_bytes(&self, updates: &[Entry]) -> u64 {
+        (updates.len() * self.record_bytes(updates)) as u64
+    }
+
+    fn append(
+        &self,
+        log: &Log,
+        (id, part): (StructureId, usize),
+        updates: &[Entry],
+        records: &mut Vec<u8>,
+    ) -> Result<()> {
+        let first = self.split.first(part as u64);
+        let record_bytes = self.record_bytes(updates);
+        if let ([Entry { fingerprint, count }], true) = (updates, record_bytes < AMOUNT_BYTES) {
+            log.append(id, &[&one(first + fingerprint, *count)[..record_bytes]])?;
+            return Ok(());
+        }
+        records.clear();
+        for Entry { fingerprint, count } in updates {
+            if record_bytes == AMOUNT_BYTES {
+                put_amount(records, first + fingerprint, *count);
+            } else {
+                records.extend_from_slice(&one(first + fingerprint, *count)[..record_bytes]);
+            }
+        }
+        log.append_many(id, record_bytes, records)?;
+        Ok(())
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Option<(usize, Entry)> {
+        let Entry { fingerprint, count } = self.decode_record(bytes)?;
+        let part = self.split.quotient(fingerprint);
+        Some((part as usize, Entry { fingerprint: fingerprint - self.split.first(part), count }))
+    }
+}
+
+/// What the checkpoint keeps of a cascade filter beside its levels and buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Head {
-    /// The number that the next run gets.
-    pub next_run: u64,
     /// Deletes that met no insert.
     pub unmatched: u64,
 }
@@ -87,9 +115,7 @@ impl Head {
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.push(Self::VERSION);
-        for word in [self.next_run, self.unmatched] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
+        out.extend_from_slice(&self.unmatched.to_le_bytes());
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> nandex_store::Result<Self> {
@@ -97,27 +123,7 @@ impl Head {
         if version != Self::VERSION {
             return Err(reader.refuse(format!("version {}", Self::VERSION), version));
         }
-        Ok(Self { next_run: reader.u64()?, unmatched: reader.u64()? })
-    }
-}
-
-/// Up to where the log's updates of a part are in its runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Covered {
-    /// The last cut whose buffer is in the runs; 0 for none.
-    pub cut: u64,
-    /// Where the block of the log begins that holds that cut.
-    pub cut_at: Lsn,
-}
-
-impl Covered {
-    pub(super) fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.cut.to_le_bytes());
-        out.extend_from_slice(&self.cut_at.0.to_le_bytes());
-    }
-
-    pub(super) fn decode(reader: &mut Reader<'_>) -> nandex_store::Result<Self> {
-        Ok(Self { cut: reader.u64()?, cut_at: Lsn(reader.u64()?) })
+        Ok(Self { unmatched: reader.u64()? })
     }
 }
 
@@ -125,62 +131,47 @@ impl Covered {
 mod tests {
     use nandex_device::PageId;
 
-    use super::super::Config;
     use super::*;
 
-    #[test]
-    fn log_entries_are_told_apart_by_their_length_and_read_back() {
-        for size in [3, 200, 1 << 30, Universe::SIZE_MAX] {
-            let universe = Universe::new(size).unwrap();
-            let update_bytes = Config::update_bytes(universe);
-            let decode = |bytes: &[u8]| LogEntry::decode(bytes, universe, update_bytes);
-            let fingerprint = size - 1;
-            for (is_delete, count) in [(false, 1), (true, -1)] {
-                let bytes = update(fingerprint, is_delete);
-                assert_eq!(
-                    decode(&bytes[..update_bytes]),
-                    Some(LogEntry::Add { fingerprint, count })
-                );
-            }
-            let mut bytes = Vec::new();
-            put_amount(&mut bytes, fingerprint, -77);
-            assert_eq!(decode(&bytes), Some(LogEntry::Add { fingerprint, count: -77 }));
-            let cut = Cut { number: 5, part: 7 };
-            assert_eq!(decode(&cut.encode()), Some(LogEntry::Cut(cut)));
-            let strange = [&[255; 12][..], &[0; 12], &[0; 16], &[255; 16], &[0; 40], &[]];
-            assert!(strange.iter().all(|bytes| decode(bytes).is_none()));
-        }
+    fn codec() -> FingerprintCodec {
+        let universe = Universe::new(1_000_000).unwrap();
+        FingerprintCodec::new(universe, Split::new(universe, 4))
     }
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    #[test]
+    fn records_read_back_and_what_is_no_record_is_refused() {
+        let codec = codec();
+        assert_eq!(codec.update_bytes, 3);
+        for count in [1, -1] {
+            let bytes = one(700_000, count);
+            let expected = Entry { fingerprint: 700_000, count };
+            assert_eq!(codec.decode_record(&bytes[..3]), Some(expected));
+            let (part, entry) = codec.decode(&bytes[..3]).unwrap();
+            assert_eq!((part, entry.fingerprint + codec.split.first(2)), (2, 700_000));
+        }
+        let mut bytes = Vec::new();
+        put_amount(&mut bytes, 9, -77);
+        let expected = Entry { fingerprint: 9, count: -77 };
+        assert_eq!(codec.decode_record(&bytes), Some(expected));
+        for bad in [&one(1_000_000, 1)[..3], &[0; 2], &[0; 16], &[]] {
+            assert_eq!(codec.decode_record(bad), None, "{bad:?}");
+        }
     }
 
     /// The examples of docs/format.md: a change here makes every filter unreadable.
     #[test]
-    fn log_entries_and_the_head_are_the_bytes_that_the_format_says() {
-        let [more, less] = [false, true].map(|is_delete| update(700_000, is_delete));
+    fn records_and_the_head_are_the_bytes_that_the_format_says() {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let [more, less] = [1, -1].map(|count| one(700_000, count));
         assert_eq!([hex(&more[..3]), hex(&less[..3])], ["c05c15", "c15c15"]);
         let mut amount = Vec::new();
         put_amount(&mut amount, 700_000, -77);
         assert_eq!(hex(&amount), "60ae0a0000000000b3ffffffffffffff");
-        assert_eq!(hex(&Cut { number: 5, part: 7 }.encode()), "050000000000000007000000");
-        let mut state = Vec::new();
-        Head { next_run: 7, unmatched: 1 }.encode(&mut state);
-        Covered { cut: 3, cut_at: Lsn(8192) }.encode(&mut state);
-        assert_eq!(
-            hex(&state),
-            "010700000000000000010000000000000003000000000000000020000000000000"
-        );
-    }
-
-    #[test]
-    fn a_head_is_read_back() {
-        let head = Head { next_run: 7, unmatched: 1 };
-        let mut bytes = Vec::new();
-        head.encode(&mut bytes);
+        let mut head = Vec::new();
+        Head { unmatched: 1 }.encode(&mut head);
+        assert_eq!(hex(&head), "010100000000000000");
         let decode = |bytes: &[u8]| Head::decode(&mut Reader::new(bytes, "test", PageId(0)));
-        assert_eq!(decode(&bytes).unwrap(), head);
-        assert!((0..bytes.len()).all(|len| decode(&bytes[..len]).is_err()));
+        assert_eq!(decode(&head).unwrap(), Head { unmatched: 1 });
+        assert!((0..head.len()).all(|len| decode(&head[..len]).is_err()));
     }
 }

@@ -1,23 +1,21 @@
 //! All fingerprints in order.
 
-use nandex_store::IoChunks;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use nandex_device::Device;
-use nandex_store::run::{Merge, MergeOptions, Run, RunReader, Source};
+use nandex_store::run::{Merge, MergeOptions, Sorted, Source};
 
+use super::levels::Levels;
 use super::{Entry, Inner};
 use crate::Result;
 
-/// The fingerprints of a filter with their counts, in ascending order, as [`Cascade::iter`](super::Cascade::iter)
-/// found them.
+/// The fingerprints of a filter with their counts, in ascending order: those of each part as they were when the
+/// iteration reached it. See [`Cascade::iter`](super::Cascade::iter).
+///
+/// It keeps what it reads of the filter, and the volume's file, open.
 pub struct Fingerprints {
-    device: Arc<dyn Device>,
-    strokes: IoChunks,
-    /// The first fingerprint of each part that is not begun, and its runs, whose pages are not used again
-    /// while they are here.
-    parts: VecDeque<(u64, Vec<Arc<Run>>)>,
+    core: Arc<Inner>,
+    /// The part that comes next.
+    part: usize,
     current: Option<Current>,
     batch: std::vec::IntoIter<Entry>,
     failed: bool,
@@ -27,32 +25,24 @@ pub struct Fingerprints {
 struct Current {
     first: u64,
     merge: Merge<'static>,
-    _runs: Vec<Arc<Run>>,
-}
-
-impl Inner {
-    pub(super) fn iterate(&self) -> Result<Fingerprints> {
-        self.save()?;
-        let runs =
-            self.parts.iter().map(|part| (part.first, part.levels().all().cloned().collect()));
-        Ok(Fingerprints {
-            device: Arc::clone(&self.device),
-            strokes: self.io_chunks(),
-            parts: runs.collect(),
-            current: None,
-            batch: Vec::new().into_iter(),
-            failed: false,
-        })
-    }
+    /// Its runs, whose pages are not used again while they are here.
+    _levels: Arc<Levels>,
 }
 
 impl Fingerprints {
+    pub(super) fn new(core: Arc<Inner>) -> Self {
+        Self { core, part: 0, current: None, batch: Vec::new().into_iter(), failed: false }
+    }
+
     /// The next entries, of the part that is read or of the next one.
     fn next_batch(&mut self) -> Result<Option<Vec<Entry>>> {
         loop {
             let Some(current) = &mut self.current else {
-                let Some((first, runs)) = self.parts.pop_front() else { return Ok(None) };
-                self.current = Some(self.begin(first, runs)?);
+                if self.part == self.core.partitions.len() {
+                    return Ok(None);
+                }
+                self.current = Some(self.begin(self.part)?);
+                self.part += 1;
                 continue;
             };
             let mut batch = Vec::new();
@@ -64,13 +54,20 @@ impl Fingerprints {
         }
     }
 
-    fn begin(&self, first: u64, runs: Vec<Arc<Run>>) -> Result<Current> {
-        let mut sources: Vec<Box<dyn Source>> = Vec::with_capacity(runs.len());
-        for run in &runs {
-            sources.push(Box::new(RunReader::new(&*self.device, run, self.strokes)?));
+    fn begin(&self, part: usize) -> Result<Current> {
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        let levels = {
+            let state = self.core.partitions[part].read();
+            for buffer in state.buffers() {
+                sources.push(Box::new(Sorted::new(buffer.sorted())));
+            }
+            Arc::clone(&state.level)
+        };
+        for run in levels.readable() {
+            sources.push(Box::new(self.core.layout.runs.reader(run)?));
         }
         let merge = Merge::new(sources, MergeOptions { drop_negative: true });
-        Ok(Current { first, merge, _runs: runs })
+        Ok(Current { first: self.core.layout.fingerprints(part).start, merge, _levels: levels })
     }
 }
 

@@ -3,7 +3,6 @@
 //! ```text
 //!   buffer      full: merged with every level above the one that has room, into that level
 //!   [ 200 ]
-//!   image       a buffer that was saved before it was full; the next merge takes it along
 //!   level 0  |....|             at most  buffer x fan-out
 //!   level 1  |........|         at most  buffer x fan-out^2
 //!   level 2  |................|
@@ -18,89 +17,61 @@ use super::Config;
 
 /// The runs of a part at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Levels {
-    /// A buffer that was saved before it was full.
-    pub image: Option<Arc<Run>>,
-    /// Is what the image holds in the buffer too, where an opening has put it? Then nobody reads it.
-    pub image_is_loaded: bool,
-    /// The levels, the smallest first; nothing in one that is empty.
+pub(crate) struct Levels {
+    /// The smallest level first; `None` for one that is empty.
     pub runs: Vec<Option<Arc<Run>>>,
 }
 
-/// Why a buffer leaves RAM.
+/// What is merged with a part's levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
-    /// It is full.
-    Merge,
-    /// It is to be on flash, full or not.
-    Save,
-    /// All of the part is to be one run.
+    /// A buffer, into the smallest level that can take it.
+    Flush,
+    /// All of the part into one run.
     Compact,
-}
-
-/// Where the result of a merge goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Output {
-    Image,
-    Level(usize),
 }
 
 /// What a merge does.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// The runs it takes beside the buffer.
+    /// The runs it takes in addition to the buffer.
     pub inputs: Vec<Arc<Run>>,
-    pub output: Output,
+    /// The level that takes the result.
+    pub output: usize,
     /// Is nothing older than what it takes? Then tombstones end here.
     pub is_last: bool,
 }
 
 impl Levels {
-    /// The image, where lookups have to read it.
-    pub(super) fn unread_image(&self) -> Option<&Arc<Run>> {
-        self.image.as_ref().filter(|_| !self.image_is_loaded)
-    }
-
     /// What lookups read, the largest level first: most keys are there.
     pub(super) fn readable(&self) -> impl Iterator<Item = &Arc<Run>> {
-        self.runs.iter().rev().flatten().chain(self.unread_image())
+        self.runs.iter().rev().flatten()
     }
 
-    /// All runs that lie on flash.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Run>> {
-        self.runs.iter().flatten().chain(&self.image)
+    pub(super) fn extents(&self) -> impl Iterator<Item = Extent> {
+        self.readable().map(|run| run.place().extent)
     }
 
-    pub(super) fn extents(&self) -> Vec<Extent> {
-        self.all().map(|run| run.place().extent).collect()
-    }
-
-    /// Fingerprints on flash that are not in a buffer too.
+    /// Fingerprints on flash.
     pub(super) fn entries(&self) -> u64 {
-        self.readable().map(|run| run.entries()).sum()
+        self.level_entries(usize::MAX)
     }
 
-    /// What is to be done with a buffer of so many fingerprints.
-    pub(super) fn plan(&self, buffered: u64, goal: Goal, config: &Config) -> Plan {
-        let image = self.unread_image();
-        let above = buffered + image.map_or(0, |image| image.entries());
-        if goal == Goal::Save && above <= config.part_entries() {
-            let inputs = image.cloned().into_iter().collect();
-            let is_last = self.runs.iter().all(Option::is_none);
-            return Plan { inputs, output: Output::Image, is_last };
-        }
-        let level = match goal {
-            Goal::Compact => self.level_for(config, above + self.level_entries(usize::MAX)),
-            _ => self.first_with_room(config, above),
+    /// How `entries` fingerprints more are merged with the levels.
+    pub(super) fn plan(&self, entries: u64, goal: Goal, config: &Config) -> Plan {
+        let (output, taken) = match goal {
+            Goal::Compact => (self.level_for(config, entries + self.entries()), self.runs.len()),
+            Goal::Flush => {
+                let level = self.first_with_room(config, entries);
+                (level, self.runs.len().min(level + 1))
+            }
         };
-        let taken = if goal == Goal::Compact { self.runs.len() } else { level + 1 };
-        let taken = taken.min(self.runs.len());
-        let inputs = image.into_iter().chain(self.runs[..taken].iter().flatten()).cloned();
+        let inputs = self.runs[..taken].iter().flatten().cloned().collect();
         let is_last = self.runs[taken..].iter().all(Option::is_none);
-        Plan { inputs: inputs.collect(), output: Output::Level(level), is_last }
+        Plan { inputs, output, is_last }
     }
 
-    /// The smallest level that can absorb the buffer and all above it.
+    /// The smallest level that can absorb that many and all levels above it.
     fn first_with_room(&self, config: &Config, above: u64) -> usize {
         let fits = |level: &usize| {
             above.saturating_add(self.level_entries(*level + 1)) <= config.level_entries_max(*level)
@@ -108,49 +79,38 @@ impl Levels {
         (0..).find(fits).expect("levels grow without limit")
     }
 
-    /// The smallest level that may hold so many.
+    /// The smallest level that may hold that many.
     fn level_for(&self, config: &Config, entries: u64) -> usize {
         let fits = |level: &usize| entries <= config.level_entries_max(*level);
         (0..).find(fits).expect("levels grow without limit")
     }
 
-    /// Fingerprints in the first so many levels.
+    /// Fingerprints in the first `count` levels.
     fn level_entries(&self, count: usize) -> u64 {
         self.runs.iter().take(count).flatten().map(|run| run.entries()).sum()
     }
 
-    /// The runs after a merge with that plan, of a buffer or none, has made `run`, or nothing because all
-    /// cancelled out. An image that is loaded is in the buffer.
-    pub(super) fn after(&self, plan: &Plan, takes_buffer: bool, run: Option<Run>) -> Self {
-        let run = run.map(Arc::new);
+    /// The levels after a merge with that plan has made `run`, or nothing because all cancelled out.
+    pub(super) fn after(&self, plan: &Plan, run: Option<Run>) -> Self {
         let kept = |old: &Arc<Run>| !plan.inputs.iter().any(|input| Arc::ptr_eq(old, input));
-        let mut runs: Vec<_> =
-            self.runs.iter().map(|old| old.clone().filter(|old| kept(old))).collect();
-        let stays = self.image_is_loaded && !takes_buffer;
-        let mut image = self.image.clone().filter(|_| stays);
-        match plan.output {
-            Output::Image => image = run,
-            Output::Level(level) => {
-                runs.resize(runs.len().max(level + 1), None);
-                runs[level] = run;
-            }
-        }
+        let kept = |old: &Option<Arc<Run>>| old.clone().filter(kept);
+        let mut runs: Vec<_> = self.runs.iter().map(kept).collect();
+        runs.resize(runs.len().max(plan.output + 1), None);
+        runs[plan.output] = run.map(Arc::new);
         while runs.last().is_some_and(Option::is_none) {
             runs.pop();
         }
-        Self { image, image_is_loaded: stays, runs }
+        Self { runs }
     }
 }
 
 impl Plan {
     /// Would it write one run to the level where it is, or none?
     pub(super) fn is_in_place(&self, levels: &Levels) -> bool {
-        match (self.output, &self.inputs[..]) {
-            (_, []) => true,
-            (Output::Level(level), [run]) => {
-                let there = levels.runs.get(level).and_then(Option::as_ref);
-                there.is_some_and(|there| Arc::ptr_eq(there, run))
-            }
+        let there = levels.runs.get(self.output).and_then(Option::as_ref);
+        match &self.inputs[..] {
+            [] => true,
+            [run] => there.is_some_and(|there| Arc::ptr_eq(there, run)),
             _ => false,
         }
     }

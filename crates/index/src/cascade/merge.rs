@@ -1,310 +1,193 @@
 //! The filter's own act: merging a part's buffer and runs into one new run, while updates and lookups go on.
 
-use nandex_store::IoChunks;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_store::generation;
+use nandex_device::PAGE_BYTES;
 use nandex_store::mutants::{Barrier, is_on};
-use nandex_store::run::{
-    Entry, Merge, MergeOptions, Run, RunPlace, RunReader, RunShape, RunWriter, Source,
-};
-use nandex_store::space::Extent;
+use nandex_store::run::{Merge, MergeOptions, Run, RunShape, Source};
 
 use super::Inner;
-use super::format::CUT_BYTES;
+use super::buffer::QuotientBuffer;
 use super::levels::{Goal, Levels, Plan};
-use super::part::{Frozen, Part};
-use crate::{Error, Result};
+use super::runs::RunSize;
+use crate::Result;
+use crate::write::{BOUNDARY_BYTES, WriteBuffer};
 
-/// Of all parts, those that are merged between two checkpoints: an eighth. So many have old runs beside the
-/// new ones.
-const CHECKPOINT_SHARE: u64 = 8;
+/// Of all parts, those that are merged between two checkpoints: an eighth. That many have old runs in addition to
+/// the new ones.
+const CHECKPOINT_SHARE: usize = 8;
 
-/// What is merged on top of a part's own: sources, and about what is in them.
+/// What is merged in addition to a part's own: sources, and about what is in them.
 #[derive(Default)]
 pub(super) struct More {
     pub sources: Vec<Box<dyn Source>>,
-    pub entries: u64,
-    pub count_bytes: u64,
+    pub size: RunSize,
     pub pages: u64,
     /// The runs they read, whose pages are not used again while they are here.
     pub runs: Vec<Arc<Run>>,
 }
 
-/// Begins to read what is merged on top, as often as it is needed.
+/// Begins to read what is merged in addition, as often as it is needed.
 pub(super) type Begin<'b> = &'b dyn Fn() -> Result<More>;
 
-/// Nothing on top.
+/// Nothing in addition.
 pub(super) const NO_MORE: Begin<'static> = &|| Ok(More::default());
 
 /// A run that was written, or nothing where all cancelled out; and the deletes that met no insert.
+#[derive(Default)]
 struct Merged {
     run: Option<Run>,
     unmatched: u64,
 }
 
 impl Inner {
-    /// The merging thread: merges buffers as they come, until the filter is closed.
-    pub(super) fn run_merges(&self) {
-        while let Some(part) = self.work.next() {
-            // A failure has poisoned the volume, or is reported by the next update that finds a buffer full.
-            if let Err(error) = self.merge_and_checkpoint(&self.parts[part]) {
-                self.work.fail(part, error);
-            }
+    /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has taken it meanwhile.
+    pub(super) fn merge_frozen(&self, part: usize, buffer: Arc<QuotientBuffer>) -> Result<()> {
+        {
+            let _lock = self.partitions[part].maintain();
+            let (oldest, levels) = {
+                let state = self.partitions[part].read();
+                let oldest = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
+                (oldest.filter(|it| Arc::ptr_eq(it, &buffer)), Arc::clone(&state.level))
+            };
+            // Else the buffer would have a holder more, and could not go back to the pool.
+            drop(buffer);
+            let Some(buffer) = oldest else { return Ok(()) };
+            let plan = levels.plan(buffer.entries(), Goal::Flush, &self.layout.config);
+            self.merge_and_swap(part, &plan, Some(buffer), NO_MORE)?;
         }
-    }
-
-    /// Merges, on this thread, what waits for it. The caller holds no lock.
-    pub(super) fn merge_waiting(&self) -> Result<()> {
-        while let Some(part) = self.work.next_now() {
-            let merged = self.merge_and_checkpoint(&self.parts[part]);
-            if merged.is_err() {
-                self.work.push(part);
-            }
-            merged?;
-        }
-        Ok(())
-    }
-
-    fn merge_and_checkpoint(&self, part: &Part) -> Result<()> {
-        if !self.merge_frozen(part)? {
-            return Ok(());
-        }
-        let merges = self.counters.merges.load(Relaxed);
-        if merges.is_multiple_of((self.parts.len() as u64 / CHECKPOINT_SHARE).max(1)) {
+        let merges = self.counters.flushes.load(Relaxed);
+        if merges.is_multiple_of(self.checkpoint_every()) {
             self.volume.checkpoint()?;
         }
         Ok(())
     }
 
-    /// Merges a part's frozen buffer; tells whether there was one.
-    pub(super) fn merge_frozen(&self, part: &Part) -> Result<bool> {
-        let _turn = part.turn();
-        let (frozen, levels) = {
-            let state = part.read();
-            let Some(frozen) = state.frozen.clone() else { return Ok(false) };
-            (frozen, Arc::clone(&state.levels))
-        };
-        self.volume.poison().check()?;
-        let plan = levels.plan(frozen.buffer.entries(), frozen.goal, &self.config);
-        let merged = self.merge(Some(&frozen), &plan, NO_MORE)?;
-        self.swap(part, Some(frozen), &plan, merged);
-        Ok(true)
-    }
-
-    /// Writes what a plan asks for: the buffer, its runs, and more. Where fingerprints are not spread as those
-    /// of hashes are, or counts are longer than was reckoned, once more, with more pages.
-    fn merge(&self, frozen: Option<&Frozen>, plan: &Plan, begin: Begin<'_>) -> Result<Merged> {
-        let mut more = begin()?;
-        let buffered = frozen.map_or(0, |frozen| frozen.buffer.entries());
-        let runs = || plan.inputs.iter();
-        let entries = buffered + runs().map(|run| run.entries()).sum::<u64>() + more.entries;
-        if entries == 0 {
-            return Ok(Merged { run: None, unmatched: 0 });
-        }
-        // A count that fits a buffer's slot takes so many bytes of flash at most; the few that are greater
-        // find their room in the slack of pages.
-        let buffered_bytes = if self.config.counts { 2 * buffered } else { 0 };
-        let count_bytes = buffered_bytes + runs().map(|run| run.count_bytes()).sum::<u64>();
-        let mut shape =
-            RunShape::for_entries(self.part_universe, entries, count_bytes + more.count_bytes);
-        loop {
-            let mut sources = self.sources(frozen, plan)?;
-            sources.extend(std::mem::take(&mut more.sources));
-            match self.write(shape, sources, plan.is_last, entries) {
-                Err(Error::Store(nandex_store::Error::RunFull { .. })) => shape = shape.widened(),
-                Err(error) => return Err(error),
-                Ok(merged) => {
-                    let pages_read = runs().map(|run| run.used_pages()).sum::<u64>() + more.pages;
-                    let pages_written = merged.run.as_ref().map_or(0, Run::used_pages);
-                    self.counters.merged(pages_read, pages_written);
-                    return Ok(merged);
-                }
-            }
-            more = begin()?;
-        }
-    }
-
-    fn sources<'a>(
-        &'a self,
-        frozen: Option<&'a Frozen>,
+    /// Merges, and puts the new run in the place of what it was made of. The caller holds the maintenance lock.
+    fn merge_and_swap(
+        &self,
+        part: usize,
         plan: &Plan,
-    ) -> Result<Vec<Box<dyn Source + 'a>>> {
-        let mut sources: Vec<Box<dyn Source + 'a>> = Vec::new();
-        sources.extend(frozen.map(|frozen| frozen.buffer.source()));
-        for run in &plan.inputs {
-            sources.push(Box::new(self.reader(run)?));
-        }
-        Ok(sources)
+        buffer: Option<Arc<QuotientBuffer>>,
+        begin: Begin<'_>,
+    ) -> Result<()> {
+        let merged = self.merge(buffer.as_deref(), plan, begin)?;
+        let deletes = buffer.as_ref().map_or(0, |buffer| buffer.deletes);
+        let takes_buffer = buffer.is_some();
+        drop(buffer);
+        let flushed = self.swap(part, plan, merged, takes_buffer);
+        self.layout.counters.deletes.fetch_add(deletes, Relaxed);
+        flushed.into_iter().for_each(|buffer| self.recycle(buffer));
+        Ok(())
     }
 
-    pub(super) fn reader(&self, run: &Run) -> Result<RunReader> {
-        Ok(RunReader::new(&*self.device, run, self.io_chunks())?)
+    fn checkpoint_every(&self) -> u64 {
+        (self.partitions.len() / CHECKPOINT_SHARE).max(1) as u64
     }
 
-    pub(super) fn io_chunks(&self) -> IoChunks {
-        let chunk_pages = self.options.io_chunk_pages as usize;
-        IoChunks { chunk_pages, ..IoChunks::default() }
-    }
-
-    /// Writes a run to an extent of its own, which is given back when that fails, or when nothing is left to
-    /// be written.
-    fn write(
+    /// Writes what a plan asks for: the buffer, its runs, and more.
+    fn merge(
         &self,
-        shape: RunShape,
-        sources: Vec<Box<dyn Source + '_>>,
-        is_last: bool,
-        entries: u64,
+        buffer: Option<&QuotientBuffer>,
+        plan: &Plan,
+        begin: Begin<'_>,
     ) -> Result<Merged> {
-        let extent = self.volume.allocate(shape.pages())?;
-        let merge = Merge::new(sources, MergeOptions { drop_negative: is_last });
-        let written = self.pass(shape, extent, merge, entries);
-        match written {
-            Ok((mut run, unmatched)) if run.entries() > 0 => {
-                run.trim().into_iter().for_each(|rest| self.volume.give_back(rest));
-                Ok(Merged { run: Some(run), unmatched })
-            }
-            other => {
-                self.volume.give_back(extent);
-                Ok(Merged { run: None, unmatched: other?.1 })
-            }
+        let mut more = Some(begin()?);
+        let RunSize { entries, count_bytes } = more.as_ref().map(|it| it.size).unwrap_or_default();
+        let runs = || plan.inputs.iter();
+        let buffered = buffer.map_or(0, WriteBuffer::entries);
+        let entries = buffered + runs().map(|run| run.entries()).sum::<u64>() + entries;
+        if entries == 0 {
+            return Ok(Merged::default());
         }
+        // A count that fits a buffer's slot takes at most that many bytes of flash; the few that are greater
+        // find their room in the slack of pages.
+        let buffered_bytes = if self.layout.config.counts { 2 * buffered } else { 0 };
+        let run_bytes = runs().map(|run| run.count_bytes()).sum::<u64>();
+        let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
+        let pages_read = runs().map(|run| run.used_pages()).sum::<u64>()
+            + more.as_ref().map_or(0, |more| more.pages);
+        let options = MergeOptions { drop_negative: plan.is_last };
+        // Their pages are not used again before the merge ends.
+        let mut runs_read = Vec::new();
+        let sources = || {
+            let more = match more.take() {
+                Some(more) => more,
+                None => begin()?,
+            };
+            runs_read.extend(more.runs);
+            let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
+            sources.extend(buffer.map(QuotientBuffer::source));
+            for run in &plan.inputs {
+                sources.push(Box::new(self.layout.runs.reader(run)?));
+            }
+            sources.extend(more.sources.into_iter().map(|it| it as Box<dyn Source + '_>));
+            Ok(Merge::new(sources, options))
+        };
+        let progress = |done| self.pace.progress(done as f64 / entries as f64);
+        let next_number = || self.take_generation();
+        let (run, merge) = self.layout.runs.write(&next_number, size, sources, progress)?;
+        let pages_written = run.as_ref().map_or(0, Run::used_pages);
+        self.count_written(pages_written * PAGE_BYTES as u64);
+        let bytes_read = &self.layout.counters.merge_bytes_read;
+        bytes_read.fetch_add(pages_read * PAGE_BYTES as u64, Relaxed);
+        Ok(Merged { unmatched: merge.unmatched(), run })
     }
 
-    /// One pass: reads, adds up, writes.
-    fn pass(
+    /// Puts a new run in the place of those it was made of, and gives the buffer back that it took.
+    fn swap(
         &self,
-        shape: RunShape,
-        extent: Extent,
-        mut merge: Merge<'_>,
-        entries: u64,
-    ) -> Result<(Run, u64)> {
-        let poison = Arc::clone(self.volume.poison());
-        let number = self.next_run.fetch_add(1, Relaxed);
-        let generation = generation::generation(number, generation::low(self.volume.epoch()));
-        let place = RunPlace { structure: self.id, extent, generation };
-        let mut writer = RunWriter::new(&*self.device, poison, place, shape, self.io_chunks())?;
-        let (mut batch, mut done) = (Vec::<Entry>::new(), 0);
-        while merge.next_batch(&mut batch)? {
-            writer.push(&batch)?;
-            done += batch.len() as u64;
-            self.pace.progress(done as f64 / entries as f64);
-            batch.clear();
-        }
-        Ok((writer.finish()?, merge.unmatched()))
-    }
-
-    /// Puts a new run in the place of those it was made of, and takes the buffer back.
-    fn swap(&self, part: &Part, frozen: Option<Frozen>, plan: &Plan, merged: Merged) {
-        {
-            let mut state = part.write();
-            let before = state.buffered_entries() + state.levels.entries();
-            if let Some(frozen) = &frozen {
-                state.covered = frozen.covered;
-                state.frozen = None;
-            }
-            let after = Arc::new(state.levels.after(plan, frozen.is_some(), merged.run));
-            let old = std::mem::replace(&mut state.levels, after);
-            self.retire(&old, &state.levels);
-            let now = state.buffered_entries() + state.levels.entries();
-            self.note_entries(before, now);
-        }
-        self.unmatched.fetch_add(merged.unmatched, Relaxed);
-        self.counters.merges.fetch_add(1, Relaxed);
-        if let Some(mut buffer) = frozen.and_then(|frozen| Arc::into_inner(frozen.buffer)) {
-            buffer.clear();
-            self.spares().push(buffer);
-        }
-        if self.work.is_empty() {
-            self.pace.idle();
-        }
-        self.work.changed();
-    }
-
-    /// Keeps the pages of runs that are out of the list until nobody reads them. The caller holds the part,
-    /// so that no checkpoint comes between.
-    fn retire(&self, before: &Levels, after: &Levels) {
-        let is_out = |old: &&Arc<Run>| !after.all().any(|run| Arc::ptr_eq(run, old));
-        self.retired().extend(before.all().filter(is_out).cloned());
-    }
-
-    /// Puts all that is buffered on flash: as images where it is less than a buffer.
-    pub(super) fn save(&self) -> Result<()> {
-        self.volume.poison().check()?;
-        self.work.report_fault()?;
-        self.parts.iter().try_for_each(|part| self.empty_buffer_in_turn(part, Goal::Save))?;
-        Ok(self.volume.checkpoint()?)
-    }
-
-    /// As [`empty_buffer`](Self::empty_buffer), after waiting for the log's room for a cut.
-    fn empty_buffer_in_turn(&self, part: &Part, goal: Goal) -> Result<()> {
-        let _room = self.volume.reserve(CUT_BYTES as u64)?;
-        self.empty_buffer(part, goal)
-    }
-
-    /// Merges, on this thread, what a part has frozen, then what it has in its active buffer, if there is
-    /// anything to save. Takes no checkpoint.
-    pub(super) fn empty_buffer(&self, part: &Part, goal: Goal) -> Result<()> {
-        loop {
-            self.merge_frozen(part)?;
-            let mut state = part.write();
-            let is_loaded = goal == Goal::Compact && state.levels.image_is_loaded;
-            if state.frozen.is_none() && state.active.updates == 0 && !is_loaded {
-                return Ok(());
-            }
-            if state.frozen.is_none() && self.freeze(part, &mut state, goal)? {
-                drop(state);
-                self.merge_frozen(part)?;
-                return Ok(());
-            }
-            drop(state);
-            self.make_spare()?;
-        }
-    }
-
-    /// Waits for a merge to give a buffer back, or merges one that waits.
-    fn make_spare(&self) -> Result<()> {
-        self.volume.poison().check()?;
-        match self.work.next_now() {
-            Some(other) => self.merge_frozen(&self.parts[other]).map(drop),
-            None => {
-                self.work.wait();
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn sync(&self) -> Result<()> {
-        if self.logs_updates() { Ok(self.volume.log().sync()?) } else { self.save() }
+        part: usize,
+        plan: &Plan,
+        merged: Merged,
+        takes_buffer: bool,
+    ) -> Option<Arc<QuotientBuffer>> {
+        let _maps = self.layout.hold_maps();
+        let mut state = self.partitions[part].write();
+        let flushed = takes_buffer.then(|| state.take_flushed());
+        let after = Arc::new(state.level.after(plan, merged.run));
+        let before = std::mem::replace(&mut state.level, Arc::clone(&after));
+        drop(state);
+        let snapshot = flushed.as_ref().and_then(|it| it.snapshot.as_ref()?.place.clone());
+        self.layout.retire(&before, &after, snapshot);
+        let counters = &self.layout.counters;
+        counters.level_entries.fetch_add(after.entries().wrapping_sub(before.entries()), Relaxed);
+        counters.unmatched.fetch_add(merged.unmatched, Relaxed);
+        self.counters.flushes.fetch_add(1, Relaxed);
+        flushed.map(|frozen| frozen.buffer)
     }
 
     pub(super) fn compact(&self) -> Result<()> {
-        self.volume.poison().check()?;
-        self.work.report_fault()?;
+        self.finish_flushes()?;
         self.each_part(|part| {
-            self.empty_buffer_in_turn(part, Goal::Compact)?;
-            // Where much cancels out, the second time is for what is left.
             self.merge_all(part, NO_MORE)?;
+            // Where much cancels out, the second time is for what is left.
             self.merge_all(part, NO_MORE)
         })
     }
 
-    /// Does something to each part that puts new runs beside the old ones, on this thread and, where the filter
-    /// has one to merge, on one more; and makes it durable.
-    pub(super) fn each_part(&self, act: impl Fn(&Part) -> Result<()> + Sync) -> Result<()> {
+    /// Does something to each part that puts new runs in addition to the old ones, on this thread and, where the
+    /// filter has one to merge, on one more; and makes it durable.
+    pub(super) fn each_part(&self, act: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+        self.volume.poison().check()?;
         let next = AtomicUsize::new(0);
         let run = || {
-            while let Some(part) = self.parts.get(next.fetch_add(1, Relaxed)) {
+            loop {
+                let part = next.fetch_add(1, Relaxed);
+                if part >= self.partitions.len() {
+                    return Ok(());
+                }
                 act(part)?;
-                self.checkpoint_some(part)?;
+                if (part as u64 + 1).is_multiple_of(self.checkpoint_every()) {
+                    self.volume.checkpoint()?;
+                }
             }
-            Ok(())
         };
         let done = std::thread::scope(|scope| {
             let others: Vec<_> =
-                (0..self.options.merge_threads).map(|_| scope.spawn(run)).collect();
+                (0..self.options.flush_threads).map(|_| scope.spawn(run)).collect();
             let done = run();
             // A panic over there goes on here.
             others.into_iter().fold(done, |done, other| {
@@ -314,50 +197,99 @@ impl Inner {
         done.and_then(|()| Ok(self.volume.checkpoint()?))
     }
 
-    /// Takes a checkpoint once for an eighth of the parts, so that no more of them have their old runs beside
-    /// the new ones.
-    fn checkpoint_some(&self, part: &Part) -> Result<()> {
-        let every = (self.parts.len() as u64 / CHECKPOINT_SHARE).max(1);
-        if u64::from(part.number + 1).is_multiple_of(every) {
-            self.volume.checkpoint()?;
-        }
-        Ok(())
-    }
-
-    /// Makes one run of all runs of a part, and of more; leaves alone what is one run and no larger than it
-    /// must be.
-    pub(super) fn merge_all(&self, part: &Part, begin: Begin<'_>) -> Result<()> {
-        let _turn = part.turn();
+    /// Makes one run of a part's buffer, of all its runs, and of more; leaves alone what is one run and no larger than
+    /// it must be. Tombstones end only where no insert that they may belong to is still buffered.
+    pub(super) fn merge_all(&self, part: usize, begin: Begin<'_>) -> Result<()> {
+        let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
+        let _lock = self.partitions[part].maintain();
         let more = begin()?;
-        let levels = part.levels();
-        let plan = levels.plan(more.entries, Goal::Compact, &self.config);
+        let (buffer, levels, left) = self.freeze_active(part)?;
+        let taken = buffer.as_ref().map_or(0, |buffer| buffer.entries());
+        let mut plan = levels.plan(more.size.entries + taken, Goal::Compact, &self.layout.config);
+        plan.is_last &= left == 0;
         let is_tight = plan.inputs.iter().all(|run| !self.is_loose(run));
-        if more.sources.is_empty() && plan.is_in_place(&levels) && is_tight {
+        let has_nothing_more = buffer.is_none() && more.sources.is_empty();
+        if has_nothing_more && plan.is_in_place(&levels) && is_tight {
             return Ok(());
         }
-        let merged = self.merge(None, &plan, begin)?;
-        self.swap(part, None, &plan, merged);
-        Ok(())
+        drop(more);
+        self.merge_and_swap(part, &plan, buffer, begin)
+    }
+
+    /// Freezes a part's active buffer, if it holds anything and no other waits. Returns the oldest frozen buffer, the
+    /// levels, and how many fingerprints are in other buffers.
+    fn freeze_active(
+        &self,
+        part: usize,
+    ) -> Result<(Option<Arc<QuotientBuffer>>, Arc<Levels>, u64)> {
+        let mut state = self.partitions[part].write();
+        if state.frozen.is_empty() && state.active.entries() > 0 {
+            self.try_freeze(part, &mut state, 0)?;
+        }
+        let buffer = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
+        let left = state.entries_buffered() - buffer.as_ref().map_or(0, |buffer| buffer.entries());
+        Ok((buffer, Arc::clone(&state.level), left))
     }
 
     /// Is a run much larger than it must be?
     fn is_loose(&self, run: &Run) -> bool {
-        let needed = RunShape::for_entries(self.part_universe, run.entries(), run.count_bytes());
+        let universe = self.layout.runs.universe;
+        let needed = RunShape::for_entries(universe, run.entries(), run.count_bytes());
         needed.pages() < run.used_pages() / 8 * 7
     }
 
-    /// Extents of the runs there are, and of those that are out of the list and still read.
-    pub(super) fn extents(&self, mut extents: Vec<Extent>) -> Vec<Extent> {
+    /// The levels of a part now.
+    #[cfg(test)]
+    pub(super) fn levels(&self, part: usize) -> Arc<Levels> {
+        Arc::clone(&self.partitions[part].read().level)
+    }
+}
+
+/// Runs that are out of the levels, and extents that the last capture named.
+#[derive(Debug)]
+pub(crate) struct Retired {
+    runs: Vec<Arc<Run>>,
+    named: Vec<nandex_store::space::Extent>,
+}
+
+impl Retired {
+    /// Of a filter whose checkpoint names these extents.
+    pub(super) fn new(named: Vec<nandex_store::space::Extent>) -> Self {
+        Self { runs: Vec::new(), named }
+    }
+}
+
+impl super::CascadeLayout {
+    /// Keeps the pages of runs that are out of the levels until nobody reads them. The caller holds the maps, so
+    /// that no checkpoint comes between.
+    fn retire(&self, before: &Levels, after: &Levels, snapshot: Option<Arc<Run>>) {
+        let is_out = |old: &&Arc<Run>| !after.readable().any(|run| Arc::ptr_eq(run, old));
         let mut retired = self.retired();
-        if is_on(Barrier::RetiredRunsKeepPages) {
-            retired.retain(|run| Arc::strong_count(run) > 1);
-        } else {
-            retired.clear();
+        retired.runs.extend(before.readable().filter(is_out).cloned().chain(snapshot));
+    }
+
+    /// The extents that a checkpoint names: of the runs that are in use, and of those that are out of the levels and
+    /// still read. One that nobody reads any more is given back: by the checkpoint that leaves it out, or at once
+    /// where none has named it.
+    pub(super) fn extents(
+        &self,
+        mut extents: Vec<nandex_store::space::Extent>,
+    ) -> Vec<nandex_store::space::Extent> {
+        let mut retired = self.retired();
+        let runs = std::mem::take(&mut retired.runs);
+        for run in runs {
+            let extent = run.place().extent;
+            if Arc::strong_count(&run) > 1 && is_on(Barrier::RetiredRunsKeepPages) {
+                extents.push(extent);
+                retired.runs.push(run);
+            } else if !retired.named.contains(&extent) {
+                self.runs.volume.give_back(extent);
+            }
         }
-        extents.extend(retired.iter().map(|run| run.place().extent));
-        // One that a merge took out of its part's list after that was captured stands twice.
+        // A run that a merge took out of its part's levels after they were captured is there twice.
         extents.sort_by_key(|extent| extent.start);
         extents.dedup();
+        retired.named.clone_from(&extents);
         extents
     }
 }

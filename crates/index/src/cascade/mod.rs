@@ -31,20 +31,18 @@
 //!    most entries / universe, however many levels there are.
 //! 2. What a lookup sees is one moment's: a part's buffers and list of runs are read under one lock, and a
 //!    run that a lookup may still read keeps its pages.
-//! 3. A part's updates before the cut that the checkpoint names are in its runs, each exactly once; those
-//!    behind it are in the log and nowhere in its runs. So a replay counts nothing twice.
-//! 4. A merge writes a new run beside the old ones. One checkpoint puts it in their place; only when that is
+//! 3. Everything that the [write path](crate::write)'s invariants say of partitions, which are the parts here, and of
+//!    updates that add up.
+//! 4. A merge writes a new run in addition to the old ones. One checkpoint puts it in their place; only when that is
 //!    durable are their pages used again.
-//! 5. Tombstones end where nothing older is left below.
-//! 6. Locks are taken in this order: a part's turn, the part, then the log, the spare buffers or the retired
-//!    runs; nobody waits for a checkpoint, for the log's room or for a merge while holding a part.
+//! 5. Tombstones end where nothing older is below.
 //!
 //! | act | flash reads | flash writes | RAM |
 //! |---|---|---|---|
 //! | insert, delete, add | 0 | its share of the log, (bits + 1) / 8 bytes, and of merges | the buffers |
-//! | merge into a level | all runs it takes, once | the new run, once | three strokes for each of them |
+//! | merge into a level | all runs it takes, once | the new run, once | three I/O chunks for each of them |
 //! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
-//! | open | images of buffers, and the log from the oldest cut on | 0 | |
+//! | open | snapshots of buffers, and the log from the oldest boundary on | 0 | |
 
 mod absorb;
 mod buffer;
@@ -55,32 +53,32 @@ mod iter;
 mod levels;
 mod merge;
 pub mod model;
-mod part;
 mod read;
 mod recover;
 mod row;
+mod runs;
+mod snapshot;
 mod stats;
 mod sweep;
 #[cfg(feature = "testing")]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod work;
-mod write;
+mod update;
 
-use std::sync::atomic::AtomicU64;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 
-use nandex_device::Device;
 use nandex_store::fingerprint::{Split, Universe};
-use nandex_store::hash::KeyHasher;
-use nandex_store::run::Run;
-use nandex_store::{Lsn, Shutdown, StructureId, Volume};
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
-use crate::lookup::Lookups;
+use crate::write::{
+    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
+};
 
 use check::check;
 pub use config::{Config, FAN_OUT_MIN, PARTS_MAX, RuntimeOptions, WhenFull};
@@ -88,9 +86,10 @@ pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
 pub(crate) use row::ROW;
 
-use buffer::Buffer;
-use part::Part;
-use work::{Pace, Work};
+use buffer::{BufferSizes, QuotientBuffer};
+use levels::Levels;
+use merge::Retired;
+use runs::Runs;
 
 /// How the catalog names a cascade filter.
 pub const KIND: &str = "cascade";
@@ -113,67 +112,134 @@ pub const KIND: &str = "cascade";
 /// ```
 #[derive(Debug)]
 pub struct Cascade {
-    inner: Arc<Inner>,
-    thread: Option<JoinHandle<()>>,
-    closed: bool,
+    handle: Handle<CascadeLayout>,
 }
 
-/// What the handle, the merging thread and the volume's checkpoints share.
-struct Inner {
-    volume: Volume,
-    id: StructureId,
+/// What the cascade filter adds to the write path: levels of runs for each part.
+#[derive(Debug)]
+pub(crate) struct CascadeLayout {
     config: Config,
-    options: RuntimeOptions,
     universe: Universe,
-    /// How it is cut in parts, and what each part's fingerprints are counted in, from its first.
+    /// How it is cut in parts.
     split: Split,
-    part_universe: Universe,
-    hasher: KeyHasher,
-    device: Arc<dyn Device>,
-    /// Bytes of an update in the log.
-    update_bytes: usize,
-    /// Where the log began when the filter was opened: its tail before the first cut.
-    tail: Lsn,
-    parts: Vec<Part>,
-    /// Empty buffers, for parts whose own is full.
-    spares: Mutex<Vec<Buffer>>,
-    next_cut: AtomicU64,
-    next_run: AtomicU64,
-    unmatched: AtomicU64,
-    /// Runs that are out of the list and may still be read.
-    retired: Mutex<Vec<Arc<Run>>>,
-    work: Work,
-    pace: Pace,
-    lookups: Lookups,
+    sizes: Arc<BufferSizes>,
+    runs: Runs,
+    /// Held while a part's buffer and levels change together, or all of them are captured.
+    maps: Mutex<()>,
+    retired: Mutex<Retired>,
     counters: stats::Counters,
 }
 
+type Inner = Core<CascadeLayout>;
+type Part = PartitionState<CascadeLayout>;
+
 impl Inner {
     fn fingerprint(&self, key: &[u8]) -> u64 {
-        self.universe.of(self.hasher.hash(key).place)
+        self.layout.universe.of(self.hasher.hash(key).place)
     }
 
     /// The part of a key, and its fingerprint counted from the part's first.
     fn place(&self, key: &[u8]) -> (usize, u64) {
         let fingerprint = self.fingerprint(key);
-        let number = self.split.quotient(fingerprint) as usize;
-        (number, fingerprint - self.parts[number].first)
+        let part = self.layout.split.quotient(fingerprint) as usize;
+        (part, fingerprint - self.partitions[part].unlocked)
+    }
+}
+
+impl CascadeLayout {
+    /// The fingerprints of a part.
+    fn fingerprints(&self, part: usize) -> Range<u64> {
+        self.split.first(part as u64)..self.split.first(part as u64 + 1)
     }
 
-    fn spares(&self) -> MutexGuard<'_, Vec<Buffer>> {
-        self.spares.lock().expect("no holder of the spare buffers panics")
+    /// Fingerprints held, counting one once for each buffer and run that has it.
+    fn entries(&self) -> u64 {
+        self.sizes.entries() + self.counters.level_entries.load(Relaxed)
     }
 
-    fn retired(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {
+    fn hold_maps(&self) -> MutexGuard<'_, ()> {
+        self.maps.lock().expect("no holder of the maps' lock panics")
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Retired> {
         self.retired.lock().expect("no holder of the retired runs panics")
     }
 }
 
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = f.debug_struct("Inner");
-        out.field("id", &self.id).field("config", &self.config).field("parts", &self.parts);
-        out.finish_non_exhaustive()
+impl Part {
+    /// What the buffers say of a fingerprint.
+    fn buffered(&self, fingerprint: u64) -> i64 {
+        self.buffers().fold(0, |sum, buffer| sum.saturating_add(buffer.count(fingerprint)))
+    }
+
+    /// May lookups meet tombstones, so that they must see everything?
+    fn may_have_tombstones(&self) -> bool {
+        self.buffers().any(|buffer| buffer.has_tombstones)
+            || self.level.readable().any(|run| run.tombstones() > 0)
+    }
+
+    /// What the part has on flash: its levels, and the snapshot that recovery needs.
+    fn extents(&self) -> impl Iterator<Item = Extent> {
+        let snapshot = self.needed_snapshot().and_then(|snapshot| snapshot.place.as_ref());
+        self.level.extents().chain(snapshot.map(|run| run.place().extent))
+    }
+}
+
+impl Layout for CascadeLayout {
+    type Buffer = QuotientBuffer;
+    type Level = Arc<Levels>;
+    /// The part's first fingerprint; its buffers and runs count from there.
+    type Unlocked = u64;
+    type Reserved = ();
+    type Job = std::convert::Infallible;
+    type Scratch = ();
+
+    fn policy(&self) -> WritePolicy {
+        WritePolicy {
+            retries_flushes: true,
+            pace_updates: Some(self.config.part_entries()),
+            ..WritePolicy::default()
+        }
+    }
+
+    fn new_buffer(&self) -> QuotientBuffer {
+        QuotientBuffer::new(&self.sizes)
+    }
+
+    fn reserve(_core: &Inner, _part: usize, _state: &Part) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(core: &Inner, part: usize, frozen: Frozen<Self>, (): &mut ()) -> Result<()> {
+        core.merge_frozen(part, frozen.buffer)
+    }
+
+    fn new_scratch(_core: &Inner) -> Result<()> {
+        Ok(())
+    }
+
+    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<()>) -> Result<()> {
+        match job {}
+    }
+
+    fn usage(core: &Inner) -> Usage {
+        core.own_usage()
+    }
+}
+
+impl Checkpoints for CascadeLayout {
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.hold_maps())
+    }
+
+    fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
+        core.capture_levels()
+    }
+
+    fn committed(_core: &Inner) {}
+
+    fn recovered(core: &Inner) {
+        core.layout.sizes.recovered();
     }
 }
 
@@ -199,7 +265,7 @@ impl Cascade {
     ) -> Result<Self> {
         config.validate()?;
         options.validate()?;
-        recover::check_log(volume, &config)?;
+        Inner::check_log(volume, &config)?;
         let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
         recover::open(volume, &structure, options)
     }
@@ -228,33 +294,31 @@ impl Cascade {
     /// What it was created with.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.inner.config
+        &self.handle.core.layout.config
     }
 
     /// The fingerprints there are; all parts of it have this universe.
     #[must_use]
     pub fn universe(&self) -> Universe {
-        self.inner.universe
+        self.handle.core.layout.universe
     }
 
-    /// All fingerprints with their counts, in ascending order. What is buffered is saved first, as by
-    /// [`Filter::flush`]; updates that come later are not in it. Reads each run once, in strokes.
-    ///
-    /// # Errors
-    /// A failed write or sync of what is buffered.
-    pub fn iter(&self) -> Result<Fingerprints> {
-        self.inner.iterate()
+    /// All fingerprints with their counts, in ascending order. Each part is seen as it was when the iteration
+    /// reached it. Reads each run once, in I/O chunks, and holds a copy of one part's buffers in RAM.
+    #[must_use]
+    pub fn iter(&self) -> Fingerprints {
+        Fingerprints::new(Arc::clone(&self.handle.core))
     }
 
-    /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back: for so
-    /// many keys at once that their pages, read one by one, would take longer. That is about half as many as the
-    /// filter has pages, on a drive that reads 60,000 of them a second at random and 1 GB/s in strokes. Takes 32
+    /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back: for as
+    /// many keys at once as make reading their pages one by one take longer. That is about half as many as the
+    /// filter has pages, on a drive that reads 60,000 of them a second at random and 1 GB/s in I/O chunks. Takes 32
     /// bytes of RAM for each key. In [`FilterStats::reads_histogram`] such lookups count as reading none.
     ///
     /// # Errors
     /// A failed read, damage.
     pub fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        self.inner.sweep(keys)
+        self.handle.core.sweep(keys)
     }
 
     /// Makes one run of all levels and buffers, so that a lookup reads one page, deletes are gone, and no page
@@ -264,11 +328,11 @@ impl Cascade {
     /// # Errors
     /// A failed read or write, damage, no space for the new run beside the old ones.
     pub fn compact(&self) -> Result<()> {
-        self.inner.compact()
+        self.handle.core.compact()
     }
 
-    /// Adds all that another filter holds, on this volume or another one. It saves the buffers of both, then
-    /// merges all runs in one pass, reading and writing each byte once. The other one stays as it is.
+    /// Adds all that another filter holds, on this volume or another one: merges all runs, and the other's buffers,
+    /// in one pass, reading and writing each byte once. The other one stays as it is.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless both have one universe and one hash function with one
@@ -283,8 +347,8 @@ impl Cascade {
     /// # Errors
     /// As [`absorb`](Self::absorb); nothing was added then.
     pub fn absorb_all(&self, others: &[&Self]) -> Result<()> {
-        let others: Vec<&Inner> = others.iter().map(|other| &*other.inner).collect();
-        self.inner.absorb(&others)
+        let others: Vec<&Inner> = others.iter().map(|other| &*other.handle.core).collect();
+        self.handle.core.absorb(&others)
     }
 
     /// Saves what is buffered and ends the merging thread. Dropping does the same, and ignores failures.
@@ -292,97 +356,74 @@ impl Cascade {
     /// # Errors
     /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
     pub fn close(mut self) -> Result<()> {
-        self.shut_down()
-    }
-
-    fn shut_down(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
-        let saved = self.inner.save();
-        self.inner.work.stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic over there is a bug that its own message has told.
-            let _ = thread.join();
-        }
-        let whole = saved.is_ok() && !self.inner.volume.poison().is_set();
-        let left = if whole { Shutdown::Clean } else { Shutdown::NeedsReplay };
-        self.inner.volume.deregister(self.inner.id, left);
-        saved
-    }
-}
-
-impl Drop for Cascade {
-    fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged as durable is in the log.
-        let _ = self.shut_down();
+        self.handle.shut_down()
     }
 }
 
 impl Filter for Cascade {
     fn insert(&self, key: &[u8]) -> Result<()> {
-        self.inner.update_keys(&[key], false)
+        self.handle.core.add_key(key, 1)
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.inner.update_keys(&[key], true)
+        self.handle.core.add_key(key, -1)
     }
 
     fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.inner.contains(key)
+        self.handle.core.contains(key)
     }
 
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.inner.update_keys(keys, false)
+        self.handle.core.add_keys(keys.iter().map(|key| (*key, 1)))
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.inner.update_keys(keys, true)
+        self.handle.core.add_keys(keys.iter().map(|key| (*key, -1)))
     }
 
     fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.inner.contains_many(keys)
+        self.handle.core.contains_many(keys)
     }
 
     fn sync(&self) -> Result<()> {
-        self.inner.sync()
+        self.handle.core.sync()
     }
 
     fn flush(&self) -> Result<()> {
-        self.inner.save()
+        self.handle.core.flush_all()
     }
 
     fn stats(&self) -> FilterStats {
-        self.inner.stats()
+        self.handle.core.stats()
     }
 }
 
 impl Counter for Cascade {
     fn add(&self, key: &[u8], amount: i64) -> Result<()> {
-        self.inner.add_keys(&[(key, amount)])
+        self.handle.core.add_key(key, amount)
     }
 
     fn count(&self, key: &[u8]) -> Result<u64> {
-        self.inner.count(key)
+        self.handle.core.count(key)
     }
 
     fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
-        self.inner.add_keys(amounts)
+        self.handle.core.add_keys(amounts.iter().copied())
     }
 
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        self.inner.count_many(keys)
+        self.handle.core.count_many(keys)
     }
 
     fn sync(&self) -> Result<()> {
-        self.inner.sync()
+        self.handle.core.sync()
     }
 
     fn flush(&self) -> Result<()> {
-        self.inner.save()
+        self.handle.core.flush_all()
     }
 
     fn stats(&self) -> FilterStats {
-        self.inner.stats()
+        self.handle.core.stats()
     }
 }

@@ -10,9 +10,8 @@ use nandex_device::{PageBuf, PageId};
 use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
 use nandex_store::run::Run;
 
-use super::Inner;
 use super::levels::Levels;
-use super::part::State;
+use super::{Inner, Part};
 use crate::lookup::{self, KeyLookup, Lookups};
 use crate::{Error, Result};
 
@@ -27,7 +26,7 @@ enum Wanted {
 
 /// A lookup that has pages to read.
 #[derive(Debug)]
-pub(super) struct Probe {
+pub(crate) struct Probe {
     fingerprint: u64,
     sum: i64,
     /// Does the first run that says yes decide?
@@ -83,17 +82,17 @@ impl KeyLookup for Asking<'_> {
     }
 
     fn prefetch(&self, &(part, fingerprint): &(usize, u64)) {
-        self.inner.parts[part].read().prefetch(fingerprint);
+        self.inner.partitions[part].read().prefetch(fingerprint);
     }
 
     fn ask(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
-        let state = self.inner.parts[part].read();
+        let state = self.inner.partitions[part].read();
         let sum = state.buffered(fingerprint);
         let first_decides = self.wanted == Wanted::Presence && !state.may_have_tombstones();
         if first_decides && sum > 0 {
             return Ok(LookupStep::Answer(sum));
         }
-        let levels = Arc::clone(&state.levels);
+        let levels = Arc::clone(&state.level);
         drop(state);
         Ok(Probe::new(fingerprint, sum, first_decides, levels).read(0))
     }
@@ -154,7 +153,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl Part {
     fn prefetch(&self, fingerprint: u64) {
         self.buffers().for_each(|buffer| buffer.prefetch(fingerprint));
     }

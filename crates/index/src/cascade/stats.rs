@@ -5,126 +5,97 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 
-use super::buffer::Buffer;
-use super::levels::Levels;
-use super::{Inner, WhenFull};
+use super::{CascadeLayout, Inner};
 use crate::api::{FilterStats, LevelStats};
+use crate::write::{PartitionState, Usage};
 
-/// What is counted since the filter was opened, and how much it holds.
+/// What the filter counts in addition to what the write path does.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Fingerprints held, counting one once for each buffer and run that has it; of a filter that refuses
-    /// more than it was made for, and 0 of others.
-    entries: AtomicU64,
-    pub merges: AtomicU64,
-    merge_bytes_read: AtomicU64,
-    data_bytes_written: AtomicU64,
-}
-
-impl Counters {
-    pub(super) fn entries(&self) -> u64 {
-        self.entries.load(Relaxed)
-    }
-
-    /// Counts the pages of a merge.
-    pub(super) fn merged(&self, pages_read: u64, pages_written: u64) {
-        let page_bytes = PAGE_BYTES as u64;
-        self.merge_bytes_read.fetch_add(pages_read * page_bytes, Relaxed);
-        self.data_bytes_written.fetch_add(pages_written * page_bytes, Relaxed);
-    }
+    /// Fingerprints in levels, counting one once for each run that has it.
+    pub level_entries: AtomicU64,
+    /// Deletes in buffers that were merged.
+    pub deletes: AtomicU64,
+    pub merge_bytes_read: AtomicU64,
+    /// Deletes that met no insert.
+    pub unmatched: AtomicU64,
 }
 
 /// What parts hold, added up.
 #[derive(Default)]
-struct Held {
-    inserts: u64,
+struct Totals {
+    updates: u64,
     deletes: u64,
     buffered: u64,
-    ram_bytes: u64,
-    flash_bytes: u64,
-    /// Images that are read first, then the levels.
-    images: LevelStats,
+    pages: u64,
     levels: Vec<LevelStats>,
+    runs_max: usize,
 }
 
-impl Held {
-    fn add_buffers<'b>(&mut self, buffers: impl Iterator<Item = &'b Buffer>) {
-        for buffer in buffers {
-            self.buffered += buffer.entries();
-            self.ram_bytes += buffer.ram_bytes();
+impl Totals {
+    fn add(&mut self, state: &PartitionState<CascadeLayout>) {
+        self.updates += state.updates_taken;
+        self.deletes += state.buffers().map(|buffer| buffer.deletes).sum::<u64>();
+        self.buffered += state.entries_buffered();
+        let runs = &state.level.runs;
+        self.runs_max = self.runs_max.max(runs.len());
+        self.levels.resize(self.levels.len().max(runs.len()), LevelStats::default());
+        for (stats, run) in self.levels.iter_mut().zip(runs) {
+            if let Some(run) = run {
+                stats.entries += run.entries();
+                stats.tombstones += run.tombstones();
+                stats.pages += run.used_pages();
+            }
         }
-    }
-
-    fn add_levels(&mut self, levels: &Levels) {
-        let add = |stats: &mut LevelStats, run: &nandex_store::run::Run| {
-            stats.entries += run.entries();
-            stats.tombstones += run.tombstones();
-            stats.pages += run.used_pages();
-        };
-        levels.unread_image().into_iter().for_each(|run| add(&mut self.images, run));
-        self.levels.resize(self.levels.len().max(levels.runs.len()), LevelStats::default());
-        for (stats, run) in self.levels.iter_mut().zip(&levels.runs) {
-            run.iter().for_each(|run| add(stats, run));
-        }
-        let pages: u64 = levels.extents().iter().map(|extent| extent.pages).sum();
-        self.flash_bytes += pages * PAGE_BYTES as u64;
+        self.pages += state.extents().map(|extent| extent.pages).sum::<u64>();
     }
 }
 
 impl Inner {
-    /// Notes what a part holds from now on, and what it held before.
-    pub(super) fn note_entries(&self, before: u64, now: u64) {
-        if self.config.when_full == WhenFull::Refuse {
-            // What is taken away was added before, so that the sum is right after each.
-            self.counters.entries.fetch_add(now.wrapping_sub(before), Relaxed);
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.partitions.iter().for_each(|part| totals.add(&part.read()));
+        totals
+    }
+
+    /// RAM and flash of the filter in addition to buffers: the I/O chunks of a merge of as many levels as a part has.
+    pub(super) fn own_usage(&self) -> Usage {
+        let totals = self.totals();
+        let chunk_bytes = self.layout.runs.chunks.ram_bytes() as u64;
+        Usage {
+            ram_bytes: (totals.runs_max as u64 + 1) * chunk_bytes,
+            flash_bytes: totals.pages * PAGE_BYTES as u64,
         }
     }
 
     pub(super) fn stats(&self) -> FilterStats {
-        let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
-        let mut held = Held::default();
-        for part in &self.parts {
-            let state = part.read();
-            held.inserts += state.inserts;
-            held.deletes += state.deletes;
-            held.add_buffers(state.buffers());
-            held.add_levels(&state.levels);
-        }
-        held.add_buffers(self.spares().iter());
-        let levels = std::iter::once(held.images).chain(held.levels);
-        let levels: Vec<_> = levels.filter(|level| level.pages > 0).collect();
-        let entries = held.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
+        let (totals, usage, own) = (self.totals(), self.own_usage(), &self.layout.counters);
+        let deletes = totals.deletes + read(&own.deletes);
+        let levels: Vec<_> = totals.levels.into_iter().filter(|level| level.pages > 0).collect();
+        let entries = totals.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
         let lookups = self.lookups.counters.read();
         FilterStats {
             entries,
-            buffered: held.buffered,
+            buffered: totals.buffered,
             tombstones: levels.iter().map(|level| level.tombstones).sum(),
-            rate: self.universe.rate(entries),
-            rate_made_for: self.config.rate,
-            keys_made_for: self.config.keys,
-            ram_bytes: held.ram_bytes + self.ram_beside_buffers(),
-            flash_bytes: held.flash_bytes,
-            inserts: held.inserts,
-            deletes: held.deletes,
+            rate: self.layout.universe.rate(entries),
+            rate_made_for: self.layout.config.rate,
+            keys_made_for: self.layout.config.keys,
+            ram_bytes: self.ram_bytes(),
+            flash_bytes: usage.flash_bytes,
+            inserts: totals.updates.saturating_sub(deletes),
+            deletes,
             positives: lookups.hits,
             negatives: lookups.misses,
             reads_histogram: lookups.reads_histogram,
             lookup_reads: lookups.reads(),
-            merges: read(&counters.merges),
-            merge_bytes_read: read(&counters.merge_bytes_read),
-            data_bytes_written: read(&counters.data_bytes_written),
+            merges: read(&self.counters.flushes),
+            merge_bytes_read: read(&own.merge_bytes_read),
+            data_bytes_written: read(&self.counters.data_bytes_written),
             log_bytes_written: self.volume.log().stats().bytes_written,
-            unmatched_deletes: self.unmatched.load(Relaxed),
+            unmatched_deletes: read(&own.unmatched),
             levels,
         }
-    }
-
-    /// The I/O chunks of a merge of as many levels as a part has, page buffers of lookups, and the log's buffers.
-    fn ram_beside_buffers(&self) -> u64 {
-        let runs = self.parts.iter().map(|part| part.levels().readable().count()).max();
-        (runs.unwrap_or(0) as u64 + 1) * self.io_chunks().ram_bytes() as u64
-            + self.lookups.reads.ram_bytes() as u64
-            + self.volume.log().stats().ram_bytes
     }
 }

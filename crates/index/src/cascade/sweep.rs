@@ -39,15 +39,15 @@ impl Inner {
     /// Adds up what a part's buffers and runs have for keys of it, in ascending order.
     fn sweep_part(&self, asked: &[Asked], sums: &mut [i64]) -> Result<()> {
         let levels = {
-            let state = self.parts[asked[0].part].read();
+            let state = self.partitions[asked[0].part].read();
             asked.iter().for_each(|it| sums[it.index] = state.buffered(it.fingerprint));
-            Arc::clone(&state.levels)
+            Arc::clone(&state.level)
         };
         levels.readable().try_for_each(|run| self.sweep_run(run, asked, sums))
     }
 
     fn sweep_run(&self, run: &Run, mut asked: &[Asked], sums: &mut [i64]) -> Result<()> {
-        let mut reader = self.reader(run)?;
+        let mut reader = self.layout.runs.reader(run)?;
         let mut batch = Vec::new();
         while !asked.is_empty() && reader.next_batch(&mut batch)? {
             for entry in &batch {

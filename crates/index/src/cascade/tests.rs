@@ -49,7 +49,7 @@ fn all_there(filter: &Cascade, numbers: std::ops::Range<u64>) -> bool {
 }
 
 fn level_entries(filter: &Cascade) -> Vec<u64> {
-    let levels = filter.inner.parts[0].levels();
+    let levels = filter.handle.core.levels(0);
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
@@ -127,8 +127,7 @@ fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
                 let count = filter.count(&key(number)).unwrap();
                 assert_eq!(count, u64::from(number > 0), "{number} of {stop}, closed: {is_closed}");
             }
-            let entries: Vec<_> =
-                filter.iter().unwrap().map(|entry| entry.unwrap().count).collect();
+            let entries: Vec<_> = filter.iter().map(|entry| entry.unwrap().count).collect();
             assert_eq!(entries, vec![1; stop as usize - 1]);
         }
     }
@@ -165,11 +164,11 @@ fn parts_take_turns_and_answer_as_one() {
     assert_eq!((stats.entries, stats.levels.len()), (4000, 1));
     // One level each; what the buffers still have takes no read.
     assert_eq!(stats.reads_histogram[..3], [stats.buffered, 4000 - stats.buffered, 0]);
-    let fingerprints: Vec<_> = filter.iter().unwrap().map(|it| it.unwrap().fingerprint).collect();
+    let fingerprints: Vec<_> = filter.iter().map(|it| it.unwrap().fingerprint).collect();
     assert_eq!(fingerprints.len(), 4000);
     assert!(fingerprints.is_sorted());
     let expected: std::collections::BTreeSet<_> =
-        (0..4000).map(|number| filter.inner.fingerprint(&key(number))).collect();
+        (0..4000).map(|number| filter.handle.core.fingerprint(&key(number))).collect();
     assert!(fingerprints.iter().eq(&expected));
 }
 
@@ -195,7 +194,7 @@ fn a_merging_thread_keeps_up_with_updates_and_lookups() {
     filter.close().unwrap();
     let filter = Cascade::open(&volume, "f").unwrap();
     assert!(all_there(&filter, 0..9000));
-    assert_eq!(filter.iter().unwrap().count(), 9000);
+    assert_eq!(filter.iter().count(), 9000);
 }
 
 #[test]
@@ -266,7 +265,7 @@ fn pages_of_old_runs_are_used_again_but_not_while_somebody_reads_them() {
     let filter =
         Cascade::create_with(&volume, "f", Config { fan_out: None, ..spread() }, INLINE).unwrap();
     insert(&filter, 0..1000);
-    let mut found = filter.iter().unwrap();
+    let mut found = filter.iter();
     assert!(found.next().is_some());
     insert(&filter, 1000..9000);
     filter.compact().unwrap();
@@ -305,7 +304,7 @@ fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged(
     assert!(whole.log_entries >= 2);
     let volume = reopened(&Arc::new(MemoryDevice::from_image(image.clone())));
     let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
-    let runs: Vec<_> = filter.inner.parts[0].levels().all().map(|run| run.place().extent).collect();
+    let runs: Vec<_> = filter.handle.core.partitions[0].read().extents().collect();
     assert!(runs.len() > 1 && runs.iter().any(|it| it.pages > 1), "{runs:?}");
     for page in runs.iter().flat_map(|it| it.start.0..it.end().0) {
         let mut bad = image.clone();

@@ -2,7 +2,7 @@
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::values::format::{PAYLOAD_BYTES, State, decode_page, record_bytes};
+use nandex_store::values::format::{PAYLOAD_BYTES, ValuesState, decode_page, record_bytes};
 use nandex_store::values::{ValueRef, ValuesConfig};
 
 use super::format::Record;
@@ -19,7 +19,8 @@ fn decode_maps(bytes: &[u8]) {
     if let Ok(config) = ValuesConfig::decode(&mut Reader::new(bytes, "configuration", PLACE)) {
         assert_eq!(config.encode(), bytes[..ValuesConfig::BYTES]);
     }
-    if let Ok(state) = State::decode(&mut Reader::new(bytes, "state", PLACE), &ValuesConfig::tiny())
+    if let Ok(state) =
+        ValuesState::decode(&mut Reader::new(bytes, "state", PLACE), &ValuesConfig::tiny())
     {
         let mut again = Vec::new();
         state.encode(&mut again);

@@ -3,7 +3,7 @@
 use nandex_store::log::LogRegion;
 use nandex_store::log::format::written_bytes;
 
-use crate::intake::format::LOG_ENTRY_EXTRA_BYTES;
+use crate::write::format::LOG_ENTRY_EXTRA_BYTES;
 
 /// Bytes of a flash page.
 pub const PAGE_BYTES: u64 = 4096;

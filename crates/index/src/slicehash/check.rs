@@ -16,9 +16,9 @@ use super::layout::Slicing;
 use super::recover::{Maps, Restored, Source};
 use super::slice::SliceLayout;
 use crate::check::{CheckProgress, OnProgress};
-use crate::intake::check::{Buffers, Place, note, note_flaws, visit_entries};
-use crate::intake::format::{Moved, State};
-use crate::intake::image::{self, Images};
+use crate::write::check::{Buffers, Place, note, note_flaws, visit_entries};
+use crate::write::format::{Moved, WriteState};
+use crate::write::{SnapshotPlaces, snapshot_pages};
 use crate::{Error, Result};
 
 /// Checks one structure and notes in the checker what is wrong with it.
@@ -32,7 +32,7 @@ pub(crate) fn check(
         Ok(table) => {
             table.slicetables(checker, progress);
             table.runs(checker);
-            table.buffers.images(checker);
+            table.buffers.snapshots(checker);
             let is_move = |_, bytes: &[u8]| Moved::decode(bytes).is_some();
             table.buffers.log(checker, contents, &mut { is_move });
         }
@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
         let mut reader = Reader::new(&entry.state, "state", place);
         let own = config.slicetable_pages() + config.front_pages();
         let start = match entry.extents[..] {
-            [extent] if extent.pages == own + image::pages(&shape) => extent.start,
+            [extent] if extent.pages == own + snapshot_pages(&shape) => extent.start,
             _ => {
                 let found = format!("{:?}", entry.extents);
                 return Err(reader.refuse("one extent as the configuration says", found).into());
@@ -73,19 +73,18 @@ impl<'a> Table<'a> {
         let from = Source { id: entry.id, place: start, epoch, state: &entry.state };
         let mut maps = Maps::restore(&from, config, &mut reader)?;
         let state = if entry.state.is_empty() {
-            let count = shape.partitions as usize;
-            State { images: vec![None; count], tails: vec![entry.tail; count], ..State::default() }
+            WriteState::new(shape.partitions as usize, entry.tail)
         } else {
-            State::decode(&mut reader)?
+            WriteState::decode(&mut reader)?
         };
         if reader.left() > 0 {
             return Err(reader.refuse("the end of the state", reader.left()).into());
         }
-        let images = Images::new(&shape, start.plus(own), state.next_image);
+        let places = SnapshotPlaces::new(entry.id, &shape, start.plus(own));
         let hasher = contents.hasher();
         let (name, noun) = (&entry.name[..], "partition");
-        let mut buffers = Buffers { name, noun, shape, hasher, state, images, entry };
-        buffers.image_generations(checker);
+        let mut buffers = Buffers { name, noun, shape, hasher, state, places, entry };
+        buffers.snapshot_generations(checker);
         apply_moves(contents, &mut maps, &mut buffers)?;
         let restored = maps.finish()?;
         let slicing = Slicing::new(&config);
@@ -209,7 +208,7 @@ fn apply_moves(contents: &Contents, maps: &mut Maps, buffers: &mut Buffers<'_>) 
     let state = &mut buffers.state;
     visit_entries(contents, buffers.entry, &mut |lsn, bytes| {
         let Some((moved, own)) = Moved::decode(bytes).filter(|_| result.is_ok()) else { return };
-        let Some(image) = state.images.get_mut(moved.partition as usize) else {
+        let Some(partition) = state.partitions.get_mut(moved.partition as usize) else {
             let expected = "a move of a partition that there is";
             let found = format!("one of partition {}", moved.partition);
             let page = contents.log_page(lsn);
@@ -217,7 +216,7 @@ fn apply_moves(contents: &Contents, maps: &mut Maps, buffers: &mut Buffers<'_>) 
             return;
         };
         match maps.moved(moved.partition, own) {
-            Ok(true) => *image = moved.image,
+            Ok(true) => partition.snapshot = moved.snapshot,
             Ok(false) => {}
             Err(error) => result = Err(error),
         }

@@ -7,7 +7,7 @@ use nandex_store::shadow::ShadowShape;
 
 use super::model;
 use super::slice::SliceLayout;
-use crate::intake::Shape;
+use crate::write::TableShape;
 use crate::{Error, Result};
 
 /// What happens to a slicetable that has no room for more (paper, section 5.1).
@@ -195,17 +195,17 @@ impl Config {
         if self.slice_parts > 1 { self.group_slices } else { self.block_pages() }
     }
 
-    pub(super) fn shape(&self) -> Result<Shape> {
+    pub(super) fn shape(&self) -> Result<TableShape> {
         let layout = self.layout()?;
         let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
-        Ok(Shape {
+        Ok(TableShape {
             layout,
             partitions: self.partitions,
             buffer_pages: self.buffer_pages,
             entries_max: slots,
             // Where nothing is evicted, slices that are full leave over whole buffers at worst: those that
             // were on their way when the first of them told so.
-            left_over_max: if self.policy == Policy::Reject { 3 * slots } else { slots / 16 },
+            carry_over_max: if self.policy == Policy::Reject { 3 * slots } else { slots / 16 },
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
         })

@@ -15,7 +15,7 @@ use nandex_store::page::PageKind;
 
 use super::{Config, Inner, Job};
 use crate::Result;
-use crate::intake::pool;
+use crate::write::pool;
 
 /// Bits for each entry: with seven probes one miss in 120 passes.
 const BITS_PER_ENTRY: usize = 10;
@@ -124,11 +124,11 @@ impl Inner {
     /// The caller holds no lock.
     #[inline]
     pub(super) fn missed(&self, index: usize) {
-        let filters = &self.room.filters;
+        let filters = &self.layout.filters;
         if filters.held_max == 0 {
             return;
         }
-        self.partitions[index].beside.0.fetch_add(1, Relaxed);
+        self.partitions[index].unlocked.0.fetch_add(1, Relaxed);
         if filters.misses.fetch_add(1, Relaxed) % filters.period == filters.period - 1 {
             self.choose_filters();
         }
@@ -136,8 +136,8 @@ impl Inner {
 
     /// Gives the filters to the partitions that missed most lately, and halves what was counted.
     fn choose_filters(&self) {
-        let heat = |index: &u32| self.partitions[*index as usize].beside.0.load(Relaxed);
-        let mut chosen = self.room.filters.chosen();
+        let heat = |index: &u32| self.partitions[*index as usize].unlocked.0.load(Relaxed);
+        let mut chosen = self.layout.filters.chosen();
         let mut others: Vec<u32> =
             (0..self.partitions.len() as u32).filter(|index| !chosen.contains(index)).collect();
         others.sort_by_key(|index| std::cmp::Reverse(heat(index)));
@@ -145,7 +145,7 @@ impl Inner {
         let mut lost = Vec::new();
         let mut won = Vec::new();
         for index in others.into_iter().filter(|index| heat(index) > 0) {
-            if chosen.len() + won.len() < self.room.filters.held_max {
+            if chosen.len() + won.len() < self.layout.filters.held_max {
                 won.push(index);
                 continue;
             }
@@ -161,7 +161,7 @@ impl Inner {
         drop(chosen);
         lost.iter().for_each(|index| self.set_filter(*index as usize, None));
         for partition in &self.partitions {
-            let heat = &partition.beside.0;
+            let heat = &partition.unlocked.0;
             heat.store(heat.load(Relaxed) / 2, Relaxed);
         }
         won.into_iter()
@@ -169,30 +169,30 @@ impl Inner {
     }
 
     fn set_filter(&self, index: usize, filter: Option<Filter>) {
-        let mut state = self.partitions[index].lock();
+        let mut state = self.partitions[index].write();
         self.swap_filter(&mut state.level, filter);
     }
 
     /// Puts a filter in the place of a partition's; the caller holds its lock.
     pub(super) fn swap_filter(&self, level: &mut super::Level, filter: Option<Filter>) {
         let bytes = |filter: &Option<Filter>| filter.as_ref().map_or(0, Filter::ram_bytes);
-        self.room.filters.ram_bytes.fetch_add(bytes(&filter), Relaxed);
-        self.room.filters.ram_bytes.fetch_sub(bytes(&level.filter), Relaxed);
+        self.layout.filters.ram_bytes.fetch_add(bytes(&filter), Relaxed);
+        self.layout.filters.ram_bytes.fetch_sub(bytes(&level.filter), Relaxed);
         level.filter = filter;
     }
 
     /// An empty filter for a partition that is to have one.
     pub(super) fn wanted_filter(&self, index: usize) -> Option<Filter> {
-        let config = &self.room.config;
-        let wanted = self.room.filters.wants(index);
+        let config = &self.layout.config;
+        let wanted = self.layout.filters.wants(index);
         wanted.then(|| Filter::new(config.slices as usize, config.slice_entries() as usize))
     }
 
     /// Reads a partition's slicetable for its filter.
     pub(super) fn build_filter(&self, index: usize) -> Result<()> {
-        let _turn = self.partitions[index].take_turn();
+        let _turn = self.partitions[index].maintain();
         let Some(mut filter) = self.wanted_filter(index) else { return Ok(()) };
-        let Some(block) = self.room.shadow.block(index as u32) else { return Ok(()) };
+        let Some(block) = self.layout.shadow.block(index as u32) else { return Ok(()) };
         self.each_page(block, PageKind::Slice, &mut |page, body| {
             self.add_page(&mut filter, page, body);
             Ok(())
@@ -203,8 +203,8 @@ impl Inner {
 
     /// Adds the keys of a slice's page.
     pub(super) fn add_page(&self, filter: &mut Filter, page: u64, body: &[u8]) {
-        let Some((slice, _)) = self.room.slicing.slice_of(page) else { return };
-        let layout = self.room.slices;
+        let Some((slice, _)) = self.layout.slicing.slice_of(page) else { return };
+        let layout = self.layout.slices;
         for at in 0..layout.count(body).unwrap_or(0) {
             filter.add(slice, self.hasher.hash(layout.key(body, at)));
         }

@@ -4,18 +4,19 @@ use nandex_store::IoChunks;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
+use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, EntryLayout};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter};
 
-use super::filter::Filter;
+use super::filter::{Filter, Heat};
 use super::front::ROOM_WAIT;
 use super::merge::{Incoming, Merge, Outcome};
-use super::{Inner, Job, Policy, State};
-use crate::intake::format::ImageRef;
-use crate::intake::{Frozen, Room, pool};
+use super::{Inner, Job, Level, Policy, Slicetables, State};
+use crate::write::format::PageSnapshotRef;
+use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
 
 /// I/O chunks in memory: one is read, one merged, and two are written.
@@ -73,56 +74,109 @@ struct Merged<'e> {
     outcome: Outcome,
     refused: Vec<Entry<'e>>,
     filter: Option<Filter>,
-    /// The partition's image when the draft was synced.
-    image: Option<ImageRef>,
+    /// The partition's snapshot when the draft was synced.
+    snapshot: Option<PageSnapshotRef>,
 }
 
-type FrozenBuffer = Frozen<super::Slicetables>;
+type FrozenBuffer = Frozen<Slicetables>;
 
-impl Inner {
-    pub(super) fn new_scratch(&self) -> Result<Scratch> {
-        // As many chunks as that takes, all of about the same length.
-        let block_pages = self.room.config.block_pages();
-        let io_chunk_pages =
-            block_pages.div_ceil(block_pages.div_ceil(self.room.options.io_chunk_pages));
-        let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
-        let poison = std::sync::Arc::clone(self.volume.poison());
-        let rewriter = Rewriter::new(&**self.volume.device(), poison, chunks)?;
-        let buffers = chunks.ram_bytes() as u64;
-        let order = Vec::with_capacity(self.shape.entries_max as usize);
-        self.count_scratch(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
-        Ok(Scratch { rewriter, order })
+impl Layout for Slicetables {
+    type Buffer = Buffer;
+    type Level = Level;
+    /// How often lookups read the partition in vain; where filters are built first.
+    type Unlocked = Heat;
+    type Reserved = ();
+    type Job = Job;
+    type Scratch = Scratch;
+
+    fn policy(&self) -> WritePolicy {
+        // A merged buffer is on flash for good as soon as the log says where.
+        WritePolicy { logs_moves: true, forces_removals: true, ..WritePolicy::default() }
     }
 
-    pub(super) fn run(&self, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
-        match job {
-            Job::BuildFilter(index) => self.build_filter(index),
-            Job::Drain(index) => {
-                let scratch = match scratch {
-                    Some(scratch) => scratch,
-                    None => scratch.insert(self.new_scratch()?),
-                };
-                let _turn = self.partitions[index].take_turn();
-                self.merge(index, None, scratch)
-            }
+    fn new_buffer(&self) -> Buffer {
+        self.shape.new_buffer(self.hasher)
+    }
+
+    /// A partition may take another buffer, or is full. Removals and what was refused tell: a merge helps
+    /// where enough is to be removed.
+    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
+        let config = &core.layout.config;
+        if config.policy == Policy::Fifo {
+            return Ok(());
         }
+        let few = u64::from(core.layout.shape.entries_max / 16).max(1);
+        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum();
+        let has_room = state.level.entries + waiting < u64::from(config.entries_max)
+            && state.level.refused <= few;
+        if has_room || state.forced >= few {
+            return Ok(());
+        }
+        let entries = core.counters.flushed_entries.load(Relaxed);
+        Err(Error::Full { entries, flash_bytes: core.flash_bytes() })
     }
 
     /// Puts a full buffer on flash: into its slicetable, or while the merges are behind into the front.
-    pub(super) fn flush_one(
-        &self,
+    fn flush(
+        core: &Inner,
         index: usize,
         frozen: FrozenBuffer,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let _turn = self.partitions[index].take_turn();
-        match self.place_in_front() {
-            Some(id) => self.spill(index, frozen, id),
-            None => self.merge(index, Some(frozen), scratch),
+        let _lock = core.partitions[index].maintain();
+        match core.place_in_front() {
+            Some(id) => core.spill(index, frozen, id),
+            None => core.merge(index, Some(frozen), scratch),
         }
     }
 
-    /// Writes a buffer as a run of the front table. The caller has the partition's turn.
+    fn new_scratch(core: &Inner) -> Result<Scratch> {
+        // As many chunks as that takes, all of about the same length.
+        let block_pages = core.layout.config.block_pages();
+        let io_chunk_pages =
+            block_pages.div_ceil(block_pages.div_ceil(core.layout.options.io_chunk_pages));
+        let chunks = IoChunks { chunk_pages: io_chunk_pages as usize, chunks: CHUNKS };
+        let poison = std::sync::Arc::clone(core.volume.poison());
+        let rewriter = Rewriter::new(&**core.volume.device(), poison, chunks)?;
+        let buffers = chunks.ram_bytes() as u64;
+        let order = Vec::with_capacity(core.layout.shape.entries_max as usize);
+        core.count_scratch(buffers + (order.capacity() * size_of::<(u32, u32)>()) as u64);
+        Ok(Scratch { rewriter, order })
+    }
+
+    fn run(core: &Inner, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
+        match job {
+            Job::BuildFilter(index) => core.build_filter(index),
+            Job::Drain(index) => {
+                let scratch = match scratch {
+                    Some(scratch) => scratch,
+                    None => scratch.insert(Self::new_scratch(core)?),
+                };
+                let _lock = core.partitions[index].maintain();
+                core.merge(index, None, scratch)
+            }
+        }
+    }
+
+    fn usage(core: &Inner) -> Usage {
+        let Slicetables { shadow, front, filters, .. } = &core.layout;
+        let runs = core.partitions.iter().map(|partition| partition.read().level.ram_bytes());
+        let maps = (shadow.ram_bytes() + front.ram_bytes()) as u64;
+        Usage {
+            ram_bytes: maps + filters.ram_bytes() + runs.sum::<u64>(),
+            flash_bytes: core.flash_bytes(),
+        }
+    }
+}
+
+impl Inner {
+    fn flash_bytes(&self) -> u64 {
+        let config = &self.layout.config;
+        let snapshots = snapshot_pages(&self.layout.shape);
+        (config.slicetable_pages() + config.front_pages() + snapshots) * PAGE_BYTES as u64
+    }
+
+    /// Writes a buffer as a run of the front table. The caller holds the maintenance lock.
     fn spill(&self, index: usize, frozen: FrozenBuffer, id: SegmentId) -> Result<()> {
         let run = match self.write_run(id, &frozen.buffer) {
             Ok(run) => run,
@@ -133,11 +187,11 @@ impl Inner {
         };
         let entries = u64::from(run.entries);
         let is_first = {
-            let _maps = self.room.hold_maps();
-            let mut state = self.partitions[index].lock();
+            let _maps = self.layout.hold_maps();
+            let mut state = self.partitions[index].write();
             // One holder less, so that the buffer can go back to the pool.
-            drop(state.frozen.pop_front());
-            self.put_left_over(&mut state, &frozen, frozen.buffer.stash_entries())?;
+            drop(state.take_flushed());
+            self.carry_over(index, &mut state, &frozen, frozen.buffer.stash_entries())?;
             self.complete_run(index, &run);
             state.level.runs.push_back(run);
             state.level.runs.len() == 1
@@ -151,7 +205,7 @@ impl Inner {
     }
 
     /// Merges the runs of a partition, and its oldest frozen buffer if one is given, into its slicetable.
-    /// The caller has the partition's turn.
+    /// The caller holds the maintenance lock.
     fn merge(
         &self,
         index: usize,
@@ -159,13 +213,13 @@ impl Inner {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let runs: Vec<SegmentId> =
-            self.partitions[index].lock().level.runs.iter().map(|run| run.id).collect();
+            self.partitions[index].read().level.runs.iter().map(|run| run.id).collect();
         if runs.is_empty() && frozen.is_none() {
             return Ok(());
         }
         let pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
-        let sources = Sources { runs: &pages, buffer, layout: self.layout };
+        let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
         let merged = self.write_merged(index, &sources, scratch)?;
         self.settle(index, &runs, frozen.as_ref(), merged)?;
         if let Some(frozen) = frozen {
@@ -183,42 +237,42 @@ impl Inner {
         sources: &Sources<'e>,
         Scratch { rewriter, order }: &mut Scratch,
     ) -> Result<Merged<'e>> {
-        let (room, logical) = (&self.room, index as u32);
-        let slice = |entry: Entry<'_>| room.slicing.slice_of_key(self.hasher.hash(entry.key));
+        let (layout, logical) = (&self.layout, index as u32);
+        let slice = |entry: Entry<'_>| layout.slicing.slice_of_key(self.hasher.hash(entry.key));
         order.clear();
         order.extend(sources.entries().map(|(place, entry)| (slice(entry), place)));
         // Of each slice the oldest comes first.
         order.sort_unstable();
         let draft = self.begin(logical)?;
-        let old = room.shadow.block(logical);
-        let evicts = room.config.policy == Policy::Fifo;
+        let old = layout.shadow.block(logical);
+        let evicts = layout.config.policy == Policy::Fifo;
         let incoming =
             order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
-        let mut merge = Merge::new(room.slices, room.slicing, evicts, incoming);
+        let mut merge = Merge::new(layout.slices, layout.slicing, evicts, incoming);
         let mut filter = self.wanted_filter(index);
         let mut change = |page: u64, body: &mut [u8]| {
-            merge.page((page, room.shadow.page(old.unwrap_or(draft.block()), page)), body)?;
+            merge.page((page, layout.shadow.page(old.unwrap_or(draft.block()), page)), body)?;
             filter.iter_mut().for_each(|filter| self.add_page(filter, page, body));
             Ok(())
         };
-        let costs = rewriter.rewrite(&room.shadow, old, &draft, PageKind::Slice, &mut change)?;
+        let costs = rewriter.rewrite(&layout.shadow, old, &draft, PageKind::Slice, &mut change)?;
         self.count_written(costs.pages_written * PAGE_BYTES as u64);
         let (outcome, refused) = merge.finish();
-        let image = self.partitions[index].lock().needed_image();
-        let draft = room.shadow.make_durable(&self.journal(&[]), draft)?;
-        Ok(Merged { draft, outcome, refused, filter, image })
+        let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
+        let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
+        Ok(Merged { draft, outcome, refused, filter, snapshot })
     }
 
     /// Takes a free slicetable, waiting until one is.
     fn begin(&self, logical: u32) -> Result<Draft> {
         loop {
             self.volume.poison().check()?;
-            if let Some(draft) = self.room.shadow.begin(logical, self.volume.log().synced()) {
+            if let Some(draft) = self.layout.shadow.begin(logical, self.volume.log().synced()) {
                 return Ok(draft);
             }
-            if !self.room.shadow.make_space(self.volume.log())? {
+            if !self.layout.shadow.make_space(self.volume.log())? {
                 self.ask_for_checkpoint()?;
-                self.room.shadow.wait_for_space(ROOM_WAIT);
+                self.layout.shadow.wait_for_space(ROOM_WAIT);
             }
         }
     }
@@ -242,31 +296,33 @@ impl Inner {
         frozen: Option<&FrozenBuffer>,
         merged: Merged<'_>,
     ) -> Result<()> {
-        let Merged { draft, outcome, refused, filter, image } = merged;
-        let _maps = self.room.hold_maps();
-        let mut state = self.partitions[index].lock();
-        if state.needed_image() != image && is_on(Barrier::MoveSyncsItsImage) {
-            // The move will name an image that came after the sync, while runs were merged.
+        let Merged { draft, outcome, refused, filter, snapshot } = merged;
+        let _maps = self.layout.hold_maps();
+        let mut state = self.partitions[index].write();
+        if state.needed_snapshot().map(|it| it.place) != snapshot
+            && is_on(Barrier::MoveSyncsItsSnapshot)
+        {
+            // The move will name a snapshot that came after the sync, while runs were merged.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
         if frozen.is_some() {
-            drop(state.frozen.pop_front());
+            drop(state.take_flushed());
         }
         state.level.runs.drain(..runs.len());
         let before = std::mem::replace(&mut state.level.entries, outcome.entries);
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         state.level.refused = refused.len() as u64;
-        let filter = filter.filter(|_| self.room.filters.wants(index));
+        let filter = filter.filter(|_| self.layout.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
-        let left_over_first = is_on(Barrier::LeftOverBeforeMove);
+        let left_over_first = is_on(Barrier::CarryOverBeforeMove);
         if left_over_first {
-            self.leave_behind(&mut state, frozen, &refused)?;
+            self.leave_behind(index, &mut state, frozen, &refused)?;
         }
         self.publish(index, &state, runs, draft, outcome)?;
         if !left_over_first {
-            self.leave_behind(&mut state, frozen, &refused)?;
+            self.leave_behind(index, &mut state, frozen, &refused)?;
         }
         self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
         Ok(())
@@ -275,13 +331,14 @@ impl Inner {
     /// Puts back what a merge of this buffer did not take.
     fn leave_behind(
         &self,
+        index: usize,
         state: &mut State,
         frozen: Option<&FrozenBuffer>,
         refused: &[Entry<'_>],
     ) -> Result<()> {
         let Some(frozen) = frozen else { return Ok(()) };
         let left_over = refused.iter().copied().chain(frozen.buffer.stash_entries());
-        self.put_left_over(state, frozen, left_over)
+        self.carry_over(index, state, frozen, left_over)
     }
 
     fn publish(
@@ -297,8 +354,8 @@ impl Inner {
         let merged_runs = runs.last().map_or(0, |id| id.generation());
         let journal = self.journal(&prefix);
         let suffix = merged_runs.to_le_bytes();
-        self.room.shadow.publish_durable(&journal, draft, entries, &suffix)?;
-        self.room.front.merged(runs.iter().copied());
+        self.layout.shadow.publish_durable(&journal, draft, entries, &suffix)?;
+        self.layout.front.merged(runs.iter().copied());
         Ok(())
     }
 
@@ -309,36 +366,18 @@ impl Inner {
         kind: PageKind,
         visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let pages = u64::from(self.room.config.block_pages());
-        let io_chunk_pages = u64::from(self.room.options.io_chunk_pages);
-        for first in (0..pages).step_by(self.room.options.io_chunk_pages as usize) {
+        let pages = u64::from(self.layout.config.block_pages());
+        let io_chunk_pages = u64::from(self.layout.options.io_chunk_pages);
+        for first in (0..pages).step_by(self.layout.options.io_chunk_pages as usize) {
             let count = usize::try_from(io_chunk_pages.min(pages - first)).expect("fits in memory");
-            let place = self.room.shadow.page(block, first);
+            let place = self.layout.shadow.page(block, first);
             let buf = self.volume.device().read(place, PageBuf::zeroed(count))?;
             for (index, page) in (first..).zip(0..buf.pages()) {
-                let label = self.room.shadow.label(block, index, kind);
+                let label = self.layout.shadow.label(block, index, kind);
                 RawPage::new(buf.page(page)).check(label)?;
                 visit(index, &buf.page(page)[PAGE_HEADER_BYTES..])?;
             }
         }
         Ok(())
-    }
-
-    /// A partition may take another buffer, or is full. Removals and what was refused tell: a merge helps
-    /// where enough is to be removed.
-    pub(super) fn room_or_full(&self, state: &State) -> Result<()> {
-        let config = &self.room.config;
-        if config.policy == Policy::Fifo {
-            return Ok(());
-        }
-        let few = u64::from(self.shape.entries_max / 16).max(1);
-        let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum();
-        let has_room = state.level.entries + waiting < u64::from(config.entries_max)
-            && state.level.refused <= few;
-        if has_room || state.forced >= few {
-            return Ok(());
-        }
-        let entries = self.counters.flushed_entries.load(Relaxed);
-        Err(Error::Full { entries, flash_bytes: super::Slicetables::flash_bytes(self) })
     }
 }

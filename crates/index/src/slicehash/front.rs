@@ -115,7 +115,7 @@ impl Level {
 impl Inner {
     /// Takes a place for a run, where the merges are behind and the front has room.
     pub(super) fn place_in_front(&self) -> Option<SegmentId> {
-        let ring = self.room.front.ring.as_ref()?;
+        let ring = self.layout.front.ring.as_ref()?;
         if self.work.flushes_waiting() == 0 {
             return None;
         }
@@ -129,7 +129,7 @@ impl Inner {
     pub(super) fn write_run(&self, id: SegmentId, buffer: &Buffer) -> Result<Run> {
         let mut buf = PageBuf::zeroed(buffer.page_count());
         buf.copy_from_slice(buffer.bytes());
-        let ring = self.room.front.ring();
+        let ring = self.layout.front.ring();
         for index in 0..buf.pages() {
             seal(buf.page_mut(index), ring.label(id, index as u64, PageKind::Data));
         }
@@ -145,18 +145,18 @@ impl Inner {
     /// Notes a written run in the ring.
     pub(super) fn complete_run(&self, index: usize, run: &Run) {
         let tag = SegmentTag { owner: index as u32, entries: run.entries };
-        self.room.front.ring().complete(run.id, tag);
+        self.layout.front.ring().complete(run.id, tag);
     }
 
     /// Gives up the place of a run that was not written.
     pub(super) fn abandon_run(&self, id: SegmentId) {
-        self.room.front.merged(std::iter::once(id));
+        self.layout.front.merged(std::iter::once(id));
     }
 
     /// Reads a run's pages and proves each.
     pub(super) fn read_run(&self, id: SegmentId) -> Result<PageBuf> {
-        let ring = self.room.front.ring();
-        let buf = PageBuf::zeroed(self.room.front.pages);
+        let ring = self.layout.front.ring();
+        let buf = PageBuf::zeroed(self.layout.front.pages);
         let buf = self.volume.device().read(ring.page(id, 0), buf)?;
         for index in 0..buf.pages() {
             let label = ring.label(id, index as u64, PageKind::Data);
@@ -170,7 +170,7 @@ impl Inner {
         &self,
         pages: &'p PageBuf,
     ) -> impl Iterator<Item = Entry<'p>> + use<'p> {
-        let layout = self.layout;
+        let layout = self.entry_layout();
         let page = |index: usize| &pages[index * PAGE_BYTES..(index + 1) * PAGE_BYTES];
         (0..pages.pages())
             .flat_map(move |index| layout.entries(page(index)).map(|(_, entry)| entry))

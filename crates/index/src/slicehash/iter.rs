@@ -68,14 +68,14 @@ impl<'t> Iter<'t> {
     /// What the buffers hold, and where the rest lies: runs, the newest first, and the slicetable.
     fn buffers(&self) -> (Snapshot, Vec<SegmentId>, Option<Block>) {
         let mut snapshot = Snapshot::default();
-        let state = self.inner.partitions[self.partition].lock();
+        let state = self.inner.partitions[self.partition].read();
         let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
         for buffer in std::iter::once(&state.active).chain(frozen) {
             let entries = buffer.page_entries().map(|(_, _, entry)| entry);
             entries.chain(buffer.stash_entries()).for_each(|entry| snapshot.add(entry));
         }
         let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
-        (snapshot, runs, self.inner.room.shadow.block(self.partition as u32))
+        (snapshot, runs, self.inner.layout.shadow.block(self.partition as u32))
     }
 
     fn read(
@@ -88,7 +88,7 @@ impl<'t> Iter<'t> {
             let pages: PageBuf = self.inner.read_run(*id)?;
             self.inner.run_entries(&pages).for_each(|entry| snapshot.add(entry));
         }
-        let layout = self.inner.room.slices;
+        let layout = self.inner.layout.slices;
         let Some(block) = block else { return Ok(snapshot.pairs) };
         self.inner.each_page(block, PageKind::Slice, &mut |_, body| {
             for at in 0..layout.count(body).unwrap_or(0) {
@@ -105,7 +105,7 @@ impl<'t> Iter<'t> {
 
     fn is_current(&self, runs: &[SegmentId], block: Option<Block>) -> bool {
         let index = self.partition;
-        let is_current = |block| self.inner.room.shadow.is_current(index as u32, block);
+        let is_current = |block| self.inner.layout.shadow.is_current(index as u32, block);
         runs.iter().all(|id| self.inner.has_run(index, *id)) && block.is_none_or(is_current)
     }
 }

@@ -34,7 +34,7 @@
 //! 2. A slicetable is durable before the map names it, and the map names it in the same moment in which the
 //!    buffers that were merged leave RAM.
 //! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
-//! 4. Everything that the intake's invariants say of partitions.
+//! 4. Everything that the [write path](crate::write)'s invariants say of partitions.
 //!
 //! With k for the buffers that a slicetable holds, and s for an entry's bytes in a full slice:
 //!
@@ -65,17 +65,15 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
-use nandex_device::PAGE_BYTES;
-use nandex_store::hash::KeyHash;
-use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::Volume;
+use nandex_store::hash::KeyHasher;
 use nandex_store::shadow::Shadow;
-use nandex_store::{Lsn, Volume};
 
 use crate::Result;
-use crate::intake::{self, Frozen, Handle, Intake, PartitionState, Room};
 use crate::model::Budget;
+use crate::write::{self, Core, Handle, PartitionState, TableShape};
 
 use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
@@ -111,13 +109,15 @@ pub struct SliceHash {
     handle: Handle<Slicetables>,
 }
 
-intake::delegate_table!(SliceHash);
+write::delegate_table!(SliceHash);
 
-/// What SliceHash adds to the intake.
+/// What SliceHash adds to the write path: slicetables, and a front table before them.
 #[derive(Debug)]
 pub(crate) struct Slicetables {
     config: Config,
     options: RuntimeOptions,
+    shape: TableShape,
+    hasher: KeyHasher,
     slices: SliceLayout,
     slicing: Slicing,
     shadow: Shadow,
@@ -150,7 +150,7 @@ pub(crate) enum Job {
     BuildFilter(usize),
 }
 
-type Inner = Intake<Slicetables>;
+type Inner = Core<Slicetables>;
 type State = PartitionState<Slicetables>;
 
 impl SliceHash {
@@ -184,8 +184,8 @@ impl SliceHash {
     ) -> Result<Self> {
         config.validate()?;
         let shape = config.shape()?;
-        intake::check_log(volume, &shape)?;
-        let images = intake::image::pages(&shape);
+        write::check_log(volume, &shape)?;
+        let images = write::snapshot_pages(&shape);
         let pages = config.slicetable_pages() + config.front_pages() + images;
         let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
         recover::open(volume, &structure, options)
@@ -213,7 +213,7 @@ impl SliceHash {
     /// What it was created with.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.handle.inner.room.config
+        &self.handle.core.layout.config
     }
 
     /// All entries, each key once with its newest value, in no order.
@@ -222,77 +222,6 @@ impl SliceHash {
     /// sequentially, and holds one slicetable's keys of the buffers in memory.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.handle.inner)
-    }
-}
-
-impl Room for Slicetables {
-    type Level = Level;
-    type Beside = filter::Heat;
-    type Held = ();
-    type Job = Job;
-    type Scratch = flush::Scratch;
-
-    /// A merged buffer is on flash for good as soon as the log says where.
-    const LOGS_MOVES: bool = true;
-
-    const FORCES_REMOVALS: bool = true;
-
-    fn may_be_older(inner: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
-        inner.may_be_older(index, state, hash, key)
-    }
-
-    fn hold(inner: &Inner, _index: usize, state: &State) -> Result<()> {
-        inner.room_or_full(state)
-    }
-
-    fn flush(
-        inner: &Inner,
-        index: usize,
-        frozen: Frozen<Self>,
-        scratch: &mut flush::Scratch,
-    ) -> Result<()> {
-        inner.flush_one(index, frozen, scratch)
-    }
-
-    fn new_scratch(inner: &Inner) -> Result<flush::Scratch> {
-        inner.new_scratch()
-    }
-
-    fn run(inner: &Inner, job: Job, scratch: &mut Option<flush::Scratch>) -> Result<()> {
-        inner.run(job, scratch)
-    }
-
-    fn entries_below(state: &State) -> u64 {
-        state.level.entries + state.level.runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
-    }
-
-    fn ram_bytes(inner: &Inner) -> u64 {
-        let Slicetables { shadow, front, filters, .. } = &inner.room;
-        let runs = inner.partitions.iter().map(|partition| partition.lock().level.ram_bytes());
-        let maps = (shadow.ram_bytes() + front.ram_bytes()) as u64;
-        maps + filters.ram_bytes() + runs.sum::<u64>()
-    }
-
-    fn flash_bytes(inner: &Inner) -> u64 {
-        let config = &inner.room.config;
-        let images = intake::image::pages(&inner.shape);
-        (config.slicetable_pages() + config.front_pages() + images) * PAGE_BYTES as u64
-    }
-
-    fn recovered(inner: &Inner) {
-        inner.drain_what_was_left();
-    }
-
-    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
-        is_on(Barrier::CaptureHoldsMaps).then(|| self.hold_maps())
-    }
-
-    fn capture(inner: &Inner, log_now: Lsn) -> Vec<u8> {
-        inner.capture_maps(log_now)
-    }
-
-    fn committed(inner: &Inner) {
-        inner.commit_maps();
+        Iter::new(&self.handle.core)
     }
 }

@@ -7,9 +7,10 @@ use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::Block;
 
-use super::{Inner, State};
+use super::{Inner, Slicetables, State};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
+use crate::write::TableLayout;
 use crate::{Error, Result};
 
 /// What follows in a lookup.
@@ -60,7 +61,7 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.layout.key_bytes())
+        self.check_key_width(key)
     }
 
     #[inline]
@@ -70,21 +71,22 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn prefetch(&self, hash: &KeyHash) {
-        self.partitions[self.partition_of(*hash)].lock().active.prefetch(*hash);
+        self.partitions[self.partition_of(*hash)].read().active.prefetch(*hash);
     }
 
     #[inline]
     fn ask(&self, hash: &KeyHash, key: &[u8]) -> Result<Step> {
         let hash = *hash;
         let index = self.partition_of(hash);
-        let state = self.partitions[index].lock();
+        let state = self.partitions[index].read();
         if let Some(answer) = state.answer(hash, key) {
             return Ok(LookupStep::Answer(answer));
         }
         let runs = state.level.runs_of(hash);
-        let mut block = self.room.shadow.block(index as u32);
+        let mut block = self.layout.shadow.block(index as u32);
         let filter = state.level.filter.as_ref();
-        if filter.is_some_and(|filter| !filter.may_hold(self.room.slicing.slice_of_key(hash), hash))
+        if filter
+            .is_some_and(|filter| !filter.may_hold(self.layout.slicing.slice_of_key(hash), hash))
         {
             block = None;
             drop(state);
@@ -108,7 +110,7 @@ impl PageReads for Inner {
     fn parts(&self, probe: &Probe) -> u32 {
         match probe.at {
             At::Run(_) => 1,
-            At::Slice(_) => self.room.config.slice_parts,
+            At::Slice(_) => self.layout.config.slice_parts,
         }
     }
 
@@ -117,11 +119,11 @@ impl PageReads for Inner {
         let hash = probe.key.hash;
         match probe.at {
             At::Run(id) => {
-                ReadPlace::page(self.room.front.page(id, hash), self.room.front.page_at(id, 0))
+                ReadPlace::page(self.layout.front.page(id, hash), self.layout.front.page_at(id, 0))
             }
             At::Slice(block) => {
-                let index = self.room.slicing.page(self.room.slicing.slice_of_key(hash), part);
-                let shadow = &self.room.shadow;
+                let index = self.layout.slicing.page(self.layout.slicing.slice_of_key(hash), part);
+                let shadow = &self.layout.shadow;
                 ReadPlace::page(shadow.page(block, index), shadow.page(block, 0))
             }
         }
@@ -156,24 +158,23 @@ impl PageReads for Inner {
     }
 }
 
-impl Inner {
-    /// May a version of this key be below the active buffer?
-    pub(super) fn may_be_older(
-        &self,
-        index: usize,
-        state: &State,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> bool {
+impl TableLayout for Slicetables {
+    fn may_be_older(core: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
         if state.in_frozen(hash, key) || !state.level.runs.is_empty() {
             return true;
         }
-        let slice = self.room.slicing.slice_of_key(hash);
+        let slice = core.layout.slicing.slice_of_key(hash);
         let filter = state.level.filter.as_ref();
-        self.room.shadow.block(index as u32).is_some()
+        core.layout.shadow.block(index as u32).is_some()
             && filter.is_none_or(|filter| filter.may_hold(slice, hash))
     }
 
+    fn entries_below(state: &State) -> u64 {
+        state.level.entries + state.level.runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
+    }
+}
+
+impl Inner {
     fn look_in_slice(
         &self,
         page: &PageBuf,
@@ -181,15 +182,15 @@ impl Inner {
         block: Block,
         part: u32,
     ) -> Result<PageLookup> {
-        let slice = self.room.slicing.slice_of_key(key.hash);
-        let index = self.room.slicing.page(slice, part);
-        let label = self.room.shadow.label(block, index, PageKind::Slice);
+        let slice = self.layout.slicing.slice_of_key(key.hash);
+        let index = self.layout.slicing.page(slice, part);
+        let label = self.layout.shadow.label(block, index, PageKind::Slice);
         let body = match RawPage::new(page).check(label) {
             Ok(page) => page.body(),
             Err(_) if !self.is_current(key.hash, block) => return Ok(PageLookup::Stale),
             Err(error) => return Err(error.into()),
         };
-        let layout = self.room.slices;
+        let layout = self.layout.slices;
         let Some(count) = layout.count(body) else { return Err(self.overfull(label.page)) };
         Ok(match layout.find(body, count, key.bytes()) {
             Some(at) => PageLookup::Live(Value::new(layout.value(body, at))),
@@ -198,17 +199,17 @@ impl Inner {
     }
 
     fn is_current(&self, hash: KeyHash, block: Block) -> bool {
-        self.room.shadow.is_current(self.partition_of(hash) as u32, block)
+        self.layout.shadow.is_current(self.partition_of(hash) as u32, block)
     }
 
     /// What is wrong with a page that says it has more entries than it can hold.
     fn overfull(&self, page: PageId) -> Error {
-        let most = format!("at most {} entries", self.room.slices.capacity());
+        let most = format!("at most {} entries", self.layout.slices.capacity());
         nandex_store::Error::corrupt("slice", page, most, "more").into()
     }
 
     fn look_in_run(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
-        let label = self.room.front.label(id, key.hash);
+        let label = self.layout.front.label(id, key.hash);
         let bytes = match RawPage::new(page).check(label) {
             Ok(page) => page.bytes(),
             Err(_) if !self.has_run(self.partition_of(key.hash), id) => {
@@ -216,7 +217,8 @@ impl Inner {
             }
             Err(error) => return Err(error.into()),
         };
-        let slot = self.layout.find(bytes, key.bytes(), self.layout.buckets_of(key.hash));
-        Ok(PageLookup::of(slot.and_then(|slot| self.layout.entry(bytes, slot))))
+        let slot =
+            self.entry_layout().find(bytes, key.bytes(), self.entry_layout().buckets_of(key.hash));
+        Ok(PageLookup::of(slot.and_then(|slot| self.entry_layout().entry(bytes, slot))))
     }
 }

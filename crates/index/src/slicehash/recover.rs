@@ -1,4 +1,4 @@
-//! From flash back to memory: the maps of the checkpoint, the moves in the log, then what the intake has.
+//! From flash back to memory: the maps of the checkpoint, the moves in the log, then what the write path has.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHasher;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
@@ -19,7 +20,9 @@ use super::filter::{Filters, Heat};
 use super::front::{Front, Run};
 use super::layout::Slicing;
 use super::{Config, Inner, Job, Level, RuntimeOptions, SliceHash, Slicetables};
-use crate::intake::{self, Levels, Opening, Options, Recovery, pool};
+use crate::write::{
+    self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
+};
 use crate::{Error, Result};
 
 /// Opens a table: a list of steps.
@@ -34,20 +37,22 @@ pub(super) fn open(
     check_options(&runtime)?;
     let mut reader = Reader::new(&structure.state, "slicehash state", place);
     let channels = runtime.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
-    let opening = Opening {
+    let opening = TableOpening {
         shape: config.shape()?,
-        options: Options { flush_threads: runtime.flush_threads },
-        images_at: place.plus(config.slicetable_pages() + config.front_pages()),
+        flush_threads: runtime.flush_threads,
+        snapshots_at: place.plus(config.slicetable_pages() + config.front_pages()),
         reads: ReadPool::new(Arc::clone(volume.device()), channels, runtime.read_depth),
-    };
+    }
+    .of(volume, structure);
     let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
-    let recovery = Recovering { maps: Maps::restore(&from, config, &mut reader)?, runtime };
+    let maps = Maps::restore(&from, config, &mut reader)?;
+    let recovery = Recovering { maps, runtime, hasher: volume.hasher() };
     let count = |inner: &Inner| {
-        let entries = inner.partitions.iter().map(|partition| partition.lock().level.entries);
+        let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
         Ok(())
     };
-    let handle = intake::open(volume, structure, &mut reader, opening, recovery, count)?;
+    let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
     Ok(SliceHash { handle })
 }
 
@@ -167,11 +172,17 @@ impl Maps {
 struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
+    hasher: KeyHasher,
 }
 
 impl Recovery<Slicetables> for Recovering {
-    fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
-        self.maps.moved(partition, bytes)
+    fn apply_moves(
+        &mut self,
+        volume: &Volume,
+        structure: &Structure,
+        state: &mut StateOf<Slicetables>,
+    ) -> Result<()> {
+        apply_moves(volume, structure, state, |partition, own| self.maps.moved(partition, own))
     }
 
     fn finish(self) -> Result<(Slicetables, Levels<Slicetables>)> {
@@ -179,7 +190,9 @@ impl Recovery<Slicetables> for Recovering {
         let Restored { shadow, front, levels } = self.maps.finish()?;
         let builders = self.runtime.flush_threads;
         let filters = Filters::new(&config, self.runtime.filter_bytes, builders);
-        let room = Slicetables {
+        let layout = Slicetables {
+            shape: config.shape()?,
+            hasher: self.hasher,
             slices: config.slice_layout(),
             slicing: Slicing::new(&config),
             options: self.runtime,
@@ -190,7 +203,7 @@ impl Recovery<Slicetables> for Recovering {
             front,
             config,
         };
-        Ok((room, levels.into_iter().map(|level| (level, Heat::default())).collect()))
+        Ok((layout, levels.into_iter().map(|level| (level, Heat::default())).collect()))
     }
 }
 
@@ -241,33 +254,39 @@ impl Slicetables {
     }
 }
 
-impl Inner {
-    pub(super) fn capture_maps(&self, log_now: Lsn) -> Vec<u8> {
-        let room = &self.room;
-        let capture = room.shadow.capture(log_now);
-        room.captured.updates.store(capture.mark, Release);
-        let mut bytes = capture.bytes;
-        room.captured.oldest_run.store(room.front.capture(&mut bytes), Release);
-        bytes
+impl Checkpoints for Slicetables {
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        is_on(Barrier::CaptureHoldsMaps).then(|| self.hold_maps())
     }
 
-    pub(super) fn commit_maps(&self) {
-        let room = &self.room;
-        room.shadow.committed(room.captured.updates.load(Acquire));
-        room.front.committed(room.captured.oldest_run.load(Acquire));
+    fn capture(core: &Inner, log_now: Lsn) -> CapturedMaps {
+        let layout = &core.layout;
+        let capture = layout.shadow.capture(log_now);
+        layout.captured.updates.store(capture.mark, Release);
+        let mut bytes = capture.bytes;
+        layout.captured.oldest_run.store(layout.front.capture(&mut bytes), Release);
+        CapturedMaps { bytes, extents: None }
+    }
+
+    fn committed(core: &Inner) {
+        let layout = &core.layout;
+        layout.shadow.committed(layout.captured.updates.load(Acquire));
+        layout.front.committed(layout.captured.oldest_run.load(Acquire));
     }
 
     /// Has the runs that were there at open merged in the background.
-    pub(super) fn drain_what_was_left(&self) {
-        for (index, partition) in self.partitions.iter().enumerate() {
-            if !partition.lock().level.runs.is_empty() {
-                self.work.push(pool::Job::Own(Job::Drain(index)));
+    fn recovered(core: &Inner) {
+        for (index, partition) in core.partitions.iter().enumerate() {
+            if !partition.read().level.runs.is_empty() {
+                core.work.push(pool::Job::Own(Job::Drain(index)));
             }
         }
     }
+}
 
+impl Inner {
     /// Is this run still to be merged?
     pub(super) fn has_run(&self, index: usize, id: SegmentId) -> bool {
-        self.partitions[index].lock().level.runs.iter().any(|run| run.id == id)
+        self.partitions[index].read().level.runs.iter().any(|run| run.id == id)
     }
 }

@@ -9,6 +9,7 @@ use nandex_device::{Device, MemoryDevice};
 
 use super::*;
 use crate::api::{Table, TableStats};
+use crate::write::Layout;
 use crate::{Durability, Error, OpenOptions, Threads, VolumeOptions};
 
 fn volume(device: &MemoryDevice) -> Volume {
@@ -207,7 +208,7 @@ fn filters_go_where_lookups_miss_and_spare_them_their_read() {
     let options = RuntimeOptions { filter_bytes: 12 * 40 * 8 * 3, ..inline() };
     let table = SliceHash::create_with(&volume, "t", Config::tiny(), options).unwrap();
     fill(&table, 0..9000);
-    let inner = &table.handle.inner;
+    let inner = &table.handle.core;
     let of = |partition: usize| {
         let hash = |key: &u64| inner.hasher.hash(&key.to_le_bytes());
         (1_000_000..).filter(move |key| inner.partition_of(hash(key)) == partition)
@@ -230,7 +231,7 @@ fn filters_go_where_lookups_miss_and_spare_them_their_read() {
         miss(partition, 1024);
     }
     assert!(miss(0, 1000) < 40);
-    let held = inner.partitions.iter().filter(|p| p.lock().level.filter.is_some()).count();
+    let held = inner.partitions.iter().filter(|p| p.read().level.filter.is_some()).count();
     assert_eq!(held, 2);
     fill(&table, 0..9000);
     for key in (0..9000).step_by(7) {
@@ -254,13 +255,13 @@ fn bursts_go_to_the_front_and_are_merged_when_it_is_quiet() {
         }
     }
     table.flush().unwrap();
-    table.handle.inner.work.wait_quiet();
-    let runs: usize = table.handle.inner.partitions.iter().map(|p| p.lock().level.runs.len()).sum();
+    table.handle.core.work.wait_quiet();
+    let runs: usize = table.handle.core.partitions.iter().map(|p| p.read().level.runs.len()).sum();
     assert_eq!(runs, 0, "runs are merged when nothing else is to be done");
     for key in 0..4000 {
         assert_eq!(table.get_u64(key).unwrap(), Some(key + 5), "key {key}");
     }
-    let on_flash: u64 = table.handle.inner.partitions.iter().map(|p| p.lock().level.entries).sum();
+    let on_flash: u64 = table.handle.core.partitions.iter().map(|p| p.read().level.entries).sum();
     assert!(on_flash <= 4000, "{on_flash}");
 }
 
@@ -272,8 +273,8 @@ fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
     let table = SliceHash::create_with(&volume, "t", config, inline()).unwrap();
-    let inner = &table.handle.inner;
-    let mut scratch = inner.new_scratch().unwrap();
+    let inner = &table.handle.core;
+    let mut scratch = Slicetables::new_scratch(inner).unwrap();
     let keys_of = |partition: usize| -> Vec<u64> {
         let is_of =
             |key: &u64| inner.partition_of(inner.hasher.hash(&key.to_le_bytes())) == partition;
@@ -281,19 +282,19 @@ fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
     };
     let freeze = |partition: usize, value: u64| {
         keys_of(partition).iter().for_each(|key| table.insert_u64(*key, value).unwrap());
-        let mut state = inner.partitions[partition].lock();
+        let mut state = inner.partitions[partition].write();
         assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
     };
     let mut flush = |partition: usize| {
-        let frozen = inner.partitions[partition].lock().frozen.front().cloned().unwrap();
-        inner.flush_one(partition, frozen, &mut scratch).unwrap();
+        let frozen = inner.partitions[partition].read().frozen.front().cloned().unwrap();
+        Slicetables::flush(inner, partition, frozen, &mut scratch).unwrap();
     };
     freeze(1, 1);
     freeze(0, 1);
     // While flushes wait, these two go to the front.
     flush(1);
     flush(0);
-    let runs = |partition: usize| inner.partitions[partition].lock().level.runs.len();
+    let runs = |partition: usize| inner.partitions[partition].read().level.runs.len();
     assert_eq!((runs(1), runs(0)), (1, 1));
     freeze(0, 2);
     while inner.work.flushes_waiting() > 0 {

@@ -135,7 +135,8 @@ fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed(
         assert_eq!(finding.structure.is_some(), finding.what.contains(" of super table"));
     }
     let names: Vec<_> = kinds.keys().map(String::as_str).collect();
-    let expected = ["checkpoint", "entry page", "filter page", "image page", "log", "superblock"];
+    let expected =
+        ["checkpoint", "entry page", "filter page", "log", "snapshot page", "superblock"];
     assert_eq!(names, expected, "{kinds:?}");
     assert_eq!(kinds["superblock"], 2);
 }
@@ -278,7 +279,11 @@ fn a_damaged_page_of_a_slicehash_is_found_and_named_and_the_others_are_not_neede
         *kinds.entry(kind).or_insert(0) += 1;
     }
     let names: Vec<_> = kinds.keys().map(String::as_str).collect();
-    assert_eq!(names, ["checkpoint", "image page", "log", "slice page", "superblock"], "{kinds:?}");
+    assert_eq!(
+        names,
+        ["checkpoint", "log", "slice page", "snapshot page", "superblock"],
+        "{kinds:?}"
+    );
 }
 
 #[test]

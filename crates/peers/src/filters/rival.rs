@@ -40,7 +40,7 @@ impl Rival {
 
 static VARIANTS: [Rival; 10] = [
     Rival::Own(Structure::Multiset),
-    Rival::Own(Structure::Cascade),
+    Rival::Own(Structure::Registered("cascade")),
     Rival::Own(Structure::Quotient),
     Rival::Buffered(Kind::Paged),
     Rival::Buffered(Kind::Elevator),

@@ -25,7 +25,7 @@ fn outcome_once(name: &str) -> Outcome {
 #[test]
 fn figure_5_measures_what_the_model_says() {
     let outcome = outcome_once("figure-5");
-    let rate = |row| ours(&outcome, "Pages read", row);
+    let rate = |row| ours(&outcome, "False-positive reads", row);
     assert_within("best", rate("best size of buffers, by"), (266.0, 267.0));
     assert_within("2 GiB", rate("spurious rate at 2048 MiB, measured"), (0.004, 0.012));
     // A few answers decide at this scale.

@@ -118,7 +118,7 @@ impl SimDevice {
         self.lock().power.cut_after = Some(count);
     }
 
-    /// From now on notes, for each counted operation, what a cut in its midst would have found, so that one
+    /// From now on notes, for each counted operation, what a cut in the middle of it would have found, so that one
     /// run serves a sweep over all its operations. Each notice costs time and memory for what changed
     /// since the last sync, until it is [taken](Self::take_cuts).
     pub fn record_cuts(&self) {

@@ -21,7 +21,7 @@ pub(crate) struct Change {
 #[derive(Clone, Debug)]
 enum Content {
     Bytes(Vec<Arc<Page>>),
-    /// So many discarded pages.
+    /// That many discarded pages.
     Garbage(u64),
 }
 

@@ -351,7 +351,7 @@ fn everything(seed: u64, per_million: u32) -> Faults {
         .fold(Faults::seeded(seed), |faults, (on, kind)| faults.with_chance(on, kind, per_million))
 }
 
-/// So many operations of each sort.
+/// That many operations of each sort.
 fn exercise(device: &SimDevice, count: u64) {
     for number in 0..count {
         let page = PageId(number * 29 % 32);

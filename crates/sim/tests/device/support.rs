@@ -107,7 +107,7 @@ pub fn wait(queue: &mut dyn Queue, count_min: usize) -> Vec<Completion> {
     done
 }
 
-/// The first byte of each of so many pages.
+/// The first byte of each page.
 pub fn bytes(device: &SimDevice, pages: u64) -> Vec<u8> {
     (0..pages).map(|page| device.read(PageId(page), PageBuf::zeroed(1)).unwrap()[0]).collect()
 }

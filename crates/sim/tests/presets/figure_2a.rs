@@ -23,7 +23,7 @@ pub enum Order {
     Worst,
 }
 
-/// Reads a second of so many threads, each with one request of 4 KiB at a time.
+/// Reads a second of that many threads, each with one request of 4 KiB at a time.
 pub fn reads_per_second(preset: &Preset, order: Order, threads: u32) -> f64 {
     let mut model = model(preset, Fill::Sequential);
     let rows = model.page_count() / (DOMAINS * CHUNK_PAGES);

@@ -51,7 +51,7 @@ fn every_file_of_the_folder_is_built_in_under_its_name_and_no_other() {
 }
 
 #[test]
-fn a_variant_of_the_paper_stands_beside_one_of_the_device() {
+fn a_variant_of_the_paper_comes_with_one_of_the_device() {
     let names: Vec<_> = Preset::names().collect();
     for paper in names.iter().filter_map(|name| name.strip_suffix("-paper")) {
         assert!(names.contains(&paper), "{paper}");

@@ -82,7 +82,7 @@ fn two_reads_of_the_m4_tell_a_plane_a_bus_and_the_rest_apart() {
     let (plane, bus, other) = (pair_ns(32), pair_ns(8), pair_ns(1));
     assert_eq!([bus, bus, bus], [pair_ns(16), pair_ns(24), pair_ns(40)]);
     assert_eq!(plane, pair_ns(64));
-    // The plane reads on beside the bus (41 us); the bus alone serves one after the other (75 us more).
+    // The plane reads on while the bus works (41 us); the bus alone serves one after the other (75 us more).
     assert_eq!((bus - plane) / 1000, 40, "its transfer of 40.96 us is not hidden");
     assert!(plane > other + 50_000, "{plane} {other}");
 }

@@ -55,7 +55,7 @@ pub fn sequential_write_mb(spec: &Spec) -> f64 {
     bandwidth_mb(&mut ssd, all, 8, count)
 }
 
-/// Requests a second of random 4 KiB requests, from the end of the first `skip` of so many on.
+/// Requests a second of random 4 KiB requests, from the end of the first `skip` of them on.
 pub fn random_iops(
     model: &mut dyn Model,
     kind: RequestKind,
@@ -93,7 +93,7 @@ pub fn alone_mean_ns(model: &mut dyn Model, kind: RequestKind) -> f64 {
     alone_mean_within_ns(model, kind, count)
 }
 
-/// The same in the first so many pages.
+/// The same in the first pages.
 pub fn alone_mean_within_ns(model: &mut dyn Model, kind: RequestKind, count: u64) -> f64 {
     let times = alone_ns(model, requests(kind, 1, places_below(count)));
     times.iter().sum::<u64>() as f64 / times.len() as f64

@@ -11,7 +11,7 @@ use crate::measure::{
 /// How close is close enough.
 #[derive(Clone, Copy, Debug)]
 pub enum Within {
-    /// So many of a hundred of what is stated.
+    /// A percentage of what is stated.
     Percent(f64),
     /// Equal in the decimals that are stated.
     Digits,

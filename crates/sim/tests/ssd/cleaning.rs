@@ -5,7 +5,7 @@ use nandex_sim::{Fill, Model};
 
 use crate::support::{amplification, random, run_mixed, ssd};
 
-/// One plane of many blocks, of which so many thousandths are spare.
+/// One plane of many blocks, with a share of spare blocks in thousandths.
 fn plane(victim: Victim, spare_permille: u32) -> Spec {
     let mut spec = Spec::plain();
     (spec.flash.channels, spec.flash.dies, spec.flash.planes) = (1, 1, 1);

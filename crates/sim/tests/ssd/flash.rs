@@ -30,7 +30,7 @@ fn nothing_is_used_twice_at_once() {
 }
 
 #[test]
-fn what_the_tally_says_was_busy_the_spans_say_too() {
+fn what_the_counters_say_was_busy_the_spans_say_too() {
     let mut ssd = ssd(random(7), Fill::Sequential);
     ssd.record_spans(usize::MAX);
     run_mixed(&mut ssd, 3000, 16, 7);

@@ -103,7 +103,7 @@ pub fn overwrite(ssd: &mut Ssd, count: u64, depth: u64, seed: u64) {
     }
 }
 
-/// How many bytes are programmed per byte written while so many pages are overwritten at random.
+/// How many bytes are programmed per byte written while that many pages are overwritten at random.
 pub fn amplification(ssd: &mut Ssd, count: u64, seed: u64) -> f64 {
     let before = ssd.counters().ftl;
     overwrite(ssd, count, 32, seed);

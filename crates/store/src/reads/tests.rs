@@ -15,7 +15,7 @@ const KEYS: u64 = 64;
 /// A page's number that ends a chain.
 const END: u64 = u64::MAX;
 
-/// Chains of pages, each with the number of the next. So many neighbours are read at a time; the first of them
+/// Chains of pages, each with the number of the next. That many neighbours are read at a time; the first of them
 /// leads on.
 struct Chains {
     parts: u32,

@@ -58,15 +58,15 @@ impl RunShape {
         Self::new(universe, enough, 1 + enough / 4096)
     }
 
-    /// So many pages, brought to what the universe can be cut in, and spares behind them.
+    /// `slot_pages` pages, at most as many as the universe can be cut in, and spares behind them.
     #[must_use]
     pub fn new(universe: Universe, slot_pages: u64, spare_pages: u64) -> Self {
         let slot_pages = Split::new(universe, slot_pages).quotients();
         Self { universe, slot_pages, spare_pages }
     }
 
-    /// A shape in which any so many fingerprints of the universe fit, however they lie, whose counts take so
-    /// many bytes: as many spare pages as others.
+    /// A shape in which any `entries` fingerprints of the universe fit, however they are spread, whose counts
+    /// take `count_bytes` bytes: as many spare pages as others.
     #[must_use]
     pub fn for_any(universe: Universe, entries: u64, count_bytes: u64) -> Self {
         let shape = Self::for_entries(universe, entries, count_bytes);

@@ -89,7 +89,7 @@ impl Run {
         let least = above + below * i128::from(i64::MIN);
         let most = above * i128::from(i64::MAX) - below;
         if !(least..=most).contains(&self.sum) {
-            return Some("a sum of so many counts");
+            return Some("a sum of that many counts");
         }
         None
     }

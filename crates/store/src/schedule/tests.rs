@@ -131,7 +131,7 @@ proptest! {
             let mine: Vec<_> =
                 selected.iter().copied().filter(|it| channels[*it] == channel).collect();
             prop_assert_eq!(&mine[..], &all[..mine.len()]);
-            // Whoever has some left has no two fewer than anybody else.
+            // A channel with some left has at most one fewer than any other.
             if mine.len() < all.len() {
                 prop_assert!((0..6).all(|other| count(other) <= mine.len() + 1));
             }

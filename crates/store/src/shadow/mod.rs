@@ -73,8 +73,8 @@ pub struct ShadowShape {
     pub block_pages: u32,
     /// Logical blocks.
     pub logical: u32,
-    /// Physical blocks beyond the logical ones. As many can be drafts, or wait for their map updates to become durable, at
-    /// the same time.
+    /// Physical blocks beyond the logical ones. As many can be drafts, or wait for their map updates to become
+    /// durable, at the same time.
     pub spares: u32,
     /// The first block begins at a multiple of this many pages; 1 where that does not matter.
     pub align_pages: u32,

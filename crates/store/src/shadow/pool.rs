@@ -13,13 +13,13 @@ use crate::mutants::{Barrier, is_on};
 /// The pool of one shadow, shared with its drafts.
 #[derive(Debug)]
 pub(super) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     space_freed: Condvar,
 }
 
 /// What the pool's lock guards. To change the map is to hold it too.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct PoolState {
     /// The sequence number that the next draft gets.
     pub next: u64,
     /// Map updates since the start.
@@ -47,12 +47,13 @@ struct Waiting {
 impl Pool {
     pub fn new(shape: ShadowShape, next: u64, unused: impl Iterator<Item = u32>) -> Self {
         let free = vec![VecDeque::new(); shape.lanes as usize];
-        let mut state = State { next, updates: 0, free, waiting: Vec::new(), drafts: Vec::new() };
+        let mut state =
+            PoolState { next, updates: 0, free, waiting: Vec::new(), drafts: Vec::new() };
         unused.for_each(|physical| state.give(physical));
         Self { state: Mutex::new(state), space_freed: Condvar::new() }
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().expect("no holder of the shadow's lock panics")
     }
 
@@ -70,7 +71,7 @@ impl Pool {
     }
 }
 
-impl State {
+impl PoolState {
     pub fn free_blocks(&self) -> usize {
         self.free.iter().map(VecDeque::len).sum()
     }

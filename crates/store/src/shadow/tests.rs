@@ -276,7 +276,7 @@ fn a_caller_that_waits_for_space_is_woken_by_a_checkpoint() {
 }
 
 #[test]
-fn a_lookup_beside_rewrites_never_sees_parts_of_two_blocks() {
+fn a_lookup_during_rewrites_never_sees_parts_of_two_blocks() {
     // Each block is of one logical block alone, and counts as many entries as its number.
     let shadow = shadow();
     let stop = AtomicBool::new(false);

@@ -4,7 +4,7 @@ use nandex_device::{PAGE_BYTES, PageBuf};
 
 use crate::page::{PAGE_HEADER_BYTES, PageLabel, seal};
 
-use super::format::{Begins, PAYLOAD_BYTES, ValueRef, record_header};
+use super::format::{PAYLOAD_BYTES, RecordStart, ValueRef, record_header};
 
 /// Where a batch begins.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +80,8 @@ impl Batch {
             let (from, to) = (number * PAYLOAD_BYTES, (number + 1) * PAYLOAD_BYTES);
             let next = self.begins.partition_point(|begin| *begin < from);
             let begins = match self.begins.get(next) {
-                Some(begin) if *begin < to => Begins::At(begin - from),
-                _ => Begins::Nothing,
+                Some(begin) if *begin < to => RecordStart::At(begin - from),
+                _ => RecordStart::Nothing,
             };
             let page = buf.page_mut(index);
             let body = &mut page[PAGE_HEADER_BYTES..PAGE_BYTES];

@@ -8,7 +8,7 @@ use crate::space::Extent;
 use crate::{Result, Structure};
 
 use super::ValuesConfig;
-use super::format::{LiveSegment, SEQUENCE_BITS, State};
+use super::format::{LiveSegment, SEQUENCE_BITS, ValuesState};
 use super::recover::{mark_of, restore};
 use super::visit::Records;
 
@@ -28,7 +28,10 @@ pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     }
 }
 
-fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesConfig, State, Extent)> {
+fn decode(
+    entry: &CatalogEntry,
+    contents: &Contents,
+) -> Result<(ValuesConfig, ValuesState, Extent)> {
     let place = contents.superblock.checkpoint.start;
     let mut reader = Reader::new(&entry.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;

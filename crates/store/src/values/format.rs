@@ -80,7 +80,7 @@ impl ValueRef {
 
 /// What begins in a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Begins {
+pub enum RecordStart {
     /// A record, this many bytes behind the page's first.
     At(usize),
     /// None: the page goes on with a record that began before.
@@ -89,7 +89,7 @@ pub enum Begins {
     Void,
 }
 
-impl Begins {
+impl RecordStart {
     /// Writes it to the front of a page's body.
     ///
     /// # Panics
@@ -111,12 +111,12 @@ impl Begins {
 ///
 /// # Errors
 /// [`Error::Corrupt`].
-pub fn decode_page(body: &[u8], page: PageId) -> Result<(Begins, &[u8])> {
+pub fn decode_page(body: &[u8], page: PageId) -> Result<(RecordStart, &[u8])> {
     let mut reader = Reader::new(body, "page of a value log", page);
     let begins = match reader.u16()? {
-        NONE_BEGINS => Begins::Nothing,
-        VOID => Begins::Void,
-        at if usize::from(at) < PAYLOAD_BYTES => Begins::At(at.into()),
+        NONE_BEGINS => RecordStart::Nothing,
+        VOID => RecordStart::Void,
+        at if usize::from(at) < PAYLOAD_BYTES => RecordStart::At(at.into()),
         at => return Err(reader.refuse(format!("a record before byte {PAYLOAD_BYTES}"), at)),
     };
     Ok((begins, reader.take(PAYLOAD_BYTES)?))
@@ -158,7 +158,7 @@ pub struct LiveSegment {
 
 /// A value log as a checkpoint knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct State {
+pub struct ValuesState {
     /// The number of the newest segment.
     pub last_sequence: u64,
     /// Segments that hold records, oldest first; the last is the one that is written.
@@ -170,7 +170,7 @@ pub struct State {
 /// Bits of a segment's number; the bits above them mark the volume.
 pub const SEQUENCE_BITS: u32 = 40;
 
-impl State {
+impl ValuesState {
     /// That of a value log that was just created.
     #[must_use]
     pub fn fresh(config: &ValuesConfig) -> Self {

@@ -363,7 +363,7 @@ impl Inner {
     }
 
     /// Does a record fit the head, and may it go there? While fewer segments are free than cleaning has for
-    /// itself, which a crash in its midst may leave so, the rest of the head is for copies too.
+    /// itself, which a crash in the middle of it may leave so, the rest of the head is for copies too.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let Some(head) = state.segments.head() else { return false };
         if state.segments.free_count() < self.spared(purpose) {

@@ -11,7 +11,7 @@ use crate::schedule::SequentialWrite;
 use crate::{Error, Result};
 
 use super::format::{
-    Begins, LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, ValueRef, damaged, decode_page,
+    LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, RecordStart, ValueRef, damaged, decode_page,
     record_bytes,
 };
 use super::{Inner, ValueLog};
@@ -130,9 +130,9 @@ impl Inner {
             let end = (start + PAYLOAD_BYTES).min(to);
             let begin = start.max(from);
             let interrupted = match begins {
-                Begins::Void => true,
-                Begins::At(at) => start > from && start + at < end,
-                Begins::Nothing => start <= from,
+                RecordStart::Void => true,
+                RecordStart::At(at) => start > from && start + at < end,
+                RecordStart::Nothing => start <= from,
             };
             if interrupted {
                 return Err(damaged(label.page, "the whole record", &format!("{begins:?}")));

@@ -19,7 +19,7 @@ use crate::reads::ReadPool;
 use crate::schedule::Channels;
 use crate::{Result, Structure, Volume};
 
-use super::format::{Begins, LiveSegment, SEQUENCE_BITS, State};
+use super::format::{LiveSegment, RecordStart, SEQUENCE_BITS, ValuesState};
 use super::read::READ_DEPTH;
 use super::segments::Segments;
 use super::{Counters, Inner, ValueLog, ValuesConfig, weak};
@@ -39,23 +39,23 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
 }
 
 /// The state that a checkpoint holds; that of an empty log where none does.
-pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<State> {
+pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<ValuesState> {
     let extent = structure.extent()?;
     let mut reader = Reader::new(&structure.state, "state of a value log", extent.start);
     if extent.pages < config.pages() {
         return Err(reader.refuse(format!("{} pages", config.pages()), extent.pages));
     }
     if structure.state.is_empty() {
-        return Ok(State::fresh(config));
+        return Ok(ValuesState::fresh(config));
     }
-    State::decode(&mut reader, config)
+    ValuesState::decode(&mut reader, config)
 }
 
 fn assemble(
     volume: &Volume,
     structure: &Structure,
     config: ValuesConfig,
-    state: &State,
+    state: &ValuesState,
 ) -> Result<Inner> {
     let segments = Segments::new(&config, state);
     let device = Arc::clone(volume.device());
@@ -108,7 +108,7 @@ impl Inner {
         for page in (segment.pages..*last).filter(is_gap) {
             let mut buf = PageBuf::zeroed(1);
             let bytes = buf.page_mut(0);
-            Begins::Void.encode(&mut bytes[PAGE_HEADER_BYTES..]);
+            RecordStart::Void.encode(&mut bytes[PAGE_HEADER_BYTES..]);
             seal(bytes, self.label(segment.slot, segment.sequence, page));
             self.write_pages(self.page(segment.slot, page), buf)?;
         }

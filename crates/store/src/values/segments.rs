@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use crate::mutants::{Barrier, is_on};
 
 use super::config::ValuesConfig;
-use super::format::{LiveSegment, State, ValueRef};
+use super::format::{LiveSegment, ValueRef, ValuesState};
 
 /// A segment in use.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn new(config: &ValuesConfig, state: &State) -> Self {
+    pub(super) fn new(config: &ValuesConfig, state: &ValuesState) -> Self {
         let mut by_slot = vec![None; config.segments as usize];
         for known in &state.live {
             by_slot[known.slot as usize] = Some(Segment { known: *known, is_counted: false });
@@ -182,12 +182,12 @@ impl Segments {
     }
 
     /// The state for the checkpoint.
-    pub(super) fn capture(&mut self) -> State {
+    pub(super) fn capture(&mut self) -> ValuesState {
         self.captured = self.freed.len();
         let mut live: Vec<_> = self.by_slot.iter().flatten().map(|segment| segment.known).collect();
         live.sort_by_key(|known| known.sequence);
         let free = self.free.iter().chain(&self.freed).copied().collect();
-        State { last_sequence: self.last_sequence, live, free }
+        ValuesState { last_sequence: self.last_sequence, live, free }
     }
 
     /// Told when the last capture is durable.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nandex_device::{Device, PageId};
 use nandex_sim::SimDevice;
 
-use super::format::{LiveSegment, State};
+use super::format::{LiveSegment, ValuesState};
 use super::segments::Segments;
 use super::*;
 use crate::bytes::Reader;
@@ -58,22 +58,22 @@ fn references_and_configurations_read_back_and_lie_as_the_format_says() {
 #[test]
 fn a_state_reads_back_and_impossible_ones_are_refused() {
     let live = |slot, sequence, pages| LiveSegment { slot, sequence, pages, live_bytes: 100 };
-    let state = State {
+    let state = ValuesState {
         last_sequence: 9,
         live: vec![live(2, 7, 6), live(0, 9, 3)],
         free: vec![5, 1, 3, 4],
     };
-    let decode = |state: &State| {
+    let decode = |state: &ValuesState| {
         let mut bytes = Vec::new();
         state.encode(&mut bytes);
         for len in 0..bytes.len() {
             let mut reader = Reader::new(&bytes[..len], "state", PageId(0));
-            assert!(State::decode(&mut reader, &CONFIG).is_err(), "cut after {len}");
+            assert!(ValuesState::decode(&mut reader, &CONFIG).is_err(), "cut after {len}");
         }
-        State::decode(&mut Reader::new(&bytes, "state", PageId(0)), &CONFIG)
+        ValuesState::decode(&mut Reader::new(&bytes, "state", PageId(0)), &CONFIG)
     };
     assert_eq!(decode(&state).unwrap(), state);
-    let wrong: [fn(&mut State); 6] = [
+    let wrong: [fn(&mut ValuesState); 6] = [
         |state| state.last_sequence = 10,
         |state| state.live.swap(0, 1),
         |state| state.live[0].pages = 7,
@@ -90,7 +90,7 @@ fn a_state_reads_back_and_impossible_ones_are_refused() {
 
 #[test]
 fn free_segments_are_begun_in_the_order_in_which_a_checkpoint_has_them() {
-    let mut segments = Segments::new(&CONFIG, &State::fresh(&CONFIG));
+    let mut segments = Segments::new(&CONFIG, &ValuesState::fresh(&CONFIG));
     let begun: Vec<_> = (0..4).map(|_| segments.begin(0).unwrap().slot).collect();
     assert_eq!(begun, [0, 1, 2, 3]);
     segments.free(2);
@@ -170,7 +170,7 @@ fn what_was_committed_is_found_without_a_checkpoint_and_the_log_goes_on_behind_i
     }
 }
 
-/// Puts used the rest of the segment that cleaning had begun; after crashes in its midst no segment was
+/// Puts used the rest of the segment that cleaning had begun; after crashes in the middle of it no segment was
 /// left for copies, and a log full of garbage refused everything.
 #[test]
 fn what_is_kept_for_copies_is_not_taken_by_puts() {

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 use super::ValueLog;
 use super::format::{
-    Begins, LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, ValueRef, damaged, decode_page,
+    LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, RecordStart, ValueRef, damaged, decode_page,
     is_padding, record_bytes,
 };
 
@@ -62,12 +62,12 @@ impl Records {
         let page = RawPage::new(bytes).check(label)?;
         let (begins, payload) = decode_page(page.body(), label.page)?;
         let (mut at, own) = match begins {
-            Begins::Void => {
+            RecordStart::Void => {
                 self.begun = None;
                 return Ok(());
             }
-            Begins::At(at) => (at, at),
-            Begins::Nothing => (PAYLOAD_BYTES, PAYLOAD_BYTES),
+            RecordStart::At(at) => (at, at),
+            RecordStart::Nothing => (PAYLOAD_BYTES, PAYLOAD_BYTES),
         };
         self.go_on(&payload[..own], visit)?;
         let base = number * PAYLOAD_BYTES as u32;

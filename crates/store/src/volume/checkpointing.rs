@@ -129,7 +129,7 @@ impl Inner {
         if is_on(Barrier::CheckpointSynced) {
             self.device.sync()?;
         }
-        if !is_on(Barrier::GivenUpAfterCheckpoint) {
+        if !is_on(Barrier::TruncatedAfterCheckpoint) {
             self.truncate(tail, structures);
         }
         let superblock = Superblock {

@@ -54,7 +54,7 @@ struct Inner {
     device: Arc<dyn Device>,
     hasher: KeyHasher,
     log: Log,
-    replay: replay::Source,
+    replay: replay::LogReplay,
     poison: Arc<Poison>,
     work: Work,
     root: Mutex<Root>,
@@ -442,7 +442,7 @@ impl Volume {
         device: Arc<dyn Device>,
         root: Root,
         log: Log,
-        replay: replay::Source,
+        replay: replay::LogReplay,
         poison: Arc<Poison>,
         work: Work,
     ) -> Result<Self> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex_device::{Device, PageBuf, PageId, random_u128};
 
-use super::replay::Source;
+use super::replay::LogReplay;
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
 use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
@@ -52,7 +52,7 @@ impl Volume {
         let catalog = checkpoint::read(&device, &superblock)?;
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
-        let (end, idle) = Source::find_end(&region, &superblock, &catalog)?;
+        let (end, idle) = LogReplay::find_end(&region, &superblock, &catalog)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
         let removed = Vec::new();
@@ -78,7 +78,7 @@ impl Volume {
             durability: work.durability,
             threads: work.threads,
         };
-        let replay = Source::new(region, volume_id, end);
+        let replay = LogReplay::new(region, volume_id, end);
         let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
         begin_epoch(&*device, &mut root.superblock, &log)?;
         Self::assemble(device, root, log, replay, poison, work)

@@ -15,13 +15,13 @@ use super::Structure;
 
 /// The log as it was when the volume was opened.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct LogReplay {
     region: LogRegion,
     volume_id: u128,
     end: LogEnd,
 }
 
-impl Source {
+impl LogReplay {
     pub(super) fn new(region: LogRegion, volume_id: u128, end: LogEnd) -> Self {
         Self { region, volume_id, end }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nandex_sim::{Image, SimDevice};
 use nandex_store::Result;
 
-use crate::room::{Room, entries, expected};
+use crate::subject::{Subject, entries, expected};
 
 /// What a life knows of its list, in runs that were added.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,27 +30,27 @@ impl Rng {
     }
 }
 
-fn step(room: &Room, past: &mut Past, rng: &mut Rng) -> Result<()> {
+fn step(subject: &Subject, past: &mut Past, rng: &mut Rng) -> Result<()> {
     match rng.below(7) {
         0 | 1 => {
             past.pending = past.added;
-            room.volume().checkpoint()?;
+            subject.volume().checkpoint()?;
             past.durable = past.pending;
         }
-        2 | 3 => room.merge()?,
+        2 | 3 => subject.merge()?,
         _ => {
-            room.add()?;
+            subject.add()?;
             past.added += 1;
         }
     }
-    assert_eq!(room.added(), past.added);
+    assert_eq!(subject.added(), past.added);
     Ok(())
 }
 
 /// Some steps, and then the process is killed.
-fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
-    (0..steps).try_for_each(|_| step(&room, past, rng))?;
-    room.kill();
+fn session(subject: Subject, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    (0..steps).try_for_each(|_| step(&subject, past, rng))?;
+    subject.kill();
     Ok(())
 }
 
@@ -58,43 +58,43 @@ fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()>
 fn live(device: &SimDevice, past: &mut Past) -> Result<()> {
     let device = Arc::new(device.clone());
     let mut rng = Rng(7);
-    let room = Room::create(device.clone())?;
+    let subject = Subject::create(device.clone())?;
     past.created = true;
-    session(room, 16, past, &mut rng)?;
+    session(subject, 16, past, &mut rng)?;
     for _ in 0..2 {
-        let room = Room::open(device.clone())?;
-        *past = found(&room, past, "killed");
-        session(room, 16, past, &mut rng)?;
+        let subject = Subject::open(device.clone())?;
+        *past = found(&subject, past, "killed");
+        session(subject, 16, past, &mut rng)?;
     }
     Ok(())
 }
 
 /// Looks at everything after an opening, and goes on from what is there.
-fn found(room: &Room, past: &Past, story: &str) -> Past {
-    let added = room.added();
+fn found(subject: &Subject, past: &Past, story: &str) -> Past {
+    let added = subject.added();
     let may = [past.durable, past.pending];
     assert!(may.contains(&added), "{story}: {added} runs, not one of {may:?}");
-    assert_eq!(room.contents().unwrap(), expected(added), "{story}");
+    assert_eq!(subject.contents().unwrap(), expected(added), "{story}");
     for entry in entries(1).iter().step_by(97) {
         let all = expected(added);
         let count = all.binary_search_by_key(&entry.fingerprint, |it| it.fingerprint);
         let count = count.map_or(0, |at| all[at].count);
-        assert_eq!(room.count(entry.fingerprint).unwrap(), count, "{story}");
+        assert_eq!(subject.count(entry.fingerprint).unwrap(), count, "{story}");
     }
-    apart(room, story);
+    apart(subject, story);
     Past { created: true, durable: added, pending: added, added }
 }
 
 /// No page is two runs', and none is nobody's. A checkpoint of the list takes a page, and another one where
 /// the next will go.
-fn apart(room: &Room, story: &str) {
-    let mut extents: Vec<_> = room.runs().iter().map(|run| run.place().extent).collect();
+fn apart(subject: &Subject, story: &str) {
+    let mut extents: Vec<_> = subject.runs().iter().map(|run| run.place().extent).collect();
     extents.sort_by_key(|extent| extent.start);
     for pair in extents.windows(2) {
         assert!(pair[0].end() <= pair[1].start, "{story}: {extents:?} overlap");
     }
-    let empty = Room::create(Arc::new(SimDevice::instant())).unwrap();
-    let (found, least) = (room.other_pages(), empty.other_pages());
+    let empty = Subject::create(Arc::new(SimDevice::instant())).unwrap();
+    let (found, least) = (subject.other_pages(), empty.other_pages());
     assert!(
         found.abs_diff(least) <= 2,
         "{story}: {found} pages are nobody's, and {least} at first"
@@ -104,27 +104,27 @@ fn apart(room: &Room, story: &str) {
 /// Opens what a cut has left, looks, and is cut again soon after; then opens and looks once more.
 fn recover(image: Image, past: &Past, again: u64, story: &str) {
     let device = SimDevice::instant().with_image(image);
-    let mut past = match Room::open(Arc::new(device.clone())) {
-        Ok(room) => {
-            let past = found(&room, past, story);
-            room.kill();
+    let mut past = match Subject::open(Arc::new(device.clone())) {
+        Ok(subject) => {
+            let past = found(&subject, past, story);
+            subject.kill();
             past
         }
         Err(error) => return assert!(!past.created, "{story}: {error}"),
     };
     let story = format!("{story}, and again after {again}");
     device.cut_after(device.operations() + again);
-    if let Ok(room) = Room::open(Arc::new(device.clone())) {
-        past = found(&room, &past, &story);
-        session(room, 6, &mut past, &mut Rng(again)).ok();
+    if let Ok(subject) = Subject::open(Arc::new(device.clone())) {
+        past = found(&subject, &past, &story);
+        session(subject, 6, &mut past, &mut Rng(again)).ok();
     }
     let device = SimDevice::instant().with_image(device.survivors(again));
-    let room = Room::open(Arc::new(device)).unwrap();
-    past = found(&room, &past, &story);
-    room.merge().unwrap();
-    room.volume().checkpoint().unwrap();
-    apart(&room, &format!("{story}, merged"));
-    assert_eq!(room.contents().unwrap(), expected(past.added), "{story}, merged");
+    let subject = Subject::open(Arc::new(device)).unwrap();
+    past = found(&subject, &past, &story);
+    subject.merge().unwrap();
+    subject.volume().checkpoint().unwrap();
+    apart(&subject, &format!("{story}, merged"));
+    assert_eq!(subject.contents().unwrap(), expected(past.added), "{story}, merged");
 }
 
 #[test]

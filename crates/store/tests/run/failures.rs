@@ -6,7 +6,7 @@ use nandex_device::{Device, MemoryDevice, PageBuf};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::Error;
 
-use crate::room::{Room, expected, is_corrupt};
+use crate::subject::{Subject, expected, is_corrupt};
 
 /// Fails the operation that comes after that many others of its kind.
 fn fault(device: &SimDevice, on: FaultOn, after: u64) {
@@ -14,52 +14,52 @@ fn fault(device: &SimDevice, on: FaultOn, after: u64) {
     device.arm(Fault { on, at, kind, span });
 }
 
-fn three(device: Arc<dyn Device>) -> Room {
-    let room = Room::create(device).unwrap();
-    (0..3).for_each(|_| room.add().unwrap());
-    room.volume().checkpoint().unwrap();
-    room
+fn three(device: Arc<dyn Device>) -> Subject {
+    let subject = Subject::create(device).unwrap();
+    (0..3).for_each(|_| subject.add().unwrap());
+    subject.volume().checkpoint().unwrap();
+    subject
 }
 
 /// The last write of a run ends when nothing is pushed any more: only the finish can hear of it.
 #[test]
 fn a_failed_write_be_it_the_last_fails_the_run_and_poisons_the_volume() {
     let device = SimDevice::instant();
-    let room = three(Arc::new(device.clone()));
+    let subject = three(Arc::new(device.clone()));
     let before = device.seen(FaultOn::Write);
-    room.merge().unwrap();
+    subject.merge().unwrap();
     let writes = device.seen(FaultOn::Write) - before;
     assert!(writes > 0);
     for failing in 0..writes {
         let device = SimDevice::instant();
-        let room = three(Arc::new(device.clone()));
-        let (runs, others) = (room.runs(), room.other_pages());
+        let subject = three(Arc::new(device.clone()));
+        let (runs, others) = (subject.runs(), subject.other_pages());
         fault(&device, FaultOn::Write, failing);
-        assert!(matches!(room.merge(), Err(Error::Device(_))), "write {failing}");
-        assert_eq!((room.runs(), room.other_pages()), (runs, others), "its pages went back");
-        assert!(matches!(room.add(), Err(Error::Poisoned { .. })));
-        assert_eq!(room.contents().unwrap(), expected(3));
+        assert!(matches!(subject.merge(), Err(Error::Device(_))), "write {failing}");
+        assert_eq!((subject.runs(), subject.other_pages()), (runs, others), "its pages went back");
+        assert!(matches!(subject.add(), Err(Error::Poisoned { .. })));
+        assert_eq!(subject.contents().unwrap(), expected(3));
     }
 }
 
 #[test]
 fn a_failed_read_ends_a_merge_and_it_can_be_tried_again() {
     let device = SimDevice::instant();
-    let room = three(Arc::new(device.clone()));
-    let runs = room.runs();
+    let subject = three(Arc::new(device.clone()));
+    let runs = subject.runs();
     fault(&device, FaultOn::Read, 1);
-    assert!(matches!(room.merge(), Err(Error::Device(_))));
-    assert_eq!(room.runs(), runs);
-    room.merge().unwrap();
-    assert_eq!((room.runs().len(), room.contents().unwrap()), (1, expected(3)));
+    assert!(matches!(subject.merge(), Err(Error::Device(_))));
+    assert_eq!(subject.runs(), runs);
+    subject.merge().unwrap();
+    assert_eq!((subject.runs().len(), subject.contents().unwrap()), (1, expected(3)));
 }
 
 /// Else a merge would carry what is damaged on, under a checksum of its own.
 #[test]
 fn a_damaged_page_ends_a_merge_and_is_named() {
     let device = MemoryDevice::new();
-    let room = three(Arc::new(device.clone()));
-    let runs = room.runs();
+    let subject = three(Arc::new(device.clone()));
+    let runs = subject.runs();
     for run in &runs {
         let extent = run.place().extent;
         for page in (0..extent.pages).map(|at| extent.start.plus(at)) {
@@ -68,12 +68,12 @@ fn a_damaged_page_ends_a_merge_and_is_named() {
             // A low bit of an entry: without its checksum the page reads as well as before.
             buf[70] ^= 1;
             device.write(page, buf).unwrap();
-            let error = room.merge().unwrap_err();
+            let error = subject.merge().unwrap_err();
             assert!(is_corrupt(&error) && error.to_string().contains(&page.to_string()), "{error}");
-            assert_eq!(room.runs(), runs);
+            assert_eq!(subject.runs(), runs);
             device.write(page, whole).unwrap();
         }
     }
-    room.merge().unwrap();
-    assert_eq!(room.contents().unwrap(), expected(3));
+    subject.merge().unwrap();
+    assert_eq!(subject.contents().unwrap(), expected(3));
 }

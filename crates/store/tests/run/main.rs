@@ -3,4 +3,4 @@
 
 mod crash;
 mod failures;
-mod room;
+mod subject;

@@ -10,7 +10,7 @@ use nandex_sim::{Image, SimDevice};
 use nandex_store::Result;
 use nandex_store::shadow::Published;
 
-use crate::room::{Room, SHAPE};
+use crate::subject::{SHAPE, Subject};
 
 type Versions = [u64; SHAPE.logical as usize];
 
@@ -45,23 +45,23 @@ impl Rng {
 }
 
 /// Rewrites a few blocks, and publishes them together.
-fn rewrite(room: &Room, count: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+fn rewrite(subject: &Subject, count: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
     let first = rng.below(u64::from(SHAPE.logical));
     let mut written = Vec::new();
     for at in 0..count {
         let logical = ((first + at) % u64::from(SHAPE.logical)) as u32;
-        let draft = room.begin(logical)?;
+        let draft = subject.begin(logical)?;
         past.begun[logical as usize] += 1;
-        let (version, _) = room.write(&draft)?;
+        let (version, _) = subject.write(&draft)?;
         assert_eq!(version, past.begun[logical as usize]);
         written.push((draft, version));
     }
     if rng.below(8) == 0 {
-        // Given up, all of it; and whoever reads sees nothing.
+        // All of it is dropped, and a reader sees nothing of it.
         past.begun = past.published;
         return Ok(());
     }
-    let published = room.publish(written)?;
+    let published = subject.publish(written)?;
     past.published = past.begun;
     if published == Published::Logged {
         past.logged = past.published;
@@ -69,32 +69,32 @@ fn rewrite(room: &Room, count: u64, past: &mut Past, rng: &mut Rng) -> Result<()
     Ok(())
 }
 
-fn step(room: &Room, past: &mut Past, rng: &mut Rng) -> Result<()> {
+fn step(subject: &Subject, past: &mut Past, rng: &mut Rng) -> Result<()> {
     match rng.below(12) {
         0 | 1 => {
-            room.volume().log().sync()?;
+            subject.volume().log().sync()?;
             past.durable = past.logged;
         }
         2 => {
-            room.volume().checkpoint()?;
+            subject.volume().checkpoint()?;
             (past.durable, past.logged) = (past.published, past.published);
         }
         // Now and then with a checkpoint, where the log is nearly full.
         3..=5 => {
-            drop(room.volume().reserve(2000)?);
-            room.fill_log(2000)?;
+            drop(subject.volume().reserve(2000)?);
+            subject.fill_log(2000)?;
         }
-        6 => rewrite(room, 2, past, rng)?,
-        _ => rewrite(room, 1, past, rng)?,
+        6 => rewrite(subject, 2, past, rng)?,
+        _ => rewrite(subject, 1, past, rng)?,
     }
-    assert_eq!(room.versions(), past.published);
+    assert_eq!(subject.versions(), past.published);
     Ok(())
 }
 
 /// Some steps, and then the process is killed.
-fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
-    (0..steps).try_for_each(|_| step(&room, past, rng))?;
-    room.kill();
+fn session(subject: Subject, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()> {
+    (0..steps).try_for_each(|_| step(&subject, past, rng))?;
+    subject.kill();
     Ok(())
 }
 
@@ -102,26 +102,26 @@ fn session(room: Room, steps: u64, past: &mut Past, rng: &mut Rng) -> Result<()>
 fn live(device: &SimDevice, log: Option<&MemoryDevice>, past: &mut Past) -> Result<()> {
     let (device, log) = shared(device, log);
     let mut rng = Rng(1);
-    let room = Room::create(Arc::clone(&device), log.clone())?;
+    let subject = Subject::create(Arc::clone(&device), log.clone())?;
     past.created = true;
-    session(room, 50, past, &mut rng)?;
+    session(subject, 50, past, &mut rng)?;
     for _ in 0..2 {
-        let room = Room::open(Arc::clone(&device), log.clone())?;
-        *past = found(&room, past, "killed");
-        session(room, 50, past, &mut rng)?;
+        let subject = Subject::open(Arc::clone(&device), log.clone())?;
+        *past = found(&subject, past, "killed");
+        session(subject, 50, past, &mut rng)?;
     }
     Ok(())
 }
 
 /// Looks at all blocks after an opening, and goes on from what is there.
-fn found(room: &Room, past: &Past, story: &str) -> Past {
-    let found = room.versions();
+fn found(subject: &Subject, past: &Past, story: &str) -> Past {
+    let found = subject.versions();
     for (at, version) in found.into_iter().enumerate() {
         let range = past.durable[at]..=past.begun[at];
         assert!(range.contains(&version), "{story}: block {at} is {version}, not one of {range:?}");
     }
     let current = found.iter().filter(|version| **version > 0).count();
-    let free = room.shadow().free_blocks();
+    let free = subject.shadow().free_blocks();
     assert_eq!((current + free) as u64, SHAPE.physical(), "{story}: a block is current or free");
     Past::of(found)
 }
@@ -139,10 +139,10 @@ fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, st
     let log = log.map(|log| MemoryDevice::from_image(log.image()));
     let device = SimDevice::instant().with_image(image.clone());
     let (whole, log_whole) = shared(&device, log.as_ref());
-    let mut past = match Room::open(whole, log_whole) {
-        Ok(room) => {
-            let past = found(&room, past, story);
-            room.kill();
+    let mut past = match Subject::open(whole, log_whole) {
+        Ok(subject) => {
+            let past = found(&subject, past, story);
+            subject.kill();
             past
         }
         Err(error) => return assert!(!past.created, "{story}: {error}"),
@@ -150,13 +150,13 @@ fn recover(image: Image, log: Option<&MemoryDevice>, past: &Past, again: u64, st
     let story = format!("{story}, and again after {again}");
     device.cut_after(device.operations() + again);
     let (part, log_part) = shared(&device, log.as_ref());
-    if let Ok(room) = Room::open(part, log_part) {
-        past = found(&room, &past, &story);
-        session(room, 12, &mut past, &mut Rng(again)).ok();
+    if let Ok(subject) = Subject::open(part, log_part) {
+        past = found(&subject, &past, &story);
+        session(subject, 12, &mut past, &mut Rng(again)).ok();
     }
     let device = SimDevice::instant().with_image(device.survivors(again));
     let (device, log) = shared(&device, log.as_ref());
-    found(&Room::open(device, log).unwrap(), &past, &story);
+    found(&Subject::open(device, log).unwrap(), &past, &story);
 }
 
 /// Cuts a run in the middle of each operation.

@@ -212,7 +212,7 @@ impl Session<Setup> {
     /// Iteration saves what is buffered first.
     fn iterate(&mut self) -> Result<(), Stop> {
         let Some(cascade) = self.cascade() else { return Ok(()) };
-        let entries = cascade.iter()?;
+        let entries = cascade.iter();
         let entries: nandex::Result<Vec<Entry>> = entries.collect();
         self.synced(Ok(()))?;
         let Some(entries) = self.allowed(entries)? else { return Ok(()) };

@@ -6,7 +6,7 @@ use nandex_store::hash::{HashKind, KeyHasher};
 use proptest::prelude::*;
 
 use super::advise::{Candidate, Search};
-use super::chance::Room;
+use super::chance::PageFill;
 use super::*;
 use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes, page_slots};
 use crate::slicehash::{Config, RuntimeOptions};
@@ -36,7 +36,7 @@ fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction
     // Capacity: the share that finds its slice full, at the mean that the entries asked for make.
     let all = f64::from(partitions) * f64::from(slices);
     let mean = requirements.entries as f64 / all;
-    let room = Room::new(slice_entries(requirements.entry_bytes()));
+    let room = PageFill::new(slice_entries(requirements.entry_bytes()));
     assert!(room.overflow(mean) <= mean * LOSS_MAX * 1.000_001);
     assert!(prediction.entries_capacity >= requirements.entries - 1);
     // k, and what a flush writes.
@@ -123,14 +123,14 @@ fn filled(layout: EntryLayout, pages: usize, seed: u128) -> f64 {
     let mut numbers = 0_u64..;
     let mut in_pages = 0;
     for _ in 0..3 {
-        let mut buffer = Buffer::new(layout, pages);
+        let mut buffer = Buffer::new(layout, hasher, pages);
         for key in &left_over {
-            assert!(buffer.put_left_over(&hasher, hasher.hash(key), entry(layout, key)));
+            assert!(buffer.put_carried_over(hasher.hash(key), entry(layout, key)));
         }
         loop {
             let mut key = vec![0; layout.key_bytes()];
             key[..8].copy_from_slice(&numbers.next().unwrap().to_le_bytes());
-            if buffer.put(&hasher, hasher.hash(&key), entry(layout, &key)).is_err() {
+            if buffer.put(hasher.hash(&key), entry(layout, &key)).is_err() {
                 break;
             }
         }

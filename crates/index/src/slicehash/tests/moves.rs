@@ -11,6 +11,7 @@ use nandex_sim::{Image, SimDevice};
 use super::super::*;
 use super::inline;
 use crate::api::Table;
+use crate::write::Layout;
 use crate::{Durability, OpenOptions, Threads, VolumeOptions};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
@@ -38,7 +39,7 @@ fn open(image: Image) -> (SimDevice, SliceHash) {
 
 /// The first keys of a partition.
 fn keys_of(table: &SliceHash, partition: usize, count: usize) -> Vec<u64> {
-    let inner = &table.handle.inner;
+    let inner = &table.handle.core;
     let is_of = |key: &u64| inner.partition_of(inner.hasher.hash(&key.to_le_bytes())) == partition;
     (0..).filter(is_of).take(count).collect()
 }
@@ -55,27 +56,28 @@ fn assert_holds(table: &SliceHash, keys: &[u64], value: u64, story: &str) {
 
 /// Freezes a partition's buffer, which is then waiting to be flushed.
 fn freeze(table: &SliceHash, partition: usize) {
-    let inner = &table.handle.inner;
-    let mut state = inner.partitions[partition].lock();
+    let inner = &table.handle.core;
+    let mut state = inner.partitions[partition].write();
     assert!(inner.try_freeze(partition, &mut state, 0).unwrap());
 }
 
 /// Flushes a partition's oldest frozen buffer by hand.
 fn flush(table: &SliceHash, partition: usize) {
-    let inner = &table.handle.inner;
-    let frozen = inner.partitions[partition].lock().frozen.front().cloned().unwrap();
-    inner.flush_one(partition, frozen, &mut inner.new_scratch().unwrap()).unwrap();
+    let inner = &table.handle.core;
+    let frozen = inner.partitions[partition].read().frozen.front().cloned().unwrap();
+    let mut scratch = Slicetables::new_scratch(inner).unwrap();
+    Slicetables::flush(inner, partition, frozen, &mut scratch).unwrap();
 }
 
 /// Forgets the jobs that wait, because the test does them by hand or never.
 fn forget_jobs(table: &SliceHash) {
-    while table.handle.inner.work.next_now().is_some() {
-        table.handle.inner.work.done();
+    while table.handle.core.work.next_now().is_some() {
+        table.handle.core.work.done();
     }
 }
 
 fn runs(table: &SliceHash, partition: usize) -> usize {
-    table.handle.inner.partitions[partition].lock().level.runs.len()
+    table.handle.core.partitions[partition].read().level.runs.len()
 }
 
 #[test]
@@ -107,11 +109,11 @@ fn a_move_that_the_checkpoint_holds_leaves_the_image_that_came_after_it() {
     table.sync().unwrap();
     put(&table, &keys[300..], 1);
     table.sync().unwrap();
-    let inner = &table.handle.inner;
-    inner.wish_all_images();
+    let inner = &table.handle.core;
+    inner.snapshot_all();
     inner.volume.checkpoint().unwrap();
-    assert!(inner.partitions[0].lock().image.is_some(), "saved");
-    assert!(inner.partitions[1].lock().image.is_none(), "waits");
+    assert!(inner.partitions[0].read().snapshot.is_some(), "saved");
+    assert!(inner.partitions[1].read().snapshot.is_none(), "waits");
     let (_, found) = open(device.survivors(0));
     assert_holds(&found, &waiting, 1, "in the log");
     assert_holds(&found, &keys, 1, "moved, and in the image");
@@ -129,7 +131,7 @@ fn what_a_merge_during_recovery_leaves_behind_outlives_the_next_crash() {
     // The log has more than a buffer takes.
     let (again, found) = open(device.survivors(0));
     assert_eq!(found.stats().flushes, 1);
-    let left = found.handle.inner.partitions[0].lock().since.is_some();
+    let left = found.handle.core.partitions[0].read().since.is_some();
     assert!(left, "what was left behind keeps its place in the log");
     found.sync().unwrap();
     let (_, found) = open(again.survivors(0));
@@ -147,7 +149,7 @@ fn runs_that_were_merged_after_the_checkpoint_do_not_come_back() {
     // While flushes wait, they go to the front.
     flush(&table, 0);
     assert_eq!(runs(&table, 0), 1);
-    table.handle.inner.volume.checkpoint().unwrap();
+    table.handle.core.volume.checkpoint().unwrap();
     forget_jobs(&table);
     put(&table, &keys, 2);
     freeze(&table, 0);
@@ -246,12 +248,12 @@ fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhi
     // was logged between them named the first, which the second had destroyed.
     let device = Telling::new();
     let table = Arc::new(create(Arc::new(device.clone()), Config::tiny()));
-    let partitions = table.handle.inner.partitions.len();
+    let partitions = table.handle.core.partitions.len();
     put(&table, &(0..400).collect::<Vec<_>>(), 1);
     table.sync().unwrap();
-    let inner = &table.handle.inner;
-    inner.wish_all_images();
-    inner.wish_images_before(inner.volume.log().next_lsn());
+    let inner = &table.handle.core;
+    inner.snapshot_all();
+    inner.snapshot_before(inner.volume.log().next_lsn());
     let written = Arc::new(Mutex::new(Vec::new()));
     let tell = {
         let (table, written) = (Arc::clone(&table), Arc::clone(&written));
@@ -262,7 +264,7 @@ fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhi
         }
     };
     device.set(Some(Arc::new(tell)));
-    inner.save_wished_images().unwrap();
+    inner.write_snapshots().unwrap();
     device.set(None);
     let mut pages = written.lock().unwrap().clone();
     assert_eq!(pages.len(), partitions, "images in {pages:?}");
@@ -283,21 +285,21 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
     put(&table, &keys[200..], 1);
     table.sync().unwrap();
     assert_eq!(runs(&table, 0), 1);
-    let inner = &table.handle.inner;
+    let inner = &table.handle.core;
     let tell = {
         let (table, device) = (Arc::clone(&table), device.clone());
         move |asked| {
             if asked == Asked::Sync {
                 // The new slicetable is durable; now a checkpoint prepares.
                 device.set(None);
-                table.handle.inner.wish_all_images();
-                table.handle.inner.save_wished_images().unwrap();
+                table.handle.core.snapshot_all();
+                table.handle.core.write_snapshots().unwrap();
             }
         }
     };
     device.set(Some(Arc::new(tell)));
-    inner.run(Job::Drain(0), &mut None).unwrap();
-    assert!(inner.partitions[0].lock().image.is_some(), "saved meanwhile");
+    Slicetables::run(inner, Job::Drain(0), &mut None).unwrap();
+    assert!(inner.partitions[0].read().snapshot.is_some(), "saved meanwhile");
     assert_eq!(runs(&table, 0), 0);
     // The log's block with the move is written, and the power goes in the midst of its sync.
     device.inner.cut_after(device.inner.operations() + 1);
@@ -313,16 +315,16 @@ fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
     // A merge between the captures of slicetables and runs would be in neither, where the log was too full
     // for its move: its runs would be gone, and the slicetable the old one.
     let table = create(Arc::new(SimDevice::instant()), Config::tiny());
-    let inner = &table.handle.inner;
-    let last = inner.partitions.last().unwrap().lock();
+    let inner = &table.handle.core;
+    let last = inner.partitions.last().unwrap().write();
     std::thread::scope(|scope| {
         // It comes as far as the last partition.
         let capture = scope.spawn(|| nandex_store::Checkpointed::capture(&**inner));
         let deadline = Instant::now() + Duration::from_secs(10);
-        while inner.room.maps.try_lock().is_ok() && Instant::now() < deadline {
+        while inner.layout.maps.try_lock().is_ok() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        let is_held = inner.room.maps.try_lock().is_err();
+        let is_held = inner.layout.maps.try_lock().is_err();
         drop(last);
         capture.join().unwrap();
         assert!(is_held, "a merge could have changed them");

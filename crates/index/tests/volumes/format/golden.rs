@@ -1,7 +1,7 @@
 //! Pinned bytes: what is written now is what version 1 has always written.
 
 use nandex::device::{PAGE_BYTES, PageId};
-use nandex::slicehash::format::{ImageRef, Moved, decode_config};
+use nandex::slicehash::format::{Moved, PageSnapshotRef, decode_config};
 use nandex::slicehash::slice::SliceLayout;
 use nandex::store::Lsn;
 use nandex::store::entries::{Entry, EntryLayout, SlotState};
@@ -108,12 +108,12 @@ fn a_slice_page_is_these_bytes() {
 
 #[test]
 fn a_move_is_these_bytes() {
-    let image = Some(ImageRef { slot: 1, generation: 0x0102_0304 });
-    let moved = Moved { partition: 7, tail: Lsn(0x0020_3000), image };
+    let snapshot = Some(PageSnapshotRef { slot: 1, generation: 0x0102_0304 });
+    let moved = Moved { partition: 7, tail: Lsn(0x0020_3000), snapshot };
     let hex: String = moved.encode().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "03070000000030200000000000020403020100000000");
     assert_eq!(Moved::decode(&moved.encode()), Some((moved, &[][..])));
-    assert_eq!(Moved { image: None, ..moved }.encode().len(), 22);
+    assert_eq!(Moved { snapshot: None, ..moved }.encode().len(), 22);
 }
 
 #[test]

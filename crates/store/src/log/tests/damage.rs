@@ -153,7 +153,7 @@ fn blocks_of_a_session_with_the_same_number_are_refused_by_their_chain() {
     assert_eq!(numbers(&entries), [100]);
 }
 
-/// Whoever gives up the log behind some damage goes on before it; what the old session knew to be
+/// A session that drops the log behind some damage goes on before it; what the old session knew to be
 /// durable behind that place is no proof against the new one.
 #[test]
 fn a_log_that_was_cut_short_on_purpose_is_whole() {

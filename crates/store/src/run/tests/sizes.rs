@@ -46,7 +46,7 @@ fn an_empty_run_and_a_small_one_take_a_page_and_a_spare_one() {
     }
 }
 
-/// So many entries, one behind the other, from there on.
+/// `count` entries, one after the other, from there on.
 fn heap(start: u64, count: u64, each: i64) -> Vec<Entry> {
     (start..start + count).map(|fingerprint| Entry { fingerprint, count: each }).collect()
 }

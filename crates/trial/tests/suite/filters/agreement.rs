@@ -50,7 +50,7 @@ impl Maker for Filters {
     }
 
     fn entries(&self, filter: &Cascade) -> Option<Vec<(u64, i64)>> {
-        let entries = filter.iter().unwrap().map(|entry| entry.unwrap());
+        let entries = filter.iter().map(|entry| entry.unwrap());
         Some(entries.map(|entry| (entry.fingerprint, entry.count)).collect())
     }
 

@@ -144,7 +144,7 @@ fn nothing_asked_is_nothing_done() {
     assert!(filter.contains_many(&[]).unwrap().is_empty());
     assert!(filter.count_many(&[]).unwrap().is_empty());
     filter.flush_and_compact();
-    assert_eq!(filter.iter().unwrap().count(), 0);
+    assert_eq!(filter.iter().count(), 0);
     let stats = Filter::stats(&filter);
     assert_eq!((stats.entries, stats.inserts, stats.deletes, stats.rate), (0, 0, 0, 0.0));
     assert_eq!(filter.count(b"a").unwrap(), 0);
@@ -300,7 +300,6 @@ fn a_volume_that_is_closed_by_a_failure_refuses_every_update_and_still_answers()
         refusal(Filter::sync(&filter)),
         refusal(Filter::flush(&filter)),
         refusal(filter.compact()),
-        refusal(filter.iter()),
     ] {
         assert!(error.contains("pulled out") && error.contains("open it again"), "{error}");
     }
@@ -380,7 +379,7 @@ fn filters_merge_with_their_like_and_refuse_others_and_themselves() {
         let filter = Arc::clone(&filter);
         move || drop(refusal(filter.absorb(&filter)))
     });
-    assert_eq!(filter.iter().unwrap().count(), 1350);
+    assert_eq!(filter.iter().count(), 1350);
 }
 
 /// What was deleted takes no flash once it is compacted.

@@ -88,7 +88,7 @@ fn disturb(filter: &Cascade, volume: &Volume, ended: &AtomicBool) {
             1 => Filter::flush(filter).unwrap(),
             2 => volume.checkpoint().unwrap(),
             3 => filter.compact().unwrap(),
-            4 => assert!(filter.iter().unwrap().all(|entry| entry.unwrap().count > 0)),
+            4 => assert!(filter.iter().all(|entry| entry.unwrap().count > 0)),
             _ => assert!(Filter::stats(filter).entries >= PINNED),
         }
         std::thread::sleep(std::time::Duration::from_micros(500));

@@ -1,4 +1,4 @@
-//! What of a table is proven offline in the same way for all: pages of buffers, images, and the log.
+//! The offline checks that all tables share: pages of buffers, snapshots, and the log.
 
 use nandex_device::{PAGE_BYTES, PageId};
 use nandex_store::Lsn;
@@ -7,22 +7,22 @@ use nandex_store::check::{Checker, Contents, Subject};
 use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::entries::Entry;
 use nandex_store::hash::{KeyHash, KeyHasher};
-use nandex_store::page::{Page, PageKind, PageLabel};
+use nandex_store::page::Page;
 
-use super::Shape;
-use super::format::{ImageRef, State, decode_log_entry};
-use super::image::Images;
+use super::TableShape;
+use super::format::{PageSnapshotRef, WriteState, decode_log_entry};
+use super::page_snapshots::SnapshotPlaces;
 use crate::Error;
 
 /// A table's buffers as its catalog entry, and moves in the log, describe them.
 pub(crate) struct Buffers<'a> {
     pub name: &'a str,
-    /// What the room calls a partition.
+    /// What the structure calls a partition.
     pub noun: &'static str,
-    pub shape: Shape,
+    pub shape: TableShape,
     pub hasher: KeyHasher,
-    pub state: State,
-    pub images: Images,
+    pub state: WriteState<PageSnapshotRef>,
+    pub places: SnapshotPlaces,
     pub entry: &'a CatalogEntry,
 }
 
@@ -100,57 +100,52 @@ impl Buffers<'_> {
         place.filter.is_some_and(misses).then(|| "the filter does not hold its key".into())
     }
 
-    /// The images that an opening would load.
-    pub(crate) fn images(&self, checker: &mut Checker) {
-        let subject = Subject { structure: Some(self.name), what: "image" };
-        let (found, expected) = (self.state.images.len(), self.shape.partitions as usize);
-        if found != expected && !self.entry.state.is_empty() {
+    /// The snapshots that an opening would load.
+    pub(crate) fn snapshots(&self, checker: &mut Checker) {
+        let subject = Subject { structure: Some(self.name), what: "snapshot" };
+        let partitions = &self.state.partitions;
+        let (found, expected) = (partitions.len(), self.shape.partitions as usize);
+        if found != expected {
             let message = format!("expected {expected} {}s, found {found}", self.noun);
-            return checker.note(subject, self.images.place(0, 0), message);
+            return checker.note(subject, self.places.place(0, 0), message);
         }
         // Places of the log are starts of blocks; a state of another layout is told by this.
-        if let Some(tail) = self.state.tails.iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
-            checker.note(subject, self.images.place(0, 0), format!("its log begins at {tail}"));
+        let tails = partitions.iter().map(|record| record.tail);
+        if let Some(tail) = tails.into_iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
+            checker.note(subject, self.places.place(0, 0), format!("its log begins at {tail}"));
         }
-        let images = self.state.images.iter().enumerate();
-        for (partition, image) in images.filter_map(|(index, image)| Some((index, (*image)?))) {
-            self.image(checker, partition, image);
+        for (partition, record) in partitions.iter().enumerate() {
+            record.snapshot.iter().for_each(|it| self.snapshot(checker, partition, *it));
         }
     }
 
-    fn image(&self, checker: &mut Checker, partition: usize, image: ImageRef) {
-        let what = format!("image page of {} {partition}", self.noun);
+    fn snapshot(&self, checker: &mut Checker, partition: usize, at: PageSnapshotRef) {
+        let what = format!("snapshot page of {} {partition}", self.noun);
         let subject = Subject { structure: Some(self.name), what: &what };
-        let first = self.images.place(partition, image.slot);
-        let label = |index| PageLabel {
-            kind: PageKind::Image,
-            structure: self.entry.id,
-            generation: image.generation,
-            page: first.plus(index),
-        };
+        let label = |index| self.places.label(partition, at, index);
         let place = Place { subject, partition, filter: None };
         let mut entries = 0;
-        let run = (first, self.images.pages());
+        let run = (self.places.place(partition, at.slot), self.places.pages);
         checker.pages(subject, run, &label, &mut |checker, index, page| {
             entries += self.entry_page(checker, place, page, (label(index).page, index));
         });
         checker.count_entries(self.name, entries);
     }
 
-    /// No image that the checkpoint refers to is newer than it.
-    pub(crate) fn image_generations(&self, checker: &mut Checker) {
-        let next = self.state.next_image;
-        for (partition, image) in self.state.images.iter().enumerate() {
-            if let Some(image) = image.filter(|image| image.generation >= next) {
-                let what = format!("image page of {} {partition}", self.noun);
+    /// No snapshot that the checkpoint refers to is newer than it.
+    pub(crate) fn snapshot_generations(&self, checker: &mut Checker) {
+        let next = self.state.next_generation;
+        for (partition, record) in self.state.partitions.iter().enumerate() {
+            if let Some(at) = record.snapshot.filter(|at| at.generation >= next) {
+                let what = format!("snapshot page of {} {partition}", self.noun);
                 let subject = Subject { structure: Some(self.name), what: &what };
-                let message = format!("generation {}, where {next} comes next", image.generation);
-                checker.note(subject, self.images.place(partition, image.slot), message);
+                let message = format!("generation {}, where {next} comes next", at.generation);
+                checker.note(subject, self.places.place(partition, at.slot), message);
             }
         }
     }
 
-    /// The log entries that an opening would replay: puts, removes, and what the room says is another entry
+    /// The log entries that an opening would replay: puts, removes, and what the layout says is another entry
     /// of its own.
     pub(crate) fn log(
         &self,

@@ -3,12 +3,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::PAGE_BYTES;
-
-use super::{Intake, Room};
+use super::{Core, Layout, TableLayout};
 use crate::api::TableStats;
 
-/// What is counted since the table was opened.
+/// What is counted since the structure was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) flushes: AtomicU64,
@@ -23,8 +21,8 @@ pub(crate) struct Counters {
     pub(crate) scratch_bytes: AtomicU64,
 }
 
-impl<R: Room> Intake<R> {
-    /// Counts a buffer that was put on flash, so many of its entries in so many slots.
+impl<L: Layout> Core<L> {
+    /// Counts a buffer that was put on flash: entries of it, in that many slots.
     pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_entries.fetch_add(entries, Relaxed);
@@ -36,39 +34,41 @@ impl<R: Room> Intake<R> {
         self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts RAM that flushes need again and again.
+    /// Counts RAM that flushes use again and again.
     pub(crate) fn count_scratch(&self, bytes: u64) {
         self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// RAM that the table holds: buffers and spare buffers, the room's own, page buffers of lookups, what its background
+    /// RAM that the structure holds: buffers and spare buffers, the layout's own, lanes, what its background
     /// threads use, and the log's buffers.
-    fn ram_bytes(&self) -> u64 {
-        let buffers = u64::from(self.shape.partitions + self.shape.spare_buffers);
-        let buffer_bytes = u64::from(self.shape.buffer_pages) * PAGE_BYTES as u64;
-        let maps = self.partitions.len() * (size_of::<super::Partition<R>>() + 64 * 16);
-        buffers * buffer_bytes
-            + R::ram_bytes(self)
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        let buffers = self.partitions.iter().map(|it| it.read().buffer_bytes()).sum::<u64>();
+        let maps = self.partitions.len() * (size_of::<super::Partition<L>>() + 64 * 16);
+        buffers
+            + self.pool.ram_bytes()
+            + L::usage(self).ram_bytes
             + (maps + self.lookups.reads.ram_bytes()) as u64
             + self.counters.scratch_bytes.load(Relaxed)
             + self.volume.log().stats().ram_bytes
     }
+}
 
+impl<L: TableLayout> Core<L> {
     pub(crate) fn stats(&self) -> TableStats {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let (mut entries, mut inserts) = (0, 0);
         for partition in &self.partitions {
-            let state = partition.lock();
-            entries += state.entries_buffered() + R::entries_below(&state);
-            inserts += state.inserts;
+            let state = partition.read();
+            entries += state.entries_buffered() + L::entries_below(&state);
+            inserts += state.updates_taken;
         }
         let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
         TableStats {
             entries,
             ram_bytes: self.ram_bytes(),
-            flash_bytes: R::flash_bytes(self),
+            flash_bytes: L::usage(self).flash_bytes,
             inserts,
             hits: lookups.hits,
             misses: lookups.misses,

@@ -19,10 +19,10 @@ use nandex_store::{
 pub const SHAPE: ShadowShape =
     ShadowShape { block_pages: 5, logical: 4, spares: 2, align_pages: 4, lanes: 1 };
 
-/// Two pages a stroke, so that the last stroke of a block is a shorter one.
+/// Two pages a chunk, so that the last chunk of a block is a shorter one.
 const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
 
-/// What the room's log entries begin with that are map updates.
+/// What the subject's log entries begin with that are map updates.
 const FLIP: u8 = 9;
 
 /// And those that only fill the log.
@@ -61,7 +61,7 @@ impl Checkpointed for Maps {
     }
 }
 
-pub struct Room {
+pub struct Subject {
     maps: Arc<Maps>,
     structure: Structure,
     rewriter: Mutex<Rewriter>,
@@ -71,8 +71,8 @@ fn settings() -> (Durability, Threads) {
     (Durability::Never, Threads::Inline)
 }
 
-impl Room {
-    /// A new volume with an empty room.
+impl Subject {
+    /// A new volume with an empty subject.
     pub fn create(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Self> {
         let (durability, threads) = settings();
         let tiny = VolumeOptions::tiny();
@@ -83,7 +83,7 @@ impl Room {
         Self::assemble(volume, structure)
     }
 
-    /// The room of a volume that is there.
+    /// The subject of a volume that is there.
     pub fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Self> {
         let (durability, threads) = settings();
         let volume = Volume::open(device, OpenOptions { durability, log_device, threads })?;

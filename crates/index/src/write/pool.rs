@@ -1,36 +1,37 @@
-//! Buffers and work that wait for somebody.
+//! Spare buffers and queued work.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use nandex_store::buffer::Buffer;
+use super::WriteBuffer;
+use crate::Error;
 
 /// Empty buffers, for partitions whose own is full.
-#[derive(Debug, Default)]
-pub(crate) struct BufferPool {
-    buffers: Mutex<Vec<Buffer>>,
+#[derive(Debug)]
+pub(crate) struct BufferPool<B> {
+    buffers: Mutex<Vec<B>>,
     changed: Condvar,
 }
 
-impl BufferPool {
-    pub(crate) fn new(buffers: Vec<Buffer>) -> Self {
+impl<B: WriteBuffer> BufferPool<B> {
+    pub(crate) fn new(buffers: Vec<B>) -> Self {
         Self { buffers: Mutex::new(buffers), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Buffer>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<B>> {
         self.buffers.lock().expect("no holder of the pool's lock panics")
     }
 
     /// Takes a buffer, unless only `leave` are left.
-    pub(crate) fn take(&self, leave: usize) -> Option<Buffer> {
+    pub(crate) fn take(&self, leave: usize) -> Option<B> {
         let mut buffers = self.lock();
         if buffers.len() <= leave { None } else { buffers.pop() }
     }
 
     /// Takes a buffer back, emptied.
-    pub(crate) fn give(&self, mut buffer: Buffer) {
-        buffer.reset();
+    pub(crate) fn give(&self, mut buffer: B) {
+        buffer.clear();
         self.lock().push(buffer);
         self.changed.notify_all();
     }
@@ -39,14 +40,18 @@ impl BufferPool {
         self.changed.notify_all();
     }
 
-    /// Waits a little for a buffer, or for any flush to finish.
-    pub(crate) fn wait(&self) {
-        // Whether time or a buffer woke us, the caller tries again.
-        drop(self.changed.wait_timeout(self.lock(), Duration::from_millis(2)));
+    /// Waits for a buffer, or for any flush to finish, but not for long: the caller tries again.
+    pub(crate) fn wait(&self, longest: Duration) {
+        drop(self.changed.wait_timeout(self.lock(), longest));
+    }
+
+    /// RAM of the spare buffers, in bytes.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        self.lock().iter().map(WriteBuffer::ram_bytes).sum()
     }
 }
 
-/// What flushes need again and again, where they run on the threads of callers.
+/// Memory that flushes use again and again, where they run on the threads of callers.
 pub(crate) struct ScratchPool<S>(Mutex<Vec<S>>);
 
 impl<S> Default for ScratchPool<S> {
@@ -71,16 +76,16 @@ impl<S> std::fmt::Debug for ScratchPool<S> {
     }
 }
 
-/// Something for the background threads to do.
+/// Background work.
 #[derive(Debug)]
 pub(crate) enum Job<J> {
     /// Write the oldest frozen buffer of a partition.
     Flush(usize),
-    /// Something of the room's own.
+    /// Work of the layout's own.
     Own(J),
 }
 
-/// What the background threads have to do, in order; flushes first.
+/// The background threads' work queue. Flushes come first.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<J> {
     state: Mutex<Work<J>>,
@@ -93,6 +98,8 @@ struct Work<J> {
     others: VecDeque<J>,
     running: usize,
     stop: bool,
+    /// Why a flush failed that is to be tried again, until an update or a flush reports it.
+    fault: Option<Error>,
 }
 
 impl<J> Work<J> {
@@ -111,7 +118,7 @@ const OPTIONAL_MAX: usize = 4096;
 impl<J> Default for WorkQueue<J> {
     fn default() -> Self {
         let (flushes, others) = (VecDeque::new(), VecDeque::new());
-        let work = Work { flushes, others, running: 0, stop: false };
+        let work = Work { flushes, others, running: 0, stop: false, fault: None };
         Self { state: Mutex::new(work), changed: Condvar::new() }
     }
 }
@@ -150,10 +157,13 @@ impl<J> WorkQueue<J> {
     pub(crate) fn next(&self) -> Option<Job<J>> {
         let mut work = self.lock();
         loop {
-            if work.stop && work.flushes.is_empty() {
+            if work.stop && (work.flushes.is_empty() || work.fault.is_some()) {
                 return None;
             }
-            if let Some(job) = work.pop() {
+            // Nobody tries a failed flush again before its failure is told.
+            if work.fault.is_none()
+                && let Some(job) = work.pop()
+            {
                 return Some(job);
             }
             work = self.changed.wait(work).expect("no holder of the work's lock panics");
@@ -165,14 +175,38 @@ impl<J> WorkQueue<J> {
         self.changed.notify_all();
     }
 
+    /// Queues a flush again that has failed, first of all.
+    pub(crate) fn retry(&self, index: usize) {
+        self.lock().flushes.push_front(index);
+        self.changed.notify_all();
+    }
+
+    /// Keeps the failure of a background flush until somebody takes it.
+    pub(crate) fn keep_fault(&self, error: Error) {
+        self.lock().fault = Some(error);
+        self.changed.notify_all();
+    }
+
+    /// Reports, once, why a background flush has failed; it is then tried again.
+    ///
+    /// # Errors
+    /// That failure.
+    pub(crate) fn report_fault(&self) -> crate::Result<()> {
+        let fault = self.lock().fault.take();
+        self.changed.notify_all();
+        fault.map_or(Ok(()), Err)
+    }
+
     /// The next job, if there is one now.
     pub(crate) fn next_now(&self) -> Option<Job<J>> {
         self.lock().pop()
     }
 
-    /// Waits a little until no flush waits and nothing runs; tells whether it is so.
+    /// Waits a little until no flush is queued and nothing runs; returns whether it is so.
     pub(crate) fn wait_idle(&self) -> bool {
-        let busy = |work: &mut Work<J>| !work.flushes.is_empty() || work.running > 0;
+        let busy = |work: &mut Work<J>| {
+            work.fault.is_none() && !work.flushes.is_empty() || work.running > 0
+        };
         let period = Duration::from_millis(20);
         let wait = self.changed.wait_timeout_while(self.lock(), period, busy);
         let (mut work, _) = wait.expect("no holder of the work's lock panics");

@@ -17,7 +17,7 @@ use nandex_store::{
     Volume, VolumeOptions,
 };
 
-/// Two pages a stroke, so that each run takes several.
+/// Two pages a chunk, so that each run takes several.
 pub const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
 
 const UNIVERSE: u64 = 1 << 40;
@@ -37,7 +37,7 @@ pub fn entries(number: u64) -> Vec<Entry> {
     all
 }
 
-/// The room's part in checkpoints.
+/// The subject's part in checkpoints.
 struct List {
     volume: Volume,
     kept: Mutex<Kept>,
@@ -86,13 +86,13 @@ impl Checkpointed for List {
     }
 }
 
-pub struct Room {
+pub struct Subject {
     list: Arc<List>,
     structure: Structure,
 }
 
-impl Room {
-    /// A new volume with an empty room.
+impl Subject {
+    /// A new volume with an empty subject.
     pub fn create(device: Arc<dyn Device>) -> Result<Self> {
         let (durability, threads, volume_id) = (Durability::Never, Threads::Inline, Some(1));
         let options = VolumeOptions { durability, threads, volume_id, ..VolumeOptions::tiny() };
@@ -101,7 +101,7 @@ impl Room {
         Self::assemble(volume, structure)
     }
 
-    /// The room of a volume that is there.
+    /// The subject of a volume that is there.
     pub fn open(device: Arc<dyn Device>) -> Result<Self> {
         let (durability, threads) = (Durability::Never, Threads::Inline);
         let volume = Volume::open(device, OpenOptions { durability, log_device: None, threads })?;

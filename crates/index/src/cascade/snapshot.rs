@@ -1,0 +1,103 @@
+//! Snapshots of a part's buffer: runs of their own, which lookups do not read.
+
+use std::sync::Arc;
+
+use nandex_store::StructureId;
+use nandex_store::bytes::Reader;
+use nandex_store::fingerprint::Universe;
+use nandex_store::run::{Run, Source, count_bytes};
+
+use super::buffer::QuotientBuffer;
+use super::runs::{RunSize, Runs};
+use crate::Result;
+use crate::quotient::QuotientFilter;
+use crate::write::SnapshotStore;
+
+/// A snapshot: a run, or nothing of a buffer in which all cancelled out.
+pub(crate) type SavedRun = Option<Arc<Run>>;
+
+/// Writes buffers as runs.
+#[derive(Debug)]
+pub(crate) struct RunSnapshots(pub(super) Runs);
+
+impl SnapshotStore<QuotientBuffer> for RunSnapshots {
+    type Copy = QuotientFilter;
+    type Ref = SavedRun;
+
+    fn copy(&self, buffer: &QuotientBuffer) -> QuotientFilter {
+        buffer.filter().clone()
+    }
+
+    fn write(
+        &self,
+        _part: usize,
+        _durable: Option<&SavedRun>,
+        next_generation: &dyn Fn() -> u64,
+        copy: QuotientFilter,
+    ) -> Result<(SavedRun, u64)> {
+        let size = size_of(&copy)?;
+        if size.entries == 0 {
+            return Ok((None, 0));
+        }
+        let (run, _) = self.0.write(next_generation, size, || Ok(copy.source()), |_| ())?;
+        let pages = run.as_ref().map_or(0, Run::used_pages);
+        Ok((run.map(Arc::new), pages * nandex_device::PAGE_BYTES as u64))
+    }
+
+    fn load(&self, _part: usize, from: &SavedRun, buffer: &mut QuotientBuffer) -> Result<()> {
+        let Some(run) = from else { return Ok(()) };
+        buffer.load(&mut self.0.reader(run)?)?;
+        buffer.has_tombstones |= run.tombstones() > 0;
+        Ok(())
+    }
+
+    fn overwrites(_newer: &SavedRun, _older: &SavedRun) -> bool {
+        false
+    }
+
+    fn discard(&self, snapshot: SavedRun) {
+        snapshot.into_iter().for_each(|run| self.0.volume.give_back(run.place().extent));
+    }
+
+    fn encode(reference: Option<&SavedRun>, out: &mut Vec<u8>) {
+        match reference {
+            None => out.push(0),
+            Some(None) => out.push(2),
+            Some(Some(run)) => {
+                out.push(1);
+                run.encode(out);
+            }
+        }
+    }
+
+    fn decode(&self, reader: &mut Reader<'_>) -> Result<Option<SavedRun>> {
+        decode_saved(self.0.structure, self.0.universe, reader)
+    }
+}
+
+/// Reads where a snapshot is from bytes that may be anything.
+///
+/// # Errors
+/// Corruption, told by the reader.
+pub(super) fn decode_saved(
+    structure: StructureId,
+    universe: Universe,
+    reader: &mut Reader<'_>,
+) -> Result<Option<SavedRun>> {
+    match reader.u8()? {
+        0 => Ok(None),
+        1 => Ok(Some(Some(Arc::new(Run::decode(structure, universe, reader)?)))),
+        2 => Ok(Some(None)),
+        other => Err(reader.refuse("a snapshot's kind, 0 to 2", other).into()),
+    }
+}
+
+fn size_of(filter: &QuotientFilter) -> Result<RunSize> {
+    let (mut size, mut source, mut batch) = (RunSize::default(), filter.source(), Vec::new());
+    while source.next_batch(&mut batch)? {
+        size.entries += batch.len() as u64;
+        size.count_bytes += batch.iter().map(|entry| count_bytes(entry.count)).sum::<u64>();
+        batch.clear();
+    }
+    Ok(size)
+}

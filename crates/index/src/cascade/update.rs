@@ -1,0 +1,92 @@
+//! Updates of keys: each becomes a fingerprint of its part, and goes down the write path.
+
+use nandex_store::Durability;
+use nandex_store::run::Entry;
+
+use super::{Inner, WhenFull};
+use crate::write::{LogCodec, by_partition};
+use crate::{Error, Result};
+
+/// Keys of a batch that are sorted by part at a time.
+const BATCH: usize = 4096;
+
+/// Updates that reserve their share of the log together.
+const RESERVED_MAX: usize = 512;
+
+impl Inner {
+    /// Adds each count to its key, in order, and acknowledges.
+    pub(super) fn add_keys<'k>(
+        &self,
+        mut counts: impl Iterator<Item = (&'k [u8], i64)>,
+    ) -> Result<()> {
+        let mut entries = Vec::new();
+        let mut records = Vec::new();
+        loop {
+            entries.clear();
+            for (key, count) in counts.by_ref().take(BATCH) {
+                let (part, fingerprint) = self.place(key);
+                entries.push((part, Entry { fingerprint, count }));
+            }
+            if entries.is_empty() {
+                return self.acknowledge();
+            }
+            let counted = entries.iter().copied().filter(|(_, entry)| entry.count != 0);
+            by_partition(self.partitions.len(), counted, |part, entries| {
+                self.add_entries(part, entries, &mut records)
+            })?;
+        }
+    }
+
+    /// Adds a count to one key, and acknowledges.
+    pub(super) fn add_key(&self, key: &[u8], count: i64) -> Result<()> {
+        let (part, fingerprint) = self.place(key);
+        if count != 0 {
+            self.add_entries(part, &[Entry { fingerprint, count }], &mut Vec::new())?;
+        }
+        self.acknowledge()
+    }
+
+    fn add_entries(&self, part: usize, entries: &[Entry], records: &mut Vec<u8>) -> Result<()> {
+        self.volume.poison().check()?;
+        for entries in entries.chunks(RESERVED_MAX) {
+            let _reservation = self.wait_for_log(self.codec.logged_bytes(entries))?;
+            self.check_keys(entries)?;
+            self.apply(part, entries, records)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses where the filter has as many keys as it was made for and may not grow.
+    fn check_keys(&self, entries: &[Entry]) -> Result<()> {
+        let config = &self.layout.config;
+        if config.when_full == WhenFull::Grow || entries.iter().all(|entry| entry.count < 0) {
+            return Ok(());
+        }
+        let held = self.layout.entries();
+        if held + entries.len() as u64 > config.keys {
+            return Err(Error::KeysFull { entries: held, keys: config.keys });
+        }
+        Ok(())
+    }
+
+    /// Refuses a filter whose buffers the log could not cover. Without durability it need not cover them: opened
+    /// with it later, the filter saves its buffers before they are full.
+    pub(super) fn check_log(volume: &nandex_store::Volume, config: &super::Config) -> Result<()> {
+        if volume.durability() == Durability::Never {
+            return Ok(());
+        }
+        let update_bytes = super::Config::update_bytes(config.universe()?) as u64;
+        let bytes = config.buffer_entries.saturating_mul(update_bytes);
+        let log_bytes = volume.log().capacity_bytes();
+        if log_bytes < bytes.saturating_mul(2) {
+            let reason = format!(
+                "the volume's log of {log_bytes} bytes is too small for buffers of {} fingerprints; create the \
+                 volume with a log of at least {} bytes, or the filter with smaller buffers",
+                config.buffer_entries,
+                bytes.saturating_mul(4)
+            );
+            return Err(Error::Config { field: "log_bytes", reason });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Who flushes full buffers: threads of the structure's own, or those who update.
+
+use std::sync::Arc;
+
+use nandex_store::Threads;
+
+use super::pool::Job;
+use super::{Core, Layout};
+use crate::{Error, Result};
+
+/// The panic guard of a running job. It tells the job's end even when that is a panic, which also poisons the
+/// volume, so that nobody waits for a thread that is gone.
+struct Running<'i, L: Layout>(&'i Core<L>);
+
+impl<L: Layout> Drop for Running<'_, L> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.volume.poison().set(&"a background thread of a structure has panicked");
+        }
+        self.0.work.done();
+        self.0.pool.notify();
+    }
+}
+
+impl<L: Layout> Core<L> {
+    /// A background thread: does one job after another until the structure is closed.
+    pub(super) fn run_jobs(&self) {
+        let mut scratch = None;
+        while let Some(job) = self.work.next() {
+            if let Err(error) = self.run_job(job, &mut scratch)
+                && !self.volume.poison().is_set()
+            {
+                self.work.keep_fault(error);
+            }
+            // A failure that has poisoned the volume is reported by the next update.
+        }
+    }
+
+    /// Without background threads, does all the jobs there are; returns whether there were any.
+    /// The caller holds no lock.
+    pub(crate) fn catch_up_now(&self) -> Result<bool> {
+        if self.options.flush_threads > 0 {
+            return Ok(false);
+        }
+        let mut scratch = None;
+        let mut busy = false;
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(job) = self.work.next_now()
+        {
+            scratch = scratch.or_else(|| self.scratches.take());
+            result = self.run_job(job, &mut scratch);
+            busy = true;
+        }
+        scratch.into_iter().for_each(|scratch| self.scratches.give(scratch));
+        result.map(|()| busy)
+    }
+
+    fn run_job(&self, job: Job<L::Job>, scratch: &mut Option<L::Scratch>) -> Result<()> {
+        let _running = Running(self);
+        match job {
+            Job::Flush(index) => self.flush_frozen(index, scratch).inspect_err(|error| {
+                if self.policy.retries_flushes && !self.volume.poison().is_set() {
+                    self.work.retry(index);
+                } else {
+                    self.volume.poison().set(error);
+                }
+            }),
+            Job::Own(job) => {
+                L::run(self, job, scratch).inspect_err(|error| self.volume.poison().set(error))
+            }
+        }
+    }
+
+    /// Writes the frozen buffers of a partition, oldest first; one thread at a time does so.
+    pub(super) fn flush_frozen(
+        &self,
+        index: usize,
+        scratch: &mut Option<L::Scratch>,
+    ) -> Result<()> {
+        let scratch = match scratch {
+            Some(scratch) => scratch,
+            None => scratch.insert(L::new_scratch(self)?),
+        };
+        loop {
+            let frozen = {
+                let mut state = self.partitions[index].write();
+                if std::mem::replace(&mut state.flushing, true) {
+                    return Ok(());
+                }
+                state.flushing = !state.frozen.is_empty();
+                state.frozen.front().cloned()
+            };
+            let Some(frozen) = frozen else { break };
+            let flushed = self.volume.poison().check().map_err(Error::from);
+            let flushed = flushed.and_then(|()| L::flush(self, index, frozen, scratch));
+            self.partitions[index].write().flushing = false;
+            flushed?;
+        }
+        if self.work.flushes_waiting() == 0 {
+            self.pace.idle();
+        }
+        Ok(())
+    }
+
+    /// Asks the background for a checkpoint, or takes it where the flush or the checkpoints have no
+    /// thread of their own.
+    pub(crate) fn ask_for_checkpoint(&self) -> Result<()> {
+        if self.options.flush_threads == 0 || self.volume.threads() == Threads::Inline {
+            return Ok(self.volume.checkpoint()?);
+        }
+        self.volume.request_checkpoint();
+        Ok(())
+    }
+
+    /// Gives a buffer whose entries are on flash back to the pool.
+    pub(crate) fn recycle(&self, buffer: Arc<L::Buffer>) {
+        // An iteration may still read the old one.
+        self.pool.give(Arc::into_inner(buffer).unwrap_or_else(|| self.layout.new_buffer()));
+    }
+}

@@ -1,0 +1,104 @@
+//! Boundaries: marks in the log that tell which updates a buffer or a snapshot has taken.
+//!
+//! Where updates add up, a replay must apply each exactly once, and a place in the log does not say which: it is a
+//! block's, in which a buffer may end half way. So the end of each buffer is a record of its own, written under the
+//! lock that its updates take. A snapshot of a buffer has one too. The checkpoint names, for each partition, the
+//! last boundary whose updates are on flash.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_store::Lsn;
+use nandex_store::bytes::{get_u32, get_u64};
+use nandex_store::mutants::{Barrier, is_on};
+
+use super::{Core, Layout, PartitionState, WriteBuffer};
+use crate::Result;
+
+/// Bytes of a boundary's record.
+pub(crate) const BOUNDARY_BYTES: usize = 13;
+
+/// A boundary of a partition: updates before it are on flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Boundary {
+    /// Its number, which later boundaries exceed; 0 for none.
+    pub number: u64,
+    /// Where the block of the log begins that holds it, or where the log begins that the partition needs.
+    pub at: Lsn,
+}
+
+/// A boundary as the log has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BoundaryRecord {
+    pub number: u64,
+    pub partition: u32,
+    /// Did the buffer end here? A snapshot's boundary leaves it going on.
+    pub ends_buffer: bool,
+}
+
+impl BoundaryRecord {
+    pub(crate) fn encode(self) -> [u8; BOUNDARY_BYTES] {
+        let mut bytes = [0; BOUNDARY_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.partition.to_le_bytes());
+        bytes[12] = u8::from(self.ends_buffer);
+        bytes
+    }
+
+    /// Reads a record; `None` when the bytes are no boundary.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&[kind @ (0 | 1)], true) = (bytes.get(12..)?, bytes.len() == BOUNDARY_BYTES) else {
+            return None;
+        };
+        let (number, partition) = (get_u64(bytes, 0), get_u32(bytes, 8));
+        (number > 0).then_some(Self { number, partition, ends_buffer: kind == 1 })
+    }
+}
+
+impl<L: Layout> Core<L> {
+    /// Logs a boundary where updates add up. The caller holds the partition's lock, so that no update ends up
+    /// on the wrong side of it.
+    pub(super) fn log_boundary(&self, index: usize, ends_buffer: bool) -> Result<Boundary> {
+        if !L::Buffer::ADDS_UP {
+            return Ok(Boundary::default());
+        }
+        let number = self.next_boundary.fetch_add(1, Relaxed);
+        let partition = u32::try_from(index).expect("at most 65,536 partitions");
+        let record = BoundaryRecord { number, partition, ends_buffer };
+        let log = self.volume.log();
+        let at = if is_on(Barrier::BoundaryIsLogged) {
+            log.append(self.id, &[&record.encode()])?
+        } else {
+            log.next_lsn()
+        };
+        Ok(Boundary { number, at })
+    }
+
+    /// Moves a partition's boundary to the log's end where that loses nothing, so that the partition does not
+    /// pin the log.
+    pub(super) fn move_boundary(&self, index: usize, state: &mut PartitionState<L>) -> Result<()> {
+        let boundary = self.log_boundary(index, false)?;
+        match &mut state.snapshot {
+            Some(snapshot) => snapshot.boundary = boundary,
+            None => state.flushed = boundary,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boundary_reads_back_and_has_the_bytes_that_the_format_says() {
+        for ends_buffer in [false, true] {
+            let record = BoundaryRecord { number: 5, partition: 7, ends_buffer };
+            assert_eq!(BoundaryRecord::decode(&record.encode()), Some(record));
+        }
+        let record = BoundaryRecord { number: 5, partition: 7, ends_buffer: true };
+        let hex: String = record.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "05000000000000000700000001");
+        assert_eq!(BoundaryRecord::decode(&[0; 13]), None);
+        assert_eq!(BoundaryRecord::decode(&[1; 12]), None);
+    }
+}

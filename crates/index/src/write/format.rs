@@ -1,0 +1,258 @@
+//! The bytes that the write path shares, encoded and decoded; no I/O, and no panic on any input.
+//!
+//! Two things are here: a table's log entries, and the part of the state in the checkpoint that says where the
+//! buffers' snapshots are and which part of the log each partition still needs. Both are drawn in
+//! docs/format.md.
+
+use nandex_device::PAGE_BYTES;
+use nandex_store::Lsn;
+use nandex_store::bytes::{Reader, get_u32, get_u64};
+use nandex_store::entries::{Entry, EntryLayout, SlotState};
+
+use super::WriteBuffer;
+use crate::Result;
+
+/// Bytes that a log entry adds to its key and value: the first one. What the log itself adds,
+/// [`written_bytes`](nandex_store::log::format::written_bytes) tells.
+pub(crate) const LOG_ENTRY_EXTRA_BYTES: usize = 1;
+
+/// First byte of a log entry that puts a key and value.
+pub(crate) const LOG_PUT: u8 = 1;
+/// First byte of a log entry that removes a key.
+pub(crate) const LOG_REMOVE: u8 = 2;
+/// First byte of a log entry that says that a buffer has moved to flash.
+const LOG_MOVED: u8 = 3;
+
+/// Appends the log entry that puts this key and value.
+pub(crate) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    out.push(LOG_PUT);
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
+/// Reads a log entry: its first byte, the key, and the value unless it removes.
+///
+/// Gives nothing when the bytes are no entry of this layout.
+#[must_use]
+pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (key, value) = rest.split_at_checked(layout.key_bytes())?;
+    match tag {
+        LOG_PUT if value.len() == layout.value_bytes() => {
+            Some(Entry { state: SlotState::Live, key, value })
+        }
+        LOG_REMOVE if value.is_empty() => Some(Entry { state: SlotState::Tombstone, key, value }),
+        _ => None,
+    }
+}
+
+/// That a partition's oldest buffer has moved to flash, and what recovery needs of it no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// Whose buffer.
+    pub partition: u32,
+    /// Where the partition's part of the log begins from now on.
+    pub tail: Lsn,
+    /// The snapshot that the partition still needs.
+    pub snapshot: Option<PageSnapshotRef>,
+}
+
+/// Bytes of a move before the layout's own: tag, partition, tail, snapshot's place and generation.
+const MOVED_BYTES: usize = 1 + 4 + 8 + 1 + 8;
+
+impl Moved {
+    /// The log entry as far as it is the same for all; the layout's own bytes follow it.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(MOVED_BYTES);
+        out.push(LOG_MOVED);
+        out.extend_from_slice(&self.partition.to_le_bytes());
+        out.extend_from_slice(&self.tail.0.to_le_bytes());
+        out.push(self.snapshot.map_or(0, |snapshot| 1 + snapshot.slot));
+        let generation = self.snapshot.map_or(0, |snapshot| snapshot.generation);
+        out.extend_from_slice(&generation.to_le_bytes());
+        out
+    }
+
+    /// Reads a log entry and gives the layout's own bytes too; nothing when it is no move.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, own) = bytes.split_at_checked(MOVED_BYTES)?;
+        let tail = get_u64(head, 5);
+        let generation = get_u64(head, 14);
+        let snapshot = match head[13] {
+            0 if generation == 0 => None,
+            slot @ (1 | 2) => Some(PageSnapshotRef { slot: slot - 1, generation }),
+            _ => return None,
+        };
+        let is_move = head[0] == LOG_MOVED && tail.is_multiple_of(PAGE_BYTES as u64);
+        let moved = Self { partition: get_u32(head, 1), tail: Lsn(tail), snapshot };
+        is_move.then_some((moved, own))
+    }
+}
+
+/// Where the snapshot of a table's buffer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageSnapshotRef {
+    /// Which of the partition's two places.
+    pub slot: u8,
+    /// What its pages carry as their generation.
+    pub generation: u64,
+}
+
+impl PageSnapshotRef {
+    /// Reads a reference, or that there is none, from bytes that may be anything.
+    ///
+    /// # Errors
+    /// Corruption, told by the reader.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Option<Self>> {
+        match reader.u8()? {
+            0 => Ok(None),
+            slot @ (1 | 2) => Ok(Some(Self { slot: slot - 1, generation: reader.u64()? })),
+            other => Err(reader.refuse("a snapshot's place, 0 to 2", other).into()),
+        }
+    }
+}
+
+/// What the checkpoint keeps of a partition's buffers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PartitionRecord<R> {
+    /// The oldest place of the log that is still needed: what recovery passes over before it would only fill
+    /// buffers, and so flash, a second time.
+    pub tail: Lsn,
+    /// Where updates add up, the last boundary whose updates are on flash; else 0, and not in the bytes.
+    pub boundary: u64,
+    /// Its snapshot.
+    pub snapshot: Option<R>,
+}
+
+/// The state of the buffers, behind the layout's maps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WriteState<R> {
+    /// The generation of the next snapshot.
+    pub next_generation: u64,
+    /// Each partition's.
+    pub partitions: Vec<PartitionRecord<R>>,
+}
+
+impl<R> WriteState<R> {
+    /// The state of a structure just created, whose log begins at `tail`.
+    #[must_use]
+    pub fn new(partitions: usize, tail: Lsn) -> Self {
+        let record = || PartitionRecord { tail, boundary: 0, snapshot: None };
+        Self { next_generation: 1, partitions: (0..partitions).map(|_| record()).collect() }
+    }
+
+    /// Appends the state's bytes.
+    pub(crate) fn encode_with(
+        &self,
+        adds_up: AddsUp,
+        out: &mut Vec<u8>,
+        encode: impl Fn(Option<&R>, &mut Vec<u8>),
+    ) {
+        out.extend_from_slice(&self.next_generation.to_le_bytes());
+        let count = u32::try_from(self.partitions.len()).expect("at most 65,536 partitions");
+        out.extend_from_slice(&count.to_le_bytes());
+        for PartitionRecord { tail, boundary, snapshot } in &self.partitions {
+            out.extend_from_slice(&tail.0.to_le_bytes());
+            if adds_up == AddsUp::Yes {
+                out.extend_from_slice(&boundary.to_le_bytes());
+            }
+            encode(snapshot.as_ref(), out);
+        }
+    }
+
+    /// Reads a state from bytes that may be anything.
+    ///
+    /// # Errors
+    /// Corruption, told by the reader.
+    pub(crate) fn decode_with(
+        adds_up: AddsUp,
+        reader: &mut Reader<'_>,
+        mut decode: impl FnMut(&mut Reader<'_>) -> Result<Option<R>>,
+    ) -> Result<Self> {
+        let next_generation = reader.u64()?;
+        let count = reader.count(9)?;
+        let mut partitions = Vec::with_capacity(count);
+        for _ in 0..count {
+            let tail = Lsn(reader.u64()?);
+            if !tail.0.is_multiple_of(PAGE_BYTES as u64) {
+                return Err(reader.refuse("a log place at a page's start", tail).into());
+            }
+            let boundary = if adds_up == AddsUp::Yes { reader.u64()? } else { 0 };
+            partitions.push(PartitionRecord { tail, boundary, snapshot: decode(reader)? });
+        }
+        Ok(Self { next_generation, partitions })
+    }
+}
+
+/// Do updates add up, so that the state names boundaries?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AddsUp {
+    Yes,
+    No,
+}
+
+impl AddsUp {
+    pub(crate) const fn of<B: WriteBuffer>() -> Self {
+        if B::ADDS_UP { Self::Yes } else { Self::No }
+    }
+}
+
+impl WriteState<PageSnapshotRef> {
+    /// Reads a table's state from bytes that may be anything.
+    ///
+    /// # Errors
+    /// Corruption, told by the reader.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        Self::decode_with(AddsUp::No, reader, PageSnapshotRef::decode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandex_device::PageId;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_state_reads_back() {
+        for adds_up in [AddsUp::Yes, AddsUp::No] {
+            let record = |tail, boundary, snapshot| PartitionRecord {
+                tail: Lsn(tail),
+                boundary: if adds_up == AddsUp::Yes { boundary } else { 0 },
+                snapshot,
+            };
+            let partitions =
+                vec![record(0, 0, None), record(8192, 7, Some(5u8)), record(4096, 9, None)];
+            let state = WriteState { next_generation: 9, partitions };
+            let mut bytes = Vec::new();
+            state.encode_with(adds_up, &mut bytes, |it, out| out.push(it.copied().unwrap_or(0)));
+            let mut reader = Reader::new(&bytes, "state", PageId(0));
+            let decode = |reader: &mut Reader<'_>| Ok(Some(reader.u8()?).filter(|it| *it > 0));
+            assert_eq!(WriteState::decode_with(adds_up, &mut reader, decode).unwrap(), state);
+        }
+    }
+
+    #[test]
+    fn a_move_reads_back_and_is_no_update() {
+        let layout = EntryLayout::new(8, 8).unwrap();
+        for snapshot in [None, Some(PageSnapshotRef { slot: 1, generation: 77 })] {
+            let moved = Moved { partition: 9, tail: Lsn(8192), snapshot };
+            let bytes = [moved.encode(), b"map".to_vec()].concat();
+            assert_eq!(Moved::decode(&bytes), Some((moved, &b"map"[..])));
+            assert_eq!(decode_log_entry(&bytes, layout), None);
+            assert_eq!(Moved::decode(&bytes[..MOVED_BYTES - 1]), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_read(bytes: Vec<u8>) {
+            let layout = EntryLayout::new(8, 8).unwrap();
+            let _ = decode_log_entry(&bytes, layout);
+            let _ = Moved::decode(&bytes);
+            let _ = WriteState::decode(&mut Reader::new(&bytes, "state", PageId(0)));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The seams to a structure: where full buffers go, what a checkpoint keeps of that, and what a table adds.
+
+use std::fmt::Debug;
+use std::sync::MutexGuard;
+
+use nandex_store::Lsn;
+use nandex_store::buffer::Buffer;
+use nandex_store::hash::KeyHash;
+use nandex_store::space::Extent;
+
+use super::{Core, Frozen, PartitionState, WriteBuffer};
+use crate::Result;
+
+/// What the write path does for a structure beside the usual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct WritePolicy {
+    /// Are updates logged whatever the durability? So where the structure logs what was durable elsewhere:
+    /// a replay would else take the older for the newer.
+    pub logs_always: bool,
+    /// Does a flush log where the buffer has moved, so that an opening need not wait for a checkpoint to know?
+    pub logs_moves: bool,
+    /// Are removals taken although the structure is full, because they make space?
+    pub forces_removals: bool,
+    /// Is a flush that failed tried again, where the failure did not poison the volume?
+    pub retries_flushes: bool,
+    /// Spare buffers that updates leave to the structure.
+    pub spares_kept: usize,
+    /// Updates that take as long as a flush may, where updates are to wait for flushes a little at a time.
+    pub pace_updates: Option<u64>,
+}
+
+/// RAM and flash of a structure, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Usage {
+    pub ram_bytes: u64,
+    pub flash_bytes: u64,
+}
+
+/// What a full buffer becomes.
+pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
+    /// What collects updates.
+    type Buffer: WriteBuffer;
+    /// What a partition has on flash; under the partition's lock.
+    type Level: Debug + Send + Sync;
+    /// What a partition has that is read without its lock.
+    type Unlocked: Debug + Send + Sync;
+    /// What is taken on flash when a buffer is frozen.
+    type Reserved: Clone + Debug + Send + Sync;
+    /// Background work beside flushes.
+    type Job: Debug + Send;
+    /// Memory that flushes use again and again.
+    type Scratch: Send;
+
+    /// How the write path treats this structure.
+    fn policy(&self) -> WritePolicy;
+
+    /// An empty buffer.
+    fn new_buffer(&self) -> Self::Buffer;
+
+    /// Takes what a buffer needs on flash before it is frozen.
+    ///
+    /// # Errors
+    /// [`Error::Full`](crate::Error::Full) where the structure may not evict.
+    fn reserve(
+        core: &Core<Self>,
+        index: usize,
+        state: &PartitionState<Self>,
+    ) -> Result<Self::Reserved>;
+
+    /// Puts the oldest frozen buffer of a partition on flash and takes it out of the partition.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, no space.
+    fn flush(
+        core: &Core<Self>,
+        index: usize,
+        frozen: Frozen<Self>,
+        scratch: &mut Self::Scratch,
+    ) -> Result<()>;
+
+    /// Memory for flushes; the structure counts it as RAM.
+    ///
+    /// # Errors
+    /// The device has no queue to give.
+    fn new_scratch(core: &Core<Self>) -> Result<Self::Scratch>;
+
+    /// Does background work of the structure's own.
+    ///
+    /// # Errors
+    /// A failed read or write, damage.
+    fn run(core: &Core<Self>, job: Self::Job, scratch: &mut Option<Self::Scratch>) -> Result<()>;
+
+    /// RAM of the structure's own, buffers aside, and the flash it occupies.
+    fn usage(core: &Core<Self>) -> Usage;
+}
+
+/// A structure's maps, as a checkpoint keeps them.
+#[derive(Debug, Default)]
+pub(crate) struct CapturedMaps {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// The extents of a structure that takes and gives back extents as it goes.
+    pub extents: Option<Vec<Extent>>,
+}
+
+/// What a checkpoint asks of a structure.
+pub(crate) trait Checkpoints: Layout {
+    /// Runs before the checkpoint is captured.
+    ///
+    /// # Errors
+    /// A failed read or write, damage.
+    fn prepare(_core: &Core<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Held while partitions and maps are captured, where a flush changes them together.
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        None
+    }
+
+    /// The structure's maps. `log_now` is the log's place before this call.
+    fn capture(core: &Core<Self>, log_now: Lsn) -> CapturedMaps;
+
+    /// The checkpoint of the last capture is durable.
+    fn committed(core: &Core<Self>);
+
+    /// The log was replayed; lookups and updates may begin.
+    fn recovered(_core: &Core<Self>) {}
+}
+
+/// What a table adds: entries with keys, of which some are removed.
+pub(crate) trait TableLayout: Checkpoints + Layout<Buffer = Buffer> {
+    /// May a version of this key be older than the active buffer?
+    fn may_be_older(
+        core: &Core<Self>,
+        index: usize,
+        state: &PartitionState<Self>,
+        hash: KeyHash,
+        key: &[u8],
+    ) -> bool;
+
+    /// Entries below the buffers of a partition.
+    fn entries_below(state: &PartitionState<Self>) -> u64;
+}

@@ -1,0 +1,72 @@
+//! The write path: what every structure does between an update and its own layout on flash.
+//!
+//! Keys are spread over partitions by their hash. Each partition collects updates in a write buffer in RAM and
+//! in the write-ahead log. A full buffer is frozen and handed to the structure's [`Layout`], which puts it on
+//! flash in its own way. Everything up to there is the same for all structures, and so is everything that a
+//! crash must not lose up to there.
+//!
+//! ```text
+//!   updates                  partition 0             partition 1
+//!        |                 +-------------+         +-------------+
+//!        +--> log -------> | active      |         | active      |      snapshots: buffers saved
+//!                          +-------------+         +-------------+      before they are full
+//!                          | frozen, ... |         |             |
+//!                          +------|------+         +------|------+
+//!   . . . . . . . . . . . . . . . | . . . . . . . . . . . | . . . . . . . . . the layout begins
+//!                          L::flush: an incarnation, a slicetable, a run, ...
+//! ```
+//!
+//! Two things vary. A [`WriteBuffer`] is what collects: entries that replace one another, or counts that add up.
+//! A [`Layout`] is what a full buffer becomes.
+//!
+//! Invariants
+//! 1. A key's newest version is in the active buffer of its partition, else in the newest frozen buffer
+//!    that has it, else below, where the layout finds it. Where updates add up, the sum over all of these counts.
+//! 2. A frozen buffer leaves RAM in the same moment, under the partition's lock, in which the layout's
+//!    level has its entries on flash.
+//! 3. Every logged update is in the layout's pages, in a snapshot, or at or after the log tail that the
+//!    next checkpoint will hold. Where updates add up it is in exactly one of them: the log has a boundary at the
+//!    end of each buffer and at each snapshot, and the checkpoint names the last one whose updates it covers.
+//! 4. What a partition has on flash changes only under its maintenance lock.
+//! 5. Locks are taken in this order: a maintenance lock, what guards the layout's maps together, a partition's
+//!    state, then single maps, the log or a pool; nobody waits for a checkpoint or a free buffer while holding one.
+//!
+//! | act | flash reads | flash writes |
+//! |---|---|---|
+//! | an update | 0 | its share of the log: 1 + key + value bytes for an entry |
+//! | snapshot of a buffer | 0 | the buffer's content |
+//! | open | snapshots, and the log's tail | 0 |
+
+mod background;
+mod boundary;
+mod buffer;
+mod carry_over;
+pub(crate) mod check;
+mod core;
+pub(crate) mod format;
+mod handle;
+mod layout;
+mod moves;
+mod pace;
+mod page_snapshots;
+mod partition;
+pub(crate) mod pool;
+mod recover;
+mod replay;
+mod snapshot;
+pub(crate) mod stats;
+mod table;
+mod update;
+
+pub(crate) use self::core::{Core, Options, Stagger, WriteShape};
+pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
+pub(crate) use buffer::{LogCodec, WriteBuffer};
+pub(crate) use handle::{Handle, delegate_table};
+pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, WritePolicy};
+pub(crate) use moves::apply_moves;
+pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
+pub(crate) use partition::{Frozen, Partition, PartitionState};
+pub(crate) use recover::{Levels, Opening, Recovery, StateOf, check_log, into_store, open};
+pub(crate) use snapshot::{Snapshot, SnapshotRef, SnapshotStore};
+pub(crate) use table::{EntryUpdate, TableOpening, TableShape};
+pub(crate) use update::by_partition;

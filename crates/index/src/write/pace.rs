@@ -1,0 +1,54 @@
+//! Pacing: updates wait for flushes a little at a time, so that none waits for the whole of one.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Lets buffers fill only as fast as flushes get on while there are some.
+///
+/// Without a limit it lets everything pass.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// Updates since a buffer was last full.
+    done: AtomicU64,
+    /// How many there may be.
+    allowed: AtomicU64,
+    /// Updates that take as long as a flush may: those that fill a buffer.
+    flush_updates: Option<u64>,
+}
+
+impl Pace {
+    pub(super) fn new(flush_updates: Option<u64>) -> Self {
+        Self { done: AtomicU64::new(0), allowed: AtomicU64::new(u64::MAX), flush_updates }
+    }
+
+    /// Are updates ahead of flushes?
+    pub(super) fn is_ahead(&self) -> bool {
+        self.done.load(Relaxed) > self.allowed.load(Relaxed)
+    }
+
+    pub(super) fn updated(&self, count: usize) {
+        if self.flush_updates.is_some() {
+            self.done.fetch_add(count as u64, Relaxed);
+        }
+    }
+
+    /// A buffer is full and waits for its flush.
+    pub(super) fn full(&self) {
+        if let Some(updates) = self.flush_updates {
+            self.done.store(0, Relaxed);
+            self.allowed.store(updates / 4, Relaxed);
+        }
+    }
+
+    /// A flush has done that share of its work.
+    pub(crate) fn progress(&self, share: f64) {
+        if let Some(updates) = self.flush_updates {
+            self.allowed.store(((0.25 + share) * updates as f64) as u64, Relaxed);
+        }
+    }
+
+    /// No flush waits.
+    pub(super) fn idle(&self) {
+        self.allowed.store(u64::MAX, Relaxed);
+    }
+}

@@ -1,0 +1,168 @@
+//! Snapshots of a table's buffers: pages in one of two fixed places that each partition owns, in turn.
+
+use std::sync::Arc;
+
+use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
+use nandex_store::Volume;
+use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
+use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHasher;
+use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
+
+use super::format::PageSnapshotRef;
+use super::snapshot::other_slot;
+use super::{SnapshotStore, TableShape};
+use crate::Result;
+
+/// The places for snapshots of a table's buffers.
+#[derive(Clone)]
+pub(crate) struct PageSnapshots {
+    places: SnapshotPlaces,
+    shape: TableShape,
+    hasher: KeyHasher,
+    volume: Volume,
+}
+
+/// Where a table's snapshots are, and what their pages must prove to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotPlaces {
+    pub structure: StructureId,
+    pub start: PageId,
+    /// Pages of one snapshot.
+    pub pages: u64,
+}
+
+impl SnapshotPlaces {
+    /// Places behind the layout's own pages, from `start` on.
+    pub(crate) fn new(structure: StructureId, shape: &TableShape, start: PageId) -> Self {
+        Self { structure, start, pages: pages_of_one(shape) }
+    }
+
+    /// The first page of one of a partition's two places.
+    pub(crate) fn place(&self, index: usize, slot: u8) -> PageId {
+        self.start.plus((2 * index as u64 + u64::from(slot)) * self.pages)
+    }
+
+    /// What a page of a snapshot must prove to be.
+    pub(crate) fn label(&self, index: usize, at: PageSnapshotRef, page: u64) -> PageLabel {
+        PageLabel {
+            kind: PageKind::Snapshot,
+            structure: self.structure,
+            generation: at.generation,
+            page: self.place(index, at.slot).plus(page),
+        }
+    }
+}
+
+/// Pages of one snapshot: a buffer's, and those its stash needs at most.
+fn pages_of_one(shape: &TableShape) -> u64 {
+    let stash_pages = stash_max(shape).div_ceil(shape.layout.slots());
+    u64::from(shape.buffer_pages) + stash_pages as u64
+}
+
+/// Entries of a stash that a snapshot can take: the carry-over of two buffers, which may all find their
+/// pages full, in addition to the usual limit.
+fn stash_max(shape: &TableShape) -> usize {
+    4 * STASH_LEN_MAX + shape.carry_over_max as usize
+}
+
+/// Pages for the snapshots of all partitions.
+pub(crate) fn snapshot_pages(shape: &TableShape) -> u64 {
+    2 * u64::from(shape.partitions) * pages_of_one(shape)
+}
+
+impl PageSnapshots {
+    /// Snapshots of buffers of this shape, in these places of a volume.
+    pub(crate) fn new(volume: &Volume, shape: TableShape, places: SnapshotPlaces) -> Self {
+        Self { places, shape, hasher: volume.hasher(), volume: volume.clone() }
+    }
+
+    fn device(&self) -> &Arc<dyn Device> {
+        self.volume.device()
+    }
+
+    fn zeroed(&self) -> PageBuf {
+        PageBuf::zeroed(usize::try_from(self.places.pages).expect("fits in memory"))
+    }
+}
+
+impl std::fmt::Debug for PageSnapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageSnapshots").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+impl SnapshotStore<Buffer> for PageSnapshots {
+    type Copy = PageBuf;
+    type Ref = PageSnapshotRef;
+
+    fn fits(&self, buffer: &Buffer) -> bool {
+        buffer.stash_len() <= stash_max(&self.shape)
+    }
+
+    fn copy(&self, buffer: &Buffer) -> PageBuf {
+        let mut buf = self.zeroed();
+        let pages = buffer.page_count();
+        buf[..buffer.bytes().len()].copy_from_slice(buffer.bytes());
+        let layout = self.shape.layout;
+        for (number, entry) in buffer.stash_entries().enumerate() {
+            let slots = layout.slots();
+            let slot = layout.slot_number(number % slots);
+            layout.put(buf.page_mut(pages + number / slots), slot, entry);
+        }
+        buf
+    }
+
+    fn write(
+        &self,
+        index: usize,
+        durable: Option<&PageSnapshotRef>,
+        next_generation: &dyn Fn() -> u64,
+        mut copy: PageBuf,
+    ) -> Result<(PageSnapshotRef, u64)> {
+        let slot = other_slot(durable.map(|durable| durable.slot));
+        let at = PageSnapshotRef { slot, generation: next_generation() };
+        for page in 0..copy.pages() {
+            seal(copy.page_mut(page), self.places.label(index, at, page as u64));
+        }
+        let bytes = copy.len() as u64;
+        let written = self.device().write(self.places.place(index, slot), copy);
+        self.volume.poison().guard(written)?;
+        Ok((at, bytes))
+    }
+
+    fn load(&self, index: usize, from: &PageSnapshotRef, buffer: &mut Buffer) -> Result<()> {
+        let mut buf = self.device().read(self.places.place(index, from.slot), self.zeroed())?;
+        for page in 0..buf.pages() {
+            RawPage::new(buf.page(page)).check(self.places.label(index, *from, page as u64))?;
+            // In RAM, a page's header is zero until it is sealed.
+            buf.page_mut(page)[..PAGE_HEADER_BYTES].fill(0);
+        }
+        let (pages, stash) = buf.split_at(buffer.bytes().len());
+        buffer.load(pages);
+        for page in stash.chunks_exact(PAGE_BYTES) {
+            for (_, entry) in self.shape.layout.entries(page) {
+                buffer.put_carried_over(self.hasher.hash(entry.key), entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn overwrites(newer: &PageSnapshotRef, older: &PageSnapshotRef) -> bool {
+        newer.slot == older.slot
+    }
+
+    fn encode(reference: Option<&PageSnapshotRef>, out: &mut Vec<u8>) {
+        match reference {
+            None => out.push(0),
+            Some(PageSnapshotRef { slot, generation }) => {
+                out.push(1 + slot);
+                out.extend_from_slice(&generation.to_le_bytes());
+            }
+        }
+    }
+
+    fn decode(&self, reader: &mut Reader<'_>) -> Result<Option<PageSnapshotRef>> {
+        PageSnapshotRef::decode(reader)
+    }
+}

@@ -1,0 +1,186 @@
+//! A partition: the buffer that takes updates, those being written, and what is below them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use nandex_store::Lsn;
+
+use super::{Boundary, Layout, Snapshot, SnapshotStore, WriteBuffer};
+
+/// A partition; BufferHash calls it a super table, the cascade filter a part.
+#[derive(Debug)]
+pub(crate) struct Partition<L: Layout> {
+    state: RwLock<PartitionState<L>>,
+    /// What the structure reads without the lock.
+    pub(crate) unlocked: L::Unlocked,
+    /// Held by whoever changes what the partition has on flash; taken before `state`.
+    maintenance: Mutex<()>,
+}
+
+/// What changes in a partition.
+#[derive(Debug)]
+pub(crate) struct PartitionState<L: Layout> {
+    /// Takes updates.
+    pub(crate) active: L::Buffer,
+    /// The log's place before the first update in it that is nowhere else. Unused where updates add up.
+    pub(crate) since: Option<Lsn>,
+    /// Counts the buffers this partition has had: names the active one.
+    pub(crate) number: u64,
+    /// Updates applied to the active buffer: tells whether it changed.
+    pub(crate) updates: u64,
+    /// How many of them its snapshot holds.
+    pub(crate) saved_updates: u64,
+    /// Those of them that were the user's and not put back by the structure.
+    pub(crate) user_updates: u64,
+    /// Removals that were put into the active buffer although it was full.
+    pub(crate) forced: u64,
+    /// The user's updates since the structure was opened.
+    pub(crate) updates_taken: u64,
+    /// Is a background thread at work on the frozen buffers?
+    pub(crate) flushing: bool,
+    /// The snapshot that holds part of the active buffer.
+    pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
+    /// Where the last flushed buffer ended in the log.
+    pub(crate) flushed: Boundary,
+    /// Full buffers, oldest first, until they are on flash.
+    pub(crate) frozen: VecDeque<Frozen<L>>,
+    /// What is below.
+    pub(crate) level: L::Level,
+}
+
+/// A full buffer that is being written.
+#[derive(Debug)]
+pub(crate) struct Frozen<L: Layout> {
+    pub(crate) buffer: Arc<L::Buffer>,
+    pub(crate) since: Option<Lsn>,
+    pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
+    pub(crate) user_updates: u64,
+    /// Where it ended in the log.
+    pub(crate) boundary: Boundary,
+    /// What the structure took when the buffer was frozen.
+    pub(crate) reserved: L::Reserved,
+}
+
+impl<L: Layout> Clone for Frozen<L> {
+    fn clone(&self) -> Self {
+        Self {
+            buffer: Arc::clone(&self.buffer),
+            since: self.since,
+            snapshot: self.snapshot.clone(),
+            user_updates: self.user_updates,
+            boundary: self.boundary,
+            reserved: self.reserved.clone(),
+        }
+    }
+}
+
+impl<L: Layout> Partition<L> {
+    pub(super) fn new(state: PartitionState<L>, unlocked: L::Unlocked) -> Self {
+        Self { state: RwLock::new(state), unlocked, maintenance: Mutex::default() }
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, PartitionState<L>> {
+        self.state.read().expect("no holder of a partition's lock panics")
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, PartitionState<L>> {
+        self.state.write().expect("no holder of a partition's lock panics")
+    }
+
+    pub(crate) fn maintain(&self) -> MutexGuard<'_, ()> {
+        self.maintenance.lock().expect("no holder of a maintenance lock panics")
+    }
+}
+
+impl<L: Layout> PartitionState<L> {
+    pub(super) fn new(active: L::Buffer, level: L::Level, flushed: Boundary) -> Self {
+        Self {
+            active,
+            since: None,
+            number: 0,
+            updates: 0,
+            saved_updates: 0,
+            user_updates: 0,
+            forced: 0,
+            updates_taken: 0,
+            flushing: false,
+            snapshot: None,
+            flushed,
+            frozen: VecDeque::new(),
+            level,
+        }
+    }
+
+    /// All buffers, newest first.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &L::Buffer> {
+        std::iter::once(&self.active).chain(self.frozen.iter().rev().map(|it| &*it.buffer))
+    }
+
+    /// Entries in its buffers.
+    pub(crate) fn entries_buffered(&self) -> u64 {
+        self.buffers().map(WriteBuffer::entries).sum()
+    }
+
+    /// RAM of its buffers, in bytes.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.buffers().map(WriteBuffer::ram_bytes).sum()
+    }
+
+    /// The snapshot that recovery has to load before it replays the log.
+    pub(crate) fn needed_snapshot(&self) -> Option<&Snapshot<L::Buffer>> {
+        match self.frozen.iter().find_map(|frozen| frozen.snapshot.as_ref()) {
+            Some(snapshot) => Some(snapshot),
+            None => self.snapshot.as_ref(),
+        }
+    }
+
+    /// The last boundary whose updates are on flash.
+    pub(super) fn covered(&self) -> Boundary {
+        self.needed_snapshot().map_or(self.flushed, |snapshot| snapshot.boundary)
+    }
+
+    /// The oldest place of the log that this partition still needs; `None` for nothing of it.
+    pub(crate) fn tail(&self) -> Option<Lsn> {
+        if L::Buffer::ADDS_UP {
+            return Some(self.covered().at);
+        }
+        let frozen = self.frozen.iter().filter_map(|frozen| frozen.since);
+        frozen.chain(self.since).min()
+    }
+
+    /// Notes that a place was written anew after its buffer was frozen: who referred to the older snapshot
+    /// there now has the newer one of the same buffer, and the log's updates after the older one.
+    pub(super) fn replace_snapshot(&mut self, newer: &Snapshot<L::Buffer>) {
+        type Store<L> = <<L as Layout>::Buffer as WriteBuffer>::Snapshots;
+        let frozen = self.frozen.iter_mut().map(|frozen| &mut frozen.snapshot);
+        let stale = frozen.chain([&mut self.snapshot]).flatten();
+        let is_stale = |old: &&mut Snapshot<_>| Store::<L>::overwrites(&newer.place, &old.place);
+        stale.filter(is_stale).for_each(|old| *old = newer.clone());
+    }
+
+    /// Puts a fresh buffer in the place of the active one.
+    pub(super) fn freeze(&mut self, fresh: L::Buffer, boundary: Boundary, reserved: L::Reserved) {
+        let buffer = Arc::new(std::mem::replace(&mut self.active, fresh));
+        self.frozen.push_back(Frozen {
+            buffer,
+            since: self.since.take(),
+            snapshot: self.snapshot.take(),
+            user_updates: std::mem::take(&mut self.user_updates),
+            boundary,
+            reserved,
+        });
+        self.number += 1;
+        self.updates = 0;
+        self.forced = 0;
+        self.saved_updates = 0;
+    }
+
+    /// Takes the oldest frozen buffer out: what it held is on flash now.
+    pub(crate) fn take_flushed(&mut self) -> Frozen<L> {
+        let frozen = self.frozen.pop_front().expect("the buffer that was flushed");
+        self.flushed = frozen.boundary;
+        frozen
+    }
+}

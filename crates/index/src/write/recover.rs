@@ -1,0 +1,247 @@
+//! From flash back to memory: the layout's maps, the snapshots, then the log.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::{Builder, JoinHandle};
+
+use nandex_store::bytes::Reader;
+use nandex_store::reads::ReadPool;
+use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
+
+use super::format::{AddsUp, PartitionRecord, WriteState};
+use super::pace::Pace;
+use super::partition::Partition;
+use super::pool::{BufferPool, ScratchPool, WorkQueue};
+use super::snapshot::{Snapshots, Store};
+use super::stats::Counters;
+use super::{
+    Boundary, Checkpoints, Core, Handle, Layout, Options, PartitionState, SnapshotRef,
+    SnapshotStore, TableShape, WriteBuffer, WriteShape,
+};
+use crate::lookup::Lookups;
+use crate::{Error, Result};
+
+/// Refuses a table whose buffers the volume's log could not cover: a log is released only as buffers
+/// are flushed, so it must hold at least what all of them hold, and more while it goes on.
+pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
+    let entries = shape.partitions as usize * shape.entries_max as usize;
+    let bytes = entries * (1 + shape.layout.entry_bytes());
+    let log_bytes = volume.log().capacity_bytes();
+    if log_bytes < 2 * bytes as u64 {
+        let reason = format!(
+            "the volume's log of {log_bytes} bytes is too small for buffers of {bytes} bytes; create \
+             the volume with a log of at least {} bytes, or the table with fewer or smaller buffers",
+            4 * bytes
+        );
+        return Err(Error::Config { field: "log_bytes", reason });
+    }
+    Ok(())
+}
+
+/// What a structure says of itself to be opened.
+pub(crate) struct Opening<B: WriteBuffer> {
+    pub shape: WriteShape,
+    pub options: Options,
+    /// Reads the structure's pages for lookups.
+    pub reads: ReadPool,
+    pub codec: B::Codec,
+    pub snapshots: B::Snapshots,
+}
+
+/// What each partition has on flash, and what it has without a lock.
+pub(crate) type Levels<L> = Vec<(<L as Layout>::Level, <L as Layout>::Unlocked)>;
+
+/// The state of a layout's buffers.
+pub(crate) type StateOf<L> = WriteState<SnapshotRef<<L as Layout>::Buffer>>;
+
+/// A layout on its way from the checkpoint's maps to what it was.
+pub(crate) trait Recovery<L: Layout> {
+    /// Applies what the log says of moves since the checkpoint, where the layout logs them.
+    ///
+    /// # Errors
+    /// A failed read, records that say what cannot be.
+    fn apply_moves(
+        &mut self,
+        _volume: &Volume,
+        _structure: &Structure,
+        _state: &mut StateOf<L>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// The layout, once it knows all moves.
+    ///
+    /// # Errors
+    /// Maps that say what cannot be.
+    fn finish(self) -> Result<(L, Levels<L>)>;
+}
+
+/// Opens a structure: a list of steps. The reader stands behind the layout's own maps; `prove` is asked before
+/// anything is written.
+pub(crate) fn open<L: Checkpoints>(
+    volume: &Volume,
+    structure: &Structure,
+    reader: &mut Reader<'_>,
+    opening: Opening<L::Buffer>,
+    mut recovery: impl Recovery<L>,
+    prove: impl FnOnce(&Core<L>) -> Result<()>,
+) -> Result<Handle<L>> {
+    let mut state = restore::<L>(structure, &opening, reader)?;
+    recovery.apply_moves(volume, structure, &mut state)?;
+    let (layout, levels) = recovery.finish()?;
+    let core = Arc::new(assemble(volume, structure, opening, (layout, levels), &state));
+    prove(&core)?;
+    let WriteState { partitions, .. } = state;
+    let tails: Vec<Lsn> = partitions.iter().map(|record| record.tail).collect();
+    core.load_snapshots(partitions.into_iter().map(|record| record.snapshot).collect())?;
+    let registered: Weak<dyn Checkpointed> =
+        Arc::downgrade(&(Arc::clone(&core) as Arc<dyn Checkpointed>));
+    volume.register(structure.id, registered);
+    let threads = start_threads(&core)?;
+    // From here on, dropping the handle ends the threads.
+    let handle = Handle { core, threads, closed: false };
+    handle.core.replay(structure, &tails)?;
+    L::recovered(&handle.core);
+    Ok(handle)
+}
+
+/// The buffers' state as the checkpoint knows it; an empty one for a structure just created.
+fn restore<L: Layout>(
+    structure: &Structure,
+    opening: &Opening<L::Buffer>,
+    reader: &mut Reader<'_>,
+) -> Result<StateOf<L>> {
+    let partitions = opening.shape.partitions as usize;
+    if structure.state.is_empty() {
+        return Ok(WriteState::new(partitions, structure.tail));
+    }
+    let decode = |reader: &mut Reader<'_>| opening.snapshots.decode(reader);
+    let state = WriteState::decode_with(AddsUp::of::<L::Buffer>(), reader, decode)?;
+    if state.partitions.len() != partitions {
+        return Err(reader.refuse(partitions, state.partitions.len()).into());
+    }
+    Ok(state)
+}
+
+fn assemble<L: Layout>(
+    volume: &Volume,
+    structure: &Structure,
+    opening: Opening<L::Buffer>,
+    (layout, levels): (L, Levels<L>),
+    state: &StateOf<L>,
+) -> Core<L> {
+    let Opening { shape, options, reads, codec, snapshots } = opening;
+    let is_new = structure.state.is_empty();
+    let buffer = |limit| {
+        let mut buffer = layout.new_buffer();
+        buffer.limit(limit);
+        buffer
+    };
+    let partition = |(index, ((level, unlocked), record)): (usize, (_, &PartitionRecord<_>))| {
+        let first_limit = shape.first_limit(index);
+        let active = buffer(if is_new { first_limit } else { shape.buffer_entries_max });
+        let PartitionRecord { tail, boundary, .. } = record;
+        let flushed = Boundary { number: *boundary, at: (*tail).max(structure.tail) };
+        Partition::new(PartitionState::new(active, level, flushed), unlocked)
+    };
+    let levels = levels.into_iter().zip(&state.partitions);
+    let next_boundary = state.partitions.iter().map(|it| it.boundary + 1).max().unwrap_or(1);
+    let spares = (0..shape.spare_buffers).map(|_| buffer(shape.buffer_entries_max)).collect();
+    let policy = layout.policy();
+    Core {
+        volume: volume.clone(),
+        id: structure.id,
+        hasher: volume.hasher(),
+        partitions: levels.enumerate().map(partition).collect(),
+        pool: BufferPool::new(spares),
+        lookups: Lookups::new(reads),
+        work: WorkQueue::default(),
+        pace: Pace::new(policy.pace_updates),
+        counters: Counters::default(),
+        snapshots: Snapshots::new(snapshots, shape.partitions as usize, state.next_generation),
+        scratches: ScratchPool::default(),
+        next_boundary: AtomicU64::new(next_boundary),
+        replayed: AtomicU64::new(structure.tail.0),
+        ready: AtomicBool::new(false),
+        flush_lock: Mutex::default(),
+        shape,
+        options,
+        policy,
+        codec,
+        layout,
+    }
+}
+
+fn start_threads<L: Layout>(core: &Arc<Core<L>>) -> Result<Vec<JoinHandle<()>>> {
+    let start = |number: usize| {
+        let core = Arc::clone(core);
+        let builder = Builder::new().name(format!("nandex-flush-{number}"));
+        builder.spawn(move || core.run_jobs()).map_err(|error| Error::Config {
+            field: "flush_threads",
+            reason: format!("thread {number} cannot start: {error}"),
+        })
+    };
+    let threads: Result<Vec<_>> = (0..core.options.flush_threads).map(start).collect();
+    if threads.is_err() {
+        core.work.stop();
+    }
+    threads
+}
+
+/// An error of a structure as the volume takes it.
+pub(crate) fn into_store(error: Error) -> nandex_store::Error {
+    match error {
+        Error::Store(error) => error,
+        Error::Device(error) => error.into(),
+        other => nandex_store::Error::config("structure", other),
+    }
+}
+
+impl<L: Checkpoints> Checkpointed for Core<L> {
+    fn prepare(&self) -> nandex_store::Result<()> {
+        L::prepare(self).map_err(into_store)?;
+        self.write_snapshots().map_err(into_store)
+    }
+
+    fn capture(&self) -> Captured {
+        // The log's place first, the layout's maps last: what goes to flash in between is then both there and
+        // in the log after the tail, which does no harm; the other way it would be in none. Where updates add up
+        // that would count twice, and a partition is captured whole, under its lock.
+        let _maps = L::lock_maps(&self.layout);
+        let now = self.log_now();
+        let mut partitions = Vec::with_capacity(self.partitions.len());
+        for partition in &self.partitions {
+            let state = partition.read();
+            partitions.push(PartitionRecord {
+                tail: state.tail().map_or(now, |since| since.min(now)),
+                boundary: state.covered().number,
+                snapshot: state.needed_snapshot().map(|snapshot| snapshot.place.clone()),
+            });
+        }
+        let tail = partitions.iter().fold(now, |oldest, record| oldest.min(record.tail));
+        self.snapshots.capture(partitions.iter().map(|it| it.snapshot.clone()).collect());
+        let maps = L::capture(self, now);
+        let mut state = maps.bytes;
+        let next_generation = self.snapshots.next_generation();
+        WriteState { next_generation, partitions }.encode_with(
+            AddsUp::of::<L::Buffer>(),
+            &mut state,
+            Store::<L::Buffer>::encode,
+        );
+        Captured { state, tail, extents: maps.extents }
+    }
+
+    fn committed(&self) {
+        self.snapshots.committed();
+        L::committed(self);
+    }
+
+    fn flush_before(&self, before: Lsn) -> nandex_store::Result<()> {
+        self.snapshot_before(before);
+        Ok(())
+    }
+
+    fn run_deferred(&self) -> nandex_store::Result<()> {
+        self.catch_up_now().map(drop).map_err(into_store)
+    }
+}

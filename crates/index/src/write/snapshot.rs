@@ -1,0 +1,305 @@
+//! Snapshots: buffers that are saved before they are full.
+//!
+//! Closing a structure, `flush`, and a log that is nearly full must not cost a flush for a buffer that is half
+//! empty: that would evict entries, or rewrite a level, for little. Instead the buffer's content is saved aside,
+//! and the buffer stays in RAM and goes on filling. The next open loads the snapshot and replays only what the log
+//! holds after it.
+//!
+//! Snapshots are written only while a checkpoint prepares, so the one that the last durable checkpoint refers to is
+//! never overwritten. How one is kept on flash is its [`SnapshotStore`]'s: pages in fixed places for entries, a run
+//! for fingerprints.
+
+use std::fmt::Debug;
+use std::sync::{Mutex, MutexGuard};
+
+use nandex_store::Lsn;
+use nandex_store::bytes::Reader;
+use nandex_store::mutants::{Barrier, is_on};
+
+use super::{Boundary, Checkpoints, Core, Layout, PartitionState, WriteBuffer};
+use crate::Result;
+
+/// Keeps snapshots of buffers on flash.
+pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
+    /// A buffer's content, copied under the partition's lock.
+    type Copy: Send;
+    /// Where a snapshot is.
+    type Ref: Clone + Debug + Send + Sync;
+
+    /// Can a snapshot take all of this buffer? One that it cannot take is flushed instead.
+    fn fits(&self, _buffer: &B) -> bool {
+        true
+    }
+
+    /// Copies a buffer's content. Reads and writes nothing.
+    fn copy(&self, buffer: &B) -> Self::Copy;
+
+    /// Writes a snapshot of a partition's buffer, and returns how many bytes that took too. `durable` is the one that
+    /// the last durable checkpoint refers to; `next_generation` gives numbers that were never used before.
+    ///
+    /// # Errors
+    /// A failed write, no space.
+    fn write(
+        &self,
+        index: usize,
+        durable: Option<&Self::Ref>,
+        next_generation: &dyn Fn() -> u64,
+        copy: Self::Copy,
+    ) -> Result<(Self::Ref, u64)>;
+
+    /// Reads a snapshot into an empty buffer.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    fn load(&self, index: usize, from: &Self::Ref, buffer: &mut B) -> Result<()>;
+
+    /// Has writing `newer` overwritten `older`?
+    fn overwrites(newer: &Self::Ref, older: &Self::Ref) -> bool;
+
+    /// Gives up a snapshot that was written for a buffer which is gone meanwhile.
+    fn discard(&self, _snapshot: Self::Ref) {}
+
+    /// Appends the bytes of a reference.
+    fn encode(reference: Option<&Self::Ref>, out: &mut Vec<u8>);
+
+    /// Reads a reference from bytes that may be anything.
+    ///
+    /// # Errors
+    /// Corruption, told by the reader.
+    fn decode(&self, reader: &mut Reader<'_>) -> Result<Option<Self::Ref>>;
+}
+
+/// The snapshot store of a buffer.
+pub(super) type Store<B> = <B as WriteBuffer>::Snapshots;
+/// A reference to a snapshot of a buffer.
+pub(crate) type SnapshotRef<B> = <Store<B> as SnapshotStore<B>>::Ref;
+
+/// A snapshot of a partition's buffer.
+#[derive(Debug)]
+pub(crate) struct Snapshot<B: WriteBuffer> {
+    pub(crate) place: SnapshotRef<B>,
+    /// Which updates it covers, where updates add up.
+    pub(crate) boundary: Boundary,
+}
+
+impl<B: WriteBuffer> Clone for Snapshot<B> {
+    fn clone(&self) -> Self {
+        Self { place: self.place.clone(), boundary: self.boundary }
+    }
+}
+
+/// A structure's snapshots, and what the next checkpoint is asked to save.
+#[derive(Debug)]
+pub(super) struct Snapshots<B: WriteBuffer> {
+    pub store: Store<B>,
+    state: Mutex<SnapshotsState<B>>,
+}
+
+#[derive(Debug)]
+struct SnapshotsState<B: WriteBuffer> {
+    next_generation: u64,
+    /// Each partition's snapshot in the last durable checkpoint.
+    durable: Vec<Option<SnapshotRef<B>>>,
+    captured: Vec<Option<SnapshotRef<B>>>,
+    /// Save buffers with updates that were logged before this place.
+    before: Option<Lsn>,
+    /// The partitions that a flush still has to save.
+    unsaved: Vec<usize>,
+}
+
+/// Which buffers the next checkpoint saves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SaveIf {
+    /// It has updates that were logged before this place.
+    LoggedBefore(Lsn),
+    /// It has changed since its last snapshot.
+    Changed,
+}
+
+/// A snapshot that is to be written.
+struct Draft<B: WriteBuffer> {
+    copy: <Store<B> as SnapshotStore<B>>::Copy,
+    boundary: Boundary,
+    /// The buffer and its updates when it was copied, and the log's place then.
+    number: u64,
+    updates: u64,
+    next_lsn: Lsn,
+}
+
+impl<B: WriteBuffer> Snapshots<B> {
+    pub(super) fn new(store: Store<B>, partitions: usize, next_generation: u64) -> Self {
+        let none = vec![None; partitions];
+        let state = SnapshotsState {
+            next_generation,
+            durable: none.clone(),
+            captured: none,
+            before: None,
+            unsaved: Vec::new(),
+        };
+        Self { store, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SnapshotsState<B>> {
+        self.state.lock().expect("no holder of the snapshots' lock panics")
+    }
+
+    pub(super) fn next_generation(&self) -> u64 {
+        self.lock().next_generation
+    }
+
+    /// Takes what was asked for: for each partition the stronger request. One whose changes are to be saved has
+    /// all that is older saved too.
+    fn take_requests(&self) -> Vec<(usize, SaveIf)> {
+        let mut state = self.lock();
+        let mut requests = vec![state.before.take().map(SaveIf::LoggedBefore); state.durable.len()];
+        for index in std::mem::take(&mut state.unsaved) {
+            requests[index] = Some(SaveIf::Changed);
+        }
+        requests.into_iter().enumerate().filter_map(|(index, it)| Some((index, it?))).collect()
+    }
+
+    /// Notes what the checkpoint that is being taken refers to.
+    pub(super) fn capture(&self, snapshots: Vec<Option<SnapshotRef<B>>>) {
+        self.lock().captured = snapshots;
+    }
+
+    /// The checkpoint is durable.
+    pub(super) fn committed(&self) {
+        let mut state = self.lock();
+        state.durable = state.captured.clone();
+    }
+
+    /// Gives out a number that no snapshot, and no run, had before.
+    pub(super) fn take_generation(&self) -> u64 {
+        let mut state = self.lock();
+        state.next_generation += 1;
+        state.next_generation - 1
+    }
+
+    fn write(
+        &self,
+        index: usize,
+        copy: <Store<B> as SnapshotStore<B>>::Copy,
+    ) -> Result<(SnapshotRef<B>, u64)> {
+        let durable = self.lock().durable[index].clone();
+        self.store.write(index, durable.as_ref(), &|| self.take_generation(), copy)
+    }
+}
+
+impl<L: Layout> Core<L> {
+    /// Gives out a generation for pages of the structure that no snapshot and no other page had before.
+    pub(crate) fn take_generation(&self) -> u64 {
+        self.snapshots.take_generation()
+    }
+
+    /// Asks the coming checkpoints to save every buffer, until none is left unsaved.
+    pub(crate) fn snapshot_all(&self) {
+        self.snapshots.lock().unsaved = (0..self.partitions.len()).collect();
+    }
+
+    /// Asks the next checkpoint to save buffers with updates that were logged before this place.
+    pub(crate) fn snapshot_before(&self, before: Lsn) {
+        self.snapshots.lock().before = Some(before);
+    }
+
+    /// Are there partitions that no checkpoint could save yet, because a full buffer was being written?
+    pub(super) fn has_unsaved(&self) -> bool {
+        !self.snapshots.lock().unsaved.is_empty()
+    }
+
+    /// Saves the buffers that were asked for. Called while a checkpoint prepares, and only then.
+    ///
+    /// Each at most once: a second snapshot could overwrite the first, which a move that was logged in between
+    /// may name.
+    pub(crate) fn write_snapshots(&self) -> Result<()> {
+        let mut unsaved = Vec::new();
+        for (index, request) in self.snapshots.take_requests() {
+            if !self.write_snapshot(index, request)? && request == SaveIf::Changed {
+                unsaved.push(index);
+            }
+        }
+        self.snapshots.lock().unsaved.append(&mut unsaved);
+        Ok(())
+    }
+
+    /// Saves one active buffer, if it is to be saved; returns whether nothing of it is left to save.
+    fn write_snapshot(&self, index: usize, request: SaveIf) -> Result<bool> {
+        let draft = {
+            let mut state = self.partitions[index].write();
+            if !state.frozen.is_empty() {
+                return Ok(false);
+            }
+            if !is_wanted(&state, request) {
+                return Ok(true);
+            }
+            if L::Buffer::ADDS_UP && state.updates == state.saved_updates {
+                self.move_boundary(index, &mut state)?;
+                return Ok(true);
+            }
+            if !self.snapshots.store.fits(&state.active) {
+                self.try_freeze(index, &mut state, 0)?;
+                return Ok(false);
+            }
+            self.draft(index, &state)?
+        };
+        let Draft { copy, boundary, number, updates, next_lsn } = draft;
+        let (place, bytes) = self.snapshots.write(index, copy)?;
+        self.count_written(bytes);
+        let snapshot = Snapshot { place, boundary };
+        let mut state = self.partitions[index].write();
+        if state.number != number {
+            state.replace_snapshot(&snapshot);
+            drop(state);
+            self.snapshots.store.discard(snapshot.place);
+            return Ok(false);
+        }
+        state.snapshot = Some(snapshot);
+        state.saved_updates = updates;
+        // Updates that came meanwhile were logged at or after this place.
+        state.since = (state.updates != updates).then_some(next_lsn);
+        Ok(true)
+    }
+
+    fn draft(&self, index: usize, state: &PartitionState<L>) -> Result<Draft<L::Buffer>> {
+        Ok(Draft {
+            boundary: self.log_boundary(index, false)?,
+            copy: self.snapshots.store.copy(&state.active),
+            number: state.number,
+            updates: state.updates,
+            next_lsn: self.log_now(),
+        })
+    }
+}
+
+impl<L: Checkpoints> Core<L> {
+    /// Loads the snapshots that the checkpoint refers to into empty buffers.
+    pub(super) fn load_snapshots(
+        &self,
+        snapshots: Vec<Option<SnapshotRef<L::Buffer>>>,
+    ) -> Result<()> {
+        for (index, snapshot) in snapshots.iter().enumerate() {
+            if let Some(place) = snapshot {
+                let mut state = self.partitions[index].write();
+                self.snapshots.store.load(index, place, &mut state.active)?;
+                let boundary = state.flushed;
+                state.snapshot = Some(Snapshot { place: place.clone(), boundary });
+            }
+        }
+        self.snapshots.capture(snapshots);
+        self.snapshots.committed();
+        Ok(())
+    }
+}
+
+fn is_wanted<L: Layout>(state: &PartitionState<L>, request: SaveIf) -> bool {
+    match request {
+        SaveIf::LoggedBefore(lsn) => state.tail().is_some_and(|tail| tail < lsn),
+        SaveIf::Changed => state.updates > state.saved_updates,
+    }
+}
+
+/// Which of two places a snapshot is written to, so that the durable one stays.
+pub(super) fn other_slot(durable: Option<u8>) -> u8 {
+    let other = |slot| if is_on(Barrier::SnapshotsAlternate) { 1 - slot } else { slot };
+    durable.map_or(0, other)
+}

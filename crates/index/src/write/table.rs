@@ -1,0 +1,360 @@
+//! Tables on the write path: entries of keys and values, of which a later one replaces an earlier one.
+
+use nandex_device::PageId;
+use nandex_store::buffer::{Buffer, Found, STASH_LEN_MAX};
+use nandex_store::entries::{Entry, EntryLayout, SlotState};
+use nandex_store::hash::{KeyHash, KeyHasher};
+use nandex_store::reads::ReadPool;
+use nandex_store::{Log, Structure, StructureId, Volume};
+
+use super::format::{
+    LOG_ENTRY_EXTRA_BYTES, LOG_PUT, LOG_REMOVE, Moved, decode_log_entry, encode_log_put,
+};
+use super::page_snapshots::SnapshotPlaces;
+use super::update::{BATCH, LOCKED_MAX, Locked};
+use super::{
+    Core, LogCodec, Opening, Options, PageSnapshots, PartitionState, Stagger, TableLayout,
+    WriteBuffer, WriteShape, by_partition,
+};
+use crate::api::Value;
+use crate::{Error, Result};
+
+/// What a table's buffers are, taken from its configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TableShape {
+    /// How entry pages are cut up.
+    pub layout: EntryLayout,
+    /// Partitions, a power of two.
+    pub partitions: u32,
+    /// Pages of 4 KiB in a buffer.
+    pub buffer_pages: u32,
+    /// Entries in a buffer's pages at which it counts as full; its stash comes on top.
+    pub entries_max: u32,
+    /// Entries that flushes may carry over from the buffers that one snapshot has to hold, stashes aside.
+    pub carry_over_max: u32,
+    /// Buffers in addition to one per partition.
+    pub spare_buffers: u32,
+    /// Is the first buffer of each partition flushed early, each at another fill?
+    pub stagger: bool,
+}
+
+impl TableShape {
+    /// Entries that fit a buffer, stash included.
+    pub(crate) fn buffer_limit(&self) -> usize {
+        (self.entries_max as usize).saturating_add(STASH_LEN_MAX)
+    }
+
+    /// The partition of a key: the first bits of its hash.
+    #[inline]
+    pub(crate) fn partition_of(&self, hash: KeyHash) -> usize {
+        // The shift is split so that a single partition (0 bits) works too.
+        (hash.place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
+    }
+
+    /// An empty buffer.
+    pub(crate) fn new_buffer(&self, hasher: KeyHasher) -> Buffer {
+        Buffer::new(self.layout, hasher, self.buffer_pages as usize)
+    }
+
+    /// What the write path needs of it.
+    pub(super) fn write_shape(&self) -> WriteShape {
+        let most = self.buffer_limit() as u64;
+        let half = Stagger::Between { least: most / 2, most };
+        WriteShape {
+            partitions: self.partitions,
+            spare_buffers: self.spare_buffers,
+            buffer_entries_max: most,
+            stagger: if self.stagger { half } else { Stagger::Off },
+        }
+    }
+}
+
+/// What a table says of itself to be opened.
+pub(crate) struct TableOpening {
+    pub shape: TableShape,
+    /// Threads that write full buffers; with 0 the updating thread does.
+    pub flush_threads: usize,
+    /// Where the places for snapshots begin.
+    pub snapshots_at: PageId,
+    /// Reads the table's pages for lookups.
+    pub reads: ReadPool,
+}
+
+impl TableOpening {
+    /// The same for a table of this volume.
+    pub(crate) fn of(self, volume: &Volume, structure: &Structure) -> Opening<Buffer> {
+        let Self { shape, flush_threads, snapshots_at, reads } = self;
+        let places = SnapshotPlaces::new(structure.id, &shape, snapshots_at);
+        Opening {
+            shape: shape.write_shape(),
+            options: Options { flush_threads },
+            reads,
+            codec: EntryCodec { shape, hasher: volume.hasher() },
+            snapshots: PageSnapshots::new(volume, shape, places),
+        }
+    }
+}
+
+/// An entry on its way into a buffer, with the hash of its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryUpdate<'e> {
+    pub hash: KeyHash,
+    pub entry: Entry<'e>,
+}
+
+impl WriteBuffer for Buffer {
+    type Update<'u> = EntryUpdate<'u>;
+    type Codec = EntryCodec;
+    type Snapshots = PageSnapshots;
+
+    const ADDS_UP: bool = false;
+
+    #[inline]
+    fn apply(&mut self, updates: &[EntryUpdate<'_>]) -> Result<usize> {
+        let full = updates.iter().position(|it| self.put(it.hash, it.entry).is_err());
+        Ok(full.unwrap_or(updates.len()))
+    }
+
+    fn force(&mut self, update: EntryUpdate<'_>) -> bool {
+        Self::force(self, update.hash, update.entry);
+        update.entry.state == SlotState::Tombstone
+    }
+
+    fn entries(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn limit(&mut self, entries_max: u64) {
+        Self::limit(self, usize::try_from(entries_max).unwrap_or(usize::MAX));
+    }
+
+    fn clear(&mut self) {
+        self.reset();
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        Self::ram_bytes(self) as u64
+    }
+}
+
+/// Entries in the log: a tag, the key, and the value of a put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryCodec {
+    pub shape: TableShape,
+    pub hasher: KeyHasher,
+}
+
+impl EntryCodec {
+    /// Bytes of an entry in the log.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        LOG_ENTRY_EXTRA_BYTES + self.shape.layout.entry_bytes()
+    }
+}
+
+impl LogCodec<Buffer> for EntryCodec {
+    #[inline]
+    fn logged_bytes(&self, updates: &[EntryUpdate<'_>]) -> u64 {
+        (updates.len() * self.entry_bytes()) as u64
+    }
+
+    #[inline]
+    fn append(
+        &self,
+        log: &Log,
+        (id, _): (StructureId, usize),
+        updates: &[EntryUpdate<'_>],
+        records: &mut Vec<u8>,
+    ) -> Result<()> {
+        if let [EntryUpdate { entry, .. }] = updates {
+            match entry.state {
+                SlotState::Live => log.append(id, &[&[LOG_PUT], entry.key, entry.value])?,
+                SlotState::Tombstone => log.append(id, &[&[LOG_REMOVE], entry.key])?,
+            };
+            return Ok(());
+        }
+        records.clear();
+        for EntryUpdate { entry, .. } in updates {
+            assert!(entry.state == SlotState::Live, "entries of a batch have one width");
+            encode_log_put(records, entry.key, entry.value);
+        }
+        log.append_many(id, self.entry_bytes(), records)?;
+        Ok(())
+    }
+
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Option<(usize, EntryUpdate<'b>)> {
+        let entry = decode_log_entry(bytes, self.shape.layout)?;
+        let hash = self.hasher.hash(entry.key);
+        Some((self.shape.partition_of(hash), EntryUpdate { hash, entry }))
+    }
+}
+
+impl<L: TableLayout> PartitionState<L> {
+    /// What the buffers know of a key.
+    #[inline]
+    pub(crate) fn buffered(&self, hash: KeyHash, key: &[u8]) -> Option<Found<'_>> {
+        let frozen = || self.frozen.iter().rev().find_map(|frozen| frozen.buffer.get(hash, key));
+        self.active.get(hash, key).or_else(frozen)
+    }
+
+    /// What the buffers answer to a lookup, where they can.
+    #[inline]
+    pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Option<Option<Value>> {
+        Some(match self.buffered(hash, key)? {
+            Found::Live(value) => Some(Value::new(value)),
+            Found::Tombstone => None,
+        })
+    }
+
+    /// Is a key in a buffer that is being written?
+    pub(crate) fn in_frozen(&self, hash: KeyHash, key: &[u8]) -> bool {
+        self.frozen.iter().any(|frozen| frozen.buffer.get(hash, key).is_some())
+    }
+}
+
+impl<L: TableLayout> Core<L> {
+    /// How entry pages are cut up.
+    #[inline]
+    pub(crate) fn entry_layout(&self) -> EntryLayout {
+        self.codec.shape.layout
+    }
+
+    /// The partition of a key.
+    #[inline]
+    pub(crate) fn partition_of(&self, hash: KeyHash) -> usize {
+        self.codec.shape.partition_of(hash)
+    }
+
+    pub(crate) fn check_key_width(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.entry_layout().key_bytes())
+    }
+
+    pub(crate) fn check_value(&self, value: &[u8]) -> Result<()> {
+        Error::check_width("value", value, self.entry_layout().value_bytes())
+    }
+
+    #[inline]
+    pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key_width(key)?;
+        self.check_value(value)?;
+        let entry = Entry { state: SlotState::Live, key, value };
+        let update = [EntryUpdate { hash: self.hasher.hash(key), entry }];
+        let reservation = self.wait_for_log(self.codec.logged_bytes(&update))?;
+        let index = self.partition_of(update[0].hash);
+        let state =
+            self.apply_locked(index, self.partitions[index].write(), &update, &mut Vec::new())?;
+        drop((state, reservation));
+        self.acknowledge()
+    }
+
+    /// Removes a key: forgets it where RAM knows that flash does not hold it, else puts a tombstone.
+    pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
+        self.check_key_width(key)?;
+        let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
+        let update = EntryUpdate { hash: self.hasher.hash(key), entry };
+        let reservation = self.wait_for_log(self.codec.logged_bytes(&[update]))?;
+        let index = self.partition_of(update.hash);
+        let state = self.remove_locked(index, self.partitions[index].write(), update)?;
+        drop((state, reservation));
+        self.acknowledge()
+    }
+
+    fn remove_locked<'a>(
+        &'a self,
+        index: usize,
+        mut state: Locked<'a, L>,
+        update: EntryUpdate<'_>,
+    ) -> Result<Locked<'a, L>> {
+        let EntryUpdate { hash, entry } = update;
+        if L::may_be_older(self, index, &state, hash, entry.key) {
+            match self.apply_locked(index, state, &[update], &mut Vec::new()) {
+                // Removals make space, so they are taken by a buffer that takes nothing more.
+                Err(Error::Full { .. }) if self.policy.forces_removals => {
+                    state = self.partitions[index].write();
+                    state.active.force(hash, entry);
+                    state.forced += 1;
+                }
+                applied => return applied,
+            }
+        } else {
+            state.active.forget(hash, entry.key);
+        }
+        self.note_updates(&mut state, 1);
+        self.log_updates(index, &mut state, &[update], &mut Vec::new())?;
+        Ok(state)
+    }
+
+    pub(crate) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        for (key, value) in pairs {
+            self.check_key_width(key)?;
+            self.check_value(value)?;
+        }
+        pairs.chunks(self.batch_len()).try_for_each(|batch| self.insert_batch(batch))?;
+        self.acknowledge()
+    }
+
+    /// Pairs that are inserted at a time: those of an eighth of the log, so that batches of several threads fit
+    /// at once; half of that where they reserve twice as much.
+    fn batch_len(&self) -> usize {
+        let share = if self.policy.logs_moves { 16 } else { 8 };
+        let entry_bytes = self.codec.entry_bytes() as u64;
+        let entries = self.volume.log().capacity_bytes() / share / entry_bytes;
+        usize::try_from(entries).unwrap_or(BATCH).clamp(1, BATCH)
+    }
+
+    /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. The order of
+    /// pairs with the same key is kept.
+    fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.volume.poison().check()?;
+        let _reservation = self.volume.reserve(self.batch_bytes(pairs.len()))?;
+        let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
+        let positions =
+            (0u32..).zip(&hashes).map(|(position, hash)| (self.partition_of(*hash), position));
+        let (mut updates, mut records) = (Vec::with_capacity(LOCKED_MAX), Vec::new());
+        by_partition(self.partitions.len(), positions, |index, positions| {
+            for some in positions.chunks(LOCKED_MAX) {
+                updates.clear();
+                updates.extend(some.iter().map(|position| {
+                    let (key, value) = pairs[*position as usize];
+                    let entry = Entry { state: SlotState::Live, key, value };
+                    EntryUpdate { hash: hashes[*position as usize], entry }
+                }));
+                self.apply(index, &updates, &mut records)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Bytes of the log that a batch reserves. Where each buffer that it fills is followed by a move, and by
+    /// the sync that frees a block for the next one, the log's blocks are closed early: twice as many for its
+    /// own buffers, and one for each that waits from before.
+    fn batch_bytes(&self, entries: usize) -> u64 {
+        let bytes = (entries * self.codec.entry_bytes()) as u64;
+        if !self.policy.logs_moves {
+            return bytes;
+        }
+        let log = self.volume.log();
+        let waiting = u64::from(self.shape.spare_buffers) * log.block_bytes() / 2;
+        2 * bytes + waiting.min(log.capacity_bytes() / 16)
+    }
+
+    /// Logs one entry that was put into the active buffer.
+    pub(crate) fn log_entry(
+        &self,
+        index: usize,
+        state: &mut PartitionState<L>,
+        update: EntryUpdate<'_>,
+    ) -> Result<()> {
+        self.log_updates(index, state, &[update], &mut Vec::new())
+    }
+
+    /// What the log says when a partition's oldest buffer has moved to flash, before the layout's own bytes:
+    /// the place from which on the log is still needed, and the snapshot. The caller holds the lock under
+    /// which the buffer has left.
+    pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<L>) -> Vec<u8> {
+        let now = self.log_now();
+        let tail = state.tail().map_or(now, |since| since.min(now));
+        let partition = u32::try_from(index).expect("at most 65,536 partitions");
+        let snapshot = state.needed_snapshot().map(|snapshot| snapshot.place);
+        Moved { partition, tail, snapshot }.encode()
+    }
+}

@@ -1,0 +1,273 @@
+//! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is full.
+
+use std::sync::RwLockWriteGuard;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
+
+use nandex_store::Durability;
+use nandex_store::log::Reservation;
+use nandex_store::mutants::{Barrier, is_on};
+
+use super::pool::Job;
+use super::{
+    BOUNDARY_BYTES, Boundary, Checkpoints, Core, Layout, LogCodec, PartitionState, WriteBuffer,
+};
+use crate::Result;
+
+/// Full buffers that a partition may have waiting before its updates wait too.
+const FROZEN_MAX: usize = 2;
+
+/// Updates that are applied under one lock, so that lookups wait for no more.
+pub(super) const LOCKED_MAX: usize = 512;
+
+/// Updates of a batch that are sorted by partition at a time.
+pub(crate) const BATCH: usize = 4096;
+
+/// How long one who waits for a buffer waits at most before it looks again.
+const BUFFER_WAIT: Duration = Duration::from_millis(2);
+
+/// How long an update waits at most for a flush that is behind, each time: about what it takes to merge ten
+/// thousand fingerprints.
+const PACE_WAIT: Duration = Duration::from_micros(400);
+
+/// An update of a layout's buffer.
+type Update<'u, L> = <<L as Layout>::Buffer as WriteBuffer>::Update<'u>;
+
+/// A partition's state, locked for updates.
+pub(crate) type Locked<'a, L> = RwLockWriteGuard<'a, PartitionState<L>>;
+
+/// Items sorted by partition and, within one, in the order in which they came; gives each partition its own.
+///
+/// # Errors
+/// Those of `visit`, which ends the walk.
+pub(crate) fn by_partition<T: Copy + Default>(
+    partitions: usize,
+    items: impl Iterator<Item = (usize, T)> + Clone,
+    mut visit: impl FnMut(usize, &[T]) -> Result<()>,
+) -> Result<()> {
+    let mut ends = vec![0usize; partitions + 1];
+    let mut count = 0;
+    for (index, _) in items.clone() {
+        ends[index + 1] += 1;
+        count += 1;
+    }
+    for index in 1..ends.len() {
+        ends[index] += ends[index - 1];
+    }
+    let mut sorted = vec![T::default(); count];
+    // While items are placed, each partition's place is its next one, and in the end its last one's end.
+    for (index, item) in items {
+        sorted[ends[index]] = item;
+        ends[index] += 1;
+    }
+    let mut start = 0;
+    for (index, end) in ends[..partitions].iter().enumerate() {
+        if start < *end {
+            visit(index, &sorted[start..*end])?;
+        }
+        start = *end;
+    }
+    Ok(())
+}
+
+impl<L: Layout> Core<L> {
+    /// Waits until the log has space for updates of that many bytes, before any lock is taken.
+    #[inline]
+    pub(crate) fn wait_for_log(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        let boundary = if L::Buffer::ADDS_UP { BOUNDARY_BYTES as u64 } else { 0 };
+        Ok(self.volume.wait_for_space(bytes + boundary)?)
+    }
+
+    /// Makes what was updated as durable as the volume promises.
+    #[inline]
+    pub(crate) fn acknowledge(&self) -> Result<()> {
+        Ok(self.volume.log().commit()?)
+    }
+
+    /// Applies updates of one partition, in order, and logs them; the caller holds a reservation for them.
+    /// `records` is scratch memory.
+    #[inline]
+    pub(crate) fn apply(
+        &self,
+        index: usize,
+        updates: &[Update<'_, L>],
+        records: &mut Vec<u8>,
+    ) -> Result<()> {
+        for updates in updates.chunks(LOCKED_MAX) {
+            if self.pace.is_ahead() {
+                self.pool.wait(PACE_WAIT);
+            }
+            drop(self.apply_locked(index, self.partitions[index].write(), updates, records)?);
+        }
+        Ok(())
+    }
+
+    /// As [`apply`](Self::apply), to a partition that the caller has locked. Changes buffers when one is full.
+    #[inline]
+    pub(crate) fn apply_locked<'a>(
+        &'a self,
+        index: usize,
+        mut state: Locked<'a, L>,
+        mut updates: &[Update<'_, L>],
+        records: &mut Vec<u8>,
+    ) -> Result<Locked<'a, L>> {
+        loop {
+            let count = state.active.apply(updates)?;
+            let (applied, rest) = updates.split_at(count);
+            self.note_updates(&mut state, count);
+            // What is in a full buffer is logged before others can change it again.
+            self.log_updates(index, &mut state, applied, records)?;
+            if rest.is_empty() {
+                return Ok(state);
+            }
+            // Whatever a buffer holds, it can be flushed; one that is empty takes anything.
+            assert!(count > 0 || state.updates > 0 || state.active.entries() > 0, "an update fits");
+            updates = rest;
+            state = self.rotate(index, state)?;
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_updates(&self, state: &mut PartitionState<L>, count: usize) {
+        state.updates += count as u64;
+        state.user_updates += count as u64;
+        state.updates_taken += count as u64;
+        self.pace.updated(count);
+    }
+
+    /// Logs updates that were applied to the active buffer.
+    #[inline]
+    pub(crate) fn log_updates(
+        &self,
+        index: usize,
+        state: &mut PartitionState<L>,
+        updates: &[Update<'_, L>],
+        records: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !self.logs() || updates.is_empty() {
+            return Ok(());
+        }
+        let log = self.volume.log();
+        // Noted before the append, so that the place is not after the update's.
+        if is_on(Barrier::BufferNotesItsPlace) {
+            state.since.get_or_insert_with(|| log.next_lsn());
+        }
+        self.codec.append(log, (self.id, index), updates, records)
+    }
+
+    /// Puts a fresh buffer in the place of the full one, which is written in the background, or before
+    /// this returns where there is none; waits when there is no fresh buffer.
+    #[cold]
+    pub(crate) fn rotate<'a>(
+        &'a self,
+        index: usize,
+        mut state: Locked<'a, L>,
+    ) -> Result<Locked<'a, L>> {
+        self.volume.poison().check()?;
+        self.work.report_fault()?;
+        if state.frozen.len() < FROZEN_MAX
+            && self.try_freeze(index, &mut state, self.policy.spares_kept)?
+            && self.options.flush_threads > 0
+        {
+            return Ok(state);
+        }
+        self.wait_for_buffer(index, state)
+    }
+
+    /// Lets flushes get on, here or in the background, with the partition unlocked meanwhile.
+    pub(super) fn wait_for_buffer<'a>(
+        &'a self,
+        index: usize,
+        state: Locked<'a, L>,
+    ) -> Result<Locked<'a, L>> {
+        drop(state);
+        if !self.catch_up_now()? {
+            self.pool.wait(BUFFER_WAIT);
+        }
+        Ok(self.partitions[index].write())
+    }
+
+    /// Freezes the active buffer if the pool has another, in addition to those it is to keep.
+    pub(crate) fn try_freeze(
+        &self,
+        index: usize,
+        state: &mut PartitionState<L>,
+        keep: usize,
+    ) -> Result<bool> {
+        self.freeze_with(index, state, keep, || self.log_boundary(index, true))
+    }
+
+    /// As [`try_freeze`](Self::try_freeze), with the boundary that `mark` gives.
+    pub(super) fn freeze_with(
+        &self,
+        index: usize,
+        state: &mut PartitionState<L>,
+        keep: usize,
+        mark: impl FnOnce() -> Result<Boundary>,
+    ) -> Result<bool> {
+        let Some(mut fresh) = self.pool.take(keep) else { return Ok(false) };
+        let reserved = L::reserve(self, index, state);
+        match reserved.and_then(|reserved| Ok((reserved, mark()?))) {
+            Ok((reserved, boundary)) => {
+                fresh.limit(self.shape.buffer_entries_max);
+                state.freeze(fresh, boundary, reserved);
+                self.pace.full();
+                self.work.push(Job::Flush(index));
+                Ok(true)
+            }
+            Err(error) => {
+                self.pool.give(fresh);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<L: Checkpoints> Core<L> {
+    /// Makes all that was acknowledged durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.volume.durability() == Durability::Never {
+            // Nothing of the user's is in the log: only flash makes it durable.
+            return self.flush_all();
+        }
+        Ok(self.volume.log().sync()?)
+    }
+
+    /// Puts every buffered update on flash: full buffers as the layout does, the others as snapshots.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        let _lock = self.flush_lock.lock().expect("no holder of the flush lock panics");
+        // The tail stops where the open block begins. Replaying what is in that block now would fill buffers a
+        // second time, and without durability it would hide newer entries: those put back from flash are logged
+        // there, and the user's are not.
+        self.volume.log().sync()?;
+        self.snapshot_all();
+        loop {
+            self.volume.poison().check()?;
+            self.work.report_fault()?;
+            self.finish_flushes()?;
+            self.volume.checkpoint()?;
+            if !self.has_unsaved() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the flushes that are due, or does them.
+    pub(crate) fn finish_flushes(&self) -> Result<()> {
+        loop {
+            self.catch_up_now()?;
+            if self.work.wait_idle() || self.volume.poison().is_set() {
+                return self.work.report_fault();
+            }
+        }
+    }
+
+    /// What closing does. While recovery has not finished there is nothing to save: it is in the log.
+    pub(super) fn save_buffers(&self) -> Result<()> {
+        if !self.ready.load(Acquire) {
+            return Ok(());
+        }
+        self.volume.poison().check()?;
+        self.flush_all()
+    }
+}
