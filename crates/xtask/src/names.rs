@@ -34,7 +34,7 @@ const STILL: [(&str, &str); 7] = [
     ("crates/index", "Counters"),
     ("crates/index", "Filter"),
     ("crates/index", "Job"),
-    ("crates/index", "Need"),
+    ("crates/index", "Layout"),
     ("crates/index", "Probe"),
     ("crates/trial", "Setup"),
 ];
