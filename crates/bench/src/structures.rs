@@ -182,11 +182,13 @@ fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
 }
 
 fn cascade_config(spec: &Spec) -> Result<cascade::Config> {
-    use cascade::model::{FanOut, Need};
+    use nandex::FilterRequirements;
+    use nandex::model::FanOut;
     let fan_out = spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times);
     let counts = spec.counts == Counts::Kept;
-    let need = Need { fan_out, counts, ..Need::new(spec.entries, spec.rate, spec.ram_bytes) };
-    need.config().with_context(|| format!("--ram {}", spec.ram_bytes))
+    let asked = FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes);
+    let asked = FilterRequirements { fan_out, counts, ..asked };
+    cascade::Config::advised(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
 }
 
 /// An empty volume in `file`; an earlier one is removed.

@@ -17,7 +17,7 @@ const HEIGHT: f64 = 120.0;
 const LEFT: f64 = 60.0;
 const HEAD: f64 = 28.0;
 
-/// Where a latency lies between the lowest and the highest, from 0 to 1.
+/// The place of a latency between the lowest and the highest, from 0 to 1.
 struct Scale {
     low: f64,
     spread: f64,

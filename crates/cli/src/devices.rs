@@ -1,4 +1,4 @@
-//! The devices that a volume lies on: one or several, perhaps one more for its log, and how they are
+//! The devices that hold a volume: one or several, perhaps one more for its log, and how they are
 //! read and written.
 
 use std::collections::HashSet;
@@ -16,13 +16,13 @@ use nandex::device::{LabelledArray, Member, PAGE_BYTES, Striping};
 /// A volume by its paths.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VolumeArgs {
-    /// The volume; any one of its devices where it lies on several
+    /// The volume; any one of its devices where there are several
     pub file: PathBuf,
     #[command(flatten)]
     pub devices: DeviceArgs,
 }
 
-/// What a volume lies on beside the device that was named first.
+/// The devices of a volume after the one that was named first.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeviceArgs {
     /// A further device of a volume on several; once for each, in any order
@@ -88,11 +88,11 @@ impl FromStr for StripeArg {
 /// Devices that are open.
 #[derive(Clone, Debug)]
 pub struct Devices {
-    /// What the volume lies on.
+    /// The device of the volume, or the array.
     pub volume: Arc<dyn Device>,
-    /// What its log lies on, where that is a device of its own.
+    /// The device of its log, where that has its own.
     pub log: Option<Arc<dyn Device>>,
-    /// The paths of the members in the array's order; none where the volume lies on one device.
+    /// The paths of the members in the array's order; none for a volume on one device.
     pub members: Vec<String>,
     /// Files that this call has made.
     made: Vec<PathBuf>,

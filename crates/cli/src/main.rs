@@ -1,11 +1,12 @@
 //! The `nandex` command: hash indexes on flash, from the shell.
 //!
-//! One file per verb in `cmd`; the files beside it are what verbs share. Data goes to stdout and talk
+//! One file per verb in `cmd`; the other files are what verbs share. Data goes to stdout, messages
 //! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.
 #![forbid(unsafe_code)]
 
 mod chart;
 mod cmd;
+mod console;
 mod devices;
 mod exit;
 mod field;
@@ -14,14 +15,13 @@ mod place;
 mod records;
 mod size;
 mod sizing;
-mod talk;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cmd::Command;
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// Hash indexes that are bigger than RAM, on flash.
 #[derive(Debug, Parser)]
@@ -30,14 +30,14 @@ use crate::talk::Talk;
     Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.")]
 struct Cli {
     #[command(flatten)]
-    talk: Talk,
+    console: Console,
     #[command(subcommand)]
     command: Command,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match cli.command.run(&cli.talk) {
+    match cli.command.run(&cli.console) {
         Ok(()) => ExitCode::from(exit::SUCCESS),
         Err(error) => exit::report(&error),
     }

@@ -123,7 +123,7 @@ fn fill(
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
-/// Opens a volume, and tells what it lies on.
+/// Opens a volume, and tells which devices hold it.
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, a wrong member, damage.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::field::{Column, FieldFormat};
 
-/// How records lie in a file.
+/// The format of records in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum RecordFormat {
     /// Two columns, quoted where needed

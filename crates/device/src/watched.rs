@@ -206,7 +206,7 @@ impl<O: Observer> Queue for WatchedQueue<O> {
         self.observer.before(Call::Start { kind, page, pages, bytes })?;
         let result = self.inner.push(op);
         let start = Call::Start { kind, page, pages, bytes: &[] };
-        self.observer.after(start, result.as_ref().map(|()| ()));
+        self.observer.after(start, result.as_ref().copied());
         result
     }
 

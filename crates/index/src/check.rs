@@ -1,6 +1,6 @@
 //! Proves a volume and every structure in it, offline.
 //!
-//! The store proves what belongs to the volume; each structure is then read by the room that knows its
+//! The store proves what belongs to the volume; each structure is then read by the code of its
 //! kind. Nothing is written, and memory does not grow with the volume.
 
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// Of each entry it proves that its key belongs to that super table, page and bucket, or to that partition
 /// and slice, is there once, and passes the incarnation's filter. Of cascade filters it proves that fingerprints
 /// ascend and that each run holds as much as the checkpoint says. Of value logs it proves every written
-/// page, not that somebody refers to a record. Reads all that is in use once, in strokes of 1 MiB, and the
+/// page, not that somebody refers to a record. Reads all that is in use once, in I/O chunks of 1 MiB, and the
 /// log twice;
-/// holds a checkpoint, a stroke, and the filter of one incarnation in memory. Never writes, so a device
+/// holds a checkpoint, a chunk, and the filter of one incarnation in memory. Never writes, so a device
 /// opened for reading alone will do; nobody else may write to the volume meanwhile.
 ///
 /// ```

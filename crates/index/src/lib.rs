@@ -8,7 +8,7 @@
 //! - [`SliceHash`] reads one page for any key, at a fraction of that RAM, and pays for it with writes: each
 //!   entry is written anew with every flush of its partition.
 //!
-//! [`compare`] says which one a need asks for, and what both would cost. All tables are used through the
+//! [`Requirements::advise`] says which one to take, why, and what each would cost. All tables are used through the
 //! [`Table`] trait: singly, in batches, or as a [`LookupStream`]; batches and streams keep the device's
 //! whole queue busy from one thread, and a [`LookupEngine`] makes one stream of the single lookups of many.
 //! [`AnyTable`] is a table of whichever kind a volume holds, and a [`LargeTable`] keeps keys and values of any
@@ -63,7 +63,7 @@ pub use compare::{Advice, Candidate};
 pub use error::{Error, Result};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;
-pub use model::{Policy, Prediction, Requirements};
+pub use model::{FilterRequirements, Policy, Prediction, Requirements};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};

@@ -1,6 +1,6 @@
 //! The simplest table and filter that cannot be wrong: a `HashMap` behind a lock.
 //!
-//! Every room is compared with it by the conformance suite, and applications test their own logic
+//! The conformance suite compares every structure with it, and applications test their own logic
 //! on it without a volume. It keeps nothing on flash.
 
 use std::collections::{HashMap, VecDeque};

@@ -13,7 +13,7 @@ use nandex_store::checkpoint::CatalogEntry;
 
 use crate::any::{AnyConfig, AnyFilter, AnyOptions, AnyTable};
 use crate::check::OnProgress;
-use crate::model::{Prediction, Requirements};
+use crate::model::{FilterRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
 use crate::{Result, bufferhash, cascade, large, slicehash};
@@ -82,6 +82,8 @@ pub struct FilterRow {
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyFilter>,
     /// Opens one.
     pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyFilter>,
+    /// The configuration that meets requirements, or why none does.
+    pub advise: fn(&FilterRequirements) -> Result<AnyConfig>,
     /// The smallest limits that work.
     pub tiny: fn() -> AnyConfig,
     /// Its configurations for tests.

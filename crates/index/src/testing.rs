@@ -96,12 +96,12 @@ pub enum Retention {
     All,
     /// All that it has taken; a full table refuses more with [`Error::Full`](crate::Error::Full).
     Refuses,
-    /// The newest so many puts at least.
+    /// At least this many of the newest puts.
     Newest(u64),
-    /// The newest so many puts or found lookups at least.
+    /// At least this many of the newest puts and found lookups.
     NewestUsed(u64),
     /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) says that
-    /// some had to go; then the newest so many.
+    /// some had to go; then this many of the newest puts.
     AllUnlessForced(u64),
 }
 
@@ -110,7 +110,7 @@ pub enum Retention {
 pub struct FilterTests {
     /// Variants 0 up to this number differ.
     pub variants: u64,
-    /// A small configuration, with buffers that a few hundred keys fill, for so many background threads.
+    /// A small configuration, with buffers that a few hundred keys fill, for this many background threads.
     pub config: fn(variant: u64, threads: usize) -> TestFilter,
 }
 

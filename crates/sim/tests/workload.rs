@@ -1,5 +1,4 @@
 //! Workloads from outside: the same seed, the right shares, and loops that lose nothing.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use nandex_sim::workload::{
     Arrival, Gaps, Pattern, Spread, Workload, closed_loop, open_loop, try_open_loop,

@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod dependencies;
+pub mod dialect;
 pub mod layers;
 pub mod markdown;
 pub mod names;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nandex_xtask::tree::{self, File};
 use nandex_xtask::{
-    Violation, clock, dependencies, layers, markdown, names, shape, structures, words,
+    Violation, clock, dependencies, dialect, layers, markdown, names, shape, structures, words,
 };
 
 fn repository() -> Vec<File> {
@@ -57,6 +57,11 @@ fn every_rust_file_is_in_shape() {
 #[test]
 fn no_forbidden_word_stands_anywhere() {
     assert_none(&repository().iter().flat_map(words::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_word_of_our_own_stands_where_the_field_has_one() {
+    assert_none(&repository().iter().flat_map(dialect::check).collect::<Vec<_>>());
 }
 
 #[test]

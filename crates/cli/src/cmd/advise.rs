@@ -5,9 +5,9 @@ use nandex::{Advice, Prediction, Requirements};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::console::Console;
 use crate::size;
 use crate::sizing::{RequirementArgs, members};
-use crate::talk::Talk;
 
 /// What is required.
 #[derive(Debug, clap::Args)]
@@ -115,9 +115,9 @@ fn shown(advice: &Advice) -> Result<Shown<'_>> {
 ///
 /// # Errors
 /// Requirements that no structure can meet, with the least that would do.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let advice = requirements(args)?.advise()?;
-    talk.print(&shown(&advice)?, |_| advice.to_string())
+    console.print(&shown(&advice)?, |_| advice.to_string())
 }
 
 fn requirements(args: &Args) -> Result<Requirements> {

@@ -8,10 +8,10 @@ use nandex::device::{Access, PAGE_BYTES};
 use nandex::{Finding, Report};
 use serde::Serialize;
 
+use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{DAMAGE, Quiet};
 use crate::size::show_count;
-use crate::talk::Talk;
 
 /// Which volume; nobody may have it open for writing.
 #[derive(Debug, clap::Args)]
@@ -52,14 +52,14 @@ struct Damage {
 ///
 /// # Errors
 /// What is no volume, a newer one, one in use, or, after what was found has been printed, damage.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let devices = args.volume.open(Access::ReadOnly)?;
-    let meter = talk.meter("checked", None);
+    let meter = console.meter("checked", None);
     let mut on_progress = |done: CheckProgress<'_>| meter.at(done.pages_done * PAGE_BYTES as u64);
     let report = nandex::check(devices.volume, devices.log, &mut on_progress)?;
     meter.finish();
     let checked = checked(args, &report);
-    talk.print(&checked, text)?;
+    console.print(&checked, text)?;
     if report.ok() { Ok(()) } else { Err(Quiet(DAMAGE).into()) }
 }
 

@@ -6,19 +6,19 @@ use anyhow::Result;
 use nandex::{Policy, Requirements, Table};
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::{StripeArg, VolumeArgs};
 use crate::place::{DurabilityArg, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, Choice, RequirementArgs, StructureArg, TableCosts};
-use crate::talk::{Talk, aligned};
 
 /// Where, and how large.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// How the volume lies on several devices: SIZE for runs of so many bytes on each in turn, or
-    /// partition:SIZE for so many bytes of the volume on each
+    /// How the volume is spread over several devices: SIZE for runs of SIZE bytes on each in turn, or
+    /// partition:SIZE for SIZE bytes of the volume on each
     #[arg(long, value_name = "STRIPING", default_value = "1MiB", requires = "members")]
     stripe: StripeArg,
     /// The table's name
@@ -70,7 +70,7 @@ struct Created {
 ///
 /// # Errors
 /// A file that holds a volume already, sizes that cannot work, no space.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let requirements = Requirements {
         policy: args.policy,
         front_runs: args.front_runs,
@@ -96,7 +96,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         )?,
     };
     made.close()?;
-    talk.print(&created, text)
+    console.print(&created, text)
 }
 
 fn text(created: &Created) -> String {

@@ -10,19 +10,19 @@ use nandex::{Durability, Prediction, Requirements};
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
+use crate::console::Console;
 use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::{Opened, TableArgs, create, open};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
-use crate::talk::Talk;
 
-/// Fingerprints that the index has room for, at least.
+/// Fingerprints that the index can hold, at least.
 const ENTRIES_MIN: u64 = 100_000;
 /// The name of the table in an index.
 const TABLE: &str = "fingerprints";
-/// How an index lies on several devices: a megabyte on each in turn.
+/// How an index is spread over several devices: a megabyte on each in turn.
 const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// What to read, and how.
@@ -78,12 +78,12 @@ impl Args {
 ///
 /// # Errors
 /// A path that is not there, an index of another hash, no space.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let options = options(args)?;
     let survey = nandex_dedup::survey(&args.paths)?;
-    let index = Index::of(args, &survey, talk)?;
-    let meter = talk.meter("reading", Some(survey.bytes));
+    let index = Index::of(args, &survey, console)?;
+    let meter = console.meter("reading", Some(survey.bytes));
     let progress = |done: Done| meter.at(done.bytes);
     let summary = nandex_dedup::dedup(&index.opened.table, &options, &progress, interrupt.flag());
     meter.finish();
@@ -93,8 +93,8 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         fs::write(path, nandex_dedup::html(&summary))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    talk.print(&summary, nandex_dedup::text)?;
-    tell(args, &summary, talk);
+    console.print(&summary, nandex_dedup::text)?;
+    tell(args, &summary, console);
     if summary.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
@@ -105,12 +105,12 @@ fn options(args: &Args) -> Result<Options> {
     Ok(options)
 }
 
-fn tell(args: &Args, summary: &Summary, talk: &Talk) {
+fn tell(args: &Args, summary: &Summary, console: &Console) {
     if let Some(path) = &args.report {
-        talk.note(&format!("report: {}", path.display()));
+        console.note(&format!("report: {}", path.display()));
     }
     if let (true, Some(path)) = (summary.interrupted, &args.index) {
-        talk.note(&format!("stopped; the same command goes on with {}", path.display()));
+        console.note(&format!("stopped; the same command goes on with {}", path.display()));
     }
 }
 
@@ -121,7 +121,7 @@ struct Index {
 }
 
 impl Index {
-    fn of(args: &Args, survey: &Survey, talk: &Talk) -> Result<Self> {
+    fn of(args: &Args, survey: &Survey, console: &Console) -> Result<Self> {
         let volume = args.volume()?;
         if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
             let table = TableArgs { table: Some(TABLE.into()) };
@@ -129,7 +129,7 @@ impl Index {
         }
         let durability =
             if args.index.is_some() { Durability::default() } else { Durability::Never };
-        let plan = plan(args, survey, talk)?;
+        let plan = plan(args, survey, console)?;
         let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability);
         if let Some(volume) = &volume {
             return Ok(Self { opened: made(volume)?, _folder: None });
@@ -158,14 +158,14 @@ pub fn scratch_folder(option: &str) -> Result<TempDir> {
 
 /// A table for the chunks that the survey leads to expect, and half as many more; or for as many as the
 /// RAM allows, with a word about it.
-fn plan(args: &Args, survey: &Survey, talk: &Talk) -> Result<Prediction> {
+fn plan(args: &Args, survey: &Survey, console: &Console) -> Result<Prediction> {
     let chunks = survey.bytes / args.avg.max(1) + survey.files;
     let wanted = (chunks + chunks / 2).max(ENTRIES_MIN);
     let key_bytes = u32::try_from(args.hash.key_bytes())?;
     let requirements = Requirements::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
     let (entries, plan) = most_that_fit(args.structure, requirements.ram(args.ram))?;
     if entries < wanted {
-        talk.note(&format!(
+        console.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
              some duplicates are missed (more --ram or a larger --avg avoids it)",
             show_bytes(args.ram),

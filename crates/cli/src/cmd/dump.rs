@@ -4,10 +4,10 @@ use std::io::{self, BufWriter};
 
 use anyhow::Result;
 
+use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{RecordFormat, Writer};
-use crate::talk::Talk;
 
 /// Which table, and how its records are written.
 #[derive(Debug, clap::Args)]
@@ -27,8 +27,8 @@ pub struct Args {
 ///
 /// # Errors
 /// Damage, or stdout's refusal.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
-    let format = if talk.json { RecordFormat::Ndjson } else { args.format };
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let format = if console.json { RecordFormat::Ndjson } else { args.format };
     let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;

@@ -6,11 +6,11 @@ use anyhow::{Result, anyhow};
 use nandex::Table;
 use serde_json::json;
 
+use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{Columns, json_field, show};
-use crate::talk::Talk;
 
 /// Which keys, and where.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
 ///
 /// # Errors
 /// A key of the wrong width, damage, or, quietly, a key that is not there.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let keys = args.keys.iter().map(|key| columns.key.parse(key).map_err(|why| anyhow!(why)));
@@ -42,7 +42,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let mut out = io::stdout().lock();
     for (key, value) in keys.iter().zip(&values) {
         missing += usize::from(value.is_none());
-        print_one(&mut out, talk, &columns, key, value.as_deref())?;
+        print_one(&mut out, console, &columns, key, value.as_deref())?;
     }
     out.flush()?;
     opened.close()?;
@@ -51,12 +51,12 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
 
 fn print_one(
     out: &mut impl Write,
-    talk: &Talk,
+    console: &Console,
     columns: &Columns,
     key: &[u8],
     value: Option<&[u8]>,
 ) -> Result<()> {
-    if talk.json {
+    if console.json {
         let value = value.map(|value| json_field(&columns.value, value)).transpose()?;
         writeln!(out, "{}", json!({"key": json_field(&columns.key, key)?, "value": value}))?;
         return Ok(());
@@ -64,7 +64,7 @@ fn print_one(
     let key = show(&columns.key, key)?;
     match value {
         Some(value) => writeln!(out, "{key}\t{}", show(&columns.value, value)?)?,
-        None => talk.note(&format!("{key}: not there")),
+        None => console.note(&format!("{key}: not there")),
     }
     Ok(())
 }

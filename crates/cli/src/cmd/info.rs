@@ -9,11 +9,11 @@ use nandex::{AnyFilter, AnyOptions, AnyTable, Durability, Table, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::TableCosts;
-use crate::talk::{Talk, aligned};
 
 /// Which volume.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Info {
     path: PathBuf,
-    /// The devices of an array in its order; none where the volume lies on one.
+    /// The devices of an array in its order; none for a volume on one device.
     members: Vec<String>,
     stripe_bytes: u64,
     bytes: u64,
@@ -68,7 +68,7 @@ struct Figures {
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (volume, devices) = open_volume(&args.volume, Durability::default())?;
     let tables = volume.structures().into_iter();
     let tables = tables.map(|it| table(&volume, it.name, it.kind)).collect::<Result<_>>()?;
@@ -86,7 +86,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         log_used_bytes: stats.log_used_bytes,
         tables,
     };
-    talk.print(&info, text)
+    console.print(&info, text)
 }
 
 fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {

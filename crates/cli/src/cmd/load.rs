@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use nandex::Table;
 use serde::Serialize;
 
+use crate::console::{Console, Meter};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::{FieldArgs, Opened, TableArgs, open};
 use crate::records::{self, Record, RecordFormat};
 use crate::size::show_count;
-use crate::talk::{Meter, Talk};
 
 /// Records that go into the table in one call.
 const BATCH_RECORDS: usize = 1024;
@@ -30,7 +30,7 @@ pub struct Args {
     /// The file to read; `-` is stdin
     #[arg(default_value = "-")]
     input: PathBuf,
-    /// How records lie in the input
+    /// The format of records in the input
     #[arg(long)]
     format: RecordFormat,
     #[command(flatten)]
@@ -53,12 +53,12 @@ struct Loaded {
 ///
 /// # Errors
 /// A bad record, named by its line; the records before it are in the table and durable.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;
     let (input, done, total) = open_input(&args.input)?;
-    let meter = talk.meter("loading", total);
+    let meter = console.meter("loading", total);
     let start = Instant::now();
     let mut loader =
         Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), records: 0 };
@@ -77,7 +77,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         interrupted: interrupt.is_set(),
     };
     opened.close()?;
-    talk.print(&loaded, text)?;
+    console.print(&loaded, text)?;
     if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

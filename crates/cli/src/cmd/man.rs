@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use serde::Serialize;
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// Where to.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ struct Written {
 ///
 /// # Errors
 /// A directory or a file that cannot be written.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut command = crate::Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
@@ -37,7 +37,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         return Ok(io::stdout().write_all(&page)?);
     };
     let pages = write_all(command, dir)?;
-    talk.print(&Written { pages }, |written| {
+    console.print(&Written { pages }, |written| {
         written.pages.iter().map(|page| format!("{}\n", page.display())).collect()
     })
 }

@@ -18,7 +18,7 @@ mod sim;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// What the command can do.
 #[derive(Debug, Subcommand)]
@@ -45,7 +45,7 @@ pub enum Command {
     Probe(probe::Args),
     /// Run a workload or a trace on a simulated device, and report what came of it
     Sim(Box<sim::Args>),
-    /// Run a paper's experiments again on simulated drives, and show ours beside the paper's
+    /// Run a paper's experiments again on simulated drives, and show ours next to the paper's
     Reproduce(reproduce::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
@@ -58,22 +58,22 @@ impl Command {
     ///
     /// # Errors
     /// Whatever stops it; the exit code follows from the error.
-    pub fn run(self, talk: &Talk) -> Result<()> {
+    pub fn run(self, console: &Console) -> Result<()> {
         match self {
-            Self::Dedup(args) => dedup::run(&args, talk),
-            Self::Create(args) => create::run(&args, talk),
-            Self::Info(args) => info::run(&args, talk),
-            Self::Check(args) => check::run(&args, talk),
-            Self::Load(args) => load::run(&args, talk),
-            Self::Get(args) => get::run(&args, talk),
-            Self::Dump(args) => dump::run(&args, talk),
-            Self::Filter(args) => filter::run(&args, talk),
-            Self::Advise(args) => advise::run(&args, talk),
-            Self::Probe(args) => probe::run(&args, talk),
-            Self::Sim(args) => sim::run(&args, talk),
-            Self::Reproduce(args) => reproduce::run(&args, talk),
+            Self::Dedup(args) => dedup::run(&args, console),
+            Self::Create(args) => create::run(&args, console),
+            Self::Info(args) => info::run(&args, console),
+            Self::Check(args) => check::run(&args, console),
+            Self::Load(args) => load::run(&args, console),
+            Self::Get(args) => get::run(&args, console),
+            Self::Dump(args) => dump::run(&args, console),
+            Self::Filter(args) => filter::run(&args, console),
+            Self::Advise(args) => advise::run(&args, console),
+            Self::Probe(args) => probe::run(&args, console),
+            Self::Sim(args) => sim::run(&args, console),
+            Self::Reproduce(args) => reproduce::run(&args, console),
             Self::Completions(args) => completions::run(&args),
-            Self::Man(args) => man::run(&args, talk),
+            Self::Man(args) => man::run(&args, console),
         }
     }
 }

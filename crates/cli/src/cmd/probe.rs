@@ -11,8 +11,8 @@ use nandex_sim::{Fill, SimDevice};
 use serde::Serialize;
 
 use crate::chart;
+use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
-use crate::talk::{Talk, aligned};
 
 /// What to probe, and what may be done to it.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Args {
     /// Bytes that are looked at, from the start
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
     size: u64,
-    /// Overwrite what lies in a file or on a block device that is there
+    /// Overwrite what an existing file or block device holds
     #[arg(long)]
     destructive: bool,
     /// Leave the new file there
@@ -99,16 +99,16 @@ impl Drop for Made<'_> {
 ///
 /// # Errors
 /// A place that cannot be opened, made or read; a size that is too small or larger than what is there.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (place, (findings, bytes)) = match (&args.file, &args.preset) {
         (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
         (None, Some(name)) => (format!("{name}, simulated"), simulated(args, name)?),
         (None, None) => bail!("name a file, a block device or a preset"),
     };
-    show(args, talk, place, &findings, bytes)
+    show(args, console, place, &findings, bytes)
 }
 
-/// Probes the device that a file lies on, and gives what was found in how many bytes.
+/// Probes the device that holds a file, and gives what was found in how many bytes.
 fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
     let is_new =
         !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
@@ -147,7 +147,13 @@ fn probe(args: &Args, device: &dyn Device, writes: Writes, pages: u64) -> Result
     Ok((findings, pages * PAGE_BYTES as u64))
 }
 
-fn show(args: &Args, talk: &Talk, place: String, findings: &Findings, bytes: u64) -> Result<()> {
+fn show(
+    args: &Args,
+    console: &Console,
+    place: String,
+    findings: &Findings,
+    bytes: u64,
+) -> Result<()> {
     if let Some(picture) = &args.svg {
         let svg = chart::svg(&format!("nandex probe {place}"), &findings.evidence);
         fs::write(picture, svg).with_context(|| format!("cannot write {}", picture.display()))?;
@@ -170,7 +176,7 @@ fn show(args: &Args, talk: &Talk, place: String, findings: &Findings, bytes: u64
         advice: findings.advice(),
         evidence: evidence(findings),
     };
-    talk.print(&shown, |shown| text(shown, findings))
+    console.print(&shown, |shown| text(shown, findings))
 }
 
 fn word(mapping: Mapping) -> &'static str {

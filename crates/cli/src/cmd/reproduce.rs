@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nandex_reproduce::{Experiment, Paper, Ran, Report, Scale, experiments, html, text};
 
+use crate::console::{Console, ProgressMode};
 use crate::size;
-use crate::talk::{ProgressMode, Talk};
 
 /// Which experiments, how large, and where the report goes.
 #[derive(Debug, clap::Args)]
@@ -49,24 +49,24 @@ impl Structure {
     }
 }
 
-/// Runs the experiments and prints what came out beside what the paper printed.
+/// Runs the experiments and prints what came out next to what the paper printed.
 ///
 /// # Errors
 /// An experiment that the paper does not have, a scale that cannot be, a file that cannot be written.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let paper = args.paper.paper();
     let scale = Scale::new(args.scale, args.seed)?;
     let chosen = chosen(experiments(paper), &args.only)?;
     if let Some(path) = &args.report {
-        // Opened before the run so that none is in vain; an earlier report stays until there is a new one.
+        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report stays until there is a new one.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
         file.with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut report = Report::new(paper, scale);
     for (number, experiment) in chosen.iter().enumerate() {
-        if talk.progress != ProgressMode::None {
+        if console.progress != ProgressMode::None {
             let (name, title) = (experiment.name(), experiment.title());
-            talk.note(&format!("{} of {}: {name}, {title}", number + 1, chosen.len()));
+            console.note(&format!("{} of {}: {name}, {title}", number + 1, chosen.len()));
         }
         let ran = Ran::run(&**experiment, scale);
         report.experiments.push(ran.with_context(|| format!("cannot run {}", experiment.name()))?);
@@ -76,9 +76,9 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         let written = fs::write(path, &page);
         written.with_context(|| format!("cannot write {}", path.display()))?;
         let bytes = size::show_bytes(page.len() as u64);
-        talk.note(&format!("report: {}, {bytes}", path.display()));
+        console.note(&format!("report: {}, {bytes}", path.display()));
     }
-    talk.print(&report, text)
+    console.print(&report, text)
 }
 
 /// Those of the names, or all where none was given.

@@ -16,8 +16,8 @@ use nandex_sim::trace::{Options, TraceFormat, TraceReader};
 use nandex_sim::workload::Gaps;
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::size;
-use crate::talk::{Talk, aligned};
 
 /// Spans and requests that a trace file holds, at most: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;
@@ -50,10 +50,10 @@ pub struct Args {
     /// Requests at most; without it 10,000 of a workload, and all of a trace
     #[arg(long, value_name = "COUNT", value_parser = size::parse)]
     requests: Option<u64>,
-    /// Keep so many requests at the device; without it 1, or a trace's own times
+    /// Keep this many requests at the device; without it 1, or a trace's own times
     #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Let so many requests come each second, however busy the device is
+    /// Let this many requests come each second, however busy the device is
     #[arg(long, value_name = "IOPS", conflicts_with = "replay", value_parser = rate)]
     rate: Option<u64>,
     /// The time between requests that come at a rate
@@ -65,7 +65,7 @@ pub struct Args {
     /// How many of a hundred requests of a mixed workload read; without it 70
     #[arg(long, value_name = "PERCENT", conflicts_with = "replay", value_parser = clap::value_parser!(u32).range(0..=100))]
     read_percent: Option<u32>,
-    /// What lies on the device at the beginning
+    /// What the device holds at the beginning
     #[arg(long, default_value = "sequential")]
     fill: Filled,
     /// Decides all that is random
@@ -77,7 +77,7 @@ pub struct Args {
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Explain the latency of so many of the slowest requests
+    /// Explain the latency of this many of the slowest requests
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     explain: usize,
 }
@@ -102,7 +102,7 @@ enum Spacing {
     Constant,
 }
 
-/// What lies on a device.
+/// What a device holds.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Filled {
     /// Nothing
@@ -133,9 +133,9 @@ fn pages(text: &str) -> Result<u32, String> {
 ///
 /// # Errors
 /// A device that is not known or cannot be, a trace that does not parse, a file that cannot be written.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.list {
-        return list(talk);
+        return list(console);
     }
     let preset = match (&args.preset, &args.spec) {
         (Some(name), _) => Preset::named(name)?,
@@ -147,11 +147,11 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     let report = run.on(&preset, args.fill()).with_context(|| args.what())?;
     outputs.write(&report)?;
     let shown = Shown { explained: explained(&report, args.explain), report: &report };
-    talk.print(&shown, |shown| {
+    console.print(&shown, |shown| {
         let explained: String = shown.explained.iter().map(|it| format!("\n{it}")).collect();
         text(shown.report) + &explained
     })?;
-    outputs.tell(&report, talk);
+    outputs.tell(&report, console);
     Ok(())
 }
 
@@ -186,10 +186,10 @@ struct Listed {
     about: String,
 }
 
-fn list(talk: &Talk) -> Result<()> {
+fn list(console: &Console) -> Result<()> {
     let listed = |name| Ok(Listed { name, about: Preset::named(name)?.about().to_owned() });
     let presets = Preset::names().map(listed).collect::<Result<Vec<_>>>()?;
-    talk.print(&List { presets }, |list| {
+    console.print(&List { presets }, |list| {
         let rows: Vec<_> =
             list.presets.iter().map(|it| (it.name, first_sentence(&it.about))).collect();
         aligned(&rows)
@@ -283,7 +283,7 @@ impl Args {
     }
 }
 
-/// Files that were asked for, opened before the run so that none is in vain, and emptied after it, so that
+/// Files that were asked for, opened before the run, so that no run is lost to a path that cannot be written, and emptied after it, so that
 /// a run that fails leaves an earlier report as it was.
 struct Outputs<'a> {
     trace: Option<(&'a Path, File)>,
@@ -311,19 +311,19 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    fn tell(&self, report: &Report, talk: &Talk) {
+    fn tell(&self, report: &Report, console: &Console) {
         if let Some((path, _)) = &self.trace {
-            talk.note(&format!("trace: {}", path.display()));
+            console.note(&format!("trace: {}", path.display()));
             let missed = report.spans().1;
             if missed > 0 {
-                talk.note(&format!(
+                console.note(&format!(
                     "the trace holds the beginning of the run: {} spans were left out",
                     size::show_count(missed)
                 ));
             }
         }
         if let Some((path, _)) = &self.page {
-            talk.note(&format!("report: {}", path.display()));
+            console.note(&format!("report: {}", path.display()));
         }
     }
 }

@@ -5,6 +5,7 @@ use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
 use super::buffer::bytes_of;
+pub use crate::model::WhenFull;
 use crate::quotient::{Counts, REPEATS_MAX, Shape};
 use crate::{Error, Result};
 
@@ -27,16 +28,6 @@ pub const FAN_OUT_MIN: u32 = 2;
 pub const PARTS_MAX: u32 = 4096;
 
 const VERSION: u8 = 1;
-
-/// What happens when a filter has as many keys as it was made for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WhenFull {
-    /// It takes more, and its rate of false positives grows with them: twice the keys, twice the rate.
-    #[default]
-    Grow,
-    /// It refuses, so that the rate stays what was asked for.
-    Refuse,
-}
 
 /// What a cascade filter is created with. All of it is kept on flash and read back at open.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -22,8 +22,10 @@
 
 use nandex_store::run::RunShape;
 
-use super::{Config, RuntimeOptions, WhenFull};
+use super::{Config, RuntimeOptions};
 use crate::model::PAGE_BYTES;
+use crate::model::text::bytes;
+pub use crate::model::{FanOut, FilterRequirements};
 use crate::quotient::QuotientFilter;
 use crate::{Error, Result};
 
@@ -46,40 +48,11 @@ const BUFFER_ENTRIES_MIN: u64 = 1024;
 const PART_ENTRIES: u64 = 1 << 16;
 const PARTS_ADVISED_MAX: u64 = 64;
 
-/// Strokes that a run has in memory while it is read or written.
-const STROKES: u64 = 3;
+/// I/O chunks that a run has in memory while it is read or written.
+const CHUNKS: u64 = 3;
 
-/// The share of the buffers' RAM that strokes may take: one of so many parts.
-const STROKES_SHARE: u64 = 4;
-
-/// What decides how many levels there are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum FanOut {
-    /// One level up to [`FAN_OUT_MAX`] buffers, then as few as keep it below that.
-    #[default]
-    Advised,
-    /// One level, however large.
-    OneLevel,
-    /// Levels of which each is so many times larger than the one above.
-    Times(u32),
-}
-
-/// What a cascade filter is wanted for.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Need {
-    /// Different keys it is made for.
-    pub keys: u64,
-    /// Rate of false positives with so many keys in it.
-    pub rate: f64,
-    /// RAM that it may take, in bytes: buffers, merges and its log's buffers.
-    pub ram_bytes: u64,
-    /// Is it for counting?
-    pub counts: bool,
-    /// How many levels there are.
-    pub fan_out: FanOut,
-    /// What happens when it has as many keys as it was made for.
-    pub when_full: WhenFull,
-}
+/// The share of the buffers' RAM that I/O chunks may take: one part of this many.
+const CHUNKS_SHARE: u64 = 4;
 
 /// What a filter costs once it holds as many keys as it was made for.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -98,7 +71,7 @@ pub struct FilterCosts {
     pub read_bytes_per_key: f64,
     /// Bytes written to the log, for each key.
     pub log_bytes_per_key: f64,
-    /// RAM in bytes: buffers, strokes of a merge of all levels, lookups, and the log's buffers.
+    /// RAM in bytes: buffers, I/O chunks of a merge of all levels, lookups, and the log's buffers.
     pub ram_bytes: u64,
     /// RAM of a buffer, for each key that it takes, in bits.
     pub ram_bits_per_buffered_key: f64,
@@ -108,60 +81,55 @@ pub struct FilterCosts {
     pub bits_per_key: f64,
 }
 
-impl Need {
-    /// A filter for so many keys that grows when there are more, and does not count.
-    #[must_use]
-    pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
-        let (fan_out, when_full) = (FanOut::default(), WhenFull::default());
-        Self { keys, rate, ram_bytes, counts: false, fan_out, when_full }
-    }
-
+impl Config {
     /// The configuration with the largest buffers that the RAM has room for; none is larger than all keys.
     ///
     /// # Errors
     /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the least
     /// that would do.
-    pub fn config(&self) -> Result<Config> {
-        let universe = self.with_buffers(1).universe()?;
-        let most = self.keys.min(universe.size() / 4).max(1);
+    pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
+        let with_buffers = |entries| with_buffers(requirements, entries);
+        let universe = with_buffers(1).universe()?;
+        let most = requirements.keys.min(universe.size() / 4).max(1);
         let least = most.min(BUFFER_ENTRIES_MIN);
-        let smallest = self.with_buffers(least);
+        let smallest = with_buffers(least);
         smallest.validate()?;
         let needed = smallest.ram_bytes()?;
-        if needed > self.ram_bytes {
+        if needed > requirements.ram_bytes {
+            let FilterRequirements { keys, rate, ram_bytes, .. } = requirements;
             let reason = format!(
-                "{} bytes; a filter for {} keys at a rate of {} needs {needed}",
-                self.ram_bytes, self.keys, self.rate
+                "{ram_bytes} bytes; a filter for {keys} keys at a rate of {rate} needs {needed} ({})",
+                bytes(needed)
             );
             return Err(Error::Config { field: "ram_bytes", reason });
         }
         let (mut fitting, mut too_many) = (least, most + 1);
         while too_many - fitting > 1 {
             let middle = fitting.midpoint(too_many);
-            if self.with_buffers(middle).ram_bytes()? <= self.ram_bytes {
+            if with_buffers(middle).ram_bytes()? <= requirements.ram_bytes {
                 fitting = middle;
             } else {
                 too_many = middle;
             }
         }
-        let config = self.with_buffers(fitting);
+        let config = with_buffers(fitting);
         config.validate()?;
         Ok(config)
     }
-
-    fn with_buffers(&self, buffer_entries: u64) -> Config {
-        let fan_out = match self.fan_out {
-            FanOut::OneLevel => None,
-            FanOut::Times(times) => Some(times),
-            FanOut::Advised => advised(self.keys as f64 / buffer_entries as f64),
-        };
-        let &Self { keys, rate, counts, when_full, .. } = self;
-        let parts = (buffer_entries / PART_ENTRIES).clamp(1, PARTS_ADVISED_MAX) as u32;
-        Config { keys, rate, buffer_entries, parts, fan_out, counts, when_full }
-    }
 }
 
-/// The fan-out for so many buffers' worth of keys; nothing for a single level.
+fn with_buffers(requirements: &FilterRequirements, buffer_entries: u64) -> Config {
+    let &FilterRequirements { keys, rate, counts, when_full, fan_out, .. } = requirements;
+    let fan_out = match fan_out {
+        FanOut::OneLevel => None,
+        FanOut::Times(times) => Some(times),
+        FanOut::Advised => advised(keys as f64 / buffer_entries as f64),
+    };
+    let parts = (buffer_entries / PART_ENTRIES).clamp(1, PARTS_ADVISED_MAX) as u32;
+    Config { keys, rate, buffer_entries, parts, fan_out, counts, when_full }
+}
+
+/// The fan-out for this many buffers' worth of keys; nothing for a single level.
 fn advised(buffers: f64) -> Option<u32> {
     let most = f64::from(FAN_OUT_MAX);
     if buffers <= most {
@@ -174,12 +142,12 @@ fn advised(buffers: f64) -> Option<u32> {
 }
 
 impl Config {
-    /// The configuration for so many keys at a rate, in a budget of RAM: [`Need::new`] has the rest.
+    /// The configuration for that many keys at a rate, in a budget of RAM: see [`FilterRequirements::new`].
     ///
     /// # Errors
-    /// As [`Need::config`].
+    /// As [`advised`](Self::advised).
     pub fn for_budget(keys: u64, rate: f64, ram_bytes: u64) -> Result<Self> {
-        Need::new(keys, rate, ram_bytes).config()
+        Self::advised(&FilterRequirements::new(keys, rate, ram_bytes))
     }
 
     /// What a filter of this configuration costs when it holds as many keys as it was made for.
@@ -264,24 +232,24 @@ impl Config {
     /// RAM in all, in bytes.
     fn ram_bytes(&self) -> Result<u64> {
         let io_chunk_pages = u64::from(self.io_chunk_pages()?);
-        let strokes = self.strokes() * io_chunk_pages * PAGE_BYTES;
-        Ok(self.buffer_bytes_max()? + strokes + FIXED_RAM_BYTES)
+        let chunks = self.io_chunks() * io_chunk_pages * PAGE_BYTES;
+        Ok(self.buffer_bytes_max()? + chunks + FIXED_RAM_BYTES)
     }
 
-    /// Strokes in memory while all levels and an image are merged into a new run.
-    fn strokes(&self) -> u64 {
-        (u64::from(self.levels()) + 2) * STROKES
+    /// I/O chunks in memory while all levels and an image are merged into a new run.
+    fn io_chunks(&self) -> u64 {
+        (u64::from(self.levels()) + 2) * CHUNKS
     }
 
-    /// Pages of a stroke: up to 1 MiB, and a quarter of what buffers take for all of them.
+    /// Pages of an I/O chunk: up to 1 MiB, and a quarter of what buffers take for all of them.
     fn io_chunk_pages(&self) -> Result<u32> {
-        let bytes = self.buffer_bytes_max()? / STROKES_SHARE / self.strokes();
+        let bytes = self.buffer_bytes_max()? / CHUNKS_SHARE / self.io_chunks();
         Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
     }
 }
 
 impl RuntimeOptions {
-    /// The options that [`Need::config`] counts with: strokes that are small where buffers are.
+    /// The options that [`Config::advised`] counts with: I/O chunks that are small where buffers are.
     ///
     /// # Errors
     /// [`Error::Config`] for a configuration that is none.
@@ -346,8 +314,11 @@ mod tests {
         for (keys, ram_bytes) in [(100_000_000, 64 << 20), (1 << 33, 1 << 30), (5_000_000, 6 << 20)]
         {
             for counts in [false, true] {
-                let need = Need { counts, ..Need::new(keys, 0.001, ram_bytes) };
-                let config = need.config().unwrap();
+                let need = FilterRequirements {
+                    counts,
+                    ..FilterRequirements::new(keys, 0.001, ram_bytes)
+                };
+                let config = Config::advised(&need).unwrap();
                 let costs = config.costs().unwrap();
                 assert!(costs.ram_bytes <= ram_bytes, "{need:?}: {costs:?}");
                 assert!(
@@ -361,8 +332,9 @@ mod tests {
         let error = Config::for_budget(1 << 30, 0.001, 1 << 20).unwrap_err().to_string();
         assert!(error.starts_with("ram_bytes: 1048576 bytes; a filter for"), "{error}");
         assert!(Config::for_budget(0, 0.01, 1 << 30).is_err());
-        let times = Need { fan_out: FanOut::Times(1), ..Need::new(1000, 0.1, 1 << 30) };
-        assert!(times.config().unwrap_err().to_string().starts_with("fan_out"));
+        let fan_out = FanOut::Times(1);
+        let times = FilterRequirements { fan_out, ..FilterRequirements::new(1000, 0.1, 1 << 30) };
+        assert!(Config::advised(&times).unwrap_err().to_string().starts_with("fan_out"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) const ROW: Row = Row {
     family: Family::Filter(FilterRow {
         create,
         open,
+        advise: |requirements| Config::advised(requirements).map(Into::into),
         tiny: || Config::tiny().into(),
         #[cfg(feature = "testing")]
         testing: super::testing::TESTS,

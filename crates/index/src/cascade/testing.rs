@@ -21,7 +21,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     let counts = (variant / 20).is_multiple_of(2);
     let parts = 1 + (variant % 3) as u32;
     let config = Config {
-        // As many as come at most, or so many that the universe is wide for its rate.
+        // As many as come at most, or many more, so that the universe is wide for its rate.
         keys: if variant.is_multiple_of(3) { 100_000 } else { 3000 },
         rate,
         buffer_entries: 60 + variant * 97 % 400,

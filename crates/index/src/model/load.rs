@@ -1,7 +1,7 @@
 //! What a table is asked to do each second, and how busy that keeps a device.
 //!
 //! Unlike the papers' times, which are those of one operation alone, these are shares of what a device does
-//! at its best: random reads at its full depth, sequential strokes at its full bandwidth, one after the other.
+//! at its best: random reads at its full depth, sequential I/O at its full bandwidth, one after the other.
 
 use super::CostPreset;
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ pub struct Load {
 }
 
 impl Default for Load {
-    /// No rates, and every second lookup in vain.
+    /// No rates, and every second lookup for an absent key.
     fn default() -> Self {
         Self { inserts_per_s: 0.0, lookups_per_s: 0.0, miss_share: 0.5 }
     }
@@ -74,9 +74,9 @@ pub struct OperationCosts {
     pub reads_per_hit: f64,
     /// Pages read by a lookup that does not.
     pub reads_per_miss: f64,
-    /// Bytes that an insert reads in large strokes.
+    /// Bytes that an insert reads in large chunks.
     pub insert_read_bytes: f64,
-    /// Bytes that an insert writes in large strokes, the log's among them.
+    /// Bytes that an insert writes in large chunks, the log's among them.
     pub insert_write_bytes: f64,
 }
 
@@ -88,13 +88,13 @@ impl OperationCosts {
     }
 
     /// How long a lookup keeps the device busy, in nanoseconds: less than its latency, since others are
-    /// served beside it.
+    /// served at the same time.
     #[must_use]
     pub fn lookup_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         self.reads_per_lookup(load) / device.reads_per_s * 1e9
     }
 
-    /// How long an insert keeps the device busy, in nanoseconds: its share of the strokes.
+    /// How long an insert keeps the device busy, in nanoseconds: its share of the chunks.
     #[must_use]
     pub fn insert_busy_ns(&self, device: &CostPreset) -> f64 {
         self.insert_read_bytes * 1e9 / device.read_bytes_per_s()
@@ -128,7 +128,7 @@ impl OperationCosts {
         1e9 / self.insert_busy_ns(device)
     }
 
-    /// Years until a device of `flash_bytes` has been erased as often as it bears, with perfect wear
+    /// Years until a device of `flash_bytes` has been erased as often as it endures, with perfect wear
     /// levelling (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
     #[must_use]
     pub fn lifetime_years(&self, device: &CostPreset, load: &Load, flash_bytes: u64) -> f64 {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_as_busy_as_its_reads_and_strokes_one_after_the_other() {
+    fn a_device_is_as_busy_as_its_reads_and_chunks_one_after_the_other() {
         let load = Load { inserts_per_s: 1e5, lookups_per_s: 2e4, miss_share: 0.25 };
         // A lookup: 0.875 reads of 10 us. An insert: 600 ns and 1240 ns.
         assert!((COSTS.lookup_busy_ns(&device(), &load) - 8_750.0).abs() < 1e-6);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_lasts_until_all_of_it_was_erased_as_often_as_it_bears() {
+    fn a_device_lasts_until_all_of_it_was_erased_as_often_as_it_endures() {
         let load = Load { inserts_per_s: 1e3, ..Load::default() };
         // 62 GB a thousand times over, 620 kB a second: 1e8 seconds.
         let years = COSTS.lifetime_years(&device(), &load, 62_000_000_000);

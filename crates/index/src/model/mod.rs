@@ -5,6 +5,7 @@
 //! need stands here, because structures do not use one another; this folder uses no structure.
 
 mod costs;
+mod filter;
 mod load;
 mod pages;
 mod policy;
@@ -14,6 +15,7 @@ mod requirements;
 pub(crate) mod text;
 
 pub use costs::{FlashCosts, Linear, Medium};
+pub use filter::{FanOut, FilterRequirements, WhenFull};
 pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
 pub use pages::{

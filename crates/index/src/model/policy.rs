@@ -21,8 +21,8 @@ pub enum Policy {
     /// Partial discard: live entries are kept while their priority is at least the threshold, which
     /// can be changed at any time.
     Threshold(u64),
-    /// Partial discard: so many of the live entries of each incarnation are kept, those of the
-    /// highest priority; this many thousandths of an incarnation.
+    /// Partial discard: of each incarnation this many thousandths are kept, the live entries of the
+    /// highest priority.
     Top(u16),
     /// Nothing is ever evicted; an insert into a full table is an error.
     Reject,

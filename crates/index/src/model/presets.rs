@@ -1,4 +1,4 @@
-//! What known devices charge, in the linear form of NSDI'10, section 6.1, and what they bear at their best.
+//! What known devices charge, in the linear form of NSDI'10, section 6.1, and what they endure and do at their best.
 //!
 //! The papers give few of the constants (NSDI'10's technical report has them); each preset says which
 //! figures are a paper's and which are assumed.
@@ -99,13 +99,13 @@ impl CostPreset {
         &ALL
     }
 
-    /// Bytes a second that it reads in large strokes.
+    /// Bytes a second that it reads in large chunks.
     #[must_use]
     pub fn read_bytes_per_s(&self) -> f64 {
         1e9 / self.costs.read.byte_ns
     }
 
-    /// Bytes a second that it writes in large strokes, what that takes of erasing included.
+    /// Bytes a second that it writes in large chunks, what that takes of erasing included.
     #[must_use]
     pub fn write_bytes_per_s(&self) -> f64 {
         1e9 / (self.costs.write.byte_ns + self.costs.erase.byte_ns)

@@ -46,7 +46,7 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// A table for so many entries of these widths on a common NVMe drive, with no limit and no rates, that
+    /// A table for that many entries of these widths on a common NVMe drive, with no limit and no rates, that
     /// evicts its oldest entries.
     #[must_use]
     pub fn new(entries: u64, key_bytes: u32, value_bytes: u32) -> Self {
@@ -65,7 +65,7 @@ impl Requirements {
         }
     }
 
-    /// The same, in so much RAM at most.
+    /// The same, in at most that much RAM.
     #[must_use]
     pub fn ram(self, bytes: u64) -> Self {
         Self { ram_bytes: Some(bytes), ..self }

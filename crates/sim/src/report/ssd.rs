@@ -154,7 +154,7 @@ pub struct Life {
 impl Life {
     /// Every page that is programmed must be erased one day, so a run wears as many blocks as it
     /// programmed pages of, even where its erases are yet to come; or as many as it erased, if those are
-    /// more. What is left, over that, is how many more such runs there can be.
+    /// more. What remains, divided by that, is how many more such runs there can be.
     fn of(worn: Worn, written_bytes: u64, ns: u64) -> Option<Self> {
         const DAY_NS: u128 = 86_400 * 1_000_000_000;
         let Worn { erases_left, pages_per_block, programs, erases } = worn;
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_what_is_left_over_what_a_run_takes() {
+    fn a_life_is_what_remains_divided_by_what_a_run_takes() {
         let worn = Worn { erases_left: 1_000, pages_per_block: 64, programs: 640, erases: 4 };
         // Ten blocks' worth of pages in a day: a hundred days, and a hundred times what was written.
         let life = Life::of(worn, 5_000, 86_400_000_000_000).unwrap();

@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use nandex::Filter;
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 use crate::size::show_count;
-use crate::talk::{Talk, aligned};
 
 use super::figures::FilterFigures;
 use super::keys::{Fed, KeyArgs};
@@ -51,21 +51,21 @@ pub struct Added {
 ///
 /// # Errors
 /// An input that cannot be read, a filter that refuses; the keys before it are in the filter and durable.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
-    let (fed, result) = feed(&opened, &args.keys, (talk, &interrupt));
-    finish(&args.volume.file, opened, (fed, result), args.compact, talk)
+    let (fed, result) = feed(&opened, &args.keys, (console, &interrupt));
+    finish(&args.volume.file, opened, (fed, result), args.compact, console)
 }
 
 /// Adds all keys.
 pub fn feed(
     opened: &Opened,
     keys: &KeyArgs,
-    (talk, interrupt): (&Talk, &Interrupt),
+    (console, interrupt): (&Console, &Interrupt),
 ) -> (Fed, Result<()>) {
-    keys.feed("adding", (talk, interrupt), &mut |keys| {
+    keys.feed("adding", (console, interrupt), &mut |keys| {
         opened.filter.insert_many(keys)?;
         Ok(true)
     })
@@ -80,7 +80,7 @@ pub fn finish(
     opened: Opened,
     (fed, result): (Fed, Result<()>),
     compact: bool,
-    talk: &Talk,
+    console: &Console,
 ) -> Result<()> {
     let Fed { keys: keys_read, elapsed_s, interrupted } = fed;
     let stopped = || format!("stopped after {keys_read} keys, which are in {}", path.display());
@@ -103,7 +103,7 @@ pub fn finish(
         figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
     };
     opened.close()?;
-    talk.print(&added, text)?;
+    console.print(&added, text)?;
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

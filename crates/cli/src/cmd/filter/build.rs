@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
+use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
-use crate::talk::Talk;
 
 use super::add;
 use super::keys::KeyArgs;
 use super::open::{Making, create};
-use super::wish::WishArgs;
+use super::requirements::FilterRequirementArgs;
 
 /// From where, to where, and how large.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 0.001)]
     rate: f64,
     #[command(flatten)]
-    wish: WishArgs,
+    requirements: FilterRequirementArgs,
     /// Leave several levels, as they are when the last key was read
     #[arg(long)]
     no_compact: bool,
@@ -40,16 +40,16 @@ pub struct Args {
 /// # Errors
 /// A file that is there already, sizes that cannot work, an input that cannot be read; what was read before
 /// it is in the filter.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let making = Making {
         name: &args.name,
-        config: args.wish.config(&args.keys, args.rate, talk)?,
-        hasher: args.wish.hasher()?,
+        config: args.requirements.config(&args.keys, args.rate, console)?,
+        hasher: args.requirements.hasher()?,
         durability: args.durability.0,
     };
     let opened = create(&args.volume, making)?;
-    let done = add::feed(&opened, &args.keys, (talk, &interrupt));
-    add::finish(&args.volume.file, opened, done, !args.no_compact, talk)
+    let done = add::feed(&opened, &args.keys, (console, &interrupt));
+    add::finish(&args.volume.file, opened, done, !args.no_compact, console)
 }

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use nandex::{Counter, Filter};
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 use crate::size::show_count;
-use crate::talk::{Talk, aligned};
 
 use super::figures::FilterFigures;
 use super::keys::KeyArgs;
@@ -37,7 +37,7 @@ pub struct Args {
     /// Do not look whether keys are there: faster, for keys that are all known to have been added
     #[arg(long)]
     unchecked: bool,
-    /// Make one level of all, which gives back the room of what was deleted
+    /// Make one level of all, which gives back the space of what was deleted
     #[arg(long)]
     compact: bool,
     /// When a delete is durable: always, every:MS or never, which is at the end
@@ -63,12 +63,12 @@ struct Deleted {
 ///
 /// # Errors
 /// An input that cannot be read; what came before it is done and durable.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
     let mut deleted = 0;
-    let (fed, result) = args.keys.feed("deleting", (talk, &interrupt), &mut |keys| {
+    let (fed, result) = args.keys.feed("deleting", (console, &interrupt), &mut |keys| {
         deleted += delete(&opened, keys, args)?;
         Ok(true)
     });
@@ -89,7 +89,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     };
     opened.close()?;
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
-    talk.print(&done, text)?;
+    console.print(&done, text)?;
     if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 

@@ -18,7 +18,7 @@ pub struct FilterFigures {
     buffered: u64,
     /// Deletes that wait for a merge.
     tombstones: u64,
-    /// At most so many of the keys that are not there are said to be.
+    /// The share of absent keys that are said to be there, at most.
     rate: f64,
     rate_made_for: f64,
     keys_made_for: u64,
@@ -39,7 +39,7 @@ pub struct FilterFigures {
     unmatched_deletes: u64,
 }
 
-/// A part of a filter that lies on flash.
+/// A level of a filter on flash.
 #[derive(Debug, Serialize)]
 struct Level {
     entries: u64,

@@ -6,8 +6,8 @@ use anyhow::Result;
 use nandex::Durability;
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
-use crate::talk::{Talk, aligned};
 
 use super::figures::FilterFigures;
 use super::open::{NameArgs, open};
@@ -34,12 +34,12 @@ struct Info {
 ///
 /// # Errors
 /// As opening.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.name, Durability::default())?;
     let figures = FilterFigures::of(&opened.filter, opened.volume.hasher());
     let info = Info { path: args.volume.file.clone(), name: opened.name.clone(), figures };
     opened.close()?;
-    talk.print(&info, |info| {
+    console.print(&info, |info| {
         let mut rows = vec![("filter", format!("{} in {}", info.name, info.path.display()))];
         rows.extend(info.figures.rows());
         aligned(&rows)

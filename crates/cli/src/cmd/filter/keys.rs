@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::console::Console;
 use crate::interrupt::Interrupt;
 use crate::size;
-use crate::talk::Talk;
 
 /// Keys of a batch at most.
 const BATCH_KEYS: usize = 1 << 18;
@@ -29,7 +29,7 @@ const SAMPLED_FILES: usize = 16;
 /// How often an interrupt is looked for while no keys come.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where keys come from, and how they lie there.
+/// Where keys come from, and in which format.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeyArgs {
     /// Files with keys, one a line; `-`, or none, is stdin
@@ -38,17 +38,17 @@ pub struct KeyArgs {
     /// Keys end with a byte 0 and may hold line feeds
     #[arg(long, conflicts_with = "width")]
     nul: bool,
-    /// Keys are so many bytes each, with nothing between
+    /// Keys are this many bytes each, with nothing between
     #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     width: Option<u64>,
 }
 
-/// How keys lie in an input.
+/// The format of keys in an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Each is ended by this byte; the last one need not be.
     Ended(u8),
-    /// Each has so many bytes.
+    /// Each has this many bytes.
     Width(usize),
 }
 
@@ -92,7 +92,7 @@ impl Fed {
 }
 
 impl KeyArgs {
-    /// How keys lie there.
+    /// The format of the keys.
     ///
     /// # Errors
     /// A width that is none.
@@ -158,11 +158,11 @@ impl KeyArgs {
     pub fn feed(
         &self,
         what: &'static str,
-        (talk, interrupt): (&Talk, &Interrupt),
+        (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&[&[u8]]) -> Result<bool>,
     ) -> (Fed, Result<()>) {
         let (start, mut fed) = (Instant::now(), 0);
-        let meter = talk.meter(what, self.bytes());
+        let meter = console.meter(what, self.bytes());
         let result = self.start().and_then(|batches| {
             while let Some(batch) = next(&batches, interrupt)? {
                 let keys = batch.keys();

@@ -11,8 +11,8 @@ use nandex::store::hash::KeyHasher;
 use nandex::{Cascade, Durability, cascade};
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
-use crate::talk::{Talk, aligned};
 
 use super::figures::{FilterFigures, hash_name, percent};
 use super::open::{Making, NameArgs, Opened, create, open};
@@ -55,7 +55,7 @@ struct Merged {
 ///
 /// # Errors
 /// Files that are not there, in use, or not alike; a file that is there already.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let start = Instant::now();
     refuse_twice(&args.files)?;
     let like = survey(&args.files)?;
@@ -82,7 +82,7 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         figures: FilterFigures::of(&whole.filter, whole.volume.hasher()),
     };
     whole.close()?;
-    talk.print(&merged, |merged| {
+    console.print(&merged, |merged| {
         let name =
             format!("{} in {}, of {} files", merged.name, merged.path.display(), merged.files);
         let mut rows = vec![("filter", name)];

@@ -1,5 +1,5 @@
 //! `nandex filter`: sets of keys in 11 bits each, bigger than RAM, from the shell. One file per verb; the
-//! files beside them are what the verbs share.
+//! other files are what the verbs share.
 
 mod add;
 mod build;
@@ -9,14 +9,14 @@ mod info;
 mod keys;
 mod merge;
 mod open;
+mod requirements;
 mod test;
 mod unique;
-mod wish;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// Which verb.
 #[derive(Debug, clap::Args)]
@@ -55,14 +55,14 @@ const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of the
 ///
 /// # Errors
 /// Whatever stops it; the exit code follows from the error.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     match &args.verb {
-        Verb::Build(args) => build::run(args, talk),
-        Verb::Add(args) => add::run(args, talk),
-        Verb::Test(args) => test::run(args, talk),
-        Verb::Delete(args) => delete::run(args, talk),
-        Verb::Merge(args) => merge::run(args, talk),
-        Verb::Info(args) => info::run(args, talk),
-        Verb::Unique(args) => unique::run(args, talk),
+        Verb::Build(args) => build::run(args, console),
+        Verb::Add(args) => add::run(args, console),
+        Verb::Test(args) => test::run(args, console),
+        Verb::Delete(args) => delete::run(args, console),
+        Verb::Merge(args) => merge::run(args, console),
+        Verb::Info(args) => info::run(args, console),
+        Verb::Unique(args) => unique::run(args, console),
     }
 }

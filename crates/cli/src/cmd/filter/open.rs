@@ -11,7 +11,7 @@ use nandex::{Cascade, Counter, Durability, Filter, Volume, VolumeOptions};
 use crate::devices::{Devices, VolumeArgs};
 use crate::place::open_volume;
 
-/// How a filter lies on several devices: a megabyte on each in turn.
+/// How a filter is spread over several devices: a megabyte on each in turn.
 const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// Which filter of a volume.

@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use nandex::{Durability, Filter};
 use serde::Serialize;
 
+use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::talk::{Talk, aligned};
 
 use super::figures::percent;
 use super::keys::{Form, KeyArgs};
@@ -44,7 +44,7 @@ struct Tested {
     keys_read: u64,
     present: u64,
     absent: u64,
-    /// At most so many of the absent keys were said to be there.
+    /// The share of absent keys that were said to be there, at most.
     rate: f64,
     elapsed_s: f64,
     keys_per_s: f64,
@@ -55,7 +55,7 @@ struct Tested {
 ///
 /// # Errors
 /// A failed read, damage, or, quietly, when no key was selected.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let form = args.keys.form()?;
@@ -65,10 +65,10 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
         );
     }
     let opened = open(&args.volume, &args.name, Durability::default())?;
-    let prints = !(args.summary || args.quiet || talk.json);
+    let prints = !(args.summary || args.quiet || console.json);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut tested = Tested { rate: Filter::stats(&opened.filter).rate, ..Tested::default() };
-    let (fed, result) = args.keys.feed("tested", (talk, &interrupt), &mut |keys| {
+    let (fed, result) = args.keys.feed("tested", (console, &interrupt), &mut |keys| {
         let counts = opened.look_up(keys, args.count)?;
         tested.keys_read += keys.len() as u64;
         for (key, count) in keys.iter().zip(counts) {
@@ -89,8 +89,8 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     (tested.elapsed_s, tested.keys_per_s) = (fed.elapsed_s, fed.keys_per_s());
     tested.interrupted = fed.interrupted;
     drop(out);
-    if (args.summary || talk.json) && !args.quiet {
-        talk.print(&tested, text)?;
+    if (args.summary || console.json) && !args.quiet {
+        console.print(&tested, text)?;
     }
     if tested.selected(args) == 0 || fed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }

@@ -10,14 +10,14 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::cmd::dedup::scratch_folder;
+use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::talk::Talk;
 
 use super::keys::KeyArgs;
 use super::open::{Making, NameArgs, Opened, create, open};
-use super::wish::WishArgs;
+use super::requirements::FilterRequirementArgs;
 
 /// What to read, and where to remember it.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 1e-6)]
     rate: f64,
     #[command(flatten)]
-    wish: WishArgs,
+    requirements: FilterRequirementArgs,
 }
 
 /// What was seen.
@@ -49,17 +49,17 @@ struct Seen {
 ///
 /// # Errors
 /// An input that cannot be read, no space, stdout's refusal.
-pub fn run(args: &Args, talk: &Talk) -> Result<()> {
+pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let form = args.keys.form()?;
-    let (opened, _folder) = place(args, talk)?;
+    let (opened, _folder) = place(args, console)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut unique = 0;
-    let (fed, result) = args.keys.feed("read", (talk, &interrupt), &mut |keys| {
+    let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
         let new = first_seen(&opened, keys)?;
         unique += new.len() as u64;
-        if !talk.json {
+        if !console.json {
             new.iter().try_for_each(|key| form.write(&mut out, key))?;
             out.flush()?;
         }
@@ -78,20 +78,20 @@ pub fn run(args: &Args, talk: &Talk) -> Result<()> {
     };
     opened.close()?;
     result?;
-    if talk.json {
-        talk.print(&seen, |_| String::new())?;
+    if console.json {
+        console.print(&seen, |_| String::new())?;
     }
     if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
 /// The filter of what was seen, and the folder that goes with it when it is temporary.
-fn place(args: &Args, talk: &Talk) -> Result<(Opened, Option<TempDir>)> {
+fn place(args: &Args, console: &Console) -> Result<(Opened, Option<TempDir>)> {
     if let Some(path) = args.filter.as_ref().filter(|path| path.exists()) {
         let volume = VolumeArgs::single(path.clone());
         return Ok((open(&volume, &NameArgs::default(), Durability::default())?, None));
     }
-    let config = args.wish.config(&args.keys, args.rate, talk)?;
-    let (hasher, kept) = (args.wish.hasher()?, args.filter.is_some());
+    let config = args.requirements.config(&args.keys, args.rate, console)?;
+    let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
     let durability = if kept { Durability::default() } else { Durability::Never };
     let making = Making { name: "seen", config, hasher, durability };
     if let Some(path) = &args.filter {

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub const FILL_MEAN: f64 = 0.94;
 /// The share that is counted on.
 pub const FILL: f64 = 0.93;
-/// Room beyond the entries asked for.
+/// Capacity beyond the entries asked for.
 pub const CAPACITY_SLACK: f64 = 1.01;
 /// Standard deviations by which a super table may have more than its share of the entries.
 const SHARE_SIGMAS: f64 = 5.0;
@@ -35,9 +35,9 @@ const FUSE_SPARE_COLUMNS: u32 = 2;
 const BLOOM_SPARE_COLUMNS: u32 = 8;
 /// RAM whatever the size: the log's blocks, page buffers, maps.
 const FIXED_RAM_BYTES: u64 = 3 << 19;
-/// RAM per entry of a buffer that building its filter takes, beside the segment that is written.
+/// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
 const SCRATCH_BYTES: u64 = 48;
-/// RAM per segment: where it lies and what it holds.
+/// RAM per segment: its place and what it holds.
 const SEGMENT_RAM_BYTES: u64 = 24;
 /// Combinations this close to the least RAM are as good; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.025;
@@ -133,7 +133,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// With the smallest buffers that hold the entries in so many incarnations: every size of filter.
+    /// With the smallest buffers that hold the entries in this many incarnations: every size of filter.
     fn candidates_of(&self, super_tables: u32, incarnations: u32, found: &mut Vec<Candidate>) {
         let share = self.share(super_tables) / f64::from(incarnations);
         let (least, most) = PAGES_MIN_MAX;
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
         found.extend(self.filters(self.keys(pages), words).map(|filter| layout.with(filter)));
     }
 
-    /// Keys that a filter for buffers of so many pages is made for.
+    /// Keys that a filter for buffers of this many pages is made for.
     fn keys(&self, pages: u32) -> u32 {
         (page_slots(self.entry_bytes()) as f64 * f64::from(pages) * FILL_MEAN) as u32
     }
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         (slots * FILL * (1.0 - bumped)) as u64
     }
 
-    /// Filters of every size for so many keys.
+    /// Filters of every size for this many keys.
     fn filters(&self, keys: u32, words: u32) -> impl Iterator<Item = FilterShape> {
         let kind = self.filter;
         let sizes = match kind {
@@ -272,7 +272,7 @@ impl Layout {
 }
 
 impl Candidate {
-    /// RAM beside buffers and filters.
+    /// RAM of all but buffers and filters.
     pub(super) fn other_bytes(&self) -> u64 {
         self.ram_bytes - self.buffer_bytes - self.filter_bytes
     }

@@ -40,7 +40,7 @@ proptest! {
         let mut next = random(seed);
         let mut present = Vec::new();
         for _ in 0..3 * quotients {
-            if !present.is_empty() && (next() % 3 == 0 || filter.is_full()) {
+            if !present.is_empty() && (next().is_multiple_of(3) || filter.is_full()) {
                 let lost = present.swap_remove((next() % present.len() as u64) as usize);
                 filter.add(lost, -1).unwrap();
                 reference.remove(lost);

@@ -5,7 +5,7 @@
 
 use std::f64::consts::LN_2;
 
-use super::chance::Room;
+use super::chance::PageFill;
 use super::report;
 use crate::model::text::time;
 use crate::model::{
@@ -21,10 +21,10 @@ pub const SLICE_HEADER_BYTES: u64 = PAGE_HEADER_BYTES + 8;
 pub const PARTITIONS_MAX: u32 = 1 << 16;
 /// Slices of a slicetable, at most: 256 MiB.
 pub const SLICES_MAX: u32 = 1 << 16;
-/// k, at least: with fewer incarnations, more RAM buys next to nothing. Tables too small for so many are
+/// k, at least: with fewer incarnations, more RAM buys next to nothing. Tables too small for this many are
 /// given the smallest buffer.
 pub const INCARNATIONS_MIN: f64 = 4.0;
-/// k, at most: each entry is written so many times and more.
+/// k, at most: each entry is written at least that many times.
 pub const INCARNATIONS_MAX: f64 = 256.0;
 /// k, at most, where neither RAM nor a load says otherwise: the paper's own choice (section 7.1).
 pub const INCARNATIONS_BEST: f64 = 32.0;
@@ -38,9 +38,9 @@ const PAGE_FILL_MAX: f64 = 0.98;
 const STASH_EXTRA_BYTES: u64 = 32;
 /// RAM of a partition beyond its buffer: locks, counts, the places of its slicetable.
 const PARTITION_BYTES: u64 = 256;
-/// RAM of the strokes in which slicetables are rewritten: one read, one changed, one written.
-pub(super) const STROKE_BYTES: u64 = 1 << 20;
-const STROKES: u64 = 3;
+/// RAM of the I/O chunks in which slicetables are rewritten: one read, one changed, one written.
+pub(super) const CHUNK_BYTES: u64 = 1 << 20;
+const CHUNKS: u64 = 3;
 /// RAM of the log's blocks.
 const LOG_BLOCK_BYTES: u64 = 128 << 10;
 const LOG_BLOCKS: u64 = 8;
@@ -174,12 +174,12 @@ impl Search<'_> {
         let stash_bytes = STASH_ENTRIES * (STASH_EXTRA_BYTES + self.entry_bytes());
         let one = u64::from(buffer_pages) * PAGE_BYTES + stash_bytes;
         let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
-        // A filter is built anew beside the old one while its partition is flushed.
+        // A filter is built anew while the old one is in use, when its partition is flushed.
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
         let filter_bytes = (filter_bytes(self.requirements.entries, self.miss_reads) as f64
             * (1.0 + in_flight)) as u64;
         let other_bytes = u64::from(partitions) * PARTITION_BYTES
-            + STROKES * STROKE_BYTES
+            + CHUNKS * CHUNK_BYTES
             + LOG_BLOCKS * LOG_BLOCK_BYTES
             + FIXED_RAM_BYTES;
         let incarnations =
@@ -198,15 +198,15 @@ impl Search<'_> {
         }
     }
 
-    /// Device time of reading a slicetable and writing it anew, in nanoseconds: in strokes, one after the
+    /// Device time of reading a slicetable and writing it anew, in nanoseconds: in I/O chunks, one after the
     /// other (section 5.4).
     pub(super) fn flush_ns(&self, layout: &Layout) -> f64 {
         let costs = &self.requirements.device.costs;
         let bytes = layout.slicetable_bytes();
-        let stroke_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
-        let (whole, rest) = (bytes / STROKE_BYTES, bytes % STROKE_BYTES);
-        let rest_ns = if rest > 0 { stroke_ns(rest as f64) } else { 0.0 };
-        whole as f64 * stroke_ns(STROKE_BYTES as f64) + rest_ns
+        let chunk_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
+        let (whole, rest) = (bytes / CHUNK_BYTES, bytes % CHUNK_BYTES);
+        let rest_ns = if rest > 0 { chunk_ns(rest as f64) } else { 0.0 };
+        whole as f64 * chunk_ns(CHUNK_BYTES as f64) + rest_ns
     }
 
     fn quick_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
@@ -319,21 +319,21 @@ pub fn slice_entries(entry_bytes: u64) -> u64 {
 /// finds its slice full.
 #[must_use]
 pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
-    Room::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
+    PageFill::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
 }
 
-/// New entries that a flush of a buffer of so many pages brings to flash, on average.
+/// New entries that a flush of a buffer of this many pages brings to flash, on average.
 ///
 /// A page of `page_slots` overflows when all but a fiftieth of its slots are in use; the buffer is full
 /// when the overflow of all its pages fills the stash. The stash stays behind, so it brings nothing.
 #[must_use]
 pub fn buffer_entries(pages: u64, page_slots: u64) -> f64 {
-    let room = Room::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
+    let room = PageFill::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
     let mean = room.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
     mean * pages as f64 - STASH_ENTRIES as f64
 }
 
-/// RAM of Bloom filters that let `miss_reads` of a page read pass per lookup in vain, in bytes: log2(1 / m)
+/// RAM of Bloom filters that let `miss_reads` of a page read pass per lookup of an absent key, in bytes: log2(1 / m)
 /// / ln 2 bits per entry. Filters of all partitions alike cost least where all are asked alike.
 #[must_use]
 pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {

@@ -13,14 +13,14 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 /// A page, or whatever else chance fills.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
+pub struct PageFill {
     capacity: u64,
     /// ln((capacity + 1)!): the first term that does not fit starts from it.
     ln_factorial: f64,
 }
 
-impl Room {
-    /// Room for so many entries.
+impl PageFill {
+    /// A page that takes this many entries.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         let ln_factorial = (1..=capacity + 1).map(|factor| (factor as f64).ln()).sum();
@@ -104,7 +104,7 @@ mod tests {
         for (capacity, mean) in [(253, 225.0), (253, 240.0), (126, 110.0), (41, 32.0), (4, 1.5)] {
             let bins = 20_000_u64;
             let found = thrown(bins, (bins as f64 * mean) as u64, capacity);
-            let expected = Room::new(capacity).overflow(mean) * bins as f64;
+            let expected = PageFill::new(capacity).overflow(mean) * bins as f64;
             // An overflow comes in lumps of a few entries: five standard deviations of three times its
             // square root.
             let apart = 15.0 * expected.sqrt();
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn poissons_tail_is_heavier_than_the_normal_one() {
         // z = 2.5: L(z) = 0.002004. The sum is a half more, and at the centre they are nearly equal.
-        let room = Room::new(253);
+        let room = PageFill::new(253);
         let mean = 216.3;
         let sd = f64::sqrt(mean);
         let normal = sd * 0.002_004;
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn means_are_inverse_to_what_overflows() {
         for capacity in [1, 3, 41, 253, 508] {
-            let room = Room::new(capacity);
+            let room = PageFill::new(capacity);
             for share in [1e-9, 1e-6, 1e-4, 1e-2] {
                 let mean = room.mean_for_share(share);
                 let found = room.overflow(mean) / mean;
@@ -141,6 +141,6 @@ mod tests {
             let mean = room.mean_for_overflow(8.0);
             assert!((room.overflow(mean) - 8.0).abs() < 1e-6);
         }
-        assert_eq!(Room::new(10).overflow(0.0), 0.0);
+        assert_eq!(PageFill::new(10).overflow(0.0), 0.0);
     }
 }

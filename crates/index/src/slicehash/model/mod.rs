@@ -3,7 +3,7 @@
 //! [`paper`] holds the paper's formulas, symbol by symbol, with its worked numbers as tests. [`advise`]
 //! sizes our own structure, which differs for the better: a slice is one page that holds the
 //! entries of its range of hashes from all incarnations, each key once, and both cuckoo choices of a key
-//! lie in it. So there is no slot that one incarnation leaves empty and another lacks, a lookup reads
+//! lie in it. No slot is left empty by one incarnation and lacking in another, a lookup reads
 //! exactly one page, and pages are filled as far as [`chance`] allows.
 
 mod advise;

@@ -6,7 +6,7 @@ use nandex_store::hash::{HashKind, KeyHasher};
 use proptest::prelude::*;
 
 use super::advise::{Candidate, Search};
-use super::chance::Room;
+use super::chance::PageFill;
 use super::*;
 use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes, page_slots};
 use crate::slicehash::{Config, RuntimeOptions};
@@ -36,7 +36,7 @@ fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction
     // Capacity: the share that finds its slice full, at the mean that the entries asked for make.
     let all = f64::from(partitions) * f64::from(slices);
     let mean = requirements.entries as f64 / all;
-    let room = Room::new(slice_entries(requirements.entry_bytes()));
+    let room = PageFill::new(slice_entries(requirements.entry_bytes()));
     assert!(room.overflow(mean) <= mean * LOSS_MAX * 1.000_001);
     assert!(prediction.entries_capacity >= requirements.entries - 1);
     // k, and what a flush writes.

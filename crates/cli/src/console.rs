@@ -1,4 +1,4 @@
-//! What the command says, and where: data on stdout, talk on stderr.
+//! What the command says, and where: data on stdout, messages and progress on stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub enum ProgressMode {
 
 /// Switches that every verb takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub struct Talk {
+pub struct Console {
     /// Print the result as JSON: one object, or one a line where there are many
     #[arg(long, global = true)]
     pub json: bool,
@@ -31,7 +31,7 @@ pub struct Talk {
     pub progress: ProgressMode,
 }
 
-impl Talk {
+impl Console {
     /// Prints a result: as one JSON object, or as the text that `text` makes of it.
     ///
     /// # Errors

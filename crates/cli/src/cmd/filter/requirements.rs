@@ -1,15 +1,17 @@
-//! What a new filter is wanted for: the options of verbs that make one.
+//! What a new filter is required for: the options of verbs that make one.
 
 use std::str::FromStr;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use nandex::cascade::model::{FanOut, Need, SHARED_HASH_KEY};
-use nandex::cascade::{Config, WhenFull};
+use nandex::FilterRequirements;
+use nandex::cascade::Config;
+use nandex::cascade::model::SHARED_HASH_KEY;
+use nandex::model::{FanOut, WhenFull};
 use nandex::store::hash::{HashKind, KeyHasher};
 
+use crate::console::Console;
 use crate::size;
-use crate::talk::Talk;
 
 use super::keys::KeyArgs;
 
@@ -20,7 +22,7 @@ const KEYS_MIN: u64 = 100_000;
 
 /// How a new filter is to be.
 #[derive(Clone, Debug, clap::Args)]
-pub struct WishArgs {
+pub struct FilterRequirementArgs {
     /// Different keys it is made for; without it, about as many as the inputs hold
     #[arg(long, value_name = "COUNT", value_parser = size::parse)]
     keys: Option<u64>,
@@ -100,7 +102,7 @@ impl FromStr for HashKeyArg {
     }
 }
 
-impl WishArgs {
+impl FilterRequirementArgs {
     /// How keys are hashed.
     ///
     /// # Errors
@@ -122,14 +124,14 @@ impl WishArgs {
     ///
     /// # Errors
     /// Sizes that cannot work, with what would do; a failed read of the inputs.
-    pub fn config(&self, inputs: &KeyArgs, rate: f64, talk: &Talk) -> Result<Config> {
+    pub fn config(&self, inputs: &KeyArgs, rate: f64, console: &Console) -> Result<Config> {
         let keys = match self.keys {
             Some(keys) => keys,
             None => {
                 let keys = inputs.estimate()?.map_or(KEYS_UNKNOWN, |keys| keys + keys / 8);
                 let keys = keys.max(KEYS_MIN);
                 let shown = size::show_count(keys);
-                talk.note(&format!(
+                console.note(&format!(
                     "made for {shown} keys; with more it errs more often, --keys says how many there will be"
                 ));
                 keys
@@ -137,8 +139,9 @@ impl WishArgs {
         };
         let when_full = if self.refuse { WhenFull::Refuse } else { WhenFull::Grow };
         let (counts, fan_out) = (self.counts, self.fan_out.0);
-        let need = Need { counts, fan_out, when_full, ..Need::new(keys, rate, self.ram) };
-        Ok(need.config()?)
+        let asked = FilterRequirements::new(keys, rate, self.ram);
+        let asked = FilterRequirements { counts, fan_out, when_full, ..asked };
+        Ok(Config::advised(&asked)?)
     }
 }
 

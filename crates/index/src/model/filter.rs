@@ -1,0 +1,58 @@
+//! What a user asks of a filter.
+
+/// What a filter is for, and what it may take. The row of a filter's structure makes a configuration of it.
+///
+/// ```
+/// use nandex::{FilterRequirements, cascade};
+///
+/// let requirements = FilterRequirements::new(1_000_000, 0.01, 8 << 20);
+/// let config = cascade::Config::advised(&requirements)?;
+/// assert!(config.costs()?.ram_bytes <= 8 << 20);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FilterRequirements {
+    /// Different keys it is made for.
+    pub keys: u64,
+    /// Rate of false positives with that many keys in it.
+    pub rate: f64,
+    /// RAM that it may take, in bytes: buffers, merges and its log's buffers.
+    pub ram_bytes: u64,
+    /// Is it for counting?
+    pub counts: bool,
+    /// How many levels there are.
+    pub fan_out: FanOut,
+    /// What happens when it has as many keys as it was made for.
+    pub when_full: WhenFull,
+}
+
+impl FilterRequirements {
+    /// A filter that grows when there are more keys, and is not for counting.
+    #[must_use]
+    pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
+        let (fan_out, when_full) = (FanOut::default(), WhenFull::default());
+        Self { keys, rate, ram_bytes, counts: false, fan_out, when_full }
+    }
+}
+
+/// What decides how many levels on flash there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FanOut {
+    /// As few as lookups and writes are best served by.
+    #[default]
+    Advised,
+    /// One level, however large.
+    OneLevel,
+    /// Levels of which each is this many times larger than the one above.
+    Times(u32),
+}
+
+/// What happens when a filter has as many keys as it was made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WhenFull {
+    /// It takes more, and its rate of false positives grows with them: twice the keys, twice the rate.
+    #[default]
+    Grow,
+    /// It refuses, so that the rate stays what was asked for.
+    Refuse,
+}
