@@ -159,33 +159,11 @@ pub fn lookup_stream(
     })
 }
 
-/// Overwrites `operations` loaded keys with values of `pass.number` as their version.
+/// Overwrites `operations` picked keys with values of `pass.number` as their version, or adds 1 to their counts.
 ///
 /// # Errors
 /// The engine's.
-pub fn updates(
-    subject: &dyn Subject,
-    pass: Pass,
-    operations: u64,
-    picker: &Picker,
-) -> Result<Counters> {
-    change_picked(subject, pass, operations, picker, Change::Insert)
-}
-
-/// Adds 1 to the counts of `operations` picked keys.
-///
-/// # Errors
-/// The engine's.
-pub fn count(
-    subject: &dyn Subject,
-    pass: Pass,
-    operations: u64,
-    picker: &Picker,
-) -> Result<Counters> {
-    change_picked(subject, pass, operations, picker, Change::Add)
-}
-
-fn change_picked(
+pub fn change_picked(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
@@ -213,8 +191,8 @@ pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Resu
     })
 }
 
-/// Draws the keys of a [`count`] once more and asks for the counts of about `sample` of them. Gives the
-/// share of these counts that is above the true ones.
+/// Draws once more the keys whose counts a pass of [`change_picked`] added to, and asks for the counts of about
+/// `sample` of them. Gives the share of these counts that is above the true ones.
 ///
 /// # Errors
 /// The engine's, or a count below the true one.

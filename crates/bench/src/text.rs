@@ -34,10 +34,13 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// How a number is shown.
+type Show = fn(f64) -> String;
+
 /// A column of the summary: how a case fills it.
 enum Column {
     /// The median of this figure, shown in this way.
-    Figure(&'static str, fn(f64) -> String),
+    Figure(&'static str, Show),
     /// A percentile of lookups, or of changes where there are no lookups.
     Latency(fn(&LatencySummary) -> u64),
     /// Anything else.
@@ -162,7 +165,7 @@ fn or_dash(cell: Option<String>) -> String {
 }
 
 fn runs_text(case: &Case) -> String {
-    let columns: [(&str, &str, fn(f64) -> String); 6] = [
+    let columns: [(&str, &str, Show); 6] = [
         ("seconds", "seconds", two),
         ("ops/s", "operations_per_s", show_count),
         ("device reads/s", "device_reads_per_s", show_count),

@@ -134,7 +134,7 @@ fn together(
 
 /// What is done to a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
+pub enum Change {
     /// Put it, with its value.
     Insert,
     /// Take back one insert.
@@ -191,10 +191,10 @@ impl<'a> Worker<'a> {
         count: u64,
         mut pair: impl FnMut() -> (u64, u64),
     ) -> Result<()> {
-        let mut laps = Laps::start(self.pass.latency);
         if self.pass.batch == 1 && change == Change::Insert {
-            return (0..count).try_for_each(|_| self.insert(pair(), &mut laps));
+            return self.single_inserts(count, pair);
         }
+        let mut laps = Laps::start(self.pass.latency);
         let mut left = count;
         while left > 0 {
             let size = left.min(self.pass.batch as u64);

@@ -51,13 +51,7 @@ pub fn lookups(
     keys: &[u64],
     batch: usize,
 ) -> Result<Batched> {
-    let start_ns = device.now();
-    for keys in keys.chunks(batch) {
-        let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
-        let keys: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
-        table.get_many(&keys)?;
-    }
-    Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
+    in_batches(device, keys, batch, |keys| Ok(table.get_many(keys).map(drop)?))
 }
 
 /// Puts all keys in, each with itself as the value, `batch` in each call.
@@ -73,11 +67,23 @@ pub fn inserts(
     keys: &[u64],
     batch: usize,
 ) -> Result<Batched> {
+    in_batches(device, keys, batch, |keys| {
+        let pairs: Vec<_> = keys.iter().map(|&key| (key, key)).collect();
+        Ok(table.insert_many(&pairs)?)
+    })
+}
+
+/// Calls with `batch` keys at a time, and the device's time for all of them.
+fn in_batches(
+    device: &SimDevice,
+    keys: &[u64],
+    batch: usize,
+    call: impl Fn(&[&[u8]]) -> Result<()>,
+) -> Result<Batched> {
     let start_ns = device.now();
     for keys in keys.chunks(batch) {
         let bytes: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
-        let pairs: Vec<_> = bytes.iter().map(|key| (&key[..], &key[..])).collect();
-        table.insert_many(&pairs)?;
+        call(&bytes.iter().map(|key| &key[..]).collect::<Vec<_>>())?;
     }
     Ok(Batched { operations: keys.len() as u64, device_ns: device.now() - start_ns })
 }

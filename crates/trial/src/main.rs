@@ -17,7 +17,7 @@ const USAGE: &str =
 [--minutes M] [--threads N]]
 --seed N     runs that one
 --start N    begins with that seed (default 0)
---seeds N    ends after so many seeds (default 1152, unless another limit is given)
+--seeds N    ends after so many seeds (default all structures once, unless another limit is given)
 --cuts N     ends after so many cut points
 --hours H, --minutes M   ends after so long
 --threads N  runs so many at once (default: as many as there are cores)";
@@ -78,7 +78,7 @@ fn parse(arguments: &[String]) -> Result<Limits, String> {
         }
     }
     if !is_limited {
-        limits.seeds = Structure::ALL.len() as u64 * BLOCK;
+        limits.seeds = Structure::all().count() as u64 * BLOCK;
     }
     Ok(limits)
 }

@@ -1,6 +1,7 @@
 //! What a seed stands for: a structure, a device, and what goes wrong.
 
 use nandex::Durability;
+use nandex::registry::{self, Family};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;
@@ -41,25 +42,36 @@ pub const STRUCTURES: u64 = 48;
 /// Seeds in a row that have one structure: all its configurations under each adversity.
 pub const BLOCK: u64 = 8 * STRUCTURES;
 
-/// What is tried. Structures take turns block by block.
+/// What is tried. Structures take turns block by block: those with configurations of their own here, then each
+/// further row of the register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
-    /// Seeds 0 to 383, 1,152 to 1,535, and so on.
+    /// Seeds 0 to 383, and every so often.
     BufferHash,
-    /// Seeds 384 to 767, 1,536 to 1,919, and so on.
+    /// Seeds 384 to 767, and so on.
     SliceHash,
-    /// Seeds 768 to 1,151, 1,920 to 2,303, and so on.
+    /// Seeds 768 to 1,151, and so on.
     Cascade,
+    /// The table or filter of that kind.
+    Further(&'static str),
 }
 
 impl Structure {
     /// All of them, in turn.
-    pub const ALL: [Self; 3] = [Self::BufferHash, Self::SliceHash, Self::Cascade];
+    pub fn all() -> impl Iterator<Item = Self> {
+        let tables = table::further().map(|(row, _)| Self::Further(row.kind));
+        let filters = filter::further().map(|(row, _)| Self::Further(row.kind));
+        [Self::BufferHash, Self::SliceHash, Self::Cascade].into_iter().chain(tables).chain(filters)
+    }
 
     /// What a seed tries.
+    ///
+    /// # Panics
+    /// Never: there are structures.
     #[must_use]
-    pub const fn of(seed: u64) -> Self {
-        Self::ALL[(seed / BLOCK % Self::ALL.len() as u64) as usize]
+    pub fn of(seed: u64) -> Self {
+        let turn = seed / BLOCK % Self::all().count() as u64;
+        Self::all().nth(turn as usize).expect("as many as were counted")
     }
 
     fn setup(self, seed: u64) -> Setup {
@@ -67,6 +79,11 @@ impl Structure {
             Self::BufferHash => Setup::Table(table::Setup::bufferhash(seed)),
             Self::SliceHash => Setup::Table(table::Setup::slicehash(seed)),
             Self::Cascade => Setup::Filter(filter::Setup::cascade(seed)),
+            Self::Further(kind) => match registry::find(kind).map(|row| &row.family) {
+                Some(Family::Table(row)) => Setup::Table(table::Setup::registered(row, seed)),
+                Some(Family::Filter(row)) => Setup::Filter(filter::Setup::registered(row, seed)),
+                _ => unreachable!("it was taken from the register"),
+            },
         }
     }
 }
@@ -151,6 +168,10 @@ mod tests {
         assert_eq!(pairs(0..BLOCK).len(), 6 * 4 * 5);
         assert_eq!(pairs(BLOCK..2 * BLOCK).len(), 2 * 4 * 5);
         assert_eq!(pairs(2 * BLOCK..3 * BLOCK).len(), 6 * 4 * 5);
-        assert_eq!(pairs(0..6 * BLOCK).len(), 14 * 4 * 5);
+        let further: Vec<_> = Structure::all().skip(3).collect();
+        for (at, structure) in (3..).zip(further) {
+            assert_eq!(Structure::of(at * BLOCK), structure);
+            assert!(pairs(at * BLOCK..(at + 1) * BLOCK).len() >= 4 * 5, "{structure:?}");
+        }
     }
 }

@@ -42,9 +42,62 @@ const CHECKS: [Check; 12] = [
     Check { program: "tests/trials.rs", filter: "thousands_of_cuts", hang_seconds: 240 },
 ];
 
-/// Tests that are known to fail without a barrier; they only save the way through the others. What `make mutants`
-/// prints may be written here.
-const KNOWN: [(Barrier, &str, &str); 0] = [];
+/// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
+/// checks: what `make mutants` prints may be written here.
+const KNOWN: [(&str, &str, &[Barrier]); 11] = [
+    (
+        STORE,
+        "shadow::model::a_map_reads_back_as_it_was",
+        &[
+            Barrier::ShadowSparesOld,
+            Barrier::ShadowSyncedBehindUpdate,
+            Barrier::ShadowCommitsItsCapture,
+            Barrier::ShadowHidesDrafts,
+            Barrier::ShadowKeepsNewest,
+            Barrier::ShadowTellsEpochs,
+        ],
+    ),
+    (STORE, "values::tests::", &[Barrier::ValuesSpareCheckpoint]),
+    (SUITE, "crash::what_a_slicehash", &[Barrier::CarryOverKeepsSnapshot]),
+    (SUITE, "filters::threads::", &[Barrier::RetiredRunsKeepPages]),
+    (STORE, "run::tests::", &[Barrier::RunProvesPages, Barrier::RunHearsItsWrites]),
+    (
+        INDEX,
+        "slicehash::tests::moves::",
+        &[
+            Barrier::ShadowSyncsBlocks,
+            Barrier::MovesMustBeNews,
+            Barrier::MoveForgetsWhatItTook,
+            Barrier::CarryOverBeforeMove,
+            Barrier::MoveSyncsItsSnapshot,
+            Barrier::MoveTakesItsRuns,
+            Barrier::CaptureHoldsMaps,
+            Barrier::BufferNotesItsPlace,
+        ],
+    ),
+    (
+        "tests/shadow/main.rs",
+        "failures::",
+        &[Barrier::RewriteProvesPages, Barrier::RewriteEndsItsWrites],
+    ),
+    (SUITE, "tables::failures::closing", &[Barrier::FailurePoisons]),
+    (
+        SUITE,
+        "faults::a_failed_growth",
+        &[Barrier::BoundaryIsLogged, Barrier::ReplaySkipsToBoundary, Barrier::SnapshotsAlternate],
+    ),
+    (
+        SUITE,
+        "crash::what_a_table_of_large_values",
+        &[
+            Barrier::ValuesSynced,
+            Barrier::ValuesRolledForward,
+            Barrier::ValuesBeforeReferences,
+            Barrier::CleaningSyncsReferences,
+        ],
+    ),
+    ("tests/trials.rs", "thousands_of_cuts_of_every_bufferhash", &[Barrier::KeptIsLogged]),
+];
 
 /// How a check went.
 #[derive(PartialEq, Eq, Debug)]
@@ -114,8 +167,8 @@ fn run(program: &Path, check: &Check, off: Option<Barrier>) -> Verdict {
 /// The first check that fails with this barrier off, one that is known to first of all; one that hangs only where
 /// none fails.
 fn killer(programs: &[(String, PathBuf)], off: Option<Barrier>) -> Option<String> {
-    let known = off.and_then(|off| KNOWN.iter().find(|(barrier, ..)| *barrier == off));
-    let known = known.map(|&(_, program, filter)| Check { program, filter, hang_seconds: 20 });
+    let known = off.and_then(|off| KNOWN.iter().find(|(.., barriers)| barriers.contains(&off)));
+    let known = known.map(|&(program, filter, _)| Check { program, filter, hang_seconds: 60 });
     let mut hung = None;
     for check in known.iter().chain(&CHECKS) {
         let program = programs.iter().find(|(program, _)| program == check.program);

@@ -103,7 +103,7 @@ fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
 fn updates_change_values_and_add_no_keys() {
     let subject = loaded(pass(Kind::Table, 1, 64), 256);
     let picker = Picker::new(256, None);
-    updates(&*subject, pass(Kind::Table, 2, 1), 1000, &picker).unwrap();
+    change_picked(&*subject, pass(Kind::Table, 2, 1), 1000, &picker, Change::Insert).unwrap();
     assert_eq!(entries(&*subject), 256);
     let error = lookup_hits(&*subject, pass(Kind::Table, 1, 1), 1000, &picker).unwrap_err();
     assert!(error.to_string().contains("wrong value under key"), "{error}");
@@ -130,7 +130,7 @@ fn a_false_negative_ends_the_run_of_a_filter_and_a_false_positive_does_not() {
 fn counts_are_compared_with_the_stream_drawn_once_more() {
     let (subject, pass) = (multiset(), pass(Kind::Filter, 2, 16));
     let picker = Picker::new(1000, Some(0.99));
-    count(&subject, pass, 5000, &picker).unwrap();
+    change_picked(&subject, pass, 5000, &picker, Change::Add).unwrap();
     assert_eq!(check_counts(&subject, pass, 5000, &picker, 50).unwrap(), 0.0);
     let error = check_counts(&subject, pass, 9000, &picker, 50).unwrap_err().to_string();
     assert!(error.contains("but its count is"), "{error}");

@@ -11,7 +11,7 @@ use crate::drive;
 use crate::figures::ratio;
 use crate::keys::Picker;
 use crate::report::Case;
-use crate::worker::{Counters, Pass};
+use crate::worker::{Change, Counters, Pass};
 use crate::workload::{Kind, Mix, Workload};
 
 /// Keys whose counts are checked after each run, and keys looked up after deletes.
@@ -94,7 +94,9 @@ impl Session<'_> {
                 Workload::LookupHit => drive::lookup_hits(subject, pass, operations, &picker),
                 Workload::LookupStream => drive::lookup_stream(subject, pass, operations, &picker),
                 Workload::LookupMiss => drive::lookup_misses(subject, pass, operations),
-                Workload::Update => drive::updates(subject, pass, operations, &picker),
+                Workload::Update => {
+                    drive::change_picked(subject, pass, operations, &picker, Change::Insert)
+                }
                 other => bail!("{} has its own runs", other.name()),
             })?;
             if workload == Workload::LookupMiss {
@@ -161,7 +163,8 @@ impl Session<'_> {
             let loading = session.empty()?;
             let mut run = session.between_limits(&loading, |subject| {
                 let start = Instant::now();
-                let mut counters = drive::count(subject, pass, operations, &picker)?;
+                let mut counters =
+                    drive::change_picked(subject, pass, operations, &picker, Change::Add)?;
                 subject.sync()?;
                 counters.seconds = start.elapsed().as_secs_f64();
                 Ok(counters)

@@ -1,14 +1,14 @@
-//! Cascade filters under trial: their calls, and what they must answer.
+//! Filters of every kind under trial: their calls, and what they must answer.
 
 mod oracle;
 mod setup;
 
 use nandex::cascade::{Cascade, Entry};
-use nandex::{Counter, Filter, Volume, VolumeOptions};
+use nandex::{AnyFilter, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 pub use oracle::{Found, Past};
-pub use setup::Setup;
+pub use setup::{Setup, further};
 
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
@@ -21,7 +21,7 @@ fn key_of(number: u64) -> Vec<u8> {
 }
 
 impl Contract for Setup {
-    type Handle = Cascade;
+    type Handle = AnyFilter;
     type Past = Past;
 
     fn past(&self) -> Past {
@@ -32,15 +32,16 @@ impl Contract for Setup {
         self.volume()
     }
 
-    fn create(&self, volume: &Volume, name: &str) -> nandex::Result<Cascade> {
-        Cascade::create_with(volume, name, self.config, self.options())
+    fn create(&self, volume: &Volume, name: &str) -> nandex::Result<AnyFilter> {
+        let (config, options) = self.made();
+        AnyFilter::create_with(volume, name, &config, &options)
     }
 
-    fn open(&self, volume: &Volume, name: &str) -> nandex::Result<Cascade> {
-        Cascade::open_with(volume, name, self.options())
+    fn open(&self, volume: &Volume, name: &str) -> nandex::Result<AnyFilter> {
+        AnyFilter::open(volume, name, &self.made().1)
     }
 
-    fn close(filter: Cascade) -> nandex::Result<()> {
+    fn close(filter: AnyFilter) -> nandex::Result<()> {
         filter.close()
     }
 
@@ -64,15 +65,16 @@ impl Contract for Setup {
             15..=18 => session.look_up(rng, key),
             19 => session.iterate(),
             20 => {
-                let result = Filter::sync(session.handle());
+                let result = session.handle().sync();
                 session.synced(result)
             }
             21 => {
-                let result = Filter::flush(session.handle());
+                let result = session.handle().flush();
                 session.synced(result)
             }
             22 => {
-                let result = session.handle().compact();
+                let Some(cascade) = session.cascade() else { return Ok(()) };
+                let result = cascade.compact();
                 session.synced(result)
             }
             _ => session.checkpoint(),
@@ -103,18 +105,25 @@ impl Contract for Setup {
         session.past.attempt(0, 1);
         session.past.attempt(0, -1);
         let (key, filter) = (key_of(0), session.handle());
-        vec![
+        [
             ("insert", filter.insert(&key)),
             ("insert_many", filter.insert_many(&[&key])),
             ("delete", filter.delete(&key)),
-            ("sync", Filter::sync(filter)),
-            ("flush", Filter::flush(filter)),
-            ("compact", filter.compact()),
+            ("sync", filter.sync()),
+            ("flush", filter.flush()),
         ]
+        .into_iter()
+        .chain(filter.of::<Cascade>().map(|cascade| ("compact", cascade.compact())))
+        .collect()
     }
 }
 
 impl Session<Setup> {
+    /// What only a cascade filter can do.
+    fn cascade(&self) -> Option<&Cascade> {
+        self.handle().of()
+    }
+
     fn insert_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         keys.iter().for_each(|key| self.past.attempt(*key, 1));
         let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
@@ -150,7 +159,8 @@ impl Session<Setup> {
             amounts.push((key_of(key), amount));
         }
         let borrowed: Vec<_> = amounts.iter().map(|(key, amount)| (&key[..], *amount)).collect();
-        let result = self.handle().add_many(&borrowed);
+        let Some(counter) = self.handle().counter() else { return Ok(()) };
+        let result = counter.add_many(&borrowed);
         self.updated(keys, result)
     }
 
@@ -180,7 +190,8 @@ impl Session<Setup> {
     }
 
     fn count(&mut self, key: u64) -> Result<Option<u64>, Stop> {
-        let result = self.handle().count(&key_of(key));
+        let Some(counter) = self.handle().counter() else { return Ok(None) };
+        let result = counter.count(&key_of(key));
         let Some(count) = self.allowed(result)? else { return Ok(None) };
         self.judge(key, Found::Count(count))?;
         Ok(Some(count))
@@ -189,7 +200,8 @@ impl Session<Setup> {
     fn count_many(&mut self, keys: &[u64]) -> Result<Option<Vec<u64>>, Stop> {
         let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
-        let result = self.handle().count_many(&borrowed);
+        let Some(counter) = self.handle().counter() else { return Ok(None) };
+        let result = counter.count_many(&borrowed);
         let Some(counts) = self.allowed(result)? else { return Ok(None) };
         for (key, count) in keys.iter().zip(&counts) {
             self.judge(*key, Found::Count(*count))?;
@@ -199,7 +211,8 @@ impl Session<Setup> {
 
     /// Iteration saves what is buffered first.
     fn iterate(&mut self) -> Result<(), Stop> {
-        let entries = self.handle().iter();
+        let Some(cascade) = self.cascade() else { return Ok(()) };
+        let entries = cascade.iter();
         let entries: nandex::Result<Vec<Entry>> = entries.collect();
         self.synced(Ok(()))?;
         let Some(entries) = self.allowed(entries)? else { return Ok(()) };

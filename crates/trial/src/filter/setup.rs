@@ -2,7 +2,8 @@
 
 use nandex::cascade::{Config, RuntimeOptions};
 use nandex::device::PAGE_BYTES;
-use nandex::{Durability, Threads, VolumeOptions};
+use nandex::registry::{self, FilterRow, Row};
+use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use crate::contract::pick;
@@ -16,7 +17,9 @@ const FAN_OUTS: [Option<u32>; 3] = [Some(2), Some(4), None];
 pub struct Setup {
     /// When updates are durable.
     pub durability: Durability,
-    pub(super) config: Config,
+    config: Config,
+    /// The row of the register whose variant of that number it is instead.
+    row: Option<(&'static FilterRow, u64)>,
     io_chunk_pages: u32,
     log_block_pages: u64,
     /// The log's size in what both buffers hold.
@@ -47,6 +50,7 @@ impl Setup {
         Self {
             durability: DURABILITIES[(number / 3 % 4) as usize],
             config,
+            row: None,
             io_chunk_pages: pick(&mut rng, &[1, 3]),
             log_block_pages: 1 + rng.below(2),
             log_buffers: pick(&mut rng, &[2, 4, 12]),
@@ -55,9 +59,35 @@ impl Setup {
         }
     }
 
+    /// A filter of this row: of consecutive numbers each variant comes in turn, and with each durability.
+    #[must_use]
+    pub fn registered(row: &'static FilterRow, number: u64) -> Self {
+        let durability = DURABILITIES[(number / row.testing.variants % 4) as usize];
+        let plain = Self::cascade(number);
+        // For logs large enough for its buffers.
+        let config = Config { buffer_entries: 500, ..plain.config };
+        Self { durability, config, row: Some((row, number % row.testing.variants)), ..plain }
+    }
+
+    /// The configuration and what it is opened with.
+    pub(super) fn made(&self) -> (AnyConfig, AnyOptions) {
+        let threads = if self.threads == Threads::Inline { 0 } else { 1 };
+        if let Some((row, variant)) = self.row {
+            let made = (row.testing.config)(variant, threads);
+            return (made.config, made.options);
+        }
+        let io_chunk_pages = self.io_chunk_pages;
+        let own =
+            RuntimeOptions { merge_threads: threads, io_chunk_pages, ..RuntimeOptions::default() };
+        (self.config.into(), AnyOptions::default().with(own))
+    }
+
     /// Structure and sort, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
+        if let Some((row, variant)) = self.row {
+            return (row.testing.config)(variant, 0).label;
+        }
         let Config { fan_out, counts, .. } = self.config;
         format!("Cascade fan-out {fan_out:?} counts {counts}")
     }
@@ -65,7 +95,10 @@ impl Setup {
     /// Is a fingerprint of two keys out of the question?
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.config.rate < 1e-6
+        match self.row {
+            Some((row, variant)) => (row.testing.config)(variant, 0).universe > 1 << 40,
+            None => self.config.rate < 1e-6,
+        }
     }
 
     /// How many keys there are: what four buffers hold.
@@ -91,13 +124,6 @@ impl Setup {
         Self { threads: Threads::Background, ..self }
     }
 
-    /// What it is opened with.
-    pub(super) fn options(&self) -> RuntimeOptions {
-        let merge_threads = if self.threads == Threads::Inline { 0 } else { 1 };
-        let io_chunk_pages = self.io_chunk_pages;
-        RuntimeOptions { merge_threads, io_chunk_pages, ..RuntimeOptions::default() }
-    }
-
     /// What the volume is created with.
     pub(super) fn volume(&self) -> VolumeOptions {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
@@ -113,4 +139,9 @@ impl Setup {
             ..VolumeOptions::tiny()
         }
     }
+}
+
+/// The rows of filters that have no configurations of their own here.
+pub fn further() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
+    registry::filters().filter(|(row, _)| row.kind != "cascade")
 }

@@ -2,6 +2,7 @@
 
 mod bufferhash;
 mod oracle;
+mod registered;
 mod setup;
 mod slicehash;
 
@@ -10,6 +11,7 @@ use nandex_sim::workload::SplitMix64;
 
 pub use bufferhash::Rings;
 pub use oracle::{Found, Past};
+pub use registered::{Registered, further};
 pub use setup::{DURABILITIES, Kind, Setup, Widths, stretch};
 pub use slicehash::Slices;
 

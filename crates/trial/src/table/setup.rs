@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use nandex::device::PAGE_BYTES;
+use nandex::registry::TableRow;
 use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::bufferhash::Rings;
 use super::oracle::Found;
+use super::registered::Registered;
 use super::slicehash::Slices;
 use crate::contract::pick;
 
@@ -40,6 +42,8 @@ pub enum Kind {
     Rings(Rings),
     /// A SliceHash.
     Slices(Slices),
+    /// Any table of the register.
+    Registered(Registered),
 }
 
 /// A configuration.
@@ -77,6 +81,15 @@ impl Setup {
         })
     }
 
+    /// A table of this row: of consecutive numbers each variant comes in turn, and with each durability.
+    #[must_use]
+    pub fn registered(row: &'static TableRow, number: u64) -> Self {
+        let durability = DURABILITIES[(number / row.testing.variants % 4) as usize];
+        Self::drawn(number, durability, |rng, widths| {
+            Kind::Registered(Registered::numbered(row, number, widths, rng))
+        })
+    }
+
     fn drawn(
         number: u64,
         durability: Durability,
@@ -100,6 +113,7 @@ impl Setup {
         match self.kind {
             Kind::Rings(rings) => format!("BufferHash {:?}", rings.policy),
             Kind::Slices(slices) => format!("SliceHash {:?}", slices.policy),
+            Kind::Registered(table) => table.made(0).label,
         }
     }
 
@@ -108,6 +122,7 @@ impl Setup {
         match self.kind {
             Kind::Rings(rings) => rings.buffered_entries(self.widths),
             Kind::Slices(slices) => slices.buffered_entries(),
+            Kind::Registered(table) => table.buffered_entries(),
         }
     }
 
@@ -115,6 +130,7 @@ impl Setup {
         match self.kind {
             Kind::Rings(rings) => rings.config(self.widths, self.is_roomy).into(),
             Kind::Slices(slices) => slices.config(self.is_roomy).into(),
+            Kind::Registered(table) => table.made(0).config,
         }
     }
 
@@ -122,6 +138,7 @@ impl Setup {
         match self.kind {
             Kind::Rings(rings) => AnyOptions::default().with(rings.options(self.threads)),
             Kind::Slices(slices) => AnyOptions::default().with(slices.options(self.threads)),
+            Kind::Registered(table) => table.made(self.thread_count()).options,
         }
     }
 
@@ -132,6 +149,7 @@ impl Setup {
         match self.kind {
             Kind::Rings(rings) => rings.keys(self.widths),
             Kind::Slices(slices) => slices.keys(self.is_roomy),
+            Kind::Registered(table) => table.keys(),
         }
     }
 
@@ -139,6 +157,7 @@ impl Setup {
     #[must_use]
     pub fn window(&self) -> Option<u64> {
         match self.kind {
+            Kind::Registered(table) => table.window(self.thread_count()),
             _ if self.is_roomy => None,
             Kind::Rings(rings) => rings.window(self.widths, self.threads),
             Kind::Slices(slices) => slices.window(),
@@ -148,7 +167,15 @@ impl Setup {
     /// Does a lookup make its entry young?
     #[must_use]
     pub fn lookups_age(&self) -> bool {
-        matches!(self.kind, Kind::Rings(rings) if rings.lookups_age())
+        match self.kind {
+            Kind::Rings(rings) => rings.lookups_age(),
+            Kind::Slices(_) => false,
+            Kind::Registered(table) => table.lookups_age(),
+        }
+    }
+
+    fn thread_count(&self) -> usize {
+        if self.threads == Threads::Inline { 0 } else { 2 }
     }
 
     /// The same with threads in the background. Then the same seed does not give the same operations.

@@ -190,12 +190,18 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
 fn tables() -> impl Iterator<Item = table::Setup> {
     let bufferhash = [0, 2, 6, 8, 12, 14, 18, 20].map(table::Setup::bufferhash);
     let slicehash = [0, 2, 8, 12, 20, 38].map(table::Setup::slicehash);
-    bufferhash.into_iter().chain(slicehash)
+    let further = table::further();
+    let further =
+        further.flat_map(|(_, row)| (0..4).map(move |it| table::Setup::registered(row, it)));
+    bufferhash.into_iter().chain(slicehash).chain(further)
 }
 
 fn filters() -> impl Iterator<Item = filter::Setup> {
     let wide = [2, 15].map(|number| filter::Setup::cascade(number).wide());
-    [0, 4, 8, 14, 18, 22].map(filter::Setup::cascade).into_iter().chain(wide)
+    let further = filter::further();
+    let further =
+        further.flat_map(|(_, row)| (0..4).map(move |it| filter::Setup::registered(row, it)));
+    [0, 4, 8, 14, 18, 22].map(filter::Setup::cascade).into_iter().chain(wide).chain(further)
 }
 
 fn sweep(on: FaultOn) {

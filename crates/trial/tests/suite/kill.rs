@@ -36,7 +36,7 @@ enum Victim {
 
 impl Victim {
     fn table(number: usize) -> Setup {
-        let setup = Setup { words: 4, ..Setup::new(Policy::Fifo, Durability::Always) };
+        let setup = Setup::new(Policy::Fifo, Durability::Always);
         if number == 0 { setup } else { Setup { super_tables: 8, ..setup }.sliced(SLICES[0]) }
     }
 

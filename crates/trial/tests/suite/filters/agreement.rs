@@ -2,7 +2,7 @@
 
 use nandex::cascade::Cascade;
 use nandex::device::EngineChoice;
-use nandex::{Counter, Durability, Result};
+use nandex::{Counter, Durability, Filter, Result};
 use nandex_sim::preset::Preset;
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
@@ -37,6 +37,10 @@ impl Maker for Filters {
         filter.close()
     }
 
+    fn filter<'f>(&self, filter: &'f Cascade) -> &'f dyn Filter {
+        filter
+    }
+
     fn counter<'f>(&self, filter: &'f Cascade) -> Option<&'f dyn Counter> {
         Some(filter)
     }
@@ -45,9 +49,9 @@ impl Maker for Filters {
         filter.compact()
     }
 
-    fn entries(&self, filter: &Cascade) -> Vec<(u64, i64)> {
+    fn entries(&self, filter: &Cascade) -> Option<Vec<(u64, i64)>> {
         let entries = filter.iter().map(|entry| entry.unwrap());
-        entries.map(|entry| (entry.fingerprint, entry.count)).collect()
+        Some(entries.map(|entry| (entry.fingerprint, entry.count)).collect())
     }
 
     fn law(&self) -> Law {

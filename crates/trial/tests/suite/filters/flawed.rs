@@ -245,6 +245,10 @@ impl Maker for Flawed {
         Ok(())
     }
 
+    fn filter<'f>(&self, filter: &'f Self) -> &'f dyn Filter {
+        filter
+    }
+
     fn counter<'f>(&self, filter: &'f Self) -> Option<&'f dyn Counter> {
         Some(filter)
     }
@@ -253,15 +257,11 @@ impl Maker for Flawed {
         Ok(())
     }
 
-    fn entries(&self, filter: &Self) -> Vec<(u64, i64)> {
+    fn entries(&self, filter: &Self) -> Option<Vec<(u64, i64)>> {
         let skipped = usize::from(self.is(Flaw::IteratesTooFew));
         let state = filter.state();
-        state
-            .counts
-            .iter()
-            .skip(skipped)
-            .map(|(fingerprint, count)| (*fingerprint, *count))
-            .collect()
+        let entries = state.counts.iter().skip(skipped);
+        Some(entries.map(|(fingerprint, count)| (*fingerprint, *count)).collect())
     }
 
     fn law(&self) -> Law {
@@ -272,78 +272,33 @@ impl Maker for Flawed {
 /// The oracle itself, as a filter under test. It keeps whole keys.
 struct Sound(Arc<Multiset>);
 
-/// A handle of it.
-struct Handle(Arc<Multiset>);
-
-impl std::ops::Deref for Handle {
-    type Target = Multiset;
-
-    fn deref(&self) -> &Multiset {
-        &self.0
-    }
-}
-
-impl Filter for Handle {
-    fn insert(&self, key: &[u8]) -> Result<()> {
-        self.0.insert(key)
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<()> {
-        self.0.delete(key)
-    }
-
-    fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.0.contains(key)
-    }
-
-    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.0.insert_many(keys)
-    }
-
-    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
-        self.0.delete_many(keys)
-    }
-
-    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        self.0.contains_many(keys)
-    }
-
-    fn sync(&self) -> Result<()> {
-        Filter::sync(&*self.0)
-    }
-
-    fn flush(&self) -> Result<()> {
-        Filter::flush(&*self.0)
-    }
-
-    fn stats(&self) -> FilterStats {
-        Filter::stats(&*self.0)
-    }
-}
-
 impl Maker for Sound {
-    type Made = Handle;
+    type Made = Arc<Multiset>;
 
-    fn open(&mut self) -> Handle {
-        Handle(Arc::clone(&self.0))
+    fn open(&mut self) -> Arc<Multiset> {
+        Arc::clone(&self.0)
     }
 
-    fn close(&mut self, _filter: Handle) -> Result<()> {
+    fn close(&mut self, _filter: Arc<Multiset>) -> Result<()> {
         Ok(())
     }
 
-    fn counter<'f>(&self, filter: &'f Handle) -> Option<&'f dyn Counter> {
-        Some(&*filter.0)
+    fn filter<'f>(&self, filter: &'f Arc<Multiset>) -> &'f dyn Filter {
+        &**filter
     }
 
-    fn compact(&self, _filter: &Handle) -> Result<()> {
+    fn counter<'f>(&self, filter: &'f Arc<Multiset>) -> Option<&'f dyn Counter> {
+        Some(&**filter)
+    }
+
+    fn compact(&self, _filter: &Arc<Multiset>) -> Result<()> {
         Ok(())
     }
 
-    fn entries(&self, filter: &Handle) -> Vec<(u64, i64)> {
+    fn entries(&self, filter: &Arc<Multiset>) -> Option<Vec<(u64, i64)>> {
         let count = |number| i64::try_from(filter.count(&key(number)).unwrap()).unwrap();
         let entries = (0..super::runner::KEYS).map(|number| (number, count(number)));
-        entries.filter(|(_, count)| *count > 0).collect()
+        Some(entries.filter(|(_, count)| *count > 0).collect())
     }
 
     fn law(&self) -> Law {

@@ -5,6 +5,7 @@ mod agreement;
 mod bad_input;
 mod cost;
 mod flawed;
+mod kinds;
 mod odds;
 mod runner;
 mod support;

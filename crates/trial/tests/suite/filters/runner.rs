@@ -12,7 +12,7 @@ use super::odds::Odds;
 
 /// What opens the filter under test, again and again on the same ground.
 pub trait Maker {
-    type Made: Filter;
+    type Made;
 
     /// Opens it, or makes it the first time.
     fn open(&mut self) -> Self::Made;
@@ -20,14 +20,17 @@ pub trait Maker {
     /// Closes it, saying what went wrong.
     fn close(&mut self, filter: Self::Made) -> Result<()>;
 
+    /// The filter itself.
+    fn filter<'f>(&self, made: &'f Self::Made) -> &'f dyn Filter;
+
     /// The same as a counter, where it counts.
     fn counter<'f>(&self, filter: &'f Self::Made) -> Option<&'f dyn Counter>;
 
     /// Merges all that it holds into one part.
     fn compact(&self, filter: &Self::Made) -> Result<()>;
 
-    /// All its fingerprints and their counts, as its iterator gives them.
-    fn entries(&self, filter: &Self::Made) -> Vec<(u64, i64)>;
+    /// All its fingerprints and their counts, as its iterator gives them; nothing where it has none.
+    fn entries(&self, filter: &Self::Made) -> Option<Vec<(u64, i64)>>;
 
     /// What must be true of it.
     fn law(&self) -> Law;
@@ -133,7 +136,7 @@ struct Asked {
 /// A filter and its oracle.
 pub struct Runner<M: Maker> {
     maker: M,
-    filter: Option<M::Made>,
+    made: Option<M::Made>,
     oracle: Multiset,
     asked: Asked,
     strangers: u64,
@@ -147,10 +150,10 @@ pub struct Runner<M: Maker> {
 
 impl<M: Maker> Runner<M> {
     pub fn new(mut maker: M) -> Self {
-        let filter = Some(maker.open());
+        let made = Some(maker.open());
         Self {
             maker,
-            filter,
+            made,
             oracle: Multiset::new(),
             asked: Asked::default(),
             strangers: STRANGERS,
@@ -161,12 +164,16 @@ impl<M: Maker> Runner<M> {
         }
     }
 
-    fn filter(&self) -> &M::Made {
-        self.filter.as_ref().unwrap()
+    fn made(&self) -> &M::Made {
+        self.made.as_ref().unwrap()
+    }
+
+    fn filter(&self) -> &dyn Filter {
+        self.maker.filter(self.made())
     }
 
     fn counter(&self) -> Option<&dyn Counter> {
-        self.maker.counter(self.filter())
+        self.maker.counter(self.made())
     }
 
     fn held(&self, number: u64) -> u64 {
@@ -201,10 +208,10 @@ impl<M: Maker> Runner<M> {
             Act::Add(key, amount) => self.add(key, amount),
             Act::AddMany(key, count, amount) => self.add_many(run(key, count), amount),
             Act::Count(key, count) => self.count(&run(key, count).collect::<Vec<_>>()),
-            Act::Sync => Filter::sync(self.filter()).unwrap(),
-            Act::Flush => Filter::flush(self.filter()).unwrap(),
+            Act::Sync => self.filter().sync().unwrap(),
+            Act::Flush => self.filter().flush().unwrap(),
             Act::Reopen => self.reopen(),
-            Act::Compact => self.maker.compact(self.filter()).unwrap(),
+            Act::Compact => self.maker.compact(self.made()).unwrap(),
             Act::Iterate => self.iterate(),
         }
         self.check_figures();
@@ -377,15 +384,15 @@ impl<M: Maker> Runner<M> {
     }
 
     fn reopen(&mut self) {
-        let filter = self.filter.take().unwrap();
-        self.maker.close(filter).unwrap();
-        self.filter = Some(self.maker.open());
+        let made = self.made.take().unwrap();
+        self.maker.close(made).unwrap();
+        self.made = Some(self.maker.open());
         self.asked = Asked::default();
     }
 
     /// Counts of colliding keys add up, so their sum is exact whatever the rate.
     fn iterate(&mut self) {
-        let entries = self.maker.entries(self.filter());
+        let Some(entries) = self.maker.entries(self.made()) else { return };
         assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0), "fingerprints out of order");
         assert!(entries.iter().all(|(_, count)| *count > 0), "fingerprints that are not there");
         let held: i128 = entries.iter().map(|(_, count)| i128::from(*count)).sum();
@@ -403,7 +410,7 @@ impl<M: Maker> Runner<M> {
         if !self.maker.law().shows_figures {
             return;
         }
-        let stats = Filter::stats(self.filter());
+        let stats = self.filter().stats();
         let Asked { inserts, deletes, lookups } = self.asked;
         assert_eq!((stats.inserts, stats.deletes), (inserts, deletes), "{stats:?}: updates");
         assert_eq!(stats.positives + stats.negatives, lookups, "{stats:?}: lookups");

@@ -18,7 +18,7 @@ const KEYS: u64 = 400;
 
 /// Works on keys of its own and checks each answer.
 fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
-    let exact = setup.roomy || setup.policy == Policy::Update;
+    let exact = setup.keeps();
     let mut oracle: HashMap<u64, u64> = HashMap::new();
     let mut rng = SplitMix64::new(thread);
     let key_of = |number: u64| setup.key(thread << 32 | number);

@@ -1,0 +1,76 @@
+//! Tables as the register's rows have them for tests: what has no module of its own here.
+
+use nandex::registry::{self, Row, TableRow};
+use nandex::testing::{Retention, TableRequest, TestTable};
+use nandex_sim::workload::SplitMix64;
+
+use super::setup::Widths;
+use crate::contract::pick;
+
+/// A variant of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Registered {
+    table: &'static TableRow,
+    request: TableRequest,
+}
+
+impl Registered {
+    /// All variants come in turn; the rest is by chance.
+    pub(super) fn numbered(
+        table: &'static TableRow,
+        number: u64,
+        Widths { key_bytes, value_bytes }: Widths,
+        rng: &mut SplitMix64,
+    ) -> Self {
+        let request = TableRequest {
+            variant: number % table.testing.variants,
+            key_bytes,
+            value_bytes,
+            partitions: pick(rng, &[1, 1, 2]),
+            buffer_pages: pick(rng, &[1, 1, 2]),
+            keys: (rng.below(2) == 0).then_some(3320),
+            threads: 0,
+        };
+        Self { table, request }
+    }
+
+    /// The configuration and its law, for this many threads.
+    pub(super) fn made(&self, threads: usize) -> TestTable {
+        (self.table.testing.config)(&TableRequest { threads, ..self.request })
+    }
+
+    /// Entries that all buffers hold when they are full.
+    pub(super) fn buffered_entries(&self) -> u64 {
+        u64::from(self.request.partitions) * self.made(0).buffer_entries
+    }
+
+    /// How many keys there are: as many as fill buffers again and again, and no more than are kept where all are.
+    pub(super) fn keys(&self) -> u64 {
+        let buffered = self.buffered_entries();
+        match self.made(0).retention {
+            Retention::AllUnlessForced(_) => buffered * 5 / 4,
+            _ => (4 * buffered).min(400),
+        }
+    }
+
+    /// How many updates an entry survives at least; none where nothing is evicted.
+    pub(super) fn window(&self, threads: usize) -> Option<u64> {
+        match self.made(threads).retention {
+            Retention::All | Retention::Refuses => None,
+            // Without threads nothing is forced.
+            Retention::AllUnlessForced(_) if threads == 0 => None,
+            Retention::Newest(count)
+            | Retention::NewestUsed(count)
+            | Retention::AllUnlessForced(count) => Some(count),
+        }
+    }
+
+    pub(super) fn lookups_age(&self) -> bool {
+        matches!(self.made(0).retention, Retention::NewestUsed(_))
+    }
+}
+
+/// The rows of tables that have no module of their own here.
+pub fn further() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
+    registry::tables().filter(|(row, _)| !["bufferhash", "slicehash"].contains(&row.kind))
+}
