@@ -191,8 +191,8 @@ pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Resu
     })
 }
 
-/// Draws the keys whose counts a pass of [`change_picked`] added to once more and asks for the counts of about `sample` of them. Gives the
-/// share of these counts that is above the true ones.
+/// Draws once more the keys whose counts a pass of [`change_picked`] added to, and asks for the counts of about
+/// `sample` of them. Gives the share of these counts that is above the true ones.
 ///
 /// # Errors
 /// The engine's, or a count below the true one.

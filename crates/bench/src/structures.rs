@@ -10,11 +10,12 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
+use nandex::model::FanOut;
 use nandex::oracle::{MapTable, Multiset};
 use nandex::registry::{self, Family};
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, OpenOptions, Requirements, Table, Volume,
-    VolumeOptions, cascade, slicehash,
+    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, FilterRequirements, OpenOptions,
+    Requirements, Table, Volume, VolumeOptions, cascade, slicehash,
 };
 
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
@@ -165,8 +166,15 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
             Ok((row.advise)(&Requirements { miss_reads_max, ..asked })?.config)
         }
-        Family::Filter(_) if kind == cascade::KIND => Ok(cascade_config(spec)?.into()),
-        Family::Filter(_) | Family::Part => bail!("no advisor sizes a {kind}"),
+        Family::Filter(row) => {
+            let asked = FilterRequirements {
+                fan_out: spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times),
+                counts: spec.counts == Counts::Kept,
+                ..FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes)
+            };
+            (row.advise)(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
+        }
+        Family::Part => bail!("a {kind} is a part of other structures"),
     }
 }
 
@@ -177,18 +185,9 @@ fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
     if kind != cascade::KIND {
         return Ok(options);
     }
-    let suited = cascade::RuntimeOptions::suited(&cascade_config(spec)?)?;
+    // A cascade filter's other options suit its configuration.
+    let suited = cascade::RuntimeOptions::suited(config(kind, spec)?.of()?)?;
     Ok(options.with(cascade::RuntimeOptions { read_depth: spec.depth, ..suited }))
-}
-
-fn cascade_config(spec: &Spec) -> Result<cascade::Config> {
-    use nandex::FilterRequirements;
-    use nandex::model::FanOut;
-    let fan_out = spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times);
-    let counts = spec.counts == Counts::Kept;
-    let asked = FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes);
-    let asked = FilterRequirements { fan_out, counts, ..asked };
-    cascade::Config::advised(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
 }
 
 /// An empty volume in `file`; an earlier one is removed.
@@ -448,10 +447,11 @@ mod tests {
                 durability: Durability::Every,
                 counts,
             };
-            let config = cascade_config(&spec).unwrap();
+            let advised = config(cascade::KIND, &spec).unwrap();
+            let config = advised.of::<cascade::Config>().unwrap();
             assert_eq!((config.fan_out, config.counts), (fan_out, counts == Counts::Kept));
             assert!(config.costs().unwrap().ram_bytes <= ram_bytes);
-            assert!(cascade_config(&Spec { ram_bytes: 64 << 10, ..spec }).is_err());
+            assert!(super::config(cascade::KIND, &Spec { ram_bytes: 64 << 10, ..spec }).is_err());
         }
     }
 }

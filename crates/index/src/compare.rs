@@ -223,8 +223,15 @@ impl fmt::Display for Advice {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use nandex_device::MemoryDevice;
+    use nandex_store::{Durability, Threads, Volume, VolumeOptions};
+
     use super::*;
     use crate::model::{Load, OperationCosts};
+    use crate::{AnyTable, Table};
 
     const MIB: u64 = 1 << 20;
     const BUFFERED: &str = "bufferhash";
@@ -370,6 +377,43 @@ mod tests {
                     assert!(is_near, "{found} and {expected} of {requirements:?}");
                 }
             }
+        }
+    }
+
+    /// Bytes written for each insert of a table, its log's among them.
+    fn written_per_insert(prediction: &Prediction, entries: u64) -> f64 {
+        let log_bytes = prediction.config.log_bytes_best();
+        let durability = Durability::Every(Duration::from_secs(3600));
+        let threads = Threads::Inline;
+        let options = VolumeOptions { log_bytes, durability, threads, ..VolumeOptions::default() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let table =
+            AnyTable::create_with(&volume, "t", &prediction.config, &prediction.options).unwrap();
+        let put = |numbers: std::ops::Range<u64>| {
+            let keys: Vec<_> = numbers.map(|it| (it.to_le_bytes(), it.to_be_bytes())).collect();
+            for batch in keys.chunks(1000) {
+                let pairs: Vec<_> =
+                    batch.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                table.insert_many(&pairs).unwrap();
+            }
+            let stats = table.stats();
+            stats.data_bytes_written + stats.log_bytes_written
+        };
+        // At first buffers are flushed before they are full, so that they take turns later.
+        let before = put(0..entries);
+        (put(entries..4 * entries) - before) as f64 / (3 * entries) as f64
+    }
+
+    #[test]
+    fn as_many_bytes_are_written_as_are_predicted() {
+        for (row, table) in registry::tables() {
+            let requirements = Requirements::new(1_000_000, 8, 8);
+            // A structure for few entries has no steady state.
+            let Ok(prediction) = (table.advise)(&requirements) else { continue };
+            let (found, expected) =
+                (written_per_insert(&prediction, 100_000), prediction.costs.insert_write_bytes);
+            let ratio = found / expected;
+            assert!((0.95..1.05).contains(&ratio), "{}: {found} of {expected}", row.name);
         }
     }
 }

@@ -58,7 +58,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let scale = Scale::new(args.scale, args.seed)?;
     let chosen = chosen(experiments(paper), &args.only)?;
     if let Some(path) = &args.report {
-        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report stays until there is a new one.
+        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report stays
+        // until there is a new one.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
         file.with_context(|| format!("cannot write {}", path.display()))?;
     }

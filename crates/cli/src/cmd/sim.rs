@@ -283,8 +283,8 @@ impl Args {
     }
 }
 
-/// Files that were asked for, opened before the run, so that no run is lost to a path that cannot be written, and emptied after it, so that
-/// a run that fails leaves an earlier report as it was.
+/// Files that were asked for, opened before the run, so that no run is lost to a path that cannot be written, and
+/// emptied after it, so that a run that fails leaves an earlier report as it was.
 struct Outputs<'a> {
     trace: Option<(&'a Path, File)>,
     page: Option<(&'a Path, File)>,

@@ -4,7 +4,7 @@ use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
 use super::table::{Candidates, Job, KeyPlace, State};
@@ -95,23 +95,23 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> UserStep<Self> {
+    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
         let Probe { key, candidates, found } = probe;
         let next = match found {
             PageLookup::Live(value) => {
-                self.used(&key, &value, &candidates);
-                return Ok(LookupStep::Answer(Some(value)));
+                self.used(key, value, candidates);
+                return Ok(LookupStep::Answer(Some(*value)));
             }
             PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
             PageLookup::Absent => {
-                self.partitions[self.partition_of(key.hash)].next_candidate(&candidates)
+                self.partitions[self.partition_of(key.hash)].next_candidate(candidates)
             }
             PageLookup::Stale => None,
         };
-        match next {
-            Some(step) => Ok(step.map_read(|candidates| Probe::new(key, candidates))),
-            None => self.ask(&self.key_place(key.hash), key.bytes()),
+        if let Some(step) = next {
+            return Ok(step.replace(candidates));
         }
+        Ok(self.ask(&self.key_place(key.hash), key.bytes())?.replace(probe))
     }
 }
 
@@ -201,7 +201,7 @@ impl PageReads for Verification<'_> {
         Ok(())
     }
 
-    fn next(&self, maybe: MaybeHeld) -> UserStep<Self> {
+    fn next(&self, maybe: &mut MaybeHeld) -> NextStep<Self> {
         Ok(LookupStep::Answer(maybe.is_held))
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use nandex_device::{PageBuf, PageId};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace, UserStep};
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use nandex_store::run::Run;
 
 use super::levels::Levels;
@@ -52,12 +52,13 @@ impl Probe {
     }
 
     /// Goes on to a run, if its answer is wanted and there is one.
-    fn read(self, run: usize) -> LookupStep<Self, i64> {
+    fn go_to(&mut self, run: usize) -> LookupStep<(), i64> {
         let is_decided = self.first_decides && self.sum > 0;
         let next = self.levels.readable().nth(run).filter(|_| !is_decided);
         let Some(to_read) = next else { return LookupStep::Answer(self.sum) };
-        let (page, start) = (to_read.page_of(self.fingerprint), to_read.place().extent.start);
-        LookupStep::Read(Self { run, page, start, is_read: false, ..self })
+        (self.page, self.start) = (to_read.page_of(self.fingerprint), to_read.place().extent.start);
+        (self.run, self.is_read) = (run, false);
+        LookupStep::Read(())
     }
 }
 
@@ -94,7 +95,8 @@ impl KeyLookup for Asking<'_> {
         }
         let levels = Arc::clone(&state.level);
         drop(state);
-        Ok(Probe::new(fingerprint, sum, first_decides, levels).read(0))
+        let mut probe = Probe::new(fingerprint, sum, first_decides, levels);
+        Ok(probe.go_to(0).map_read(|()| probe))
     }
 
     fn is_found(sum: &i64) -> bool {
@@ -123,9 +125,9 @@ impl PageReads for Asking<'_> {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> UserStep<Self> {
+    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
         let run = probe.run + 1;
-        Ok(if probe.is_read { probe.read(run) } else { LookupStep::Read(probe) })
+        Ok(if probe.is_read { probe.go_to(run) } else { LookupStep::Read(()) })
     }
 }
 

@@ -47,7 +47,6 @@ impl Inner {
     }
 
     fn add_entries(&self, part: usize, entries: &[Entry], records: &mut Vec<u8>) -> Result<()> {
-        self.volume.poison().check()?;
         for entries in entries.chunks(RESERVED_MAX) {
             let _reservation = self.wait_for_log(self.codec.logged_bytes(entries))?;
             self.check_keys(entries)?;

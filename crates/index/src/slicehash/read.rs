@@ -3,7 +3,7 @@
 use nandex_device::{PageBuf, PageId};
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
-use nandex_store::reads::{LookupStep, PageReads, ReadPlace};
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::Block;
 
@@ -142,19 +142,20 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: Probe) -> Result<Step> {
-        let Probe { key, at, found, older, block } = probe;
-        match found {
-            PageLookup::Live(value) => Ok(LookupStep::Answer(Some(value))),
-            PageLookup::Tombstone => Ok(LookupStep::Answer(None)),
-            PageLookup::Stale => self.ask(&key.hash, key.bytes()),
+    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
+        let key = probe.key;
+        let step = match probe.found {
+            PageLookup::Live(value) => return Ok(LookupStep::Answer(Some(value))),
+            PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
+            PageLookup::Stale => self.ask(&key.hash, key.bytes())?,
             PageLookup::Absent => {
-                if let At::Slice(_) = at {
+                if let At::Slice(_) = probe.at {
                     self.missed(self.partition_of(key.hash));
                 }
-                Ok(Probe::newest(key, older, block))
+                Probe::newest(key, std::mem::take(&mut probe.older), probe.block)
             }
-        }
+        };
+        Ok(step.replace(probe))
     }
 }
 

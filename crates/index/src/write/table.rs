@@ -304,7 +304,6 @@ impl<L: TableLayout> Core<L> {
     /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. The order of
     /// pairs with the same key is kept.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        self.volume.poison().check()?;
         let _reservation = self.volume.reserve(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let positions =

@@ -3,7 +3,8 @@
 //!
 //! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
 //! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) go through
-//! the tape: lookups in the order of the structure's own schedule, merges at the same time. SILT is not run: its numbers are the paper's.
+//! the tape: lookups in the order of the structure's own schedule, merges at the same time. SILT is not run:
+//! its numbers are the paper's.
 
 mod analysis;
 mod figure_2;

@@ -48,6 +48,12 @@ impl<P, A> LookupStep<P, A> {
             Self::Read(read) => LookupStep::Read(probe(read)),
         }
     }
+
+    /// The same step, whose probe takes the place of another one.
+    #[inline]
+    pub fn replace(self, probe: &mut P) -> LookupStep<(), A> {
+        self.map_read(|next| *probe = next)
+    }
 }
 
 /// Pages that are read together, and what their channel is estimated from.
@@ -93,13 +99,17 @@ pub trait PageReads: Sized {
     /// Pages that do not prove themselves. The lookup has failed then.
     fn look(&self, probe: &mut Self::Probe, part: u32, pages: &PageBuf) -> Result<(), Self::Error>;
 
-    /// What follows after all parts of a probe were looked at.
+    /// What follows after all parts of a probe were looked at: the answer, or the read of what the probe, which
+    /// this changes, says next.
     ///
     /// # Errors
     /// Whatever the user finds wrong. The lookup has failed then.
-    fn next(&self, probe: Self::Probe) -> UserStep<Self>;
+    fn next(&self, probe: &mut Self::Probe) -> NextStep<Self>;
 }
 
-/// What a user's lookup comes to next.
+/// What a lookup comes to after RAM was asked.
 pub type UserStep<U> =
     Result<LookupStep<<U as PageReads>::Probe, <U as PageReads>::Answer>, <U as PageReads>::Error>;
+
+/// What a lookup comes to after pages were looked at.
+pub type NextStep<U> = Result<LookupStep<(), <U as PageReads>::Answer>, <U as PageReads>::Error>;

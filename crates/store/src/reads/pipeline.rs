@@ -123,7 +123,13 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         if self.queue.is_none() {
             self.queue = Some(self.pool.take_queue()?);
         }
-        self.enqueue(Pending { token, probe, reads: 0, parts_left: 0, failed: false });
+        let lookup = self.free_lookups.pop().unwrap_or_else(|| {
+            self.lookups.push(None);
+            u32::try_from(self.lookups.len() - 1).expect("fewer than 2^32 lookups are on their way")
+        });
+        let pending = Pending { token, probe, reads: 0, parts_left: 0, failed: false };
+        self.lookups[lookup as usize] = Some(pending);
+        self.enqueue(lookup);
         self.push_scheduled()?;
         while self.queue().schedule.waiting() > self.waiting_max {
             self.wait_for(self.wait_count)?;
@@ -185,18 +191,15 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.queue.as_mut().expect("a lookup on its way has a queue")
     }
 
-    fn enqueue(&mut self, mut pending: Pending<U::Probe>) {
+    /// Has the parts of a lookup's probe read.
+    fn enqueue(&mut self, lookup: u32) {
+        let pending = self.lookups[lookup as usize].as_mut().expect("a lookup on its way");
         pending.parts_left = self.user.parts(&pending.probe);
-        let lookup = self.free_lookups.pop().unwrap_or_else(|| {
-            self.lookups.push(None);
-            u32::try_from(self.lookups.len() - 1).expect("fewer than 2^32 lookups are on their way")
-        });
         let queue = self.queue.as_mut().expect("a lookup on its way has a queue");
         for part in 0..pending.parts_left {
             let channel = self.pool.channel(|| self.user.place(&pending.probe, part));
             queue.schedule.push(channel, Request { lookup, part });
         }
-        self.lookups[lookup as usize] = Some(pending);
     }
 
     fn lookup(&mut self, request: Request) -> &mut Pending<U::Probe> {
@@ -250,27 +253,22 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         pending.failed |= looked.is_err();
         let has_ended = pending.parts_left == 0;
         self.queue().schedule.done(channel);
-        if has_ended {
-            let pending = self.lookups[request.lookup as usize].take();
-            self.free_lookups.push(request.lookup);
-            self.go_on(pending.expect("it was there just now"))?;
-        }
-        looked
+        if has_ended { looked.and(self.go_on(request.lookup)) } else { looked }
     }
 
     /// All parts of a probe were looked at: the answer, or the way on.
-    fn go_on(&mut self, pending: Pending<U::Probe>) -> Result<(), U::Error> {
-        let Pending { token, probe, reads, failed, .. } = pending;
-        if failed {
+    fn go_on(&mut self, lookup: u32) -> Result<(), U::Error> {
+        let pending = self.lookups[lookup as usize].as_mut().expect("it was there just now");
+        let (token, reads) = (pending.token, pending.reads);
+        let step = (!pending.failed).then(|| self.user.next(&mut pending.probe)).transpose();
+        if let Ok(Some(LookupStep::Read(()))) = step {
+            self.enqueue(lookup);
             return Ok(());
         }
-        match self.user.next(probe)? {
-            LookupStep::Answer(answer) => {
-                self.answered.push_back(Answered { token, answer, reads });
-            }
-            LookupStep::Read(probe) => {
-                self.enqueue(Pending { token, probe, reads, parts_left: 0, failed });
-            }
+        self.lookups[lookup as usize] = None;
+        self.free_lookups.push(lookup);
+        if let Some(LookupStep::Answer(answer)) = step? {
+            self.answered.push_back(Answered { token, answer, reads });
         }
         Ok(())
     }

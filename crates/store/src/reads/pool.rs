@@ -77,9 +77,8 @@ impl ReadPool {
             self.lock().pages.give(pages);
             looked?;
             reads += 1;
-            match user.next(probe)? {
-                LookupStep::Answer(answer) => return Ok((answer, reads)),
-                LookupStep::Read(next) => probe = next,
+            if let LookupStep::Answer(answer) = user.next(&mut probe)? {
+                return Ok((answer, reads));
             }
         }
         let mut pipeline = self.pipeline(user);

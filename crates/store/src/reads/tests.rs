@@ -66,9 +66,13 @@ impl PageReads for Chains {
         Ok(())
     }
 
-    fn next(&self, walk: Walk) -> UserStep<Self> {
-        let Walk { next, sum, .. } = walk;
-        Ok(if next == END { LookupStep::Answer(sum) } else { LookupStep::Read(begin(next, sum)) })
+    fn next(&self, walk: &mut Walk) -> NextStep<Self> {
+        let Walk { next, sum, .. } = *walk;
+        if next == END {
+            return Ok(LookupStep::Answer(sum));
+        }
+        *walk = begin(next, sum);
+        Ok(LookupStep::Read(()))
     }
 }
 

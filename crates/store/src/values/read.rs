@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_device::PageBuf;
 
 use crate::page::RawPage;
-use crate::reads::{LookupStep, PageReads, ReadPlace, UserStep};
+use crate::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use crate::schedule::SequentialWrite;
 use crate::{Error, Result};
 
@@ -143,12 +143,12 @@ impl Inner {
     }
 
     /// The record that was read. What failed because the segment was overwritten meanwhile is gone.
-    fn settle(&self, reading: Reading) -> Result<Option<Vec<u8>>> {
-        let Reading { reference, mut bytes, failed, .. } = reading;
+    fn settle(&self, reading: &mut Reading) -> Result<Option<Vec<u8>>> {
+        let (reference, mut bytes) = (reading.reference, std::mem::take(&mut reading.bytes));
         if self.state().segments.holding(reference).is_none() {
             return Ok(None);
         }
-        if let Some(error) = failed {
+        if let Some(error) = reading.failed.take() {
             return Err(error);
         }
         if record_bytes(&bytes) != Some(reference.bytes) {
@@ -185,7 +185,7 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, reading: Reading) -> UserStep<Self> {
+    fn next(&self, reading: &mut Reading) -> NextStep<Self> {
         self.settle(reading).map(LookupStep::Answer)
     }
 }
