@@ -2,20 +2,13 @@
 //!
 //! `cargo run --release -p nandex --example quickstart [FILE]`
 
-use std::sync::Arc;
+use nandex::Table;
 
-use nandex::bufferhash::model::Budget;
-use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::{BufferHash, OpenOptions, Table, Volume, VolumeOptions};
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> nandex::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "quickstart.nandex".into());
 
-    let new = FileOptions { create: Create::New, ..FileOptions::default() };
-    let volume =
-        Volume::create(Arc::new(FileDevice::open(&path, &new)?), VolumeOptions::default())?;
-    let budget = Budget { entries: 2_000_000, ram_bytes: 16 << 20 };
-    let table = BufferHash::with_budget(&volume, "numbers", budget)?;
+    let db = nandex::open(&path)?;
+    let table = db.table("numbers").entries(2_000_000).ram("16MiB").create_or_open()?;
     for key in 0..1_000_000u64 {
         table.insert_u64(key, key * key)?;
     }
@@ -25,13 +18,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:.2} bytes of RAM per entry", stats.ram_bytes_per_entry());
     println!("{} entries, {} on their way to flash", stats.entries, stats.inserts);
     table.close()?;
-    drop(volume);
+    drop(db);
 
-    let volume = Volume::open(
-        Arc::new(FileDevice::open(&path, &FileOptions::default())?),
-        OpenOptions::default(),
-    )?;
-    let table = BufferHash::open(&volume, "numbers")?;
+    let db = nandex::open(&path)?;
+    let table = db.table("numbers").ram("16MiB").create_or_open()?;
     let keys: Vec<_> = (0..1000u64).map(|key| (key * 997).to_le_bytes()).collect();
     let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
     let found = table.get_many(&keys)?.iter().flatten().count();

@@ -6,35 +6,16 @@
 //! ended. The table evicts the lines not seen for longest when it is full.
 
 use std::io::{BufRead, BufWriter, Write};
-use std::sync::Arc;
 
-use nandex::bufferhash::{Config, Policy};
-use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::store::hash::{HashKind, KeyHasher};
-use nandex::{BufferHash, OpenOptions, Requirements, Table, Volume, VolumeOptions};
-
-fn open(path: &str) -> nandex::Result<BufferHash> {
-    let fresh = !std::path::Path::new(path).exists();
-    let create = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
-    let device = Arc::new(FileDevice::open(path, &create)?);
-    if !fresh {
-        return BufferHash::open(&Volume::open(device, OpenOptions::default())?, "seen");
-    }
-    // Ten million lines, 16 bytes of hash each, nothing beside.
-    let policy = Policy::Lru;
-    let requirements = Requirements { policy, ..Requirements::new(10_000_000, 16, 0) };
-    let config = Config::advised(&requirements)?;
-    let options = VolumeOptions {
-        hash: HashKind::Identity,
-        log_bytes: config.log_bytes_best(),
-        ..VolumeOptions::default()
-    };
-    BufferHash::create(&Volume::create(device, options)?, "seen", config)
-}
+use nandex::{Policy, Table};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "seen.nandex".into());
-    let seen = open(&path)?;
+    let db = nandex::open(path)?;
+    // Ten million lines, 16 bytes of hash each, and no values.
+    let lines = db.table("seen").entries(10_000_000).widths(16, 0);
+    let seen = lines.policy(Policy::Lru).create_or_open()?;
     let hasher = KeyHasher::new(HashKind::Xxh3, 0);
     let mut out = BufWriter::new(std::io::stdout().lock());
     for line in std::io::stdin().lock().lines() {
@@ -49,6 +30,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     out.flush()?;
-    seen.close()?;
-    Ok(())
+    Ok(seen.close()?)
 }

@@ -183,8 +183,8 @@ impl VolumeArgs {
         let create = if is_block_device(path) { Create::Open } else { Create::New };
         let engine = self.devices.engine.into();
         let options = FileOptions { create, engine, ..FileOptions::default() };
-        let device = FileDevice::open(path, &options)
-            .with_context(|| format!("cannot create {}", path.display()))?;
+        let device =
+            FileDevice::open(path, &options).map_err(|error| cannot("create", path, error))?;
         if create == Create::New {
             made.push(path.to_owned());
         }
@@ -219,9 +219,17 @@ impl VolumeArgs {
 }
 
 fn member(path: &Path, options: &FileOptions) -> Result<Member> {
-    let device = FileDevice::open(path, options)
-        .with_context(|| format!("cannot open {}", path.display()))?;
+    let device = FileDevice::open(path, options).map_err(|error| cannot("open", path, error))?;
     Ok(Member::new(path.display().to_string(), Arc::new(device)))
+}
+
+/// An error of one device, with its path told once.
+fn cannot(verb: &str, path: &Path, error: nandex::device::Error) -> anyhow::Error {
+    let error = match error {
+        nandex::device::Error::Open { source, .. } => source.into(),
+        error => anyhow::Error::from(error),
+    };
+    error.context(format!("cannot {verb} {}", path.display()))
 }
 
 fn is_block_device(path: &Path) -> bool {

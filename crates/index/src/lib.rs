@@ -1,6 +1,7 @@
 //! Hash indexes that are bigger than RAM, on flash.
 //!
-//! A [`Volume`] is a file or device that holds named structures and survives crashes. There are two kinds
+//! [`open`] is the short way in, and [`db`] has all of it. Below it a [`Volume`] is a file or device that holds
+//! named structures and survives crashes. There are two kinds
 //! of hash tables:
 //!
 //! - [`BufferHash`] writes each entry once, in large sequential segments, and reads about one page for a
@@ -15,16 +16,13 @@
 //! size over one.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use nandex::bufferhash::model::Budget;
-//! use nandex::{BufferHash, Table, Volume, VolumeOptions, device::MemoryDevice};
-//!
-//! let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default())?;
-//! let budget = Budget { entries: 100_000, ram_bytes: 8 << 20 };
-//! let table = BufferHash::with_budget(&volume, "seen", budget)?;
-//! table.insert_u64(7, 42)?;
-//! assert_eq!(table.get_u64(7)?, Some(42));
-//! table.sync()?; // everything acknowledged so far now survives a power cut
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.nandex");
+//! let db = nandex::open(&path)?;
+//! let seen = db.table("seen").entries(100_000).ram("8MiB").create_or_open()?;
+//! seen.insert_u64(7, 42)?;
+//! assert_eq!(seen.get_u64(7)?, Some(42));
+//! seen.close()?; // dropping does the same, and cannot tell of a failure
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
@@ -37,6 +35,7 @@ pub mod bufferhash;
 pub mod cascade;
 mod check;
 pub mod compare;
+pub mod db;
 mod error;
 pub mod large;
 mod lookup;
@@ -44,6 +43,7 @@ pub mod model;
 pub mod oracle;
 pub mod quotient;
 pub mod registry;
+pub mod size;
 pub mod slicehash;
 #[cfg(feature = "testing")]
 pub mod specimen;
@@ -60,6 +60,7 @@ pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
 pub use compare::{Advice, Candidate};
+pub use db::{Database, open, options};
 pub use error::{Error, Result};
 pub use large::LargeTable;
 pub use lookup::engine::LookupEngine;

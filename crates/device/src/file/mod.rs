@@ -96,7 +96,7 @@ impl FileDevice {
     /// Opens, locks and probes. A partial page at the end of a file is ignored.
     ///
     /// # Errors
-    /// [`Error::Open`]; [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run;
+    /// [`Error::Open`], for a file that is not there unless [`FileOptions::create`] says to make it; [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run;
     /// [`Error::ReadOnly`] for a new file that may not be written; [`Error::Geometry`] for one that
     /// cannot be.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {

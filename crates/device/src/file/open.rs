@@ -83,6 +83,9 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
                 Err(Errno::NOENT) if may_create => {}
                 // O_EXCL on a block device: mounted, or open in another handle of this sort.
                 Err(Errno::BUSY) => return Err(Error::Locked { path: path.into() }),
+                Err(Errno::NOENT) if options.access == Access::ReadWrite => {
+                    return Err(Error::Open { path: path.into(), source: missing() });
+                }
                 Err(errno) => return Err(failed(errno)),
             }
         }
@@ -93,6 +96,12 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
             Err(errno) => return Err(failed(errno)),
         }
     }
+}
+
+/// Says of a file that is not there how it comes to be.
+fn missing() -> io::Error {
+    let words = "No such file; create it first (in a program: `Create::OpenOrCreate`)";
+    io::Error::new(io::ErrorKind::NotFound, words)
 }
 
 /// Flags of every opening. O_NONBLOCK keeps a pipe from blocking the opener; it is cleared later.

@@ -16,7 +16,7 @@ pub trait OpenFilter: Filter + Any + fmt::Debug {
     fn config(&self) -> AnyConfig;
 
     /// The filter as a counter, where it can count.
-    fn counter(&self) -> Option<&dyn Counter>;
+    fn counter(&self) -> Option<&(dyn Counter + 'static)>;
 
     /// Saves what is buffered and ends the background threads.
     ///

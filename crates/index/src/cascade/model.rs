@@ -98,7 +98,8 @@ impl Config {
         if needed > requirements.ram_bytes {
             let FilterRequirements { keys, rate, ram_bytes, .. } = requirements;
             let reason = format!(
-                "{ram_bytes} bytes; a filter for {keys} keys at a rate of {rate} needs {needed} ({})",
+                "{ram_bytes} bytes ({}); a filter for {keys} keys at a rate of {rate} needs {needed} ({})",
+                bytes(*ram_bytes),
                 bytes(needed)
             );
             return Err(Error::Config { field: "ram_bytes", reason });

@@ -108,7 +108,7 @@ impl OpenFilter for Cascade {
         (*Self::config(self)).into()
     }
 
-    fn counter(&self) -> Option<&dyn Counter> {
+    fn counter(&self) -> Option<&(dyn Counter + 'static)> {
         Some(self)
     }
 

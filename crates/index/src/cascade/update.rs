@@ -79,10 +79,11 @@ impl Inner {
         let log_bytes = volume.log().capacity_bytes();
         if log_bytes < bytes.saturating_mul(2) {
             let reason = format!(
-                "the volume's log of {log_bytes} bytes is too small for buffers of {} fingerprints; create the \
-                 volume with a log of at least {} bytes, or the filter with smaller buffers",
+                "the volume's log of {} is too small for buffers of {} fingerprints; create the volume with a log of at \
+                 least {}, or the filter with smaller buffers",
+                crate::model::text::bytes(log_bytes),
                 config.buffer_entries,
-                bytes.saturating_mul(4)
+                crate::model::text::bytes(bytes.saturating_mul(4))
             );
             return Err(Error::Config { field: "log_bytes", reason });
         }

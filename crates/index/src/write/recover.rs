@@ -19,6 +19,7 @@ use super::{
     SnapshotStore, TableShape, WriteBuffer, WriteShape,
 };
 use crate::lookup::Lookups;
+use crate::model::text;
 use crate::{Error, Result};
 
 /// Refuses a table whose buffers the volume's log could not cover: a log is released only as buffers
@@ -29,9 +30,11 @@ pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     let log_bytes = volume.log().capacity_bytes();
     if log_bytes < 2 * bytes as u64 {
         let reason = format!(
-            "the volume's log of {log_bytes} bytes is too small for buffers of {bytes} bytes; create \
-             the volume with a log of at least {} bytes, or the table with fewer or smaller buffers",
-            4 * bytes
+            "the volume's log of {} is too small for buffers of {}; create the volume with a log of at least {}, or \
+             the table with fewer or smaller buffers",
+            text::bytes(log_bytes),
+            text::bytes(bytes as u64),
+            text::bytes(4 * bytes as u64)
         );
         return Err(Error::Config { field: "log_bytes", reason });
     }

@@ -255,6 +255,15 @@ impl Volume {
         Ok(structure)
     }
 
+    /// Is there a structure of that name, and is it open?
+    #[must_use]
+    pub fn is_open(&self, name: &str) -> bool {
+        let root = self.inner.root();
+        let open = self.inner.open();
+        let structure = root.catalog.find(name).and_then(|entry| open.get(&entry.id));
+        structure.is_some_and(|structure| structure.strong_count() > 0)
+    }
+
     /// Removes a structure and gives its pages back, durably.
     ///
     /// # Errors

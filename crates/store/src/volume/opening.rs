@@ -159,8 +159,10 @@ pub(super) fn write_superblock(device: &dyn Device, superblock: &Superblock) -> 
 pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
     let page_count = device.page_count();
     if page_count < SUPERBLOCK_PAGES {
-        let reason =
-            format!("it has {page_count} whole pages of 4096 bytes, a volume has at least 2");
+        let reason = match page_count {
+            0 => "it is empty, or shorter than a page of 4096 bytes".to_owned(),
+            _ => format!("it has {page_count} page of 4096 bytes, a volume has at least 2"),
+        };
         return Err(Error::Foreign { reason });
     }
     let pages = device.read(PageId(0), PageBuf::zeroed(2))?;

@@ -78,7 +78,7 @@ fn a_volume_truncated_to_almost_nothing_is_foreign() {
     let mut image = image();
     image.truncate(PAGE_BYTES);
     let error = refusal(open(image));
-    assert!(error.contains("not a nandex volume: it has 1 whole pages"), "{error}");
+    assert!(error.contains("not a nandex volume: it has 1 page"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! Filters and counters, asked for by name.
+
+use std::ops::Deref;
+
+use super::ram::fitting;
+use super::{Database, Quantity};
+use crate::model::WhenFull;
+use crate::registry;
+use crate::{
+    AnyConfig, AnyFilter, AnyOptions, Counter, Error, FilterRequirements, Result, cascade,
+};
+
+/// Keys of a filter where nobody has said.
+const KEYS: u64 = 1_000_000;
+
+/// Rate of false positives where nobody has said.
+const RATE: f64 = 0.01;
+
+/// A filter that is being asked for; see [`Database::filter`].
+///
+/// Unless stated otherwise it is made for a million keys at a rate of false positives of 1 %, and grows beyond.
+/// What was stated counts when the filter is created.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `create_or_open`"]
+pub struct FilterBuilder<'db> {
+    db: &'db Database,
+    name: String,
+    keys: Quantity,
+    rate: f64,
+    ram: Option<Quantity>,
+    counts: bool,
+    when_full: WhenFull,
+}
+
+impl<'db> FilterBuilder<'db> {
+    pub(super) fn new(db: &'db Database, name: String) -> Self {
+        let (keys, when_full) = (KEYS.into(), WhenFull::Grow);
+        Self { db, name, keys, rate: RATE, ram: None, counts: false, when_full }
+    }
+
+    /// Different keys that it is made for.
+    pub fn keys(mut self, count: impl Into<Quantity>) -> Self {
+        self.keys = count.into();
+        self
+    }
+
+    /// Rate of false positives with that many keys in it, such as 0.001.
+    pub fn rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// RAM that it may take at most.
+    pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.ram = Some(bytes.into());
+        self
+    }
+
+    /// Makes it refuse more keys than it is made for, so that it keeps its rate.
+    pub fn refuse_when_full(mut self) -> Self {
+        self.when_full = WhenFull::Refuse;
+        self
+    }
+
+    /// Makes it a counter.
+    pub fn counts(mut self) -> CounterBuilder<'db> {
+        self.counts = true;
+        CounterBuilder(self)
+    }
+
+    /// Opens the filter of that name, or creates it.
+    ///
+    /// # Errors
+    /// A structure of that name that is no filter, or is open already; a rate that cannot be; RAM or a log
+    /// that is too small for it; damage, no space, a failed read or write.
+    pub fn create_or_open(self) -> Result<AnyFilter> {
+        let (db, name) = (self.db, &self.name);
+        let kind = db.kind(name, "filter")?;
+        let mut shares = db.shares();
+        let limit = shares.limit(&db.volume, name, self.ram.as_ref())?;
+        let filter = if kind.is_some() {
+            AnyFilter::open(&db.volume, name, &AnyOptions::default())?
+        } else {
+            let config = self.advise(limit).map_err(|error| shares.explain(name, limit, &error))?;
+            AnyFilter::create(&db.volume, name, &config).map_err(|error| db.explain(name, error))?
+        };
+        let needed = match filter.config().of::<cascade::Config>() {
+            Ok(config) => config.costs()?.ram_bytes,
+            Err(_) => filter.stats().ram_bytes,
+        };
+        shares.take(&db.volume, name, needed).map(|()| filter)
+    }
+
+    fn advise(&self, limit: u64) -> Result<AnyConfig> {
+        let new = FilterRequirements::new(self.keys.get("keys")?, self.rate, limit);
+        let asked = FilterRequirements { counts: self.counts, when_full: self.when_full, ..new };
+        let first = |ram_bytes| {
+            let asked = FilterRequirements { ram_bytes, ..asked };
+            let (_, row) = registry::filters().next().expect("the register has a filter");
+            (row.advise)(&asked)
+        };
+        fitting(limit, first, |config| self.db.log_holds(config.log_bytes_best()))
+    }
+}
+
+/// A counter that is being asked for; see [`FilterBuilder::counts`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `create_or_open`"]
+pub struct CounterBuilder<'db>(FilterBuilder<'db>);
+
+impl CounterBuilder<'_> {
+    /// Opens the counter of that name, or creates it.
+    ///
+    /// # Errors
+    /// As [`FilterBuilder::create_or_open`]; a filter that cannot count.
+    pub fn create_or_open(self) -> Result<AnyCounter> {
+        let name = self.0.name.clone();
+        let filter = self.0.create_or_open()?;
+        if filter.counter().is_none() {
+            let reason = format!("{name:?} cannot count; open it without .counts()");
+            return Err(Error::Config { field: "counts", reason });
+        }
+        Ok(AnyCounter(filter))
+    }
+}
+
+/// A filter of any kind that counts; it can be used as a [`Counter`].
+#[derive(Debug)]
+pub struct AnyCounter(AnyFilter);
+
+impl AnyCounter {
+    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// As [`AnyFilter::close`].
+    pub fn close(self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+impl Deref for AnyCounter {
+    type Target = dyn Counter;
+
+    fn deref(&self) -> &(dyn Counter + 'static) {
+        self.0.counter().expect("it was asked for when it was opened")
+    }
+}

@@ -1,0 +1,240 @@
+//! The short way to embed: a file that is opened by its path, and structures that are asked for by name.
+//!
+//! [`open`] makes or opens a file, and the [`Database`] hands out builders. Each `create_or_open` opens the
+//! structure of that name, or sizes one by its requirements and creates it. What is returned is what the long
+//! way returns: an [`AnyTable`], a [`LargeTable`], an [`AnyFilter`]; the volume below is
+//! [`Database::volume`].
+//!
+//! ```
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.nandex");
+//! let db = nandex::options().ram("32MiB").open(&path)?;
+//! let seen = db.table("seen").entries(100_000).ram("8MiB").create_or_open()?;
+//! seen.insert_u64(7, 42)?;
+//! let cache = db.map("cache").entries(10_000).bytes("16MiB").create_or_open()?;
+//! cache.put(b"https://example.org/", b"<html>...")?;
+//! let urls = db.filter("urls").keys(1e6).rate(0.01).create_or_open()?;
+//! urls.insert(b"https://example.org/")?;
+//! let words = db.filter("words").keys(1e5).counts().create_or_open()?;
+//! words.add(b"the", 3)?;
+//!
+//! assert_eq!(seen.get_u64(7)?, Some(42));
+//! assert_eq!(cache.get(b"https://example.org/")?.as_deref(), Some(&b"<html>..."[..]));
+//! assert!(urls.contains(b"https://example.org/")?);
+//! assert_eq!(words.count(b"the")?, 3);
+//! # Ok::<(), nandex::Error>(())
+//! ```
+//!
+//! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
+//! [`DatabaseOptions::ram`]. A builder's own `ram` is a limit for its structure. One without takes what its
+//! structure works well with, and at most half of what is free. A structure that does not fit is refused, with
+//! what the others have. A structure gives its RAM back when it is dropped.
+//!
+//! **The log** has its length for good when the file is made: twice the RAM stated then, and 32 MiB at least,
+//! or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log serves a
+//! database that is later opened with more RAM.
+//!
+//! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
+
+mod filter;
+mod map;
+mod ram;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex_device::{Create, FileDevice, FileOptions, PAGE_BYTES};
+use nandex_store::{Durability, OpenOptions, Volume, VolumeOptions};
+
+pub use filter::{AnyCounter, CounterBuilder, FilterBuilder};
+pub use map::MapBuilder;
+pub use table::TableBuilder;
+
+#[cfg(doc)]
+use crate::{AnyFilter, AnyTable, LargeTable};
+
+use crate::registry::{self, Family};
+use crate::size::Quantity;
+use crate::{Error, Result};
+use ram::Shares;
+
+/// RAM of all structures where nobody has stated it, in bytes.
+const RAM_BYTES: u64 = 64 << 20;
+
+/// The shortest log that is made where nobody has stated its length, in bytes.
+const LOG_BYTES_MIN: u64 = 32 << 20;
+
+/// Opens a database, and makes it where the file is not there or empty.
+///
+/// # Errors
+/// A file that is something else, is in use, is damaged, or cannot be made.
+pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+    options().open(path)
+}
+
+/// What can be chosen when a database is opened.
+#[must_use]
+pub fn options() -> DatabaseOptions {
+    DatabaseOptions { ram: RAM_BYTES.into(), log: None, durability: Durability::default() }
+}
+
+/// What can be chosen when a database is opened; see [`options`].
+#[derive(Clone, Debug)]
+pub struct DatabaseOptions {
+    ram: Quantity,
+    log: Option<Quantity>,
+    durability: Durability,
+}
+
+impl DatabaseOptions {
+    /// RAM that all structures may take together, such as `"256MiB"`.
+    #[must_use]
+    pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.ram = bytes.into();
+        self
+    }
+
+    /// Length of the write-ahead log of a new file; not used where the file is there.
+    #[must_use]
+    pub fn log(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.log = Some(bytes.into());
+        self
+    }
+
+    /// When an acknowledged update is durable: always, every so often, or only when asked.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Opens the database at `path`, and makes it where the file is not there or empty.
+    ///
+    /// # Errors
+    /// As [`open`]; text that is no size.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
+        let path = path.as_ref();
+        let ram_bytes = self.ram.get("ram")?;
+        let log_bytes = self.log_bytes(ram_bytes)?;
+        let is_missing = !path.exists();
+        let create = Create::OpenOrCreate;
+        let device =
+            Arc::new(FileDevice::open(path, &FileOptions { create, ..FileOptions::default() })?);
+        // A file shorter than a page that is not empty is somebody else's.
+        let is_fresh = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
+        let durability = self.durability;
+        let volume = if is_fresh {
+            let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
+            Volume::create(device, options).inspect_err(|_| {
+                if is_missing {
+                    // Best effort: the first error is the news.
+                    let _ = fs::remove_file(path);
+                }
+            })?
+        } else {
+            Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?
+        };
+        Ok(Database { volume, shares: Mutex::new(Shares::new(ram_bytes)) })
+    }
+
+    fn log_bytes(&self, ram_bytes: u64) -> Result<u64> {
+        match &self.log {
+            Some(log) => log.get("log"),
+            None => Ok(ram_bytes
+                .saturating_mul(2)
+                .next_multiple_of(PAGE_BYTES as u64)
+                .max(LOG_BYTES_MIN)),
+        }
+    }
+}
+
+/// A file of named structures; see the [module](self).
+///
+/// Structures that were opened from it keep the file open when it is dropped.
+#[derive(Debug)]
+pub struct Database {
+    volume: Volume,
+    shares: Mutex<Shares>,
+}
+
+impl Database {
+    /// A table from keys to values of fixed widths, 8 and 8 bytes unless stated.
+    #[must_use]
+    pub fn table(&self, name: impl Into<String>) -> TableBuilder<'_> {
+        TableBuilder::new(self, name.into())
+    }
+
+    /// A table from keys to values of any size.
+    #[must_use]
+    pub fn map(&self, name: impl Into<String>) -> MapBuilder<'_> {
+        MapBuilder::new(self, name.into())
+    }
+
+    /// A set of keys of any size that may say "there" of a key that is not, at a known rate; also a counter.
+    #[must_use]
+    pub fn filter(&self, name: impl Into<String>) -> FilterBuilder<'_> {
+        FilterBuilder::new(self, name.into())
+    }
+
+    /// The structures that are open and the RAM that each has, in bytes.
+    #[must_use]
+    pub fn ram_taken(&self) -> Vec<(String, u64)> {
+        self.shares().taken(&self.volume).to_vec()
+    }
+
+    /// The volume, for what builders do not offer.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    fn shares(&self) -> MutexGuard<'_, Shares> {
+        self.shares.lock().expect("no holder of this lock panics")
+    }
+
+    /// The kind of the structure of that name, where there is one and the builder called `builder` makes such.
+    fn kind(&self, name: &str, builder: &str) -> Result<Option<String>> {
+        let structures = self.volume.structures();
+        let Some(found) = structures.into_iter().find(|found| found.name == name) else {
+            return Ok(None);
+        };
+        let right = match registry::find(&found.kind).map(|row| &row.family) {
+            Some(Family::Table(_)) => "table",
+            Some(Family::Filter(_)) => "filter",
+            Some(Family::Part) => "map",
+            None => "volume().open_structure",
+        };
+        if right == builder {
+            return Ok(Some(found.kind));
+        }
+        let reason = format!(
+            "{name:?} is there and is no {builder}: it is of the kind {:?}; open it with db.{right}({name:?}), or choose \
+             another name",
+            found.kind
+        );
+        Err(Error::Config { field: "kind", reason })
+    }
+
+    /// Is a log long enough for what a configuration works best with?
+    fn log_holds(&self, log_bytes_best: u64) -> bool {
+        log_bytes_best <= self.volume.log().capacity_bytes()
+    }
+
+    /// Adds what can be done to the refusal of a log that is too short.
+    fn explain(&self, name: &str, error: Error) -> Error {
+        match error {
+            Error::Config { field: "log_bytes", reason } => Error::Config {
+                field: "log",
+                reason: format!(
+                    "{name:?}: {reason}. A log keeps its length: make the file anew with \
+                     nandex::options().log(...), or ask for less `ram`"
+                ),
+            },
+            error => error,
+        }
+    }
+}

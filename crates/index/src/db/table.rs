@@ -1,0 +1,161 @@
+//! Tables of fixed widths, asked for by name.
+
+use super::ram::{Shares, fitting};
+use super::{Database, Quantity};
+use crate::{AnyOptions, AnyTable, Error, Policy, Prediction, Requirements, Result, Table};
+
+/// Entries of a table where nobody has said.
+const ENTRIES: u64 = 1_000_000;
+
+/// A table that is being asked for; see [`Database::table`].
+///
+/// Unless stated otherwise it holds a million entries of 8 + 8 bytes and refuses more. What was stated counts
+/// when the table is created; of one that is there the widths are checked.
+///
+/// ```
+/// use nandex::Table;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("seen.nandex");
+/// let db = nandex::open(&path)?;
+/// let seen = db.table("seen").entries("100k").widths(20, 12).create_or_open()?;
+/// seen.insert(&[7; 20], &[1; 12])?;
+/// assert!(seen.contains(&[7; 20])?);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `create_or_open`"]
+pub struct TableBuilder<'db> {
+    db: &'db Database,
+    name: String,
+    entries: Quantity,
+    widths: (u32, u32),
+    ram: Option<Quantity>,
+    policy: Policy,
+}
+
+impl<'db> TableBuilder<'db> {
+    pub(super) fn new(db: &'db Database, name: String) -> Self {
+        let (entries, policy) = (ENTRIES.into(), Policy::Reject);
+        Self { db, name, entries, widths: (8, 8), ram: None, policy }
+    }
+
+    /// Entries that it must hold.
+    pub fn entries(mut self, count: impl Into<Quantity>) -> Self {
+        self.entries = count.into();
+        self
+    }
+
+    /// Bytes of every key, 8 to 32, and of every value, 0 to 64.
+    pub fn widths(mut self, key_bytes: u32, value_bytes: u32) -> Self {
+        self.widths = (key_bytes, value_bytes);
+        self
+    }
+
+    /// RAM that it may take at most.
+    pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.ram = Some(bytes.into());
+        self
+    }
+
+    /// What happens when it is full, such as [`Policy::Lru`]; it refuses unless stated.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The name that it has in the volume.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opens the table of that name, or creates it as the structure that suits what was stated.
+    ///
+    /// # Errors
+    /// A structure of that name that is no table or has other widths, or is open already; RAM or a log that
+    /// is too small for it; damage, no space, a failed read or write.
+    pub fn create_or_open(self) -> Result<AnyTable> {
+        let db = self.db;
+        let kind = db.kind(&self.name, "table")?;
+        let mut shares = db.shares();
+        self.create_or_open_in(&mut shares, kind.as_deref())
+    }
+
+    /// The same, for a kind that was looked up, in shares that are locked.
+    pub(super) fn create_or_open_in(
+        &self,
+        shares: &mut Shares,
+        kind: Option<&str>,
+    ) -> Result<AnyTable> {
+        match kind {
+            Some(kind) => self.open(shares, kind),
+            None => self.create(shares),
+        }
+    }
+
+    fn create(&self, shares: &mut Shares) -> Result<AnyTable> {
+        let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
+        let advised = self.advise(limit, |asked| Ok(asked.advise()?.into_chosen()));
+        let Prediction { config, options, .. } = match &advised {
+            Ok(advised) => advised,
+            Err(error) => return Err(shares.explain(&self.name, limit, error)),
+        };
+        let table = AnyTable::create_with(&self.db.volume, &self.name, config, options)
+            .map_err(|error| self.db.explain(&self.name, error))?;
+        let needed = self.ram_bytes(&table, advised.as_ref().ok());
+        shares.take(&self.db.volume, &self.name, needed).map(|()| table)
+    }
+
+    fn open(&self, shares: &mut Shares, kind: &str) -> Result<AnyTable> {
+        let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
+        // Options such as SliceHash's filters are chosen anew at each opening.
+        let advised = self.advise(limit, |asked| asked.advise_one(kind)).ok();
+        let options = advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
+        let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
+        self.check_widths(&table)?;
+        let needed = self.ram_bytes(&table, advised.as_ref());
+        shares.take(&self.db.volume, &self.name, needed).map(|()| table)
+    }
+
+    /// The structure that works well, where that is within the limit and the log is long enough for it, or
+    /// else the best one that is.
+    fn advise(
+        &self,
+        limit: u64,
+        ask: impl Fn(&Requirements) -> Result<Prediction>,
+    ) -> Result<Prediction> {
+        let (key_bytes, value_bytes) = self.widths;
+        let entries = self.entries.get("entries")?;
+        let policy = self.policy;
+        let asked = Requirements { policy, ..Requirements::new(entries, key_bytes, value_bytes) };
+        let fits = |it: &Prediction| self.db.log_holds(it.config.log_bytes_best());
+        if self.ram.is_none()
+            && let Ok(best) = ask(&asked)
+            && best.ram_bytes() <= limit
+            && fits(&best)
+        {
+            return Ok(best);
+        }
+        fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
+    }
+
+    /// What a table has now, or will have once it is full where that is known.
+    fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>) -> u64 {
+        let same = advised.filter(|it| it.config == table.config());
+        same.map_or_else(|| table.stats().ram_bytes, Prediction::ram_bytes)
+    }
+
+    fn check_widths(&self, table: &AnyTable) -> Result<()> {
+        let found = (table.key_bytes(), table.value_bytes());
+        let (key_bytes, value_bytes) = self.widths;
+        if found == (key_bytes as usize, value_bytes as usize) {
+            return Ok(());
+        }
+        let reason = format!(
+            "{:?} is there with keys of {} bytes and values of {}, and was asked for with {key_bytes} and \
+             {value_bytes}; ask with .widths({}, {}), or choose another name",
+            self.name, found.0, found.1, found.0, found.1
+        );
+        Err(Error::Config { field: "widths", reason })
+    }
+}

@@ -1,0 +1,138 @@
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::Table;
+
+fn file() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.nandex");
+    (folder, path)
+}
+
+fn text<T: std::fmt::Debug>(result: Result<T>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_fresh_file_and_an_empty_one_are_made_and_reopened() {
+    let (_folder, path) = file();
+    for key in [7, 8] {
+        let db = open(&path).unwrap();
+        let table = db.table("seen").create_or_open().unwrap();
+        table.insert_u64(key, 42).unwrap();
+        assert_eq!(table.get_u64(7).unwrap(), Some(42));
+    }
+    let (_folder, path) = file();
+    fs::write(&path, b"").unwrap();
+    open(&path).unwrap().map("m").entries(1000).create_or_open().unwrap().put(b"k", b"v").unwrap();
+    let map = open(&path).unwrap().map("m").create_or_open().unwrap();
+    assert_eq!(map.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_file_of_something_else_is_refused_and_kept() {
+    let (_folder, path) = file();
+    fs::write(&path, b"mine").unwrap();
+    let found = text(open(&path));
+    assert!(found.contains("not a nandex volume"), "{found}");
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+    let (_folder, path) = file();
+    assert!(text(options().log(1).open(&path)).contains("log_bytes"));
+    assert!(!path.exists(), "what could not be made is removed");
+}
+
+#[test]
+fn structures_of_another_kind_or_width_are_refused_with_what_to_do() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    drop(db.table("t").entries(1000).widths(16, 0).create_or_open().unwrap());
+    drop(db.map("m").entries(1000).create_or_open().unwrap());
+    drop(db.filter("f").keys(1000).create_or_open().unwrap());
+    let found = text(db.table("t").create_or_open());
+    assert!(found.contains("ask with .widths(16, 0)"), "{found}");
+    let found = text(db.map("t").create_or_open());
+    assert!(found.contains("is no map") && found.contains("db.table(\"t\")"), "{found}");
+    assert!(text(db.table("m").create_or_open()).contains("db.map(\"m\")"));
+    assert!(text(db.table("f").create_or_open()).contains("db.filter(\"f\")"));
+    assert!(text(db.filter("m").create_or_open()).contains("db.map(\"m\")"));
+    let again = db.table("t").widths(16, 0).create_or_open().unwrap();
+    assert!(text(db.table("t").widths(16, 0).create_or_open()).contains("open already"));
+    drop(again);
+}
+
+#[test]
+fn ram_is_shared_and_who_has_it_is_told() {
+    let (_folder, path) = file();
+    let db = options().ram("16MiB").open(&path).unwrap();
+    let table = db.table("first").entries(100_000).ram("8MiB").create_or_open().unwrap();
+    let filter = db.filter("second").keys(1e6).create_or_open().unwrap();
+    let taken = db.ram_taken();
+    assert_eq!(taken.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), ["first", "second"]);
+    assert!(taken.iter().map(|(_, bytes)| bytes).sum::<u64>() <= 16 << 20, "{taken:?}");
+    assert!(taken.iter().all(|(_, bytes)| *bytes > 1 << 20), "{taken:?}");
+    let found = text(db.table("third").ram("15MiB").create_or_open());
+    assert!(found.starts_with("ram: \"third\" takes 15.0 MiB, and "), "{found}");
+    assert!(found.contains("\"first\" has ") && found.contains("options().ram("), "{found}");
+    drop((table, filter));
+    assert_eq!(db.ram_taken(), []);
+    db.table("third").entries(1000).ram("15MiB").create_or_open().unwrap();
+}
+
+#[test]
+fn too_little_ram_is_refused_with_what_would_do() {
+    let (_folder, path) = file();
+    let db = options().ram("1MiB").open(&path).unwrap();
+    for found in [text(db.table("t").create_or_open()), text(db.filter("f").create_or_open())] {
+        assert!(found.contains("may take 512 KiB of 1.00 MiB"), "{found}");
+        assert!(found.contains("needs") && found.contains("options().ram("), "{found}");
+    }
+    assert!(text(db.table("t").ram("much").create_or_open()).contains("is no unit"));
+    assert!(text(db.filter("f").ram("1MiB").rate(7.0).create_or_open()).contains("rate"));
+}
+
+#[test]
+fn buffers_are_made_to_fit_the_log_and_a_log_that_is_too_short_is_told() {
+    let (_folder, path) = file();
+    let db = options().ram("64MiB").log("16MiB").open(&path).unwrap();
+    let filter = db.filter("f").keys(1e8).counts().create_or_open().unwrap();
+    filter.add(b"the", 3).unwrap();
+    assert_eq!(filter.count(b"the").unwrap(), 3);
+    let best = db.volume().structures().len();
+    assert_eq!(best, 1);
+    let (_folder, path) = file();
+    let db = options().log("1MiB").open(&path).unwrap();
+    let found = text(db.table("t").entries(10_000_000).create_or_open());
+    assert!(found.starts_with("log: ") && found.contains("options().log("), "{found}");
+}
+
+#[test]
+fn what_was_synced_is_there_after_a_crash() {
+    let (folder, path) = file();
+    let db = open(&path).unwrap();
+    let table = db.table("t").entries(10_000).create_or_open().unwrap();
+    let map = db.map("m").entries(10_000).evict_oldest().create_or_open().unwrap();
+    let words = db.filter("w").keys(10_000).counts().create_or_open().unwrap();
+    for key in 0..100 {
+        table.insert_u64(key, key + 1).unwrap();
+        map.put(&key.to_le_bytes(), b"value").unwrap();
+        words.add(&key.to_le_bytes(), 2).unwrap();
+    }
+    table.sync().unwrap();
+    map.sync().unwrap();
+    words.sync().unwrap();
+    // The file as a power cut leaves it: nothing was closed.
+    let left = folder.path().join("left.nandex");
+    fs::copy(&path, &left).unwrap();
+    let db = open(&left).unwrap();
+    let table = db.table("t").create_or_open().unwrap();
+    let map = db.map("m").create_or_open().unwrap();
+    let words = db.filter("w").counts().create_or_open().unwrap();
+    for key in 0..100_u64 {
+        assert_eq!(table.get_u64(key).unwrap(), Some(key + 1));
+        assert_eq!(map.get(&key.to_le_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(words.count(&key.to_le_bytes()).unwrap(), 2);
+    }
+}

@@ -1,0 +1,188 @@
+//! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`.
+//!
+//! `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024; `K`, `M`, `G` and `T`, with or without a `B`,
+//! are powers of 1000, for bytes and for counts alike. What is meant must be a whole number.
+
+use crate::Error;
+
+/// Suffixes and what they stand for, in lower case.
+const SUFFIXES: [(&str, u64); 14] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1_000),
+    ("kb", 1_000),
+    ("kib", 1 << 10),
+    ("m", 1_000_000),
+    ("mb", 1_000_000),
+    ("mib", 1 << 20),
+    ("g", 1_000_000_000),
+    ("gb", 1_000_000_000),
+    ("gib", 1 << 30),
+    ("t", 1_000_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("tib", 1 << 40),
+];
+
+/// Decimal digits after the point that are read; more than any size needs.
+const FRACTION_DIGITS_MAX: usize = 18;
+
+/// Reads a size or a count.
+///
+/// ```
+/// assert_eq!(nandex::size::parse("64MiB"), Ok(64 << 20));
+/// assert_eq!(nandex::size::parse("1e9"), Ok(1_000_000_000));
+/// ```
+///
+/// # Errors
+/// A sentence that says what is wrong with the text and what would do.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let (mantissa, rest) = trimmed.split_at(number_end(trimmed));
+    let (exponent, suffix) = exponent(rest).unwrap_or((0, rest));
+    let unit = unit(suffix.trim()).ok_or_else(|| {
+        format!("`{suffix}` is no unit; use K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)")
+    })?;
+    let (digits, decimals) = digits(mantissa)
+        .ok_or_else(|| format!("`{trimmed}` is no size; write it like 4096, 64MiB, 1.5G or 1e9"))?;
+    scale(digits, exponent - decimals, unit).map_err(|why| format!("`{trimmed}` {why}"))
+}
+
+/// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. What is wrong with the
+/// text is told by the call that uses it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Quantity(Result<u64, String>);
+
+impl Quantity {
+    /// The number.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `field` where it is none.
+    pub(crate) fn get(&self, field: &'static str) -> crate::Result<u64> {
+        self.0.clone().map_err(|reason| Error::Config { field, reason })
+    }
+}
+
+impl From<&str> for Quantity {
+    fn from(text: &str) -> Self {
+        Self(parse(text))
+    }
+}
+
+impl From<u64> for Quantity {
+    fn from(number: u64) -> Self {
+        Self(Ok(number))
+    }
+}
+
+impl From<usize> for Quantity {
+    fn from(number: usize) -> Self {
+        Self(Ok(number as u64))
+    }
+}
+
+/// So that a plain literal will do.
+impl From<i32> for Quantity {
+    fn from(number: i32) -> Self {
+        Self(u64::try_from(number).map_err(|_| format!("{number} is negative")))
+    }
+}
+
+/// So that `1e9` will do.
+impl From<f64> for Quantity {
+    fn from(number: f64) -> Self {
+        let is_whole = number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0;
+        Self(if is_whole { Ok(number as u64) } else { Err(format!("{number} is no whole number")) })
+    }
+}
+
+/// Where the digits, points and underscores at the start end.
+fn number_end(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
+}
+
+/// `e9` at the start of what follows the number, and what comes after it.
+fn exponent(rest: &str) -> Option<(i32, &str)> {
+    let after = rest.strip_prefix(['e', 'E'])?;
+    let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+    let power: u8 = after[..end].parse().ok()?;
+    Some((i32::from(power), &after[end..]))
+}
+
+fn unit(suffix: &str) -> Option<u64> {
+    let suffix = suffix.to_ascii_lowercase();
+    SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, unit)| *unit)
+}
+
+/// The digits as one whole number, and how many of them stand behind the point.
+fn digits(mantissa: &str) -> Option<(u128, i32)> {
+    let plain = mantissa.replace('_', "");
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.len() > FRACTION_DIGITS_MAX {
+        return None;
+    }
+    let decimals = i32::try_from(fraction.len()).ok()?;
+    format!("{whole}{fraction}").parse().ok().map(|digits| (digits, decimals))
+}
+
+/// `digits * 10^power * unit`, when that is a whole number that fits.
+fn scale(digits: u128, power: i32, unit: u64) -> Result<u64, &'static str> {
+    const TOO_LARGE: &str = "is too large: at most 2^64 - 1";
+    let ten = 10_u128.checked_pow(power.unsigned_abs()).ok_or(TOO_LARGE)?;
+    let product = digits.checked_mul(u128::from(unit)).ok_or(TOO_LARGE)?;
+    let whole = if power >= 0 {
+        product.checked_mul(ten).ok_or(TOO_LARGE)?
+    } else if product % ten == 0 {
+        product / ten
+    } else {
+        return Err("is no whole number");
+    };
+    u64::try_from(whole).map_err(|_| TOO_LARGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let samples = [
+            ("0", 0),
+            ("4096", 4096),
+            ("64MiB", 64 << 20),
+            ("64 mib", 64 << 20),
+            ("64M", 64_000_000),
+            ("64MB", 64_000_000),
+            ("1e9", 1_000_000_000),
+            ("1.5e3K", 1_500_000),
+            ("1.5KiB", 1536),
+            ("1_000_000", 1_000_000),
+            ("2TiB", 2 << 40),
+            ("16b", 16),
+            ("18446744073709551615", u64::MAX),
+        ];
+        for (text, size) in samples {
+            assert_eq!(parse(text), Ok(size), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused_with_a_reason() {
+        let samples = [
+            ("", "is no size"),
+            ("many", "is no unit"),
+            ("-1", "is no unit"),
+            ("1.2.3", "is no size"),
+            (".", "is no size"),
+            ("64MiBs", "is no unit"),
+            ("1e", "is no unit"),
+            ("0.3", "is no whole number"),
+            ("18446744073709551616", "too large"),
+            ("1e99", "too large"),
+            ("99999999TiB", "too large"),
+        ];
+        for (text, reason) in samples {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
