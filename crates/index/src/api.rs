@@ -189,12 +189,12 @@ pub trait Filter: Send + Sync {
     fn stats(&self) -> FilterStats;
 }
 
-/// Counts of keys: never less than what was added, and more only where another key has the same
+/// A filter that counts keys: never less than what was added, and more only where another key has the same
 /// fingerprint, at the rate of [`FilterStats::rate`]. Keys are any bytes.
 ///
 /// Laws: a `count` that begins after an `add` has returned includes it. What is taken away, by adding less
 /// than 0, must have been added. Every method may be called from any number of threads at once.
-pub trait Counter: Send + Sync {
+pub trait Counter: Filter {
     /// Adds `amount` to the count of a key.
     ///
     /// # Errors
@@ -218,21 +218,6 @@ pub trait Counter: Send + Sync {
     /// # Errors
     /// As `count`.
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>>;
-
-    /// Makes everything acknowledged so far durable, whatever the durability mode.
-    ///
-    /// # Errors
-    /// A failed write or sync, after which the volume is poisoned.
-    fn sync(&self) -> Result<()>;
-
-    /// Puts everything buffered on flash and makes it durable.
-    ///
-    /// # Errors
-    /// As `sync`.
-    fn flush(&self) -> Result<()>;
-
-    /// The figures of the filter that counts.
-    fn stats(&self) -> FilterStats;
 }
 
 /// The figures every filter shows, since it was opened unless said otherwise.

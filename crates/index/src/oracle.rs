@@ -216,16 +216,4 @@ impl Counter for Multiset {
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         Ok(keys.iter().map(|key| self.held(key)).collect())
     }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stats(&self) -> FilterStats {
-        Filter::stats(self)
-    }
 }

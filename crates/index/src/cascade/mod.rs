@@ -414,16 +414,4 @@ impl Counter for Cascade {
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         self.handle.core.count_many(keys)
     }
-
-    fn sync(&self) -> Result<()> {
-        self.handle.core.sync()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.handle.core.flush_all()
-    }
-
-    fn stats(&self) -> FilterStats {
-        self.handle.core.stats()
-    }
 }

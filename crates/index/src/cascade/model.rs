@@ -356,7 +356,7 @@ mod tests {
             // One more, so that the last full buffer is merged and not saved as it is.
             let all: Vec<_> = (0..=keys).map(u64::to_le_bytes).collect();
             filter.insert_many(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-            let (stats, costs) = (Filter::stats(&filter), config.costs().unwrap());
+            let (stats, costs) = (filter.stats(), config.costs().unwrap());
             let written = stats.data_bytes_written as f64 / keys as f64;
             let shown = format!("{fan_out:?}: {written} {costs:?} {stats:?}");
             assert!(near(written, costs.written_bytes_per_key, 0.12), "{shown}");

@@ -39,7 +39,7 @@ fn keys(numbers: std::ops::Range<u64>) -> Vec<[u8; 8]> {
 fn insert(filter: &Cascade, numbers: std::ops::Range<u64>) {
     let keys = keys(numbers);
     filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-    Filter::sync(filter).unwrap();
+    filter.sync().unwrap();
 }
 
 fn all_there(filter: &Cascade, numbers: std::ops::Range<u64>) -> bool {
@@ -96,7 +96,7 @@ fn one_wide_level_takes_every_buffer() {
     insert(&filter, 0..3000);
     assert_eq!(level_entries(&filter), [2800]);
     assert!(all_there(&filter, 0..3000));
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert_eq!((stats.merges, stats.buffered, stats.entries), (14, 200, 3000));
     // A key on flash takes one read, one in the buffer none.
     assert_eq!(stats.reads_histogram[..3], [200, 2800, 0]);
@@ -114,7 +114,7 @@ fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
             let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
             insert(&filter, 0..stop);
             filter.delete(&key(0)).unwrap();
-            Filter::sync(&filter).unwrap();
+            filter.sync().unwrap();
             if is_closed {
                 filter.close().unwrap();
             } else {
@@ -144,9 +144,9 @@ fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
     // In no order, some of them absent and some twice.
     let asked: Vec<_> = (0..3000u64).map(|number| key(number * 7919 % 2600)).collect();
     let asked: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
-    let before = Filter::stats(&filter);
+    let before = filter.stats();
     let swept = filter.sweep(&asked).unwrap();
-    let after = Filter::stats(&filter);
+    let after = filter.stats();
     assert_eq!(after.lookup_reads, before.lookup_reads);
     assert_eq!(after.positives + after.negatives - before.positives - before.negatives, 3000);
     assert_eq!(swept, filter.count_many(&asked).unwrap());
@@ -160,7 +160,7 @@ fn parts_take_turns_and_answer_as_one() {
     let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
     insert(&filter, 0..4000);
     assert!(all_there(&filter, 0..4000));
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert_eq!((stats.entries, stats.levels.len()), (4000, 1));
     // One level each; what the buffers still have takes no read.
     assert_eq!(stats.reads_histogram[..3], [stats.buffered, 4000 - stats.buffered, 0]);
@@ -211,7 +211,7 @@ fn deletes_cancel_in_the_buffer_on_flash_and_before_their_inserts_are_merged() {
     assert!(check(&filter));
     filter.compact().unwrap();
     assert!(check(&filter));
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert_eq!((stats.entries, stats.tombstones, stats.unmatched_deletes), (200, 0, 0));
     assert_eq!(stats.levels.len(), 1);
 }
@@ -291,9 +291,9 @@ fn a_check_proves_every_page_of_every_run_and_the_log_and_names_what_is_damaged(
     let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
     insert(&filter, 0..1300);
     filter.delete(&key(3)).unwrap();
-    Filter::flush(&filter).unwrap();
+    filter.flush().unwrap();
     filter.add_many(&[(&key(1), 5), (&key(2), 1)]).unwrap();
-    Filter::sync(&filter).unwrap();
+    filter.sync().unwrap();
     // As a power cut leaves it: levels, an image, and a log behind it.
     std::mem::forget(filter);
     let image = device.image();
@@ -329,10 +329,10 @@ fn several_filters_are_absorbed_in_one_pass_and_none_when_one_is_unlike() {
     let unlike = create("unlike", Config { keys: 7777, ..spread() });
     let error = whole.absorb_all(&[&parts[0], &unlike]).unwrap_err().to_string();
     assert!(error.starts_with("universe: "), "{error}");
-    assert_eq!(Filter::stats(&whole).entries, 0);
-    let before = Filter::stats(&whole).merges;
+    assert_eq!(whole.stats().entries, 0);
+    let before = whole.stats().merges;
     whole.absorb_all(&parts.each_ref()).unwrap();
-    let stats = Filter::stats(&whole);
+    let stats = whole.stats();
     assert_eq!((stats.merges - before, stats.entries, stats.levels.len()), (1, 1700, 1));
     assert_eq!([0, 600, 800, 1100].map(|n| whole.count(&key(n)).unwrap()), [1, 2, 1, 2]);
 }

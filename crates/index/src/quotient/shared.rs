@@ -263,16 +263,4 @@ impl Counter for SharedFilter {
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         Ok(self.counts(keys))
     }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stats(&self) -> FilterStats {
-        self.current_stats()
-    }
 }

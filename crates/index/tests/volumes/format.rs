@@ -246,7 +246,7 @@ fn write_filters(name: &str, is_closed: bool) {
     let create = |(name, config)| Cascade::create_with(&volume, name, config, runtime).unwrap();
     let filters: Vec<_> = filter_configs().into_iter().map(create).collect();
     filters.iter().for_each(|filter| note(filter, 0..500));
-    filters.iter().for_each(|filter| Filter::flush(filter).unwrap());
+    filters.iter().for_each(|filter| filter.flush().unwrap());
     filters.iter().for_each(|filter| note(filter, 500..1200));
     if is_closed {
         filters.into_iter().for_each(|filter| filter.close().unwrap());

@@ -114,7 +114,7 @@ impl Grown {
             self.filter.insert_many(&slices)?;
             self.open.keys += until - self.keys;
             self.keys = until;
-            let stats = Filter::stats(&self.filter);
+            let stats = self.filter.stats();
             if stats.merges > self.merges {
                 self.merges = stats.merges;
                 // A merge takes all levels above the one that it makes, which so is the first that
@@ -158,7 +158,7 @@ impl Grown {
 
     /// Bytes that merges wrote for each key.
     pub fn bytes_per_key(&self) -> f64 {
-        Filter::stats(&self.filter).data_bytes_written as f64 / self.keys.max(1) as f64
+        self.filter.stats().data_bytes_written as f64 / self.keys.max(1) as f64
     }
 
     /// Lookups of absent keys as it grew, on average over time.
@@ -212,7 +212,7 @@ impl Grown {
     }
 
     fn measure(&self, count: u64, look_up: impl FnOnce(&Cascade) -> Result<u64>) -> Result<Looked> {
-        let reads = || Filter::stats(&self.filter).lookup_reads;
+        let reads = || self.filter.stats().lookup_reads;
         let (reads_before, start_ns) = (reads(), now_ns(&self.drive));
         let yes = look_up(&self.filter)?;
         let each = |sum: u64| sum as f64 / count.max(1) as f64;

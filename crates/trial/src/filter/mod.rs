@@ -209,12 +209,10 @@ impl Session<Setup> {
         Ok(Some(counts))
     }
 
-    /// Iteration saves what is buffered first.
     fn iterate(&mut self) -> Result<(), Stop> {
         let Some(cascade) = self.cascade() else { return Ok(()) };
         let entries = cascade.iter();
         let entries: nandex::Result<Vec<Entry>> = entries.collect();
-        self.synced(Ok(()))?;
         let Some(entries) = self.allowed(entries)? else { return Ok(()) };
         if !entries.is_sorted_by(|one, next| one.fingerprint < next.fingerprint) {
             return Err(Stop::Wrong("iteration gives fingerprints out of order, or twice".into()));

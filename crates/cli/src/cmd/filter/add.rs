@@ -91,7 +91,7 @@ pub fn finish(
     if compact && !interrupted {
         opened.filter.compact()?;
     } else {
-        Filter::flush(&opened.filter)?;
+        opened.filter.flush()?;
     }
     let added = Added {
         path: path.to_owned(),

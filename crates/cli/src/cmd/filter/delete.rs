@@ -75,7 +75,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.compact && result.is_ok() && !fed.interrupted {
         opened.filter.compact()?;
     } else {
-        Filter::flush(&opened.filter)?;
+        opened.filter.flush()?;
     }
     let done = Deleted {
         path: args.volume.file.clone(),

@@ -40,7 +40,7 @@ impl Opened {
     /// # Errors
     /// A failed read, damage.
     pub fn look_up(&self, keys: &[&[u8]], counted: bool) -> Result<Vec<u64>> {
-        let pages: u64 = Filter::stats(&self.filter).levels.iter().map(|level| level.pages).sum();
+        let pages: u64 = self.filter.stats().levels.iter().map(|level| level.pages).sum();
         if keys.len() as u64 > pages / 2 {
             return Ok(self.filter.sweep(keys)?);
         }

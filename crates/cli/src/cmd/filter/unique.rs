@@ -71,7 +71,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let seen = Seen {
         keys_read: fed.keys,
         unique,
-        rate: Filter::stats(&opened.filter).rate,
+        rate: opened.filter.stats().rate,
         elapsed_s: fed.elapsed_s,
         keys_per_s: fed.keys_per_s(),
         interrupted: fed.interrupted,

@@ -37,7 +37,7 @@ fn a_filter_of_keys_says_yes_to_every_key_that_is_present() -> Result<()> {
             absent += u64::from(expected == 0);
             wrong += u64::from(expected == 0 && found);
         }
-        let stats = Filter::stats(&filter);
+        let stats = filter.stats();
         assert!((wrong as f64) < 1.5 * stats.rate * absent as f64 + 10.0, "{wrong} of {absent}");
         assert_eq!(stats.positives + stats.negatives, 40_000);
         assert_eq!(stats.inserts + stats.deletes, 30_000);
@@ -53,7 +53,7 @@ fn a_full_filter_doubles_or_refuses_as_it_was_told() -> Result<()> {
     let filter = SharedFilter::new(Config::tiny())?;
     (0..2000).try_for_each(|n| filter.insert(&key(n)))?;
     assert!((0..2000).all(|n| filter.contains(&key(n)).unwrap()));
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert!(stats.rate > 0.018 && stats.rate < 0.0201, "past its keys it says so: {}", stats.rate);
     let filter: SharedFilter =
         SharedFilter::new(Config { growth: Growth::Refuse, ..Config::tiny() })?;
@@ -74,7 +74,7 @@ fn growth_ends_where_it_would_not_help() -> Result<()> {
     let filter = SharedFilter::new(hot)?;
     let fill = || (0..1000).try_for_each(|n| filter.add(&key(n), 1000));
     assert!(fill().unwrap_err().to_string().contains("more bits for counts"));
-    assert!(Filter::stats(&filter).ram_bytes < 10_000, "and it did not grow for it");
+    assert!(filter.stats().ram_bytes < 10_000, "and it did not grow for it");
     Ok(())
 }
 
@@ -91,8 +91,8 @@ fn what_is_absent_cannot_be_deleted() -> Result<()> {
         assert_eq!((filter.count(b"a")?, filter.count(b"")?), (1, 5));
         filter.delete_many(&[b"a", b""])?;
         assert_eq!(filter.contains_many(&[b"a", b""])?, [false, true]);
-        Filter::sync(&filter)?;
-        Counter::flush(&filter)?;
+        filter.sync()?;
+        filter.flush()?;
     }
     Ok(())
 }

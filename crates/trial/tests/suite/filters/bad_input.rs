@@ -128,7 +128,7 @@ trait FlushAndCompact {
 
 impl FlushAndCompact for Cascade {
     fn flush_and_compact(&self) {
-        Filter::flush(self).unwrap();
+        self.flush().unwrap();
         self.compact().unwrap();
     }
 }
@@ -145,7 +145,7 @@ fn nothing_asked_is_nothing_done() {
     assert!(filter.count_many(&[]).unwrap().is_empty());
     filter.flush_and_compact();
     assert_eq!(filter.iter().count(), 0);
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert_eq!((stats.entries, stats.inserts, stats.deletes, stats.rate), (0, 0, 0, 0.0));
     assert_eq!(filter.count(b"a").unwrap(), 0);
 }
@@ -165,7 +165,7 @@ fn deletes_of_keys_that_are_not_there_harm_no_other_key_and_are_counted() {
         assert!((10_000..10_300).all(|number| !filter.contains(&key(number)).unwrap()));
         filter.compact().unwrap();
         assert_holds(&filter, 0..1000);
-        let stats = Filter::stats(&filter);
+        let stats = filter.stats();
         assert_eq!((stats.unmatched_deletes, stats.tombstones, stats.entries), (300, 0, 1000));
     }
 }
@@ -203,7 +203,7 @@ fn counts_past_their_limit_are_refused_or_stay_there_and_never_wrap() {
             let _ = filter.add(b"a", i64::MAX);
             assert!(filter.count(b"a").unwrap() >= i64::MAX as u64, "round {round}");
             insert(&filter, round * 300..round * 300 + 300).unwrap();
-            Filter::flush(&filter).unwrap();
+            filter.flush().unwrap();
             assert!(filter.count(b"a").unwrap() >= i64::MAX as u64, "round {round}, on flash");
         }
         filter.compact().unwrap();
@@ -247,7 +247,7 @@ fn an_image_of_keys_that_came_again_and_again_is_opened() {
         let filter = setup.create_filter(&volume, "f").unwrap();
         for _ in 0..12 {
             insert(&filter, 0..90).unwrap();
-            Filter::flush(&filter).unwrap();
+            filter.flush().unwrap();
         }
         filter.close().unwrap();
         drop(volume);
@@ -297,8 +297,8 @@ fn a_volume_that_is_closed_by_a_failure_refuses_every_update_and_still_answers()
         refusal(filter.insert(&key(1))),
         refusal(filter.delete(&key(1))),
         refusal(filter.add(&key(1), 5)),
-        refusal(Filter::sync(&filter)),
-        refusal(Filter::flush(&filter)),
+        refusal(filter.sync()),
+        refusal(filter.flush()),
         refusal(filter.compact()),
     ] {
         assert!(error.contains("pulled out") && error.contains("open it again"), "{error}");
@@ -389,12 +389,12 @@ fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
     let filter = setup().create_filter(&volume, "f").unwrap();
     insert(&filter, 0..5000).unwrap();
     filter.compact().unwrap();
-    let full = Filter::stats(&filter).flash_bytes;
+    let full = filter.stats().flash_bytes;
     let keys: Vec<_> = (0..5000).map(key).collect();
     filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
     filter.compact().unwrap();
     volume.checkpoint().unwrap();
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert_eq!((stats.entries, stats.tombstones, stats.levels.len()), (0, 0, 0), "{stats:?}");
     assert!(stats.flash_bytes < full / 4, "{} of {full} bytes", stats.flash_bytes);
     // Pages that are given back are used again: the volume does not grow for ever.
@@ -441,7 +441,7 @@ fn closing_a_poisoned_filter_tells_that_not_all_was_saved() {
     filter.insert(&key(1)).unwrap();
     let (on, kind, span) = (FaultOn::Sync, FaultKind::Io, FaultSpan::Once);
     device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
-    Filter::sync(&filter).unwrap_err();
+    filter.sync().unwrap_err();
     let error = filter.close().unwrap_err().to_string();
     assert!(error.contains("an earlier one failed"), "{error}");
 }

@@ -45,7 +45,7 @@ impl Lab {
     }
 
     fn stats(&self) -> FilterStats {
-        Filter::stats(&self.filter)
+        self.filter.stats()
     }
 
     /// Levels that hold anything: of one part, what a lookup asks.
@@ -137,7 +137,7 @@ fn a_lookup_asks_all_levels_only_while_there_are_tombstones() {
 fn a_merge_reads_its_runs_once_and_writes_the_new_one_once() {
     let lab = Lab::new(setup(Some(2)));
     lab.insert(0..30_000);
-    Filter::flush(&lab.filter).unwrap();
+    lab.filter.flush().unwrap();
     let (before, levels) = (lab.stats(), lab.levels());
     let pages: u64 = before.levels.iter().map(|level| level.pages).sum();
     let cost = lab.cost(|filter| filter.compact().unwrap());
@@ -225,7 +225,7 @@ fn the_ram_of_the_buffers_is_what_their_slots_take() {
     let options = VolumeOptions { log_bytes: 64 << 20, ..setup.volume_options() };
     let volume = Volume::create(device, options).unwrap();
     let filter = setup.create_filter(&volume, "f").unwrap();
-    let bits = || Filter::stats(&filter).ram_bytes as f64 * 8.0 / entries as f64;
+    let bits = || filter.stats().ram_bytes as f64 * 8.0 / entries as f64;
     // Remainders of 15 bits, a sign, 2.13 bits of metadata, nine slots of ten in use; two spare buffers,
     // a merge's strokes and the log's blocks.
     let bits_max = 24.0;

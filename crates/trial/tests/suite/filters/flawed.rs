@@ -216,18 +216,6 @@ impl Counter for Flawed {
     fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         Ok(keys.iter().map(|key| self.look_up(key)).collect())
     }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stats(&self) -> FilterStats {
-        Filter::stats(self)
-    }
 }
 
 impl Maker for Flawed {

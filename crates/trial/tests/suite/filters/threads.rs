@@ -84,12 +84,12 @@ fn disturb(filter: &Cascade, volume: &Volume, ended: &AtomicBool) {
     let mut rng = SplitMix64::new(5);
     while !ended.load(Relaxed) {
         match rng.below(6) {
-            0 => Filter::sync(filter).unwrap(),
-            1 => Filter::flush(filter).unwrap(),
+            0 => filter.sync().unwrap(),
+            1 => filter.flush().unwrap(),
             2 => volume.checkpoint().unwrap(),
             3 => filter.compact().unwrap(),
             4 => assert!(filter.iter().all(|entry| entry.unwrap().count > 0)),
-            _ => assert!(Filter::stats(filter).entries >= PINNED),
+            _ => assert!(filter.stats().entries >= PINNED),
         }
         std::thread::sleep(std::time::Duration::from_micros(500));
     }
@@ -120,7 +120,7 @@ fn together(setup: Setup, rounds: u64) {
         ended.store(true, Relaxed);
         assert!(results.iter().all(Result::is_ok), "a writer found what is not so");
     });
-    let stats = Filter::stats(&filter);
+    let stats = filter.stats();
     assert!(stats.merges > 3 && lookups.load(Relaxed) > 0, "{stats:?}");
     filter.close().unwrap();
     drop(volume);
@@ -160,7 +160,7 @@ fn two_filters_of_one_volume_leave_each_other_alone() {
     let volume = Volume::open(device, OpenOptions::default()).unwrap();
     volume.drop_structure("a").unwrap();
     let filter = setup.open_filter(&volume, "b").unwrap();
-    assert!(Filter::stats(&filter).entries > 0);
+    assert!(filter.stats().entries > 0);
     write(&filter, setup, 7, 50);
 }
 
