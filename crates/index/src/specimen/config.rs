@@ -24,6 +24,9 @@ pub struct Config {
     pub entries_max: u32,
 }
 
+/// Takes the key and the value of an entry.
+pub(super) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
+
 impl Config {
     /// Room for 1,000 entries of 8 + 8 bytes.
     #[must_use]
@@ -80,7 +83,7 @@ impl Config {
     pub(super) fn decode_state(
         &self,
         reader: &mut Reader<'_>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<u64> {
         if reader.left() == 0 {
             return Ok(0);

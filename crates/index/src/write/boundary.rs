@@ -12,7 +12,7 @@ use nandex_store::bytes::{get_u32, get_u64};
 use nandex_store::mutants::{Barrier, is_on};
 
 use super::{Core, Layout, PartitionState, WriteBuffer};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Bytes of a boundary's record.
 pub(crate) const BOUNDARY_BYTES: usize = 13;
@@ -20,9 +20,9 @@ pub(crate) const BOUNDARY_BYTES: usize = 13;
 /// A boundary of a partition: updates before it are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Boundary {
-    /// Its number, which later boundaries exceed; 0 for none.
+    /// Its number, which later boundaries exceed; 0 for one that is a place in the log.
     pub number: u64,
-    /// Where the block of the log begins that holds it, or where the log begins that the partition needs.
+    /// Where the block of the log begins that holds it, or the place itself.
     pub at: Lsn,
 }
 
@@ -55,6 +55,22 @@ impl BoundaryRecord {
 }
 
 impl<L: Layout> Core<L> {
+    /// The boundary of a snapshot that is taken now. The caller holds the partition's lock, as for
+    /// [`log_boundary`](Self::log_boundary).
+    ///
+    /// A log that is too full for a record is closed at a block's end instead: what the partition has logged is before
+    /// that place, and what it logs later is not. A record costs less, so it is preferred.
+    pub(super) fn snapshot_boundary(&self, index: usize) -> Result<Boundary> {
+        match self.log_boundary(index, false) {
+            Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
+                let log = self.volume.log();
+                log.sync()?;
+                Ok(Boundary { number: 0, at: log.next_lsn() })
+            }
+            logged => logged,
+        }
+    }
+
     /// Logs a boundary where updates add up. The caller holds the partition's lock, so that no update ends up
     /// on the wrong side of it.
     pub(super) fn log_boundary(&self, index: usize, ends_buffer: bool) -> Result<Boundary> {
@@ -76,7 +92,7 @@ impl<L: Layout> Core<L> {
     /// Moves a partition's boundary to the log's end where that loses nothing, so that the partition does not
     /// pin the log.
     pub(super) fn move_boundary(&self, index: usize, state: &mut PartitionState<L>) -> Result<()> {
-        let boundary = self.log_boundary(index, false)?;
+        let boundary = self.snapshot_boundary(index)?;
         match &mut state.snapshot {
             Some(snapshot) => snapshot.boundary = boundary,
             None => state.flushed = boundary,

@@ -71,7 +71,8 @@ impl<L: Layout> Core<L> {
             // Where the log's tail has passed a boundary, all that is left comes after it.
             let is_before = number > 0 && structure.tail <= *tail;
             let skips = is_before && is_on(Barrier::ReplaySkipsToBoundary);
-            Covered { tail: Lsn(0), boundary: skips.then_some(number) }
+            let tail = if number == 0 { *tail } else { Lsn(0) };
+            Covered { tail, boundary: skips.then_some(number) }
         };
         self.partitions.iter().zip(tails).map(of).collect()
     }
@@ -89,6 +90,9 @@ impl<L: Layout> Core<L> {
             return Err(not_an_entry(lsn, &record.encode()).into());
         };
         self.next_boundary.fetch_max(number.saturating_add(1), Relaxed);
+        if lsn < covered.tail {
+            return Ok(());
+        }
         if covered.boundary.is_some() {
             covered.boundary = covered.boundary.filter(|it| *it != number);
             return Ok(());

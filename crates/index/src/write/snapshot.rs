@@ -262,7 +262,7 @@ impl<L: Layout> Core<L> {
 
     fn draft(&self, index: usize, state: &PartitionState<L>) -> Result<Draft<L::Buffer>> {
         Ok(Draft {
-            boundary: self.log_boundary(index, false)?,
+            boundary: self.snapshot_boundary(index)?,
             copy: self.snapshots.store.copy(&state.active),
             number: state.number,
             updates: state.updates,

@@ -214,7 +214,8 @@ fn what_cannot_be_met_is_refused_with_what_would_do() {
     let ram = |bytes| quarter_billion().ram(bytes);
     let flash = |bytes| Requirements { flash_bytes: Some(bytes), ..quarter_billion() };
     let worst = |ns| Requirements { insert_worst_ns_max: Some(ns as f64), ..quarter_billion() };
-    let limits: [(&dyn Fn(u64) -> Requirements, u64, &str); 3] = [
+    type Limited<'l> = &'l dyn Fn(u64) -> Requirements;
+    let limits: [(Limited<'_>, u64, &str); 3] = [
         (&ram, 10 * MIB, "RAM: 10485760 bytes (10.0 MiB); this table needs "),
         (&flash, MIB, "flash: 1048576 bytes (1.00 MiB); this table needs "),
         (&worst, 1, "worst insert: 1 ns (1.00 ns); this table needs "),
