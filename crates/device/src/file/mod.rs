@@ -96,11 +96,22 @@ impl FileDevice {
     /// Opens, locks and probes. A partial page at the end of a file is ignored.
     ///
     /// # Errors
-    /// [`Error::Open`], for a file that is not there unless [`FileOptions::create`] says to make it; [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run;
-    /// [`Error::ReadOnly`] for a new file that may not be written; [`Error::Geometry`] for one that
-    /// cannot be.
+    /// [`Error::Open`], also for a file that is not there unless [`FileOptions::create`] says to make it;
+    /// [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run; [`Error::ReadOnly`] for a new file
+    /// that may not be written; [`Error::Geometry`] for one that cannot be.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Self::open_on(path.as_ref(), options, Kernel::real())
+    }
+
+    /// Is it a regular file without a single byte? One of a few bytes has no page either, and is somebody's.
+    ///
+    /// # Errors
+    /// [`Error::Open`] when the kernel does not tell.
+    pub fn is_empty_file(&self) -> Result<bool> {
+        let found = self.handle.file.metadata();
+        let found =
+            found.map_err(|source| Error::Open { path: self.handle.path.clone(), source })?;
+        Ok(found.is_file() && found.len() == 0)
     }
 
     fn open_on(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<Self> {

@@ -43,7 +43,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -117,25 +116,20 @@ impl DatabaseOptions {
     /// # Errors
     /// As [`open`]; text that is no size.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
-        let path = path.as_ref();
         let ram_bytes = self.ram.get("ram")?;
-        let log_bytes = self.log_bytes(ram_bytes)?;
-        let is_missing = !path.exists();
-        let create = Create::OpenOrCreate;
-        let device =
-            Arc::new(FileDevice::open(path, &FileOptions { create, ..FileOptions::default() })?);
-        // A file shorter than a page that is not empty is somebody else's.
-        let is_fresh = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
-        let durability = self.durability;
-        let volume = if is_fresh {
-            let options = VolumeOptions { log_bytes, durability, ..VolumeOptions::default() };
-            Volume::create(device, options).inspect_err(|_| {
-                if is_missing {
-                    // Best effort: the first error is the news.
-                    let _ = fs::remove_file(path);
-                }
-            })?
+        let create = VolumeOptions {
+            log_bytes: self.log_bytes(ram_bytes)?,
+            durability: self.durability,
+            ..VolumeOptions::default()
+        };
+        // Before the file is made.
+        create.validate()?;
+        let options = FileOptions { create: Create::OpenOrCreate, ..FileOptions::default() };
+        let device = Arc::new(FileDevice::open(path, &options)?);
+        let volume = if device.is_empty_file()? {
+            Volume::create(device, create)?
         } else {
+            let durability = self.durability;
             Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?
         };
         Ok(Database { volume, shares: Mutex::new(Shares::new(ram_bytes)) })
@@ -163,19 +157,16 @@ pub struct Database {
 
 impl Database {
     /// A table from keys to values of fixed widths, 8 and 8 bytes unless stated.
-    #[must_use]
     pub fn table(&self, name: impl Into<String>) -> TableBuilder<'_> {
         TableBuilder::new(self, name.into())
     }
 
     /// A table from keys to values of any size.
-    #[must_use]
     pub fn map(&self, name: impl Into<String>) -> MapBuilder<'_> {
         MapBuilder::new(self, name.into())
     }
 
     /// A set of keys of any size that may say "there" of a key that is not, at a known rate; also a counter.
-    #[must_use]
     pub fn filter(&self, name: impl Into<String>) -> FilterBuilder<'_> {
         FilterBuilder::new(self, name.into())
     }

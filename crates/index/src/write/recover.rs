@@ -215,7 +215,7 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
         let mut partitions = Vec::with_capacity(self.partitions.len());
         for partition in &self.partitions {
             let state = partition.read();
-            // A boundary that is a place says exactly where updates are covered, also while a replay has not come there.
+            // A boundary that is a place says exactly where updates are covered, also before a replay has come there.
             let latest = if L::Buffer::ADDS_UP { Lsn(u64::MAX) } else { now };
             partitions.push(PartitionRecord {
                 tail: state.tail().map_or(now, |since| since.min(latest)),
