@@ -396,7 +396,7 @@ fn wrong_input_is_refused_with_what_would_do() {
         ("get t.nandex 0x01", 1, "a key of 1 bytes: this table has keys of 8 bytes"),
         ("get t.nandex word --key-format text", 1, "a key of 4 bytes"),
         ("get t.nandex 1 --table other", 1, "no structure named \"other\"; it holds \"main\""),
-        ("get gone.nandex 1", 1, "cannot open gone.nandex"),
+        ("get gone.nandex 1", 1, "cannot open gone.nandex: No such file; create it first"),
         ("info foreign", 1, "not a nandex volume"),
         ("load t.nandex gone.csv --format csv", 1, "cannot open gone.csv"),
         ("dedup gone", 1, "cannot look at gone"),

@@ -1,5 +1,7 @@
 //! What can go wrong in an index, said with the place and the remedy.
 
+use crate::model::text::bytes;
+
 /// The result of an index operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -25,7 +27,8 @@ pub enum Error {
     },
     /// The table is full and its policy is to refuse rather than evict.
     #[error(
-        "the table is full: {entries} entries on {flash_bytes} bytes of flash, and its policy is to refuse rather than evict; create it anew with more entries, or choose an eviction policy"
+        "the table is full: {entries} entries on {} of flash, and its policy is to refuse rather than evict; create it anew with more entries, or choose an eviction policy",
+        bytes(*flash_bytes)
     )]
     Full {
         /// Entries in it.
@@ -49,7 +52,9 @@ pub enum Error {
     },
     /// The value log is full, little of it is garbage, and nothing may be overwritten.
     #[error(
-        "the value log is full: {live_bytes} bytes of records are in use on {flash_bytes} bytes of flash, and it keeps everything; remove some, or create it anew with more segments, or with leave to overwrite the oldest"
+        "the value log is full: {} of records are in use on {} of flash, and it keeps everything; remove some, or create it anew with more segments, or with leave to overwrite the oldest",
+        bytes(*live_bytes),
+        bytes(*flash_bytes)
     )]
     ValuesFull {
         /// Bytes of records that are referred to.
