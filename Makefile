@@ -71,8 +71,9 @@ filters: compiler ## Measure filters, ours and others', on the same keys, memory
 	cd crates/peers && $(CARGO) run --locked --release --no-default-features --bin nandex-peers-filters -- $(or $(ARGS),$(FILTERS))
 
 .PHONY: crash
+SWEEP ?= full
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9
-	NANDEX_SWEEP=full $(CARGO) test $(FLAGS) --release -p nandex-trial --test suite --test trials -- crash faults kill cuts
+	NANDEX_SWEEP=$(SWEEP) $(CARGO) test $(FLAGS) --release -p nandex-trial --test suite --test trials -- crash faults kill cuts
 
 .PHONY: probe
 probe: compiler ## Find the geometry of a thousand simulated devices, with and without noise

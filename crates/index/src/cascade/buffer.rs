@@ -165,6 +165,16 @@ impl QuotientBuffer {
         Box::new(self.filter.source())
     }
 
+    /// Different fingerprints in it; one that is there often may take several entries. Reads the whole buffer.
+    pub(super) fn fingerprints(&self) -> u64 {
+        let (mut count, mut source, mut batch) = (0, self.filter.source(), Vec::new());
+        while source.next_batch(&mut batch).expect("RAM is read without errors") {
+            count += batch.len() as u64;
+            batch.clear();
+        }
+        count
+    }
+
     /// Its content in ascending order, copied.
     pub(super) fn sorted(&self) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(usize::try_from(self.entries()).unwrap_or(0));

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 
+use super::buffer::QuotientBuffer;
 use super::{CascadeLayout, Inner};
 use crate::api::{FilterStats, LevelStats};
-use crate::write::{PartitionState, Usage};
+use crate::write::{Partition, PartitionState, Usage};
 
 /// What the filter counts in addition to what the write path does.
 #[derive(Debug, Default)]
@@ -26,7 +27,6 @@ pub(super) struct Counters {
 struct Totals {
     updates: u64,
     deletes: u64,
-    buffered: u64,
     pages: u64,
     levels: Vec<LevelStats>,
     runs_max: usize,
@@ -36,7 +36,6 @@ impl Totals {
     fn add(&mut self, state: &PartitionState<CascadeLayout>) {
         self.updates += state.updates_taken;
         self.deletes += state.buffers().map(|buffer| buffer.deletes).sum::<u64>();
-        self.buffered += state.entries_buffered();
         let runs = &state.level.runs;
         self.runs_max = self.runs_max.max(runs.len());
         self.levels.resize(self.levels.len().max(runs.len()), LevelStats::default());
@@ -58,6 +57,14 @@ impl Inner {
         totals
     }
 
+    /// Different fingerprints in buffers, counting one once for each buffer.
+    fn fingerprints_buffered(&self) -> u64 {
+        let of = |part: &Partition<CascadeLayout>| -> u64 {
+            part.read().buffers().map(QuotientBuffer::fingerprints).sum()
+        };
+        self.partitions.iter().map(of).sum()
+    }
+
     /// RAM and flash of the filter in addition to buffers: the I/O chunks of a merge of as many levels as a part has.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
@@ -72,12 +79,13 @@ impl Inner {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let (totals, usage, own) = (self.totals(), self.own_usage(), &self.layout.counters);
         let deletes = totals.deletes + read(&own.deletes);
+        let buffered = self.fingerprints_buffered();
         let levels: Vec<_> = totals.levels.into_iter().filter(|level| level.pages > 0).collect();
-        let entries = totals.buffered + levels.iter().map(|level| level.entries).sum::<u64>();
+        let entries = buffered + levels.iter().map(|level| level.entries).sum::<u64>();
         let lookups = self.lookups.counters.read();
         FilterStats {
             entries,
-            buffered: totals.buffered,
+            buffered,
             tombstones: levels.iter().map(|level| level.tombstones).sum(),
             rate: self.layout.universe.rate(entries),
             rate_made_for: self.layout.config.rate,
