@@ -6,7 +6,7 @@ use nandex_device::{Device, MemoryDevice};
 
 use super::*;
 use crate::api::Table;
-use crate::{Durability, Error, OpenOptions, VolumeOptions};
+use crate::{Durability, Error, OpenOptions, Threads, VolumeOptions};
 
 fn volume(device: &MemoryDevice) -> Volume {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
@@ -161,6 +161,33 @@ fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
     let stats = table.stats();
     assert!(stats.retained > 0 && stats.evicted > 0, "{stats:?}");
     assert_eq!(stats.forced_evictions, 0, "{stats:?}");
+}
+
+#[test]
+fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
+    // What is kept is in a buffer, and its segment may be written again once the checkpoint is durable. The crash is
+    // at the first such checkpoint: a replay that fills many buffers would evict by itself.
+    let device = MemoryDevice::new();
+    let options =
+        VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let config = Config { policy: Policy::Update, ..Config::tiny() };
+    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let table = BufferHash::create_with(&volume, "t", config, inline).unwrap();
+    fill(&table, 0..2000);
+    let mut updates = (0..).flat_map(|round| (10_000..14_000).map(move |key| (key, round)));
+    while table.stats().retained == 0 {
+        for (key, round) in updates.by_ref().take(100) {
+            table.insert_u64(key, round).unwrap();
+        }
+        volume.checkpoint().unwrap();
+    }
+    let copy = MemoryDevice::from_image(device.image());
+    let crashed = Volume::open(Arc::new(copy), OpenOptions::default()).unwrap();
+    let crashed = BufferHash::open(&crashed, "t").unwrap();
+    for key in 0..2000 {
+        assert_eq!(crashed.get_u64(key).unwrap(), Some(key * 3), "key {key}");
+    }
 }
 
 #[test]
