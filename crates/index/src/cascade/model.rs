@@ -331,7 +331,7 @@ mod tests {
         let small = Config::for_budget(500, 0.01, 64 << 20).unwrap();
         assert_eq!((small.buffer_entries, small.fan_out), (500, None));
         let error = Config::for_budget(1 << 30, 0.001, 1 << 20).unwrap_err().to_string();
-        assert!(error.starts_with("ram_bytes: 1048576 bytes; a filter for"), "{error}");
+        assert!(error.starts_with("ram_bytes: 1048576 bytes (1.00 MiB); a filter for"), "{error}");
         assert!(Config::for_budget(0, 0.01, 1 << 30).is_err());
         let fan_out = FanOut::Times(1);
         let times = FilterRequirements { fan_out, ..FilterRequirements::new(1000, 0.1, 1 << 30) };
