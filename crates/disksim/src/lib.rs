@@ -85,7 +85,7 @@ impl Responses {
     }
 }
 
-/// DiskSim's SSD. See the [crate](crate).
+/// DiskSim's SSD. See the [crate].
 ///
 /// Time is whole picoseconds inside, for up to 200 days, and rounded to nanoseconds where it is told. It
 /// takes about 8 bytes of RAM for each page of flash.

@@ -1,6 +1,6 @@
 //! Which structure is the right one for requirements, and why.
 //!
-//! Every row of the [`registry`](crate::registry) that makes tables is asked. Of the structures that keep every
+//! Every row of the [`registry`](mod@crate::registry) that makes tables is asked. Of the structures that keep every
 //! limit, the one that keeps the device less busy with the stated load is chosen; among those within 5 % of it,
 //! the one with less RAM.
 

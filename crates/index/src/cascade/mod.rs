@@ -31,7 +31,7 @@
 //!    most entries / universe, however many levels there are.
 //! 2. What a lookup sees is one moment's: a part's buffers and list of runs are read under one lock, and a
 //!    run that a lookup may still read keeps its pages.
-//! 3. Everything that the [write path](crate::write)'s invariants say of partitions, which are the parts here, and of
+//! 3. Everything that the write path's invariants say of partitions, which are the parts here, and of
 //!    updates that add up.
 //! 4. A merge writes a new run in addition to the old ones. One checkpoint puts it in their place; only when that is
 //!    durable are their pages used again.

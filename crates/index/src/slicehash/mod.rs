@@ -34,7 +34,7 @@
 //! 2. A slicetable is durable before the map names it, and the map names it in the same moment in which the
 //!    buffers that were merged leave RAM.
 //! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
-//! 4. Everything that the [write path](crate::write)'s invariants say of partitions.
+//! 4. Everything that the write path's invariants say of partitions.
 //!
 //! With k for the buffers that a slicetable holds, and s for an entry's bytes in a full slice:
 //!
