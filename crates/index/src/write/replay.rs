@@ -118,6 +118,10 @@ impl<L: Layout> Core<L> {
 
     fn replay_update(&self, lsn: Lsn, index: usize, update: Update<'_, L>) -> Result<()> {
         let mut state = self.partitions[index].write();
+        if L::Buffer::ADDS_UP {
+            // Whether a buffer was full before it had to be, the log says by a boundary.
+            state.active.limit(u64::MAX);
+        }
         while state.active.apply(&[update])? == 0 {
             if L::Buffer::ADDS_UP {
                 return Err(self.does_not_fit(lsn, &state));
