@@ -1,7 +1,7 @@
-//! The contracts: what a room promises, and the figures it shows.
+//! The contracts: what a structure promises, and the figures it shows.
 //!
-//! A room implements exactly one of these traits, single and batched calls alike. Batches are where
-//! flash parallelism comes from: `get_many` keeps the device's whole queue busy from one thread.
+//! A structure implements exactly one of these traits, for single and batched calls alike. Batches give flash
+//! parallelism: `get_many` keeps the device's whole queue busy from one thread.
 
 use std::fmt;
 use std::ops::Deref;
@@ -102,14 +102,14 @@ pub trait Table: Send + Sync {
 /// # Ok::<(), nandex::Error>(())
 /// ```
 pub trait LookupStream {
-    /// Starts a lookup; `token` comes back with the answer. Waits for other reads when as many are in flight as
-    /// the table was opened for, never for all of them.
+    /// Starts a lookup; `token` comes back with the answer. Waits for one read when the table's limit of
+    /// reads is in flight, never for all of them.
     ///
     /// Answers wait in RAM, about 80 bytes each, until they are taken.
     ///
     /// # Errors
-    /// A key of the wrong width; a failed read or a damaged page of any lookup on its way. That lookup then has
-    /// no answer, and the others go on.
+    /// A key of the wrong width; a failed read or a damaged page of any lookup in progress. That lookup then
+    /// has no answer, and the others continue.
     fn push(&mut self, key: &[u8], token: u64) -> Result<()>;
 
     /// An answer, if there is one now.
@@ -118,31 +118,31 @@ pub trait LookupStream {
     /// As `push`.
     fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>>;
 
-    /// An answer; waits for one where any lookup is on its way, and returns nothing where none is.
+    /// An answer. Waits for one while any lookup is in progress, and returns nothing when there is none.
     ///
     /// # Errors
     /// As `push`.
     fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>>;
 
-    /// Lookups whose answers were not taken.
+    /// Lookups whose answers were not taken yet.
     fn pending(&self) -> usize;
 }
 
-/// An approximate multiset of keys: it may say "there" of a key that is not, at a known rate, and never "not
-/// there" of one that is. Keys are any bytes.
+/// An approximate multiset of keys. For an absent key it may say "there", at a known rate; for a present key
+/// it never says "not there". Keys are any bytes.
 ///
-/// Laws: a `contains` that begins after an `insert` of the same key has returned says yes, as long as the
-/// key was deleted fewer times than it was inserted. Every key counts: two inserts take two deletes. Only a
-/// key that is there may be deleted; deleting another one may take away what a third has left, and that one
-/// then counts as not there. Every method may be called from any number of threads at once.
+/// Laws: a `contains` that begins after an `insert` of the same key has returned says yes, as long as the key
+/// was deleted fewer times than it was inserted. Two inserts take two deletes. Delete only keys that are
+/// there: deleting another key may remove the fingerprint of a third one, which then counts as absent. Every
+/// method may be called from any number of threads at once.
 pub trait Filter: Send + Sync {
-    /// Notes a key once more.
+    /// Adds one occurrence of a key.
     ///
     /// # Errors
     /// A full filter that may not grow, a poisoned volume.
     fn insert(&self, key: &[u8]) -> Result<()>;
 
-    /// Takes back one insert of a key that is there.
+    /// Removes one occurrence of a key that is there.
     ///
     /// # Errors
     /// As `insert`.
@@ -154,13 +154,13 @@ pub trait Filter: Send + Sync {
     /// A failed read, a page that fails its check.
     fn contains(&self, key: &[u8]) -> Result<bool>;
 
-    /// Notes each key, in order.
+    /// Adds one occurrence of each key, in order.
     ///
     /// # Errors
     /// As `insert`; keys before the failing one are in, later ones may or may not be.
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()>;
 
-    /// Takes back one insert of each key.
+    /// Removes one occurrence of each key.
     ///
     /// # Errors
     /// As `insert_many`.
@@ -189,11 +189,11 @@ pub trait Filter: Send + Sync {
     fn stats(&self) -> FilterStats;
 }
 
-/// A filter that counts keys: never less than what was added, and more only where another key has the same
+/// A filter that counts keys. A count is never too low, and too high only where another key has the same
 /// fingerprint, at the rate of [`FilterStats::rate`]. Keys are any bytes.
 ///
-/// Laws: a `count` that begins after an `add` has returned includes it. What is taken away, by adding less
-/// than 0, must have been added. Every method may be called from any number of threads at once.
+/// Laws: a `count` that begins after an `add` has returned includes it. Subtract, by adding less than 0, only
+/// what was added before. Every method may be called from any number of threads at once.
 pub trait Counter: Filter {
     /// Adds `amount` to the count of a key.
     ///
@@ -224,7 +224,7 @@ pub trait Counter: Filter {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FilterStats {
-    /// Fingerprints held, in RAM and on flash, counting one once per part that has it.
+    /// Fingerprints stored, in RAM and on flash. Each part that has a fingerprint counts it.
     pub entries: u64,
     /// Of these, in RAM.
     pub buffered: u64,
@@ -258,11 +258,11 @@ pub struct FilterStats {
     pub merges: u64,
     /// Bytes read by merges.
     pub merge_bytes_read: u64,
-    /// Bytes written by merges and by images of the buffer.
+    /// Bytes written by merges and by snapshots of the buffer.
     pub data_bytes_written: u64,
     /// Bytes written to the write-ahead log on its behalf.
     pub log_bytes_written: u64,
-    /// Deletes that met no insert when they were merged into the last level, and were dropped.
+    /// Deletes that met no insert when they reached the last level, and were dropped.
     pub unmatched_deletes: u64,
 }
 
@@ -370,9 +370,9 @@ pub struct TableStats {
     pub reads_histogram: [u64; READS_HISTOGRAM_LEN],
     /// Buffers written to flash.
     pub flushes: u64,
-    /// Entries in those buffers, over the room in them: the mean fill at flush.
+    /// Entries in those buffers divided by their slots: the mean fill at flush.
     pub flush_fill: f64,
-    /// Bytes written to the structure's own pages (incarnations, filters, images).
+    /// Bytes written to the structure's own pages (incarnations, filters, snapshots).
     pub data_bytes_written: u64,
     /// Bytes written to the write-ahead log on its behalf.
     pub log_bytes_written: u64,
@@ -380,7 +380,7 @@ pub struct TableStats {
     pub evicted: u64,
     /// Entries kept by a partial discard and put back into a buffer.
     pub retained: u64,
-    /// Entries the policy wanted to keep but had to drop because the cascade reached its limit.
+    /// Entries that the policy wanted to keep but had to drop because cascaded evictions reached their limit.
     pub forced_evictions: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Proves a volume and every structure in it, offline.
 //!
-//! The store proves what belongs to the volume; each structure is then read by the code of its
-//! kind. Nothing is written, and memory does not grow with the volume.
+//! The store proves what belongs to the volume. The code of each structure's kind then reads the structure.
+//! Nothing is written, and memory does not grow with the volume.
 
 use std::sync::Arc;
 
@@ -21,20 +21,19 @@ pub struct CheckProgress<'a> {
     pub pages: u64,
 }
 
-/// What is told of a check's progress, about once per incarnation or slicetable.
+/// Receives the progress of a check, about once per incarnation or slicetable.
 pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 
 /// Checks a volume: its own pages, the whole log, and every page of every live incarnation, filter,
-/// slicetable, run and image of its tables, and of every run of its filters. `log_device` is needed where the
-/// volume was created with one.
+/// slicetable, run and snapshot. `log_device` is needed if the volume was created with one.
 ///
-/// Of each entry it proves that its key belongs to that super table, page and bucket, or to that partition
-/// and slice, is there once, and passes the incarnation's filter. Of cascade filters it proves that fingerprints
-/// ascend and that each run holds as much as the checkpoint says. Of value logs it proves every written
-/// page, not that somebody refers to a record. Reads all that is in use once, in I/O chunks of 1 MiB, and the
-/// log twice;
-/// holds a checkpoint, a chunk, and the filter of one incarnation in memory. Never writes, so a device
-/// opened for reading alone will do; nobody else may write to the volume meanwhile.
+/// It proves that each entry's key belongs to its super table, page and bucket, or to its partition and
+/// slice, that the key is there once, and that it passes the incarnation's filter. For cascade filters it
+/// proves that fingerprints ascend and that each run has as many as the checkpoint says. For value logs it
+/// proves every written page, but not that a reference to each record exists. It reads everything in use
+/// once, in I/O chunks of 1 MiB, and the log twice. It holds a checkpoint, a chunk, and the filter of one
+/// incarnation in memory. It never writes, so a read-only device is enough; nobody else may write to the
+/// volume meanwhile.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,9 +47,8 @@ pub type OnProgress<'a> = dyn FnMut(CheckProgress<'_>) + 'a;
 /// ```
 ///
 /// # Errors
-/// What is no volume, one of a newer version, a log device that is missing or not wanted, and a table
-/// whose incarnations are on a chip. Damage and
-/// failed reads are no errors: they are in the report.
+/// Not a volume, a volume of a newer version, a log device that is missing or not wanted, and a table whose
+/// incarnations are on a chip. Damage and failed reads are no errors: they are in the report.
 pub fn check(
     device: Arc<dyn Device>,
     log_device: Option<Arc<dyn Device>>,

@@ -1,4 +1,4 @@
-//! What can go wrong in an index, said with the place and the remedy.
+//! What can go wrong in an index, with the place and the remedy.
 
 use crate::model::text::bytes;
 
@@ -41,7 +41,7 @@ pub enum Error {
         "a {what} of {found} bytes: this table takes {what}s of at most {limit} bytes here; {remedy}"
     )]
     TooLong {
-        /// `key`, `value`, or what else there is too much of.
+        /// `key`, `value`, or another thing that is too much.
         what: &'static str,
         /// Bytes the table takes.
         limit: u64,
@@ -62,24 +62,24 @@ pub enum Error {
         /// Flash it may use.
         flash_bytes: u64,
     },
-    /// A filter in RAM has no room for one more.
+    /// A filter in RAM is full.
     #[error("the filter is full: {entries} of its {slots} slots are in use, {reason}")]
     FilterFull {
         /// Slots in use.
         entries: u64,
         /// Slots there are.
         slots: u64,
-        /// What there is too much of, and what to do.
+        /// What is too much, and what to do.
         reason: String,
     },
-    /// A filter without tombstones was to take away what is not there.
+    /// A filter without tombstones cannot subtract what is not there.
     #[error(
         "{amount} cannot be added to a count of {count}: this filter keeps no counts below zero; take away only what was added, or make the filter with signed counts"
     )]
     NotThere {
         /// How often the fingerprint is there.
         count: i64,
-        /// What was to be added.
+        /// What the caller wanted to add.
         amount: i64,
     },
     /// A count would be past 63 bits.
@@ -89,7 +89,7 @@ pub enum Error {
     CountRange {
         /// The count there is.
         count: i64,
-        /// What was to be added.
+        /// What the caller wanted to add.
         amount: i64,
     },
     /// A filter's saved bytes are not what was saved.

@@ -91,7 +91,7 @@ impl Table for MapTable {
     }
 }
 
-/// Lookups of a [`MapTable`], which are answered when they are pushed.
+/// Lookups of a [`MapTable`], answered when they are pushed.
 #[derive(Debug)]
 struct MapStream<'t> {
     table: &'t MapTable,

@@ -1,8 +1,8 @@
-//! Configurations for tests and decoders for fuzzing, which every structure has in its row of the
-//! [`registry`](crate::registry). In builds with the cargo feature `testing` only.
+//! Configurations for tests and decoders for fuzzing. Every structure has them in its row of the
+//! [`registry`](crate::registry). Only builds with the cargo feature `testing` have this module.
 //!
-//! A harness asks for variant 0, 1, 2, ... of a row, crosses them with what is no structure's own (durability,
-//! volume, faults), and holds the structure to the law that comes with the configuration.
+//! A harness asks for variant 0, 1, 2, ... of a row and combines it with what every structure shares
+//! (durability, volume, faults). It then checks the law that comes with the configuration.
 //!
 //! ```
 //! use nandex::registry;
@@ -21,7 +21,7 @@ use std::fmt;
 
 use crate::any::{AnyConfig, AnyOptions};
 
-/// Fuzzed code: reads bytes that may be anything, and panics where an answer breaks a law.
+/// A function to fuzz: reads bytes that may be anything, and panics if an answer breaks a law.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder {
     /// What it decodes, such as `entry page`.
@@ -33,13 +33,13 @@ pub struct Decoder {
 /// The configurations of a table for tests.
 #[derive(Clone, Copy)]
 pub struct TableTests {
-    /// Variants 0 up to this number differ in policy or in what the structure is made of.
+    /// Variants 0 up to this number differ in policy or in their parts.
     pub variants: u64,
     /// A small configuration: buffers of a page or two, so that a few hundred entries fill one.
     pub config: fn(&TableRequest) -> TestTable,
 }
 
-/// What a harness asks of a table's configuration. The structure chooses all else by the variant.
+/// What a harness asks of a table's configuration. The variant decides the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableRequest {
     /// Which of the structure's variants.
@@ -52,15 +52,15 @@ pub struct TableRequest {
     pub partitions: u32,
     /// Pages of a write buffer.
     pub buffer_pages: u32,
-    /// Different keys for which there is room; nothing for a table so short of flash that after a few
-    /// buffers its policy for a full table begins to show.
+    /// Different keys that fit; `None` for a table with so little flash that its policy for a full table
+    /// applies after a few buffers.
     pub keys: Option<u64>,
     /// Background threads of the structure; with 0 the calling thread does everything.
     pub threads: usize,
 }
 
 impl Default for TableRequest {
-    /// Variant 0 for 8 + 8 bytes: four partitions of two pages, room for 3,320 keys, one thread.
+    /// Variant 0 for 8 + 8 bytes: four partitions of two pages, space for 3,320 keys, one thread.
     fn default() -> Self {
         Self {
             variant: 0,
@@ -77,7 +77,7 @@ impl Default for TableRequest {
 /// A table's configuration for tests, and the law that it must keep.
 #[derive(Clone, Debug)]
 pub struct TestTable {
-    /// Structure, policy and peculiarities, for messages.
+    /// Structure, policy and special settings, for messages.
     pub label: String,
     /// What to create it with.
     pub config: AnyConfig,
@@ -89,7 +89,7 @@ pub struct TestTable {
     pub retention: Retention,
 }
 
-/// Which of the entries that were put, and not removed since, a table must still have.
+/// Which entries a table must still have, of those that were put and not removed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retention {
     /// All of them.
@@ -100,8 +100,8 @@ pub enum Retention {
     Newest(u64),
     /// At least this many of the newest puts and found lookups.
     NewestUsed(u64),
-    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) says that
-    /// some had to go; then this many of the newest puts.
+    /// All of them, unless [`TableStats::forced_evictions`](crate::TableStats::forced_evictions) counts some;
+    /// then this many of the newest puts.
     AllUnlessForced(u64),
 }
 
@@ -117,13 +117,13 @@ pub struct FilterTests {
 /// A filter's configuration for tests.
 #[derive(Clone, Debug)]
 pub struct TestFilter {
-    /// Structure and peculiarities, for messages.
+    /// Structure and special settings, for messages.
     pub label: String,
     /// What to create it with.
     pub config: AnyConfig,
     /// What to create and open it with.
     pub options: AnyOptions,
-    /// Different fingerprints that there are.
+    /// The number of different fingerprints.
     pub universe: u64,
     /// Is it made for counting?
     pub counts: bool,

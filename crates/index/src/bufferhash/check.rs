@@ -1,5 +1,5 @@
-//! Proves a BufferHash offline: its maps, every page of its live incarnations and images, and that each
-//! entry stands where a lookup would look for it.
+//! Proves a BufferHash offline: its maps, every page of its live incarnations and snapshots, and that each
+//! entry is where a lookup looks for it.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// The only column of a check's filter.
 const LIVE: super::filter::Columns = [1, 0, 0, 0];
 
-/// Refuses a table of which a check could not see the incarnations; damage is left to [`check`].
+/// Refuses a table whose incarnations a check cannot read; [`check`] finds damage.
 ///
 /// # Errors
 /// [`Error::Config`] with the table's name.
@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         checker.count_entries(self.name, entries);
     }
 
-    /// Reads an incarnation's filter into column 0; tells whether it is whole.
+    /// Reads an incarnation's filter into column 0; returns whether it is whole.
     fn load_filter(
         &self,
         checker: &mut Checker,
@@ -184,14 +184,14 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Pages that a table of this configuration takes; nothing when they cannot be counted.
+/// Pages of a table of this configuration; `None` when they cannot be counted.
 fn pages(config: &Config) -> Result<Option<u64>> {
     let of_snapshots = snapshot_pages(&config.shape()?);
     let of_ring = config.segments.checked_mul(u64::from(config.segment_pages()));
     Ok(of_ring.and_then(|pages| pages.checked_add(of_snapshots)))
 }
 
-/// The same columns with room for 64 of them, of which a check needs one.
+/// The same shape with 64 columns, of which a check needs one.
 fn one_word(shape: FilterShape) -> Result<FilterShape> {
     FilterShape::from_parts(ShapeParts { words: 1, ..shape.parts() })
 }

@@ -37,26 +37,26 @@ impl Policy {
     }
 }
 
-/// Where incarnations lie (paper, section 5.2).
+/// Where incarnations are (paper, section 5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Placement {
-    /// On the volume, in one ring for all super tables in the order in which they are flushed: the whole
-    /// device sees one sequential stream. For everything with a translation layer.
+    /// On the volume, in one ring for all super tables in the order of their flushes: the whole device sees
+    /// one sequential stream. For everything with a translation layer.
     #[default]
     Shared,
-    /// On a raw flash chip that is the table's own, from its first page on, and is given at each opening
-    /// ([`RuntimeOptions::chip`]). Each super table goes round in its own part of it, and a segment is
-    /// erased by a discard just before it is written, long after a durable checkpoint has let go of what it
-    /// held, and synced behind it. Segments are whole erase blocks, so that an eviction never copies: take
-    /// buffers of a block less the filter's pages, and a flush costs the paper's C1 + C2, at its least
+    /// On a raw flash chip that only this table uses, from its first page on, given at each opening
+    /// ([`RuntimeOptions::chip`]). Each super table has a ring in its own part of the chip. A segment is
+    /// erased by a discard just before it is written, and synced after it; by then a durable checkpoint no
+    /// longer refers to its old content. Segments are whole erase blocks, so an eviction never copies: choose
+    /// buffers of a block minus the filter's pages, and a flush costs the paper's C1 + C2, the minimum
     /// (section 6.4).
     ///
-    /// Superblocks, checkpoints, images of buffers and the log are overwritten in place, which a chip cannot
-    /// do. They stay on the volume's own device: in a product that has raw flash, a managed part such as
+    /// Superblocks, checkpoints, snapshots of buffers and the log are overwritten in place, which a chip
+    /// cannot do. They stay on the volume's own device: in a product with raw flash, a managed part such as
     /// eMMC or SD, or a file system made for flash. Keys spread unevenly, so a part is full before the chip
-    /// is; the shared ring has no such loss. Bad blocks are not handled, and wear is levelled by the ring
-    /// alone, which wears every block of a part alike. [`check`](crate::check()) refuses such a volume, since
-    /// it cannot see the chip.
+    /// is; the shared ring has no such loss. Bad blocks are not handled, and only the ring levels wear: it
+    /// wears every block of a part alike. [`check`](crate::check()) refuses such a volume, since it cannot
+    /// see the chip.
     Chip {
         /// Pages of 4 KiB in an erase block of the chip.
         block_pages: u32,
@@ -76,24 +76,24 @@ pub struct Config {
     pub buffer_pages: u32,
     /// Incarnations that the ring holds, of all super tables together.
     pub segments: u64,
-    /// Incarnations that one super table may have, the paper's k; a little more than
-    /// `segments / super_tables`, because super tables do not fill alike.
+    /// Incarnations that one super table may have, the paper's k; a little more than `segments /
+    /// super_tables`, because super tables do not fill alike.
     pub incarnations_max: u32,
     /// The filter of each incarnation.
     pub filter: FilterShape,
     /// Which entries go when flash is full.
     pub policy: Policy,
-    /// Incarnations that may be evicted for each one that the user's own inserts fill, before a
-    /// partial discard drops live entries after all (paper, section 7.4).
+    /// Incarnations that may be evicted for each one that the user's own inserts fill, before a partial
+    /// discard drops live entries (paper, section 7.4).
     pub cascade_limit: u32,
     /// Segments kept free ahead of the head, so that flushes need not wait for evictions.
     pub reserve_segments: u64,
-    /// Buffers beside one per super table, for super tables whose buffer is being written.
+    /// Buffers in addition to one per super table, for super tables whose buffer is being written.
     pub spare_buffers: u32,
-    /// Flush the first buffer of each super table early, each at another fill, so that super tables,
-    /// which fill alike, do not all flush at once ever after.
+    /// Flush the first buffer of each super table early, each at another fill. Super tables fill alike, and
+    /// would otherwise all flush at once, again and again.
     pub stagger: bool,
-    /// Where incarnations lie.
+    /// Where incarnations are.
     pub placement: Placement,
 }
 
@@ -119,8 +119,8 @@ impl Config {
         }
     }
 
-    /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
-    /// hold, and 16 MiB at least, in bytes.
+    /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
+    /// buffers hold, at least 16 MiB, in bytes.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
@@ -128,7 +128,7 @@ impl Config {
         (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
     }
 
-    /// How pages are cut up.
+    /// The layout of entry pages.
     ///
     /// # Errors
     /// [`Error::Config`] for widths out of range.
@@ -136,14 +136,14 @@ impl Config {
         Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
     }
 
-    /// What its buffers are.
+    /// The shape of its buffers.
     pub(super) fn shape(&self) -> Result<TableShape> {
         Ok(TableShape {
             layout: self.layout()?,
             partitions: self.super_tables,
             buffer_pages: self.buffer_pages,
             entries_max: self.filter.entries_max(),
-            // A filter cannot take 4 % of its keys at most, and two buffers may be on their way.
+            // A filter refuses at most 4 % of its keys, and two buffers may be carried over at once.
             carry_over_max: self.filter.entries_max() / 8,
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
@@ -225,13 +225,13 @@ impl Config {
         Ok(())
     }
 
-    /// Pages of all segments, wherever they lie.
+    /// Pages of all segments, on the volume or on a chip.
     #[must_use]
     pub fn ring_pages(&self) -> u64 {
         self.segments * u64::from(self.segment_pages())
     }
 
-    /// Those of them that lie on the volume.
+    /// Those of them on the volume.
     pub(super) fn volume_ring_pages(&self) -> u64 {
         match self.placement {
             Placement::Shared => self.ring_pages(),
@@ -345,21 +345,21 @@ impl Config {
 /// The version of the configuration's bytes.
 const CONFIG_VERSION: u8 = 1;
 
-/// Gives an entry's priority from its key and value; higher stays longer.
+/// Returns an entry's priority from its key and value; higher stays longer.
 pub type Priority = Arc<dyn Fn(&[u8], &[u8]) -> u64 + Send + Sync>;
 
-/// What can be chosen each time a BufferHash is opened.
+/// Options chosen each time a BufferHash is opened.
 #[derive(Clone)]
 pub struct RuntimeOptions {
-    /// Threads that write full buffers. Default 1; with 0 the inserting thread does, at the moment its
-    /// buffer is full, and filters of a table just opened are loaded by the first lookup that needs them.
+    /// Threads that write full buffers. Default 1; with 0 the inserting thread writes its buffer when it is
+    /// full, and the first lookup that needs the filters of a table just opened loads them.
     pub flush_threads: usize,
     /// Reads in flight in a batch of lookups. Default 32.
     pub read_depth: usize,
     /// An entry's priority, for the priority policies. Default: the first 8 bytes of its value as a
     /// little-endian number.
     pub priority: Priority,
-    /// The chip of a table with [`Placement::Chip`], and of no other. Nothing else may be on it.
+    /// The chip of a table with [`Placement::Chip`]; `None` for others. Nothing else may be on it.
     pub chip: Option<Arc<dyn Device>>,
 }
 

@@ -10,17 +10,17 @@ use super::table::Incarnation;
 use crate::api::Value;
 use crate::{Error, Result};
 
-/// An entry that the iteration gives: key and value.
+/// An entry of the iteration: key and value.
 pub type Pair = (Vec<u8>, Value);
 
-/// Goes over all entries of a table; see [`super::BufferHash::iter`].
+/// Iterates over all entries of a table; see [`super::BufferHash::iter`].
 #[derive(Debug)]
 pub struct Iter<'t> {
     inner: &'t Inner,
     table: usize,
-    /// Entries found and not given yet.
+    /// Entries found and not returned yet.
     ready: VecDeque<Pair>,
-    /// Keys of the super table that its buffers held, so that older versions are passed over.
+    /// Keys in the super table's buffers, so that older versions are skipped.
     buffered: HashSet<Vec<u8>>,
     /// Columns and incarnations of the super table, newest first, and how many have been read.
     incarnations: Vec<(usize, Incarnation)>,

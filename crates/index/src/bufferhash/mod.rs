@@ -1,11 +1,10 @@
 //! BufferHash: a hash table on flash that writes only whole buffers, one after another (NSDI'10).
 //!
-//! Keys are spread over super tables by their hash. Each super table collects inserts in a RAM buffer;
-//! a full buffer goes to flash in one sequential write and is called an incarnation. All super tables
-//! share one ring of segments, so the whole device sees a single sequential stream; only on a raw flash
-//! chip each has a ring of its own (`rings`). Filters in RAM,
-//! one per incarnation, tell which incarnations may hold a key; a lookup reads one page of each of
-//! those, newest first, and nearly always that is one page or none.
+//! Keys are spread over super tables by their hash. Each super table collects inserts in a RAM buffer; a full
+//! buffer goes to flash in one sequential write and is called an incarnation. All super tables share one ring
+//! of segments, so the whole device sees a single sequential stream; on a raw flash chip each has a ring of
+//! its own (`rings`). Filters in RAM, one per incarnation, tell which incarnations may hold a key. A lookup
+//! reads one page of each of those, newest first: nearly always one page or none.
 //!
 //! ```text
 //!           super table 0                super table 1            ...
@@ -26,11 +25,11 @@
 //! 1. A super table's incarnations are ordered by segment number; a key's newest version is in the
 //!    active buffer, else in the newest frozen buffer that has it, else in the newest such incarnation.
 //! 2. An entry leaves RAM only for a segment whose write has completed and whose filter is live.
-//! 3. Every logged update is in a written segment, in an image, or at or after the log tail that the
+//! 3. Every logged update is in a written segment, in a snapshot, or at or after the log tail that the
 //!    next checkpoint will hold.
-//! 4. Incarnations come and go, and columns are written, only in the super table's turn.
-//! 5. Locks are taken in this order: a turn, a super table's state, ring or log or pool; nobody waits
-//!    for a checkpoint or a free buffer while holding one.
+//! 4. Incarnations are added and evicted, and columns are written, only under the maintenance lock.
+//! 5. Locks are taken in this order: a maintenance lock, a super table's state, ring or log or pool;
+//!    nobody waits for a checkpoint or a free buffer while holding one.
 //!
 //! | operation | flash reads | flash writes | RAM |
 //! |---|---|---|---|
@@ -75,13 +74,13 @@ pub(crate) use row::ROW;
 use filter::Filter;
 use rings::Rings;
 
-/// How the catalog names this room.
+/// The name of this kind in the catalog.
 pub const KIND: &str = "bufferhash";
 
 /// A hash table on flash from fixed-width keys to fixed-width values.
 ///
-/// Cheap to look up in and to insert into from any number of threads; dropping it saves what is
-/// buffered, so that the next open finds it. See the [module](self) for how it works and what it costs.
+/// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
+/// next open finds it. See the [module](self) for how it works and what it costs.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -114,7 +113,7 @@ pub(crate) struct Incarnations {
     rings: Rings,
     /// Evictions that partial discards may still make, in thousandths.
     cascade_credit: AtomicU64,
-    /// The priority threshold, where the policy has one.
+    /// The priority threshold, if the policy has one.
     threshold: AtomicU64,
 }
 
@@ -134,7 +133,7 @@ impl BufferHash {
     /// requirements.
     ///
     /// # Errors
-    /// A budget too small for the table, with the least that would do; else as [`create`](Self::create).
+    /// A budget too small for the table, with the least that is enough; else as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: model::Budget) -> Result<Self> {
         Self::create(volume, name, Config::advised(&budget.into())?)
     }
@@ -160,8 +159,8 @@ impl BufferHash {
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].
     ///
-    /// Reads images of buffers and the log's tail; filters are loaded in the background, or when the
-    /// first lookup needs them.
+    /// Reads snapshots of buffers and the log's tail; filters are loaded in the background, or when the first
+    /// lookup needs them.
     ///
     /// # Errors
     /// No table of that name, another kind of structure, damage, a failed read.
@@ -186,9 +185,9 @@ impl BufferHash {
 
     /// All entries, each key once with its newest value, in no order.
     ///
-    /// Each super table is seen as it was when the iteration reached it, except that incarnations
-    /// evicted while they are being read are missing. Reads the whole table once, sequentially, and
-    /// one page for each entry that a newer version may hide.
+    /// Each super table is seen as it was when the iteration reached it, but incarnations that are evicted
+    /// while they are read are missing. Reads the whole table once, sequentially, and one page for each entry
+    /// that a newer version may hide.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.handle.core)

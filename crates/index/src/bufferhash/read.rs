@@ -1,4 +1,4 @@
-//! What a lookup finds below the buffers: pages of the incarnations that the filters name, newest first.
+//! What a lookup reads below the buffers: pages of the incarnations that the filters name, newest first.
 
 use nandex_device::PageBuf;
 use nandex_store::buffer::page_of;
@@ -52,7 +52,7 @@ impl KeyLookup for Inner {
         self.partitions[self.partition_of(place.hash)].prefetch(&self.layout.filter, place);
     }
 
-    /// Loads the filters where they have not been yet.
+    /// Loads the filters if they are not loaded yet.
     #[inline]
     fn ask(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
         let index = self.partition_of(place.hash);
@@ -70,7 +70,7 @@ impl KeyLookup for Inner {
         value.is_some()
     }
 
-    /// Under LRU, puts back what a lookup has found, where no thread in the background does.
+    /// Under LRU, puts back what a lookup has found, if no background thread does.
     #[inline]
     fn after_lookups(&self) {
         if self.layout.config.policy == Policy::Lru {
@@ -136,7 +136,7 @@ impl Inner {
         KeyPlace { hash, positions: self.layout.filter.positions(hash.filter) }
     }
 
-    /// Where an incarnation has the page of a key.
+    /// The place of a key's page in an incarnation.
     #[inline]
     fn place_of(&self, hash: KeyHash, id: SegmentId) -> ReadPlace {
         // An incarnation is written front to back, as a slicetable is.
@@ -148,7 +148,7 @@ impl Inner {
         page_of(hash, self.layout.config.buffer_pages as usize) as u64
     }
 
-    /// Proves a page and looks for the key in it.
+    /// Proves a page and finds the key in it.
     fn look_in(&self, page: &PageBuf, key: &LookupKey, id: SegmentId) -> Result<PageLookup> {
         let index = self.partition_of(key.hash);
         let label =
@@ -176,7 +176,7 @@ impl Inner {
     }
 }
 
-/// Reads the page of an incarnation whose filter named a key, and tells whether the key is in it.
+/// Reads the page of an incarnation whose filter named a key, and returns whether the key is in it.
 pub(super) struct Verification<'t>(pub(super) &'t Inner);
 
 /// A key and the incarnation that may hold it.

@@ -14,8 +14,8 @@ use crate::write;
 pub(crate) type SuperTable = write::Partition<Incarnations>;
 /// What changes in a super table.
 pub(crate) type State = write::PartitionState<Incarnations>;
-/// A full buffer that is being written; holds the segment that was taken when it was frozen, where
-/// nothing may be evicted to make room later.
+/// A full buffer that is being written. It holds the segment that was reserved when it was frozen, if nothing
+/// may be evicted to free one later.
 pub(crate) type Frozen = write::Frozen<Incarnations>;
 
 /// Where a key is in RAM: its super table and page by the hash, and its slots in the filters.
@@ -25,7 +25,7 @@ pub(crate) struct KeyPlace {
     pub(super) positions: Positions,
 }
 
-/// What follows in a lookup, as far as a super table knows.
+/// The next step of a lookup, as far as a super table knows.
 pub(super) type Step = LookupStep<Candidates, Option<Value>>;
 
 /// The incarnations of a super table.
@@ -87,7 +87,7 @@ impl Level {
 }
 
 impl SuperTable {
-    /// Asks the processor to bring near what [`ask`](Self::ask) will look at.
+    /// Asks the processor to prefetch what [`ask`](Self::ask) will read.
     #[inline]
     pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
         filter.for_each_run(&self.unlocked, &place.positions, |run| {
@@ -98,7 +98,7 @@ impl SuperTable {
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
-    /// Nothing where the filters have to be loaded first.
+    /// `None` if the filters have to be loaded first.
     #[inline]
     pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
         let KeyPlace { hash, positions } = place;
@@ -115,8 +115,8 @@ impl SuperTable {
         Some(candidates.map_or(LookupStep::Answer(None), LookupStep::Read))
     }
 
-    /// The next older candidate, after the one before did not hold the key. Nothing where incarnations were
-    /// dropped meanwhile, so that RAM has to be asked again.
+    /// The next older candidate, after the one before did not hold the key. `None` if incarnations were
+    /// dropped meanwhile: RAM must be asked again.
     pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
         let Candidates { next, rest, dropped, newest_when_asked } = *candidates;
         if rest == [0; 4] {
@@ -132,8 +132,8 @@ impl SuperTable {
 }
 
 impl Level {
-    /// The newest incarnation of these columns that is not newer than `newest_sequence`, and the rest.
-    /// A column that was given to a newer incarnation meanwhile is passed over.
+    /// The newest incarnation of these columns that is not newer than `newest_sequence`, and the rest. A
+    /// column that was reused for a newer incarnation meanwhile is skipped.
     #[inline]
     fn candidates(&self, mask: Columns, newest_sequence: u64) -> Option<Candidates> {
         if mask == [0; 4] {

@@ -10,7 +10,7 @@ use super::format::decode_filter;
 use super::{Config, Policy, RuntimeOptions};
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
-/// Variants give each policy, each with both kinds of filter in one and in two words of columns.
+/// Variants cover each policy, each with both kinds of filter in one and in two words of columns.
 pub(super) const TESTS: TableTests = TableTests { variants: 24, config };
 
 const POLICIES: [Policy; 6] = [
@@ -22,7 +22,7 @@ const POLICIES: [Policy; 6] = [
     Policy::Reject,
 ];
 
-/// Segments of a ring that is soon full.
+/// Segments of a ring that fills soon.
 const SEGMENTS_FEW: u64 = 24;
 
 fn config(request: &TableRequest) -> TestTable {
@@ -70,8 +70,8 @@ fn options(flush_threads: usize) -> crate::AnyOptions {
     crate::AnyOptions::default().with(own)
 }
 
-/// A ring of 24 keeps more than 16 incarnations behind the newest. Under a partial discard up to four in five
-/// of them may hold what was put back.
+/// A ring of 24 keeps more than 16 incarnations in addition to the newest. Under a partial discard up to four
+/// in five of them may hold entries that were put back.
 fn retention(policy: Policy, is_ample: bool, buffer_entries: u64) -> Retention {
     match policy {
         _ if is_ample => Retention::All,

@@ -9,10 +9,11 @@ use super::{Entry, Inner};
 use crate::write::WriteBuffer;
 use crate::{Error, Result};
 
-/// What one run or buffer of another filter has for a part of this one, counted from the part's first fingerprint.
+/// What one run or buffer of another filter holds for a part of this one, counted from the part's first
+/// fingerprint.
 struct Window {
     source: Box<dyn Source>,
-    /// What its fingerprints are counted from, and the part's own.
+    /// The first fingerprint that it counts from, and the part's first one.
     first: u64,
     part_first: u64,
     part_end: u64,
@@ -52,8 +53,8 @@ impl Inner {
         })
     }
 
-    /// Adds what another filter has for a part: of each of its parts that share fingerprints with it, the buffers and
-    /// the runs as they are at one moment.
+    /// Adds what another filter holds for a part: the buffers and the runs of each of its parts that share
+    /// fingerprints with it, as they are at one moment.
     fn add_share(&self, more: &mut More, part: usize, other: &Self) -> Result<()> {
         let ours = self.layout.fingerprints(part);
         for theirs in 0..other.partitions.len() {
@@ -82,7 +83,7 @@ impl Inner {
                 let split = run.shape().split();
                 let slot = |fingerprint: u64| split.quotient(fingerprint - all.start);
                 let slots = slot(from)..slot(to - 1) + 1;
-                // As far as fingerprints are spread evenly.
+                // Assuming that fingerprints are spread evenly.
                 let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
                 let of = |all: u64| (all as f64 * share).ceil() as u64;
                 more.size.entries += of(run.entries());

@@ -1,8 +1,8 @@
 //! The write buffer: a quotient filter, the deck's Q0.
 //!
-//! It begins with half of its size and takes the other half when that is full, so that parts whose buffers have
-//! just been merged leave their RAM to the others. Growing is one pass over what is there; more and smaller
-//! steps save more RAM, and make all inserts go into filters that are nearly full, which are slower.
+//! It begins with half of its size and takes the other half when that is full. Parts whose buffers were just
+//! merged thus leave their RAM to the others. Growing is one pass over the content. More and smaller steps
+//! would save more RAM, but all inserts would go into filters that are nearly full, which are slower.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,7 @@ use crate::Result;
 use crate::quotient::{QuotientFilter, Shape};
 use crate::write::WriteBuffer;
 
-/// The sizes that a buffer grows through, and what all buffers of a filter take and hold together.
+/// The sizes that a buffer grows through, and the total RAM and entries of a filter's buffers.
 #[derive(Debug)]
 pub(crate) struct BufferSizes {
     /// The smallest first, and the RAM of each in bytes.
@@ -49,7 +49,7 @@ impl BufferSizes {
         self.entries.load(Relaxed)
     }
 
-    /// From now on the limit holds.
+    /// Ends recovery; the limit holds from now on.
     pub(super) fn recovered(&self) {
         self.is_recovering.store(false, Relaxed);
     }
@@ -66,14 +66,14 @@ impl BufferSizes {
 
     fn note_entries(&self, before: u64, now: u64) {
         if before != now {
-            // What is taken away was added before, so that the sum is right after each.
+            // Every amount that is subtracted was added before, so the sum is right after each step.
             self.entries.fetch_add(now.wrapping_sub(before), Relaxed);
         }
     }
 }
 
-/// RAM that buffers of these shapes take, but for a few bytes; of very small ones, whose slots are wide, never
-/// less than of those before.
+/// Approximate RAM of buffers of these shapes, never less than that of the shape before: very small ones have
+/// wide slots.
 pub(super) fn bytes_of(shapes: &[Shape]) -> Vec<u64> {
     let mut most = 0;
     let grown = |shape| {
@@ -100,13 +100,13 @@ pub(crate) struct QuotientBuffer {
 impl QuotientBuffer {
     pub(super) fn new(sizes: &Arc<BufferSizes>) -> Self {
         let (sizes, filter) = (Arc::clone(sizes), QuotientFilter::new(sizes.shapes[0]));
-        // No buffer can do without its first size, whatever the limit.
+        // Every buffer has its first size, whatever the limit.
         sizes.taken_bytes.fetch_add(sizes.bytes[0], Relaxed);
         let (entries_max, deletes) = (u64::MAX, 0);
         Self { sizes, size: 0, filter, entries_max, deletes, has_tombstones: false }
     }
 
-    /// Takes the next size, unless it has the last, or there is no RAM for it.
+    /// Takes the next size, unless it has the last one or RAM is short.
     fn grow(&mut self) -> Result<bool> {
         let Some(next) = self.sizes.shapes.get(self.size + 1) else { return Ok(false) };
         if !self.sizes.take(self.sizes.bytes[self.size + 1] - self.sizes.bytes[self.size]) {
@@ -117,7 +117,7 @@ impl QuotientBuffer {
         Ok(true)
     }
 
-    /// Applies updates up to the first that finds no room in the largest size it may have.
+    /// Applies updates up to the first that does not fit the largest size it may have.
     fn apply_growing(&mut self, updates: &[Entry]) -> Result<usize> {
         let mut done = 0;
         loop {
@@ -132,7 +132,7 @@ impl QuotientBuffer {
         }
     }
 
-    /// Takes in the content of a snapshot.
+    /// Adds the content of a snapshot.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -165,7 +165,7 @@ impl QuotientBuffer {
         Box::new(self.filter.source())
     }
 
-    /// Different fingerprints in it; one that is there often may take several entries. Reads the whole buffer.
+    /// Different fingerprints in it; one with a large count may take several entries. Reads the whole buffer.
     pub(super) fn fingerprints(&self) -> u64 {
         let (mut count, mut source, mut batch) = (0, self.filter.source(), Vec::new());
         while source.next_batch(&mut batch).expect("RAM is read without errors") {
@@ -184,7 +184,7 @@ impl QuotientBuffer {
     }
 }
 
-/// A buffer may end where somebody still held it when it was flushed.
+/// A buffer may be freed by someone who still held it when it was flushed.
 impl Drop for QuotientBuffer {
     fn drop(&mut self) {
         self.sizes.note_entries(self.filter.entries(), 0);

@@ -1,8 +1,8 @@
-//! Proves a cascade filter offline: its configuration, its list of runs, every page of every run, and the
-//! log's entries of it.
+//! Proves a cascade filter offline: its configuration, its list of runs, every page of every run, and its
+//! entries in the log.
 //!
-//! A run is read as a merge reads it. Where that stops at a page that is not the run's, the pages behind it
-//! are still proven one by one, so that all that is damaged is named.
+//! A run is read as a merge reads it. If that stops at a page that is not the run's, the remaining pages are
+//! proven one by one, so that all damage is named.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ struct Described {
     runs: Vec<Arc<Run>>,
 }
 
-/// Checks one filter and notes in the checker what is wrong with it; counts its fingerprints, one once for
-/// each part that has it. Reads each page of its runs once.
+/// Checks one filter and notes in the checker what is wrong with it. Counts its fingerprints, each once per
+/// part that has it. Reads each page of its runs once.
 pub(crate) fn check(
     checker: &mut Checker,
     contents: &Contents,
@@ -134,7 +134,7 @@ fn check_run(checker: &mut Checker, name: &str, next_run: u64, run: &Run) {
     checker.count_entries(name, held.entries);
 }
 
-/// Reads it from front to back, up to what is wrong with it.
+/// Reads it from front to back, up to the first thing that is wrong.
 fn read_run(checker: &Checker, run: &Run, held: &mut RunContent) -> Result<()> {
     let mut reader = RunReader::new(&*checker.device(), run, IoChunks::default())?;
     let mut batch = Vec::new();
@@ -147,7 +147,7 @@ fn read_run(checker: &Checker, run: &Run, held: &mut RunContent) -> Result<()> {
     Ok(())
 }
 
-/// Proves that the pages behind the damaged one are the run's; all but that one where it is not known.
+/// Proves that the pages after the damaged one are the run's; all pages but the first if it is not known.
 fn prove_rest(checker: &mut Checker, subject: Subject<'_>, run: &Run, error: &Error) {
     let start = run.place().extent.start;
     let damaged = match error {

@@ -9,22 +9,22 @@ pub use crate::model::WhenFull;
 use crate::quotient::{Counts, REPEATS_MAX, Shape};
 use crate::{Error, Result};
 
-/// The fill of a buffer at which it counts as full: more would make inserts slower than the RAM is worth.
+/// The fill of a buffer at which it counts as full: beyond it inserts get slower than the RAM is worth.
 pub(super) const BUFFER_FILL: f64 = 0.9;
 
 /// Sizes that a buffer grows through.
 const BUFFER_STEPS: u64 = 2;
 
-/// Empty buffers in addition to one for each part: while one is merged another one may be full.
+/// Empty buffers in addition to one for each part: another one may be full while one is merged.
 pub(super) const SPARE_BUFFERS: u32 = 2;
 
 /// Bits of a slot's count, where a filter counts.
 const COUNT_BITS: u32 = 8;
 
-/// The least that a fan-out may be; the HotStorage'11 deck has this one.
+/// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
 
-/// The most parts there may be.
+/// The most parts of a filter.
 pub const PARTS_MAX: u32 = 4096;
 
 const VERSION: u8 = 1;
@@ -34,20 +34,20 @@ const VERSION: u8 = 1;
 pub struct Config {
     /// Different keys it is made for. One bit more per key doubles them, so be generous.
     pub keys: u64,
-    /// Rate of false positives with so many keys in it: 1e-9 to 1e-1 are usual.
+    /// Rate of false positives with that many keys in it: 1e-9 to 1e-1 are usual.
     pub rate: f64,
-    /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so that
-    /// about half as many are held, in RAM for three quarters.
+    /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so the
+    /// buffers hold about half as many, in three quarters of the RAM.
     pub buffer_entries: u64,
-    /// Parts that the universe is cut in, 1 to 4096, each with a buffer and levels of its own. With more of
-    /// them a merge is shorter, and needs less flash and RAM beside what it merges.
+    /// Parts of the universe, 1 to 4096, each with a buffer and levels of its own. With more parts a merge is
+    /// shorter, and needs less additional flash and RAM.
     pub parts: u32,
-    /// How many times larger than the level above a level on flash is: 2 in the deck, 8 to 16 on today's
-    /// drives. Nothing for a single level, however large: one page read per lookup, and each key is
-    /// written once for every buffer that is merged after it.
+    /// How many times larger a level on flash is than the one above: 2 in the deck, 8 to 16 on today's
+    /// drives. `None` for a single level, however large: one page read per lookup, and each key is written
+    /// once for every later merge.
     pub fan_out: Option<u32>,
-    /// Is it for counting? A key then takes one place in a buffer however often it is added; a filter
-    /// without takes one for each of the first few times.
+    /// Is it for counting? A key then takes one place in a buffer however often it is added; a filter without
+    /// counts takes one for each of the first few times.
     pub counts: bool,
     /// What happens when it has as many keys as it was made for.
     pub when_full: WhenFull,
@@ -103,7 +103,7 @@ impl Config {
         self.buffer_shapes().map(drop)
     }
 
-    /// The fingerprints there are: keys over rate.
+    /// The number of fingerprints: keys divided by the rate.
     ///
     /// # Errors
     /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for so many keys.
@@ -111,12 +111,12 @@ impl Config {
         Ok(Universe::for_rate(self.keys, self.rate)?)
     }
 
-    /// How the universe is cut in parts.
+    /// The division of the universe into parts.
     pub(super) fn split(&self) -> Result<Split> {
         Ok(Split::new(self.universe()?, u64::from(self.parts)))
     }
 
-    /// The universe of a part: as many fingerprints as the largest has, counted from its first.
+    /// The universe of a part: as many fingerprints as the largest part has, counted from its first.
     pub(super) fn part_universe(&self) -> Result<Universe> {
         let split = self.split()?;
         let size = |part: u64| split.first(part + 1) - split.first(part);
@@ -145,16 +145,16 @@ impl Config {
         (1..=steps).map(shape).collect()
     }
 
-    /// The RAM that all buffers may take, in bytes: parts fill up one after another, so it is less than all
-    /// of them at their full size. Where they are not spread so, some are merged before they are full.
+    /// The RAM that all buffers may take, in bytes. Parts fill up one after another, so it is less than all
+    /// of them at full size. If they fill together, some are merged before they are full.
     ///
     /// # Errors
     /// As [`buffer_shapes`](Self::buffer_shapes).
     pub fn buffer_bytes_max(&self) -> Result<u64> {
         let bytes = bytes_of(&self.buffer_shapes()?);
         let (first, full) = (bytes[0], bytes[bytes.len() - 1]);
-        // On average a buffer has three quarters of its size; one more is full, one is growing, and the
-        // spare ones are small.
+        // On average a buffer takes three quarters of its full size. One more is full, one is growing, and
+        // the spare ones are small.
         let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
         Ok(u64::from(self.parts) * mean + 2 * full + u64::from(SPARE_BUFFERS) * first)
     }
@@ -172,9 +172,10 @@ impl Config {
         (universe.bits() as usize + 1).div_ceil(8)
     }
 
-    /// A log that does not make the filter save its buffers before they are full: three times what they take,
-    /// and 8 MiB at least, in bytes. Of one that counts, twelve times, since it takes a key again and again.
-    /// [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) will do where the volume is opened without durability.
+    /// The size of a log that does not make the filter save its buffers before they are full: three times
+    /// what they take, at least 8 MiB, in bytes. A filter that counts needs twelve times, since it takes a
+    /// key again and again. [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) is enough if the volume is opened without
+    /// durability.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let update_bytes = self.universe().map_or(8, Self::update_bytes) as u64;
@@ -219,7 +220,7 @@ impl Config {
     }
 }
 
-/// What can be chosen at each opening.
+/// Options chosen at each opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RuntimeOptions {
     /// Threads that merge full buffers into levels: 0 or 1. With 0 the inserting thread does.
@@ -228,7 +229,7 @@ pub struct RuntimeOptions {
     pub read_depth: usize,
     /// Pages that a merge reads or writes at once.
     pub io_chunk_pages: u32,
-    /// The device's channels, where it does not tell them itself.
+    /// The device's channels, if it does not tell them itself.
     pub channels: Option<Channels>,
 }
 

@@ -1,7 +1,8 @@
 //! The bytes of a cascade filter, encoded and decoded; no I/O, and no panic on any input.
 //!
-//! Two kinds of log records, told apart by their length, and the head of the state in the checkpoint. All are
-//! drawn in docs/format.md; boundaries and buffers belong to the write path, the pages of runs to the store.
+//! Two kinds of log records, told apart by their length, and the head of the state in the checkpoint.
+//! docs/format.md draws all of them. Boundaries and buffers belong to the write path, and pages of runs to
+//! the store.
 
 use nandex_store::bytes::{Reader, get_u64};
 use nandex_store::fingerprint::{Split, Universe};
@@ -16,8 +17,8 @@ use crate::write::LogCodec;
 /// Bytes of a record that adds an amount.
 pub(super) const AMOUNT_BYTES: usize = 16;
 
-/// Writes updates of fingerprints to the log. A fingerprint there counts from the universe's first, in a buffer
-/// from its part's.
+/// Writes updates of fingerprints to the log. In the log a fingerprint counts from the universe's first, in a
+/// buffer from its part's first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FingerprintCodec {
     universe: Universe,
@@ -38,8 +39,8 @@ impl FingerprintCodec {
         if updates.iter().all(is_one) { self.update_bytes } else { AMOUNT_BYTES }
     }
 
-    /// Reads a record: a fingerprint of the universe and what is added to its count; `None` for bytes that are
-    /// none of this universe.
+    /// Reads a record: a fingerprint of the universe and what is added to its count; `None` for bytes that
+    /// are no such record.
     pub(super) fn decode_record(&self, bytes: &[u8]) -> Option<Entry> {
         let (fingerprint, count) = match bytes.len() {
             AMOUNT_BYTES => (get_u64(bytes, 0), get_u64(bytes, 8).cast_signed()),
@@ -55,7 +56,7 @@ impl FingerprintCodec {
     }
 }
 
-/// A record that adds or takes away one: of these bytes, the first `update_bytes`.
+/// A record that adds or takes away one; only the first `update_bytes` of these bytes count.
 fn one(fingerprint: u64, count: i64) -> [u8; 8] {
     (fingerprint << 1 | u64::from(count < 0)).to_le_bytes()
 }
@@ -103,7 +104,7 @@ impl LogCodec<QuotientBuffer> for FingerprintCodec {
     }
 }
 
-/// What the checkpoint keeps of a cascade filter beside its levels and buffers.
+/// What the checkpoint keeps of a cascade filter in addition to its levels and buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Head {
     /// Deletes that met no insert.

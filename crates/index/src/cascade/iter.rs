@@ -8,10 +8,10 @@ use super::levels::Levels;
 use super::{Entry, Inner};
 use crate::Result;
 
-/// The fingerprints of a filter with their counts, in ascending order: those of each part as they were when the
+/// The fingerprints of a filter with their counts, in ascending order. Each part is seen as it was when the
 /// iteration reached it. See [`Cascade::iter`](super::Cascade::iter).
 ///
-/// It keeps what it reads of the filter, and the volume's file, open.
+/// It keeps the parts of the filter that it reads, and the volume's file, open.
 pub struct Fingerprints {
     core: Arc<Inner>,
     /// The part that comes next.
@@ -25,7 +25,7 @@ pub struct Fingerprints {
 struct Current {
     first: u64,
     merge: Merge<'static>,
-    /// Its runs, whose pages are not used again while they are here.
+    /// Its runs, whose pages are not reused while they are here.
     _levels: Arc<Levels>,
 }
 
@@ -34,7 +34,7 @@ impl Fingerprints {
         Self { core, part: 0, current: None, batch: Vec::new().into_iter(), failed: false }
     }
 
-    /// The next entries, of the part that is read or of the next one.
+    /// The next entries, of the current part or of the next one.
     fn next_batch(&mut self) -> Result<Option<Vec<Entry>>> {
         loop {
             let Some(current) = &mut self.current else {

@@ -18,7 +18,7 @@ use super::Config;
 /// The runs of a part at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Levels {
-    /// The smallest level first; `None` for one that is empty.
+    /// The smallest level first; `None` for an empty one.
     pub runs: Vec<Option<Arc<Run>>>,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Plan {
     pub inputs: Vec<Arc<Run>>,
     /// The level that takes the result.
     pub output: usize,
-    /// Is nothing older than what it takes? Then tombstones end here.
+    /// Is nothing older than its inputs? Then tombstones end here.
     pub is_last: bool,
 }
 
 impl Levels {
-    /// What lookups read, the largest level first: most keys are there.
+    /// What lookups read, the largest level first: most keys are in it.
     pub(super) fn readable(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.runs.iter().rev().flatten()
     }
@@ -57,7 +57,7 @@ impl Levels {
         self.level_entries(usize::MAX)
     }
 
-    /// How `entries` fingerprints more are merged with the levels.
+    /// How to merge `entries` more fingerprints with the levels.
     pub(super) fn plan(&self, entries: u64, goal: Goal, config: &Config) -> Plan {
         let (output, taken) = match goal {
             Goal::Compact => (self.level_for(config, entries + self.entries()), self.runs.len()),
@@ -90,7 +90,7 @@ impl Levels {
         self.runs.iter().take(count).flatten().map(|run| run.entries()).sum()
     }
 
-    /// The levels after a merge with that plan has made `run`, or nothing because all cancelled out.
+    /// The levels after a merge with this plan has made `run`, or nothing because everything cancelled out.
     pub(super) fn after(&self, plan: &Plan, run: Option<Run>) -> Self {
         let kept = |old: &Arc<Run>| !plan.inputs.iter().any(|input| Arc::ptr_eq(old, input));
         let kept = |old: &Option<Arc<Run>>| old.clone().filter(kept);
@@ -105,7 +105,7 @@ impl Levels {
 }
 
 impl Plan {
-    /// Would it write one run to the level where it is, or none?
+    /// Would it write one run to the level of its one input, or none?
     pub(super) fn is_in_place(&self, levels: &Levels) -> bool {
         let there = levels.runs.get(self.output).and_then(Option::as_ref);
         match &self.inputs[..] {

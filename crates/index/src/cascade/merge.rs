@@ -15,27 +15,27 @@ use super::runs::RunSize;
 use crate::Result;
 use crate::write::{BOUNDARY_BYTES, WriteBuffer};
 
-/// Of all parts, those that are merged between two checkpoints: an eighth. That many have old runs in addition to
-/// the new ones.
+/// The share of parts merged between two checkpoints: an eighth. That many have old runs in addition to the
+/// new ones.
 const CHECKPOINT_SHARE: usize = 8;
 
-/// What is merged in addition to a part's own: sources, and about what is in them.
+/// What is merged in addition to a part's own: sources, and their approximate sizes.
 #[derive(Default)]
 pub(super) struct More {
     pub sources: Vec<Box<dyn Source>>,
     pub size: RunSize,
     pub pages: u64,
-    /// The runs they read, whose pages are not used again while they are here.
+    /// The runs they read, whose pages are not reused while they are here.
     pub runs: Vec<Arc<Run>>,
 }
 
-/// Begins to read what is merged in addition, as often as it is needed.
+/// Opens the additional sources, as often as needed.
 pub(super) type Begin<'b> = &'b dyn Fn() -> Result<More>;
 
 /// Nothing in addition.
 pub(super) const NO_MORE: Begin<'static> = &|| Ok(More::default());
 
-/// A run that was written, or nothing where all cancelled out; and the deletes that met no insert.
+/// A run that was written, or nothing if everything cancelled out; and the deletes that met no insert.
 #[derive(Default)]
 struct Merged {
     run: Option<Run>,
@@ -43,7 +43,8 @@ struct Merged {
 }
 
 impl Inner {
-    /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has taken it meanwhile.
+    /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has taken it
+    /// meanwhile.
     pub(super) fn merge_frozen(&self, part: usize, buffer: Arc<QuotientBuffer>) -> Result<()> {
         {
             let _lock = self.partitions[part].maintain();
@@ -52,7 +53,7 @@ impl Inner {
                 let oldest = state.frozen.front().map(|frozen| Arc::clone(&frozen.buffer));
                 (oldest.filter(|it| Arc::ptr_eq(it, &buffer)), Arc::clone(&state.level))
             };
-            // Else the buffer would have a holder more, and could not go back to the pool.
+            // With a second reference the buffer could not go back to the pool.
             drop(buffer);
             let Some(buffer) = oldest else { return Ok(()) };
             let plan = levels.plan(buffer.entries(), Goal::Flush, &self.layout.config);
@@ -65,7 +66,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Merges, and puts the new run in the place of what it was made of. The caller holds the maintenance lock.
+    /// Merges, and replaces the inputs by the new run. The caller holds the maintenance lock.
     fn merge_and_swap(
         &self,
         part: usize,
@@ -87,7 +88,7 @@ impl Inner {
         (self.partitions.len() / CHECKPOINT_SHARE).max(1) as u64
     }
 
-    /// Writes what a plan asks for: the buffer, its runs, and more.
+    /// Writes the result of a plan: the buffer, its runs, and more.
     fn merge(
         &self,
         buffer: Option<&QuotientBuffer>,
@@ -102,15 +103,15 @@ impl Inner {
         if entries == 0 {
             return Ok(Merged::default());
         }
-        // A count that fits a buffer's slot takes at most that many bytes of flash; the few that are greater
-        // find their room in the slack of pages.
+        // A count that fits a buffer's slot takes at most that many bytes of flash; the few greater ones fit
+        // the slack of pages.
         let buffered_bytes = if self.layout.config.counts { 2 * buffered } else { 0 };
         let run_bytes = runs().map(|run| run.count_bytes()).sum::<u64>();
         let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
         let pages_read = runs().map(|run| run.used_pages()).sum::<u64>()
             + more.as_ref().map_or(0, |more| more.pages);
         let options = MergeOptions { drop_negative: plan.is_last };
-        // Their pages are not used again before the merge ends.
+        // Their pages are not reused before the merge ends.
         let mut runs_read = Vec::new();
         let sources = || {
             let more = match more.take() {
@@ -136,7 +137,7 @@ impl Inner {
         Ok(Merged { unmatched: merge.unmatched(), run })
     }
 
-    /// Puts a new run in the place of those it was made of, and gives the buffer back that it took.
+    /// Replaces the inputs by the new run, and gives the buffer back that it took.
     fn swap(
         &self,
         part: usize,
@@ -163,13 +164,13 @@ impl Inner {
         self.finish_flushes()?;
         self.each_part(|part| {
             self.merge_all(part, NO_MORE)?;
-            // Where much cancels out, the second time is for what is left.
+            // If much cancels out, a second merge rewrites what remains.
             self.merge_all(part, NO_MORE)
         })
     }
 
-    /// Does something to each part that puts new runs in addition to the old ones, on this thread and, where the
-    /// filter has one to merge, on one more; and makes it durable.
+    /// Merges each part, on this thread and, if the filter has a merge thread, on one more; and makes the
+    /// result durable.
     pub(super) fn each_part(&self, act: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         self.volume.poison().check()?;
         let next = AtomicUsize::new(0);
@@ -189,7 +190,7 @@ impl Inner {
             let others: Vec<_> =
                 (0..self.options.flush_threads).map(|_| scope.spawn(run)).collect();
             let done = run();
-            // A panic over there goes on here.
+            // Propagates a panic of the other thread.
             others.into_iter().fold(done, |done, other| {
                 done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             })
@@ -197,8 +198,8 @@ impl Inner {
         done.and_then(|()| Ok(self.volume.checkpoint()?))
     }
 
-    /// Makes one run of a part's buffer, of all its runs, and of more; leaves alone what is one run and no larger than
-    /// it must be. Tombstones end only where no insert that they may belong to is still buffered.
+    /// Makes one run of a part's buffer, all its runs, and more. Skips a part that is one run without slack.
+    /// Tombstones end only if no insert that they may belong to is still buffered.
     pub(super) fn merge_all(&self, part: usize, begin: Begin<'_>) -> Result<()> {
         let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
         let _lock = self.partitions[part].maintain();
@@ -216,8 +217,8 @@ impl Inner {
         self.merge_and_swap(part, &plan, buffer, begin)
     }
 
-    /// Freezes a part's active buffer, if it holds anything and no other waits. Returns the oldest frozen buffer, the
-    /// levels, and how many fingerprints are in other buffers.
+    /// Freezes a part's active buffer if it is not empty and no other waits. Returns the oldest frozen
+    /// buffer, the levels, and how many fingerprints are in other buffers.
     fn freeze_active(
         &self,
         part: usize,
@@ -231,7 +232,7 @@ impl Inner {
         Ok((buffer, Arc::clone(&state.level), left))
     }
 
-    /// Is a run much larger than it must be?
+    /// Is a run much larger than necessary?
     fn is_loose(&self, run: &Run) -> bool {
         let universe = self.layout.runs.universe;
         let needed = RunShape::for_entries(universe, run.entries(), run.count_bytes());
@@ -245,7 +246,7 @@ impl Inner {
     }
 }
 
-/// Runs that are out of the levels, and extents that the last capture named.
+/// Runs that left the levels, and extents that the last capture named.
 #[derive(Debug)]
 pub(crate) struct Retired {
     runs: Vec<Arc<Run>>,
@@ -253,24 +254,24 @@ pub(crate) struct Retired {
 }
 
 impl Retired {
-    /// Of a filter whose checkpoint names these extents.
+    /// For a filter whose checkpoint names these extents.
     pub(super) fn new(named: Vec<nandex_store::space::Extent>) -> Self {
         Self { runs: Vec::new(), named }
     }
 }
 
 impl super::CascadeLayout {
-    /// Keeps the pages of runs that are out of the levels until nobody reads them. The caller holds the maps, so
-    /// that no checkpoint comes between.
+    /// Keeps the pages of runs that left the levels until nobody reads them. The caller holds the maps, so no
+    /// checkpoint comes between.
     fn retire(&self, before: &Levels, after: &Levels, snapshot: Option<Arc<Run>>) {
         let is_out = |old: &&Arc<Run>| !after.readable().any(|run| Arc::ptr_eq(run, old));
         let mut retired = self.retired();
         retired.runs.extend(before.readable().filter(is_out).cloned().chain(snapshot));
     }
 
-    /// The extents that a checkpoint names: of the runs that are in use, and of those that are out of the levels and
-    /// still read. One that nobody reads any more is given back: by the checkpoint that leaves it out, or at once
-    /// where none has named it.
+    /// The extents that a checkpoint names: those of runs in use, and of runs that left the levels and are
+    /// still read. Once nobody reads a run its extent is given back: by the checkpoint that leaves it out, or
+    /// at once if no checkpoint has named it.
     pub(super) fn extents(
         &self,
         mut extents: Vec<nandex_store::space::Extent>,
@@ -286,7 +287,7 @@ impl super::CascadeLayout {
                 self.runs.volume.give_back(extent);
             }
         }
-        // A run that a merge took out of its part's levels after they were captured is there twice.
+        // A run that left its part's levels after they were captured is listed twice.
         extents.sort_by_key(|extent| extent.start);
         extents.dedup();
         retired.named.clone_from(&extents);

@@ -1,9 +1,9 @@
 //! The cascade filter (HotStorage'11): "is this key in the set?" for sets whose filter is larger than RAM.
 //!
 //! A filter cannot be kept on flash bit by bit: each insert would rewrite random pages. So fingerprints of
-//! keys are collected in quotient filters in RAM, and because those are sorted lists, a full one is **merged**
-//! with sorted lists on flash, its levels, in one pass from front to back. A level is a run: the page of a
-//! fingerprint is found by arithmetic, so that a lookup reads one page per level and RAM holds nothing of it.
+//! keys are collected in quotient filters in RAM. Those are sorted lists, so a full one is **merged** with
+//! sorted lists on flash, its levels, in one pass from front to back. A level is a run: arithmetic finds the
+//! page of a fingerprint, so a lookup reads one page per level, and RAM needs no index.
 //!
 //! ```text
 //!     insert, delete, add                  contains, count
@@ -18,23 +18,23 @@
 //!                                            level 2   |................|  f * pages / universe
 //! ```
 //!
-//! The deck has one buffer, which needs a second one beside it while it is merged. Here the universe is cut in
-//! **parts**, each with a buffer and levels of its own, and the parts' buffers fill up one after another. So a
-//! merge is short, takes one buffer out of many, and all the others' RAM holds fingerprints meanwhile.
+//! The deck has one buffer, and needs a second one while the first is merged. Here the universe is divided
+//! into **parts**, each with a buffer and levels of its own, and the parts' buffers fill up one after
+//! another. So a merge is short and takes one buffer of many, while the RAM of all others holds fingerprints.
 //!
-//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels what it
-//! meets, in the buffer at once and on flash when the two are merged, and until then the sum is right. A
-//! fingerprint that two keys share has both their counts, so taking one away never hides the other.
+//! A key's count is the sum over its part's buffers and levels. A delete is a count of -1: it cancels an
+//! insert at once in the buffer, and on flash when the two are merged; until then the sum is right. A
+//! fingerprint that two keys share has both their counts, so deleting one never hides the other.
 //!
 //! Invariants
 //! 1. A fingerprint stands for the same keys in all buffers and levels, so the rate of false positives is at
 //!    most entries / universe, however many levels there are.
-//! 2. What a lookup sees is one moment's: a part's buffers and list of runs are read under one lock, and a
-//!    run that a lookup may still read keeps its pages.
+//! 2. A lookup sees one moment: a part's buffers and list of runs are read under one lock, and a run that a
+//!    lookup may still read keeps its pages.
 //! 3. Everything that the write path's invariants say of partitions, which are the parts here, and of
 //!    updates that add up.
-//! 4. A merge writes a new run in addition to the old ones. One checkpoint puts it in their place; only when that is
-//!    durable are their pages used again.
+//! 4. A merge writes a new run in addition to the old ones. One checkpoint replaces them; their pages are
+//!    reused only when that is durable.
 //! 5. Tombstones end where nothing older is below.
 //!
 //! | act | flash reads | flash writes | RAM |
@@ -120,7 +120,7 @@ pub struct Cascade {
 pub(crate) struct CascadeLayout {
     config: Config,
     universe: Universe,
-    /// How it is cut in parts.
+    /// The division into parts.
     split: Split,
     sizes: Arc<BufferSizes>,
     runs: Runs,
@@ -152,7 +152,7 @@ impl CascadeLayout {
         self.split.first(part as u64)..self.split.first(part as u64 + 1)
     }
 
-    /// Fingerprints held, counting one once for each buffer and run that has it.
+    /// Fingerprints stored, each once per buffer and run that has it.
     fn entries(&self) -> u64 {
         self.sizes.entries() + self.counters.level_entries.load(Relaxed)
     }
@@ -172,13 +172,13 @@ impl Part {
         self.buffers().fold(0, |sum, buffer| sum.saturating_add(buffer.count(fingerprint)))
     }
 
-    /// May lookups meet tombstones, so that they must see everything?
+    /// May lookups meet tombstones? Then they must read all levels.
     fn may_have_tombstones(&self) -> bool {
         self.buffers().any(|buffer| buffer.has_tombstones)
             || self.level.readable().any(|run| run.tombstones() > 0)
     }
 
-    /// What the part has on flash: its levels, and the snapshot that recovery needs.
+    /// The part's extents on flash: its levels, and the snapshot that recovery needs.
     fn extents(&self) -> impl Iterator<Item = Extent> {
         let snapshot = self.needed_snapshot().and_then(|snapshot| snapshot.place.as_ref());
         self.level.extents().chain(snapshot.map(|run| run.place().extent))
@@ -270,7 +270,7 @@ impl Cascade {
         recover::open(volume, &structure, options)
     }
 
-    /// Opens a cascade filter of a volume by its name, with the options that suit it: loads images of its
+    /// Opens a cascade filter of a volume by its name, with the options that suit it. Loads snapshots of its
     /// buffers and replays the log's updates.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ impl Cascade {
         &self.handle.core.layout.config
     }
 
-    /// The fingerprints there are; all parts of it have this universe.
+    /// The universe of the fingerprints; every part has a share of it.
     #[must_use]
     pub fn universe(&self) -> Universe {
         self.handle.core.layout.universe
@@ -310,10 +310,11 @@ impl Cascade {
         Fingerprints::new(Arc::clone(&self.handle.core))
     }
 
-    /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back: for as
-    /// many keys at once as make reading their pages one by one take longer. That is about half as many as the
-    /// filter has pages, on a drive that reads 60,000 of them a second at random and 1 GB/s in I/O chunks. Takes 32
-    /// bytes of RAM for each key. In [`FilterStats::reads_histogram`] such lookups count as reading none.
+    /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back. It
+    /// pays off when there are so many keys that reading their pages one by one takes longer: about half as
+    /// many as the filter has pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks.
+    /// Takes 32 bytes of RAM for each key. In [`FilterStats::reads_histogram`] such lookups count as reading
+    /// none.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -321,18 +322,18 @@ impl Cascade {
         self.handle.core.sweep(keys)
     }
 
-    /// Makes one run of all levels and buffers, so that a lookup reads one page, deletes are gone, and no page
-    /// is kept that is not needed: what shrinks a filter of which much was deleted. Reads and writes all of it
-    /// once, twice where much cancels out. Inserts and lookups go on.
+    /// Makes one run of all levels and buffers: a lookup then reads one page, deletes are gone, and no page
+    /// is wasted. Use it to shrink a filter after many deletes. Reads and writes everything once, or twice if
+    /// much cancels out. Inserts and lookups continue meanwhile.
     ///
     /// # Errors
-    /// A failed read or write, damage, no space for the new run beside the old ones.
+    /// A failed read or write, damage, no space for the new run in addition to the old ones.
     pub fn compact(&self) -> Result<()> {
         self.handle.core.compact()
     }
 
-    /// Adds all that another filter holds, on this volume or another one: merges all runs, and the other's buffers,
-    /// in one pass, reading and writing each byte once. The other one stays as it is.
+    /// Adds everything that another filter holds, on this volume or another one: merges all runs, and the
+    /// other's buffers, in one pass that reads and writes each byte once. The other filter does not change.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) unless both have one universe and one hash function with one
@@ -341,8 +342,8 @@ impl Cascade {
         self.absorb_all(&[other])
     }
 
-    /// Adds all that some other filters hold, as [`absorb`](Self::absorb), in one pass over all of them: no
-    /// byte is written more than once, however many there are.
+    /// Adds everything that several filters hold, as [`absorb`](Self::absorb), in one pass over all of them:
+    /// no byte is written more than once, however many there are.
     ///
     /// # Errors
     /// As [`absorb`](Self::absorb); nothing was added then.

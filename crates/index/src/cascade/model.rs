@@ -1,4 +1,4 @@
-//! The advisor of cascade filters: how large buffers are in a budget of RAM, how many levels there are, and
+//! The advisor of cascade filters: how large buffers are for a RAM budget, how many levels there are, and
 //! what both cost.
 //!
 //! With N keys, buffers of M fingerprints and R = N / M buffers' worth of keys:
@@ -15,10 +15,10 @@
 //!   it at 16 or less.
 //!
 //! A buffer is a filter of rank and select: a slot takes its remainder, log2(U / slots) bits, a bit or a byte
-//! for its count, and 2.25 bits of metadata, and nine slots of ten are used. Every part has one, and they fill up
-//! in turn: M is what all take when all are full, half of that is what they hold, in RAM for three quarters. For
-//! 100 million keys at a rate of 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 11 + 1 + 2.25 bits,
-//! and a key takes 16.1 in a buffer that is full.
+//! for its count, and 2.25 bits of metadata; nine slots of ten are used. Every part has one, and they fill up
+//! in turn: M is their total when all are full. They hold half of that, in three quarters of the RAM. For 100
+//! million keys at a rate of 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 11 + 1 + 2.25
+//! bits, and a key takes 16.1 in a full buffer.
 
 use nandex_store::run::RunShape;
 
@@ -32,34 +32,34 @@ use crate::{Error, Result};
 /// The most buffers' worth of keys in a single level, and the largest fan-out of several.
 pub const FAN_OUT_MAX: u32 = 16;
 
-/// The hash key under which filters that are to be merged are made, where nobody asks for another: `nandex
-/// filter 01` in ASCII. Filters merge only when they hash alike. Since everybody knows it, whoever chooses keys
-/// can choose them so that they collide: a filter for strangers' keys needs a secret key, and SipHash.
+/// The hash key of filters that will be merged, unless the caller asks for another: `nandex filter 01` in
+/// ASCII. Filters merge only if they hash alike. This key is public, so an attacker can choose keys that
+/// collide: a filter for untrusted keys needs a secret key, and SipHash.
 pub const SHARED_HASH_KEY: u128 = u128::from_be_bytes(*b"nandex filter 01");
 
-/// RAM for what does not depend on sizes: eight blocks of the log, and the pages of a batch of lookups.
+/// RAM that does not depend on sizes: eight blocks of the log, and the pages of a batch of lookups.
 const FIXED_RAM_BYTES: u64 = (8 << 17) + 32 * PAGE_BYTES;
 
-/// The least that buffers are made for where there are as many keys: less is not worth a merge.
+/// The smallest buffer, if there are that many keys: a smaller one is not worth a merge.
 const BUFFER_ENTRIES_MIN: u64 = 1024;
 
-/// Fingerprints that make a part of their own, and the most parts that the advisor takes: beyond, a merge is
-/// short enough.
+/// Fingerprints for one part, and the most parts that the advisor uses: with more, merges are short enough
+/// already.
 const PART_ENTRIES: u64 = 1 << 16;
 const PARTS_ADVISED_MAX: u64 = 64;
 
 /// I/O chunks that a run has in memory while it is read or written.
 const CHUNKS: u64 = 3;
 
-/// The share of the buffers' RAM that I/O chunks may take: one part of this many.
+/// The share of the buffers' RAM that I/O chunks may take: one in this many.
 const CHUNKS_SHARE: u64 = 4;
 
 /// What a filter costs once it holds as many keys as it was made for.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct FilterCosts {
-    /// Levels on flash: pages that a lookup reads at most, and one more while a buffer that was saved half
-    /// full is on flash too.
+    /// Levels on flash: the most pages that a lookup reads, and one more while a half-full buffer that was
+    /// saved is on flash too.
     pub levels: u32,
     /// Buffers' worth of keys.
     pub buffers: f64,
@@ -82,11 +82,11 @@ pub struct FilterCosts {
 }
 
 impl Config {
-    /// The configuration with the largest buffers that the RAM has room for; none is larger than all keys.
+    /// The configuration with the largest buffers that fit the RAM; none is larger than all keys.
     ///
     /// # Errors
-    /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the least
-    /// that would do.
+    /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the
+    /// least that is enough.
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
         let with_buffers = |entries| with_buffers(requirements, entries);
         let universe = with_buffers(1).universe()?;
@@ -130,7 +130,7 @@ fn with_buffers(requirements: &FilterRequirements, buffer_entries: u64) -> Confi
     Config { keys, rate, buffer_entries, parts, fan_out, counts, when_full }
 }
 
-/// The fan-out for this many buffers' worth of keys; nothing for a single level.
+/// The fan-out for this many buffers' worth of keys; `None` for a single level.
 fn advised(buffers: f64) -> Option<u32> {
     let most = f64::from(FAN_OUT_MAX);
     if buffers <= most {
@@ -138,7 +138,7 @@ fn advised(buffers: f64) -> Option<u32> {
     }
     let levels = (buffers.ln() / most.ln() - 1e-9).ceil().max(2.0);
     let times = buffers.powf(1.0 / levels);
-    // What rounding adds must not cost a level.
+    // A rounding error must not add a level.
     Some(((times - 1e-9).ceil() as u32).clamp(2, FAN_OUT_MAX))
 }
 
@@ -154,7 +154,7 @@ impl Config {
     /// What a filter of this configuration costs when it holds as many keys as it was made for.
     ///
     /// # Errors
-    /// [`Error::Config`] for what is none.
+    /// [`Error::Config`] for an invalid configuration.
     pub fn costs(&self) -> Result<FilterCosts> {
         let universe = self.universe()?;
         let buffers = self.keys as f64 / self.buffer_entries as f64;
@@ -176,8 +176,8 @@ impl Config {
             buffers,
             times_written,
             written_bytes_per_key: written_bytes,
-            // Of what is written to a level all but what arrives was read there, and what arrives was read
-            // in the level above; only the buffer comes from RAM.
+            // Everything written to a level was read there, except what arrives, and that was read in the
+            // level above; only the buffer comes from RAM.
             read_bytes_per_key: written_bytes * (times_written - 1.0) / times_written.max(1.0),
             log_bytes_per_key: Self::update_bytes(universe) as f64,
             ram_bytes: self.ram_bytes()?,
@@ -187,7 +187,7 @@ impl Config {
         })
     }
 
-    /// For each level how many buffers' worth it writes, and holds when it does, on average.
+    /// For each level, the average of the buffers' worth that it writes, and that it holds then.
     fn writes(&self, buffers: f64) -> Vec<(f64, f64)> {
         let levels = self.levels() as usize;
         let times = f64::from(self.fan_out.unwrap_or(0));
@@ -223,7 +223,7 @@ impl Config {
         }
     }
 
-    /// Levels in use with all keys: those in which as much can have arrived.
+    /// Levels in use with all keys: those that enough can have reached.
     fn levels(&self) -> u32 {
         let buffers = self.keys as f64 / self.buffer_entries as f64;
         let reached = (1..64).take_while(|level| self.arrival(*level) <= buffers);
@@ -237,12 +237,12 @@ impl Config {
         Ok(self.buffer_bytes_max()? + chunks + FIXED_RAM_BYTES)
     }
 
-    /// I/O chunks in memory while all levels and an image are merged into a new run.
+    /// I/O chunks in memory while all levels and a snapshot are merged into a new run.
     fn io_chunks(&self) -> u64 {
         (u64::from(self.levels()) + 2) * CHUNKS
     }
 
-    /// Pages of an I/O chunk: up to 1 MiB, and a quarter of what buffers take for all of them.
+    /// Pages of an I/O chunk: up to 1 MiB, and a quarter of the buffers' RAM for all chunks.
     fn io_chunk_pages(&self) -> Result<u32> {
         let bytes = self.buffer_bytes_max()? / CHUNKS_SHARE / self.io_chunks();
         Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
@@ -250,10 +250,10 @@ impl Config {
 }
 
 impl RuntimeOptions {
-    /// The options that [`Config::advised`] counts with: I/O chunks that are small where buffers are.
+    /// The options that [`Config::advised`] assumes: small I/O chunks for small buffers.
     ///
     /// # Errors
-    /// [`Error::Config`] for a configuration that is none.
+    /// [`Error::Config`] for an invalid configuration.
     pub fn suited(config: &Config) -> Result<Self> {
         Ok(Self { io_chunk_pages: config.io_chunk_pages()?, ..Self::default() })
     }
@@ -354,7 +354,7 @@ mod tests {
             };
             let volume = Volume::create(Arc::new(MemoryDevice::new()), volume_options).unwrap();
             let filter = Cascade::create_with(&volume, "f", config, options).unwrap();
-            // One more, so that the last full buffer is merged and not saved as it is.
+            // One more, so that the last full buffer is merged and not saved.
             let all: Vec<_> = (0..=keys).map(u64::to_le_bytes).collect();
             filter.insert_many(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
             let (stats, costs) = (filter.stats(), config.costs().unwrap());

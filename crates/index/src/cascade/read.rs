@@ -1,8 +1,8 @@
 //! The lookup path: a part's buffers, then one page of each of its levels.
 //!
-//! A lookup takes what the buffers say and the list of runs under one lock, and reads without it. It may stop
-//! at the first part that says yes where nothing was deleted anywhere; a count, or a filter with tombstones,
-//! takes the sum of all parts.
+//! A lookup takes the buffers' counts and the list of runs under one lock, and reads without it. It may stop
+//! at the first run that says yes if nothing was ever deleted. A count, or a filter with tombstones, needs
+//! the sum of all.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ pub(crate) struct Probe {
     sum: i64,
     /// Does the first run that says yes decide?
     first_decides: bool,
-    /// The runs as they were when the buffers were asked; which of them is being read, and which page of it.
+    /// The runs as they were when the buffers were asked; the run being read, and its page.
     levels: Arc<Levels>,
     run: usize,
     page: PageId,
     /// The run's first page.
     start: PageId,
-    /// Has this run said all that it knows?
+    /// Has this run said all it knows?
     is_read: bool,
 }
 
@@ -51,7 +51,7 @@ impl Probe {
         self.levels.readable().nth(self.run).expect("a lookup has a run to read")
     }
 
-    /// Goes on to a run, if its answer is wanted and there is one.
+    /// Goes on to a run, if its answer is wanted and the run exists.
     fn go_to(&mut self, run: usize) -> LookupStep<(), i64> {
         let is_decided = self.first_decides && self.sum > 0;
         let next = self.levels.readable().nth(run).filter(|_| !is_decided);
@@ -62,7 +62,7 @@ impl Probe {
     }
 }
 
-/// Lookups that want to know the same.
+/// Lookups with the same question.
 struct Asking<'i> {
     inner: &'i Inner,
     wanted: Wanted,
@@ -115,7 +115,7 @@ impl PageReads for Asking<'_> {
 
     fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
         match probe.run().look(probe.page, page.page(0), probe.fingerprint)? {
-            // The page was too small for all that is its own.
+            // The page was too small for all its fingerprints.
             LookupStep::Read(next) => probe.page = next,
             LookupStep::Answer(count) => {
                 probe.sum = probe.sum.saturating_add(count);
@@ -161,7 +161,7 @@ impl Part {
     }
 }
 
-/// A count is never below 0, but where a key was taken away that was not there.
+/// A count is never below 0, unless an absent key was deleted.
 pub(super) fn clamped(sum: i64) -> u64 {
     u64::try_from(sum).unwrap_or_default()
 }

@@ -59,7 +59,7 @@ pub(super) fn open(
     Ok(Cascade { handle })
 }
 
-/// The head and the levels of each part, as the checkpoint has them.
+/// The head and the levels of each part, from the checkpoint.
 pub(super) fn restore(
     structure: &Structure,
     config: &Config,
@@ -120,7 +120,7 @@ fn assemble(config: Config, runs: Runs, head: Head, named: Vec<Extent>) -> Resul
     })
 }
 
-/// A filter on its way from the checkpoint's levels to what it was.
+/// A filter during recovery, between the checkpoint's levels and its final state.
 struct Recovering {
     layout: CascadeLayout,
     levels: Vec<Levels>,

@@ -19,7 +19,7 @@ pub(crate) struct Runs {
     pub chunks: IoChunks,
 }
 
-/// What a run is about to hold.
+/// The expected content of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunSize {
     /// Fingerprints, at most.
@@ -29,8 +29,9 @@ pub(super) struct RunSize {
 }
 
 impl Runs {
-    /// Writes what `begin` gives as a run with that number, and nothing where it is empty. Where fingerprints are
-    /// not spread as those of hashes are, or counts are longer than estimated, it begins again with more pages.
+    /// Writes the source that `begin` gives as a run with that number; writes nothing if it is empty. If
+    /// fingerprints are not spread like hashes, or counts are longer than estimated, it begins again with
+    /// more pages.
     ///
     /// # Errors
     /// A failed read or write, damage, no space.
@@ -51,7 +52,8 @@ impl Runs {
         }
     }
 
-    /// Writes a run to an extent of its own, which is given back when that fails, or when there is nothing to write.
+    /// Writes a run to an extent of its own, which is given back if that fails or if there is nothing to
+    /// write.
     fn write_once(
         &self,
         number: u64,

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::quotient::QuotientFilter;
 use crate::write::SnapshotStore;
 
-/// A snapshot: a run, or nothing of a buffer in which all cancelled out.
+/// A snapshot: a run, or nothing if everything in the buffer cancelled out.
 pub(crate) type SavedRun = Option<Arc<Run>>;
 
 /// Writes buffers as runs.
@@ -78,7 +78,7 @@ impl SnapshotStore<QuotientBuffer> for RunSnapshots {
 /// Reads where a snapshot is from bytes that may be anything.
 ///
 /// # Errors
-/// Corruption, told by the reader.
+/// Corruption, reported by the reader.
 pub(super) fn decode_saved(
     structure: StructureId,
     universe: Universe,

@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up when somebody asks.
+//! The figures: counted where they arise, added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,10 +10,10 @@ use super::{CascadeLayout, Inner};
 use crate::api::{FilterStats, LevelStats};
 use crate::write::{Partition, PartitionState, Usage};
 
-/// What the filter counts in addition to what the write path does.
+/// What the filter counts in addition to the write path.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Fingerprints in levels, counting one once for each run that has it.
+    /// Fingerprints in levels, each once per run that has it.
     pub level_entries: AtomicU64,
     /// Deletes in buffers that were merged.
     pub deletes: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Counters {
     pub unmatched: AtomicU64,
 }
 
-/// What parts hold, added up.
+/// Sums over the parts.
 #[derive(Default)]
 struct Totals {
     updates: u64,
@@ -57,7 +57,7 @@ impl Inner {
         totals
     }
 
-    /// Different fingerprints in buffers, counting one once for each buffer.
+    /// Different fingerprints in buffers, each once per buffer.
     fn fingerprints_buffered(&self) -> u64 {
         let of = |part: &Partition<CascadeLayout>| -> u64 {
             part.read().buffers().map(QuotientBuffer::fingerprints).sum()
@@ -65,7 +65,8 @@ impl Inner {
         self.partitions.iter().map(of).sum()
     }
 
-    /// RAM and flash of the filter in addition to buffers: the I/O chunks of a merge of as many levels as a part has.
+    /// RAM and flash of the filter without buffers: the I/O chunks of a merge of as many levels as a part
+    /// has.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
         let chunk_bytes = self.layout.runs.chunks.ram_bytes() as u64;

@@ -1,4 +1,4 @@
-//! Very many lookups at once: all runs are read once, from front to back, in place of a page for each key.
+//! Very many lookups at once: all runs are read once, from front to back, instead of a page for each key.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Inner {
         Ok(sums.into_iter().map(clamped).collect())
     }
 
-    /// Adds up what a part's buffers and runs have for keys of it, in ascending order.
+    /// Adds up the counts of a part's buffers and runs for its keys, in ascending order.
     fn sweep_part(&self, asked: &[Asked], sums: &mut [i64]) -> Result<()> {
         let levels = {
             let state = self.partitions[asked[0].part].read();

@@ -7,7 +7,7 @@ use super::{Config, RuntimeOptions};
 use crate::any::AnyOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 
-/// Variants give all rates and fan-outs, counting or not; keys, parts and buffers are mixed.
+/// Variants cover all rates and fan-outs, counting or not; keys, parts and buffers are mixed.
 pub(super) const TESTS: FilterTests = FilterTests { variants: 40, config };
 
 const RATES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-6, 1e-9];
@@ -21,7 +21,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
     let counts = (variant / 20).is_multiple_of(2);
     let parts = 1 + (variant % 3) as u32;
     let config = Config {
-        // As many as come at most, or many more, so that the universe is wide for its rate.
+        // The most keys that come, or many more, so that the universe is wide for its rate.
         keys: if variant.is_multiple_of(3) { 100_000 } else { 3000 },
         rate,
         buffer_entries: 60 + variant * 97 % 400,

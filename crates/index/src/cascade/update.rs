@@ -1,4 +1,4 @@
-//! Updates of keys: each becomes a fingerprint of its part, and goes down the write path.
+//! Updates of keys: each becomes a fingerprint of its part, and enters the write path.
 
 use nandex_store::Durability;
 use nandex_store::run::Entry;
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// Keys of a batch that are sorted by part at a time.
 const BATCH: usize = 4096;
 
-/// Updates that reserve their share of the log together.
+/// Updates that share one reservation in the log.
 const RESERVED_MAX: usize = 512;
 
 impl Inner {
@@ -55,7 +55,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Refuses where the filter has as many keys as it was made for and may not grow.
+    /// Refuses updates if the filter has all the keys it was made for and may not grow.
     fn check_keys(&self, entries: &[Entry]) -> Result<()> {
         let config = &self.layout.config;
         if config.when_full == WhenFull::Grow || entries.iter().all(|entry| entry.count < 0) {
@@ -68,8 +68,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Refuses a filter whose buffers the log could not cover. Without durability it need not cover them: opened
-    /// with it later, the filter saves its buffers before they are full.
+    /// Refuses a filter whose buffers the log cannot cover. Without durability it need not cover them: if the
+    /// filter is opened with durability later, it saves its buffers before they are full.
     pub(super) fn check_log(volume: &nandex_store::Volume, config: &super::Config) -> Result<()> {
         if volume.durability() == Durability::Never {
             return Ok(());

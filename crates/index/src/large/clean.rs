@@ -1,4 +1,4 @@
-//! Room in the value log: a checkpoint, or the live records of a segment copied forward.
+//! Freeing space in the value log: a checkpoint, or copying the live records of a segment.
 
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::format::LiveSegment;
@@ -9,15 +9,15 @@ use super::{Inner, lock};
 use crate::api::Table;
 use crate::{Error, Result};
 
-/// Is given each record of a segment, with its place and fingerprint.
+/// Receives each record of a segment, with its place and fingerprint.
 type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 
 impl<T: Table> Inner<T> {
-    /// Makes room for a record of so many bytes. The caller holds no stripe.
+    /// Frees space for a record of this many bytes. The caller holds no stripe.
     pub(super) fn make_room(&self, bytes: u64) -> Result<()> {
         let _turn = lock(&self.cleaner);
-        // Twice round is more than it can take; that copies fill what they free is possible where records
-        // are nearly as long as segments.
+        // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
+        // as segments.
         for _ in 0..2 * self.values.config().segments {
             if self.values.has_space(bytes) {
                 return Ok(());
@@ -29,8 +29,8 @@ impl<T: Table> Inner<T> {
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
     }
 
-    /// Cleans the segment that is most worth it. Crashes in the midst of cleaning may have used up what is
-    /// kept for copies, for nothing; then those copies are found to be garbage first.
+    /// Cleans the segment with the best ratio of garbage to copies. Crashes during cleaning may have used up
+    /// the reserve for copies; those copies are then found to be garbage first.
     fn clean_one(&self) -> Result<()> {
         let segment = self.choose()?;
         match self.clean(segment) {
@@ -50,8 +50,8 @@ impl<T: Table> Inner<T> {
         Error::ValuesFull { live_bytes, flash_bytes }
     }
 
-    /// The segment that is cleaned next. Before it says that there is none, it counts what is live in those
-    /// whose count a crash may have made too high.
+    /// The next segment to clean. Before it reports that there is none, it recounts the live bytes of
+    /// segments whose count a crash may have made too high.
     fn choose(&self) -> Result<LiveSegment> {
         loop {
             if let Some(segment) = self.values.worth_cleaning() {
@@ -76,7 +76,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Copies what is live of a segment, and gives it back once nothing durable refers to it.
+    /// Copies a segment's live records, and frees it once nothing durable refers to it.
     fn clean(&self, segment: LiveSegment) -> Result<()> {
         self.visit(segment, &mut |reference, fingerprint, record| {
             self.relieve_for(reference.whole_bytes())?;
@@ -90,7 +90,7 @@ impl<T: Table> Inner<T> {
             Ok(())
         })?;
         self.publish_all()?;
-        // What a crash would bring back of the table must not refer to the segment any more.
+        // The table that a crash would restore must not refer to the segment any more.
         if is_on(Barrier::CleaningSyncsReferences) {
             self.table.sync()?;
         }

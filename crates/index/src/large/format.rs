@@ -15,10 +15,10 @@ pub const HEADER_BYTES: usize = FINGERPRINT_BYTES + 4;
 /// Bytes of an entry before its key.
 pub const ENTRY_HEADER_BYTES: usize = 8;
 
-/// What the volume's hash function gives for a key, as the table's key.
+/// A key's hash by the volume's hash function, as the table's key.
 pub type Fingerprint = [u8; FINGERPRINT_BYTES];
 
-/// The fingerprint of a key that hashes so.
+/// The fingerprint of a key with this hash.
 #[must_use]
 pub fn fingerprint(hash: KeyHash) -> Fingerprint {
     let mut out = [0; FINGERPRINT_BYTES];
@@ -30,7 +30,7 @@ pub fn fingerprint(hash: KeyHash) -> Fingerprint {
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// What a record holds.
+/// The content of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// The fingerprint of all its keys.
@@ -47,10 +47,10 @@ impl<'a> Record<'a> {
         HEADER_BYTES as u64 + pairs.iter().map(pair).sum::<u64>()
     }
 
-    /// Its headers, to be put together with the keys and values by [`parts`](Self::parts).
+    /// Its headers; [`parts`](Self::parts) combines them with the keys and values.
     ///
     /// # Panics
-    /// If a key or value is longer than 4 GiB, or there are as many pairs.
+    /// If a key or value is longer than 4 GiB, or there are that many pairs.
     #[must_use]
     pub fn headers(&self) -> Vec<u8> {
         let number = |len: usize| u32::try_from(len).expect("keys and values are below 4 GiB");
@@ -93,7 +93,7 @@ impl<'a> Record<'a> {
         self.pairs.iter().find(|(other, _)| *other == key).map(|(_, value)| *value)
     }
 
-    /// All of its bytes, in parts, behind these headers of it.
+    /// All of its bytes, in parts, with these headers.
     #[must_use]
     pub fn parts(&self, headers: &'a [u8]) -> Vec<&'a [u8]> {
         let pairs = self.pairs.iter().flat_map(|(key, value)| [*key, *value]);

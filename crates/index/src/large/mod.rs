@@ -1,8 +1,8 @@
 //! Keys and values of any size, on any table of fixed width.
 //!
 //! The table maps a fingerprint of the key to the place of a record in a value log (ANCS'14, section 8). The
-//! record holds the whole key beside the value, and a lookup compares it, so that no other key's value is
-//! ever given. Keys that share a fingerprint share a record.
+//! record holds the whole key next to the value. A lookup compares it, so it never returns another key's
+//! value. Keys that share a fingerprint share a record.
 //!
 //! ```text
 //!   put(key, value)                                    get(key)
@@ -17,16 +17,16 @@
 //! ```
 //!
 //! Invariants
-//! 1. A reference is given to the table, and so to its log, only when its record is durable. So after a crash
-//!    a key has its new value or its old one, whole, and never a reference into nothing.
+//! 1. The table, and so its log, gets a reference only when its record is durable. So after a crash a key
+//!    has its new value or its old one, whole, and never a dangling reference.
 //! 2. An update is found from its acknowledgement on: in the updates not published until the table has it.
-//! 3. A fingerprint's record is replaced only by who holds its stripe, so no update gets lost between
+//! 3. Only the holder of a fingerprint's stripe replaces its record, so no update gets lost between
 //!    reading a record and replacing it.
-//! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies what is
-//!    live, has the table made durable, and only then gives the segment back.
+//! 4. A record is live when the table, or an update not published, refers to it. Cleaning copies live
+//!    records, makes the table durable, and only then frees the segment.
 //! 5. Locks are taken in this order: the cleaner's, a stripe, the publisher's, then those of the updates,
-//!    the value log and the table. A stripe is never held while the publisher's is waited for. A checkpoint
-//!    needs none of them but the value log's own, for a moment.
+//!    the value log and the table. Nobody waits for the publisher's lock while holding a stripe. A checkpoint
+//!    needs only the value log's own, for a moment.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
@@ -68,7 +68,7 @@ use stats::Counters;
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 
-/// The longest value, in bytes; where segments are smaller, a segment less the key is the limit.
+/// The longest value, in bytes; if segments are smaller, a segment minus the key is the limit.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// Width of the keys of the table under it: a fingerprint.
@@ -83,12 +83,12 @@ const STRIPES: usize = 64;
 /// A hash table from keys of 0 bytes to 64 KiB to values of 0 bytes to 16 MiB, over a table of fixed width and
 /// a value log of the same volume.
 ///
-/// All calls may come from any thread. Dropping it publishes what was put and closes both. What is not
-/// durable waits in RAM: up to a stroke of records, and the one that passes it. See the
+/// All calls may come from any thread. Dropping it publishes what was put and closes both. Updates that are
+/// not durable wait in RAM: at most an I/O chunk of records, and the record that passes it. See the
 /// [module](self) for how it works and what it costs.
 ///
-/// A table that evicts by its policy drops keys here too; so may a value log with
-/// [`WhenFull::Overwrite`], whose oldest records are then no longer found.
+/// A table that evicts by its policy drops keys here too. A value log with [`WhenFull::Overwrite`] may drop
+/// them too: lookups no longer find its oldest records.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -114,17 +114,17 @@ pub struct LargeTable<T: Table> {
 struct Inner<T> {
     volume: Volume,
     hasher: KeyHasher,
-    /// Dropped before the value log, so that the table's last checkpoint still holds that.
+    /// Dropped before the value log, because the table's last checkpoint still needs that.
     table: T,
     values: ValueLog,
     updates: Mutex<Updates>,
-    /// Held by who commits and publishes.
+    /// Held while committing and publishing.
     publisher: Mutex<()>,
     stripes: Vec<Mutex<()>>,
-    /// Held by who makes room in the value log.
+    /// Held while freeing space in the value log.
     cleaner: Mutex<()>,
     counters: Counters,
-    /// When a period of [`Durability::Every`] was over last, by the device's clock.
+    /// When the last period of [`Durability::Every`] ended, by the device's clock.
     period_start_ns: AtomicU64,
     stop: Mutex<bool>,
     stopped: Condvar,
@@ -240,13 +240,13 @@ impl<T: Table + 'static> LargeTable<T> {
         &self.inner.table
     }
 
-    /// The longest value beside a key of so many bytes.
+    /// The longest value for a key of this many bytes.
     #[must_use]
     pub fn value_bytes_max(&self, key_bytes: usize) -> usize {
         self.inner.value_bytes_max(key_bytes)
     }
 
-    /// What it tells of itself.
+    /// Its figures.
     #[must_use]
     pub fn stats(&self) -> LargeStats {
         self.inner.stats()
@@ -255,7 +255,7 @@ impl<T: Table + 'static> LargeTable<T> {
     /// Makes everything durable and ends its thread. Dropping does the same, and ignores failures.
     ///
     /// # Errors
-    /// A failed write or sync, a table that is full. What was acknowledged as durable is so nevertheless.
+    /// A failed write or sync, a table that is full. What was acknowledged as durable stays so.
     pub fn close(mut self) -> Result<()> {
         self.shut_down()
     }
@@ -266,7 +266,7 @@ impl<T: Table> LargeTable<T> {
         *lock(&self.inner.stop) = true;
         self.inner.stopped.notify_all();
         if let Some(timer) = self.timer.take() {
-            // A panic over there is a bug that its own message has told.
+            // A panic of the thread is a bug, and has printed its own message.
             let _ = timer.join();
         }
         self.inner.publish_all()?;
@@ -276,7 +276,7 @@ impl<T: Table> LargeTable<T> {
 
 impl<T: Table> Drop for LargeTable<T> {
     fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged as durable is so already.
+        // Nobody can receive this error; what was acknowledged as durable is durable already.
         let _ = self.shut_down();
     }
 }
@@ -293,7 +293,7 @@ fn check_widths(table: &impl Table) -> Result<()> {
     refuse("value_bytes", TABLE_VALUE_BYTES, table.value_bytes())
 }
 
-/// Starts the thread that makes durable what was put, once in a period.
+/// Starts the thread that makes puts durable, once in a period.
 fn spawn<T: Table + 'static>(inner: &Arc<Inner<T>>, period: Duration) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
     let period = period.max(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Updates on their way to the table: their records become durable first.
+//! Updates before they reach the table: their records become durable first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use crate::api::Table;
 /// Updates that may wait for the table, whatever their records' size.
 const UPDATES_MAX: usize = 4096;
 
-/// Where a fingerprint's record is to lie from now on; nowhere when it was removed.
+/// The new place of a fingerprint's record; `None` when it was removed.
 pub(super) type Update = Option<ValueRef>;
 
-/// Updates in an order of their own, so that the same calls give the same bytes.
+/// Updates in sorted order, so that the same calls give the same bytes.
 type Batch = BTreeMap<Fingerprint, Update>;
 
 /// Updates that the table does not have yet.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
     open: Batch,
-    /// Those that are being published, or could not be: they are tried again.
+    /// Those being published; after a failure they are tried again.
     closing: Arc<Batch>,
     /// How many there ever were, how many when `closing` was taken, and how many the table has.
     noted: u64,
     closed: u64,
     published: u64,
-    /// Could those in `closing` not be published?
+    /// Did publishing `closing` fail?
     is_stuck: bool,
 }
 
 impl Updates {
-    /// What is to become of a fingerprint, if the table does not have it yet.
+    /// The pending update of a fingerprint, if the table does not have it yet.
     pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<Update> {
         self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint)).copied()
     }
 
-    /// Bytes of RAM, nearly.
+    /// Bytes of RAM, approximately.
     pub(super) fn ram_bytes(&self) -> usize {
         let entry = size_of::<Fingerprint>() + size_of::<Update>();
-        // Nodes of the trees are half full at least.
+        // Nodes of the trees are at least half full.
         2 * entry * (self.open.len() + self.closing.len())
     }
 }
 
 impl<T: Table> Inner<T> {
-    /// Notes an update of which the record, if any, was appended; the caller holds the stripe.
+    /// Notes an update whose record, if any, was appended; the caller holds the stripe.
     pub(super) fn note(&self, fingerprint: Fingerprint, update: Update, replaced: Update) {
         update.into_iter().for_each(|reference| self.values.note_live(reference));
         replaced.into_iter().for_each(|reference| self.values.note_dead(reference));
@@ -61,7 +61,7 @@ impl<T: Table> Inner<T> {
         updates.noted += 1;
     }
 
-    /// Where a fingerprint's record lies. Costs a lookup of the table.
+    /// The place of a fingerprint's record. Costs a lookup of the table.
     pub(super) fn locate(&self, fingerprint: &Fingerprint) -> Result<Option<ValueRef>> {
         let waiting = lock(&self.updates).find(fingerprint);
         match waiting {
@@ -78,15 +78,15 @@ impl<T: Table> Inner<T> {
         })
     }
 
-    /// Refuses while updates that were acknowledged cannot be published: others must not pile up behind
-    /// them. The caller holds no stripe.
+    /// Refuses while acknowledged updates cannot be published, so that others do not pile up behind them. The
+    /// caller holds no stripe.
     pub(super) fn check_flow(&self) -> Result<()> {
         self.volume.poison().check()?;
         let is_stuck = lock(&self.updates).is_stuck;
         if is_stuck { self.publish_all() } else { Ok(()) }
     }
 
-    /// Does what durability asks for before an acknowledgement. The caller holds no stripe.
+    /// Does what the durability mode requires before an acknowledgement. The caller holds no stripe.
     pub(super) fn acknowledge(&self) -> Result<()> {
         match self.volume.durability() {
             Durability::Always => self.publish_all(),
@@ -97,7 +97,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Publishes when as much waits as may.
+    /// Publishes once the limit of waiting updates is reached.
     pub(super) fn relieve(&self) -> Result<()> {
         let many = lock(&self.updates).open.len() >= UPDATES_MAX;
         if many || self.values.unwritten_bytes() >= self.values.config().io_chunk_bytes() {
@@ -107,15 +107,15 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// Publishes where a record of so many bytes would make the batch longer than a stroke, so that strokes
-    /// are full and seldom followed by a short one.
+    /// Publishes if a record of this many bytes would exceed an I/O chunk, so that chunks are full and
+    /// seldom followed by a short one.
     pub(super) fn relieve_for(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
         let stroke = self.values.config().io_chunk_bytes() as u64;
         if unwritten > 0 && unwritten + record_bytes > stroke { self.publish_all() } else { Ok(()) }
     }
 
-    /// What the timer does, where there is none: by the device's clock.
+    /// Does the timer's work if there is no timer: by the device's clock.
     fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.volume.device().now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Relaxed));
@@ -127,7 +127,7 @@ impl<T: Table> Inner<T> {
         self.table.sync()
     }
 
-    /// Makes durable what was put, once in a period, until the table is closed.
+    /// Makes puts durable, once in a period, until the table is closed.
     pub(super) fn run_timer(&self, period: Duration) {
         loop {
             let stop = lock(&self.stop);
@@ -137,13 +137,13 @@ impl<T: Table> Inner<T> {
                 return;
             }
             drop(stop);
-            // A failure of the device has poisoned the volume, and a full table refuses the next update.
+            // A failed device has poisoned the volume, and a full table refuses the next update.
             let _ = self.publish_all().and_then(|()| self.table.sync());
         }
     }
 
-    /// Makes all updates noted before this call known to the table, their records first durable. With
-    /// `Durability::Always` they are durable then. Shared by all that ask at the time.
+    /// Passes all updates noted before this call to the table, after making their records durable. With
+    /// `Durability::Always` they are durable then. Concurrent callers share the work.
     pub(super) fn publish_all(&self) -> Result<()> {
         let wanted = lock(&self.updates).noted;
         let _turn = lock(&self.publisher);
@@ -158,8 +158,7 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    /// The updates that are published next: first those that could not be; the caller has the publisher's
-    /// turn.
+    /// The updates to publish next, first those that failed; the caller holds the publisher's lock.
     fn next_batch(&self, wanted: u64) -> Option<(Arc<Batch>, u64)> {
         let mut updates = lock(&self.updates);
         if updates.published >= wanted {

@@ -1,4 +1,4 @@
-//! Lookups: where the record lies, the record, and whether the whole key is in it.
+//! Lookups: the record's place, the record, and whether the whole key is in it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,7 +17,7 @@ impl<T: Table> Inner<T> {
         Ok(value)
     }
 
-    /// As long as the record moves between being located and being read, it is located anew.
+    /// Locates the record again if it moves between being located and being read.
     fn find(&self, fingerprint: &Fingerprint, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut last = None;
         loop {

@@ -1,4 +1,4 @@
-//! What a table of large values tells of itself.
+//! The figures of a table of large values.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,15 +20,15 @@ pub struct LargeStats {
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
-    /// Those of them whose record was overwritten by newer ones.
+    /// Those whose record was overwritten by newer ones.
     pub overwritten: u64,
-    /// Bytes of RAM of both, and of the updates on their way to the table.
+    /// Bytes of RAM of both, and of the updates not published yet.
     pub ram_bytes: u64,
 }
 
 impl LargeStats {
-    /// Bytes written to the value log's pages per byte of records put, those copied by cleaning not counted
-    /// as put.
+    /// Bytes written to the value log's pages per byte of records put; records copied by cleaning do not
+    /// count as put.
     #[must_use]
     pub fn written_per_byte(&self) -> f64 {
         let put = self.values.appended_bytes - self.values.copied_bytes;

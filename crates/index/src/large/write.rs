@@ -1,4 +1,4 @@
-//! Puts and removes: read what shares the fingerprint, append the record, note the update.
+//! Puts and removes: read the record of the fingerprint, append the new one, note the update.
 
 use nandex_store::values::format::RECORD_HEADER_BYTES;
 use nandex_store::values::{Purpose, ValueRef};
@@ -8,11 +8,11 @@ use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::api::Table;
 use crate::{Error, Result};
 
-/// What an attempt to change a record came to.
+/// The result of an attempt to change a record.
 enum Attempt {
-    /// It is done, or there was nothing to do.
+    /// It succeeded, or there was nothing to do.
     Done,
-    /// The value log has no room for a record of so many bytes.
+    /// The value log has no space for a record of this many bytes.
     NoRoom(u64),
 }
 
@@ -76,7 +76,7 @@ impl<T: Table> Inner<T> {
         self.acknowledge()
     }
 
-    /// Tries until there is room in the value log, or none can be made.
+    /// Tries until the value log has space, or none can be freed.
     fn change(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
         while let Attempt::NoRoom(bytes) = attempt()? {
             self.make_room(bytes)?;
@@ -114,8 +114,8 @@ impl<T: Table> Inner<T> {
         self.replace(fingerprint, Some(old), pairs)
     }
 
-    /// The record that holds other keys than this one; nothing where it does not, or is gone. Reads its
-    /// beginning, and the rest where that does not settle it.
+    /// The record, if it holds other keys than this one; `None` otherwise, or if it is gone. Reads its
+    /// beginning, and the rest if that does not decide it.
     fn record_unless_only(
         &self,
         reference: ValueRef,
@@ -148,7 +148,7 @@ impl<T: Table> Inner<T> {
         Err(nandex_store::Error::corrupt("record of a large value", page, expected, found).into())
     }
 
-    /// Appends the record of these pairs in place of an old one; the caller holds the stripe.
+    /// Appends the record of these pairs to replace an old one; the caller holds the stripe.
     fn replace(
         &self,
         fingerprint: Fingerprint,
@@ -168,7 +168,7 @@ impl<T: Table> Inner<T> {
         }
     }
 
-    /// Refuses values that, with others whose keys have the same fingerprint, do not fit a record.
+    /// Refuses values that do not fit a record together with others whose keys have the same fingerprint.
     fn check_shared(&self, bytes: u64, pairs: usize) -> Result<()> {
         let limit = self.values.record_bytes_max();
         if bytes <= limit {

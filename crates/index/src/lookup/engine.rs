@@ -1,9 +1,10 @@
-//! One key at a time from many threads: an engine that makes one stream of them.
+//! An engine that turns single lookups of many threads into one stream.
 //!
-//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read, and pays for a system call and a
-//! switch each time. Where many threads ask for one key each (the paper's 32 threads, a server's connections), a
-//! few engine threads take all requests and put them into their streams: the device's queue stays full, reads are
-//! spread over its channels across callers, and a caller sleeps until its answer is there.
+//! A thread that calls [`Table::get`](crate::Table::get) waits for its own read, and pays for a system call
+//! and a switch each time. Where many threads ask for one key each (the paper's 32 threads, a server's
+//! connections), a few engine threads take all requests and put them into their streams. The device's queue
+//! stays full, reads are spread over its channels across callers, and a caller sleeps until its answer is
+//! there.
 //!
 //! ```text
 //!   caller --- key ---> +----------+ --> engine thread 0: stream -> the device's queue
@@ -21,7 +22,7 @@ use crate::{Error, Result};
 
 /// Looks up single keys for many threads at once.
 ///
-/// Dropping it waits for the lookups on their way.
+/// Dropping it waits for the lookups in progress.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct LookupEngine<T: Table + 'static> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A key, and where its answer goes. Dropping the request tells the caller to ask for itself.
+/// A key, and where its answer goes. If the request is dropped, the caller does the lookup itself.
 #[derive(Debug)]
 struct Request {
     key: Vec<u8>,
@@ -61,11 +62,11 @@ struct Request {
 /// Requests that no engine thread has taken.
 type RequestQueue = Mutex<Receiver<Request>>;
 
-/// Requests that one thread takes at a time, so that others get some too.
+/// Requests that one thread takes at a time, so that other threads get some too.
 const TAKE_MAX: usize = 64;
 
 impl<T: Table + 'static> LookupEngine<T> {
-    /// Starts that number of threads over a table. One fills the queue of most devices; each uses a core while
+    /// Starts that many threads over a table. One fills the queue of most devices; each uses a core while
     /// lookups come in.
     ///
     /// # Errors
@@ -88,7 +89,7 @@ impl<T: Table + 'static> LookupEngine<T> {
         Ok(engine)
     }
 
-    /// The value under `key`. Waits for the read that this takes, among those of other callers.
+    /// The value under `key`. Waits for its read, along with those of other callers.
     ///
     /// # Errors
     /// As [`Table::get`](crate::Table::get).
@@ -96,7 +97,7 @@ impl<T: Table + 'static> LookupEngine<T> {
         Error::check_width("key", key, self.table.key_bytes())?;
         let (reply, answer) = sync_channel(1);
         let requests = self.requests.as_ref().expect("only dropping the engine takes it");
-        // Where nobody takes the request, it is dropped, and there is no answer.
+        // If nobody takes the request, it is dropped, and there is no answer.
         let _ = requests.send(Request { key: key.to_vec(), reply });
         answer.recv().map_or_else(|_| self.table.get(key), Ok)
     }
@@ -106,7 +107,7 @@ impl<T: Table + 'static> Drop for LookupEngine<T> {
     fn drop(&mut self) {
         self.requests = None;
         for thread in self.threads.drain(..) {
-            // A panic over there has told its own message.
+            // The panic has printed its own message.
             let _ = thread.join();
         }
     }
@@ -117,13 +118,13 @@ fn work(table: &dyn Table, queue: &RequestQueue) {
     loop {
         let first = queue.lock().expect("no holder of the queue's lock panics").recv();
         let Ok(first) = first else { return };
-        // After a failure of any lookup, all callers without an answer ask for themselves, and hear what is
-        // wrong with their own.
+        // After a failed lookup, all callers without an answer do their lookups themselves and get their own
+        // errors.
         let _ = serve(table, queue, first);
     }
 }
 
-/// Puts requests into a stream until all that were taken are answered.
+/// Puts requests into a stream until all taken requests are answered.
 fn serve(table: &dyn Table, queue: &RequestQueue, first: Request) -> Result<()> {
     let mut stream = table.stream()?;
     let mut replies = HashMap::new();
@@ -151,7 +152,7 @@ fn serve(table: &dyn Table, queue: &RequestQueue, first: Request) -> Result<()> 
 }
 
 fn send(reply: Option<SyncSender<Option<Value>>>, value: Option<Value>) {
-    // It has room for one answer. A caller that has gone needs none.
+    // The channel has space for one answer. A caller that is gone needs none.
     let _ = reply.map(|reply| reply.send(value));
 }
 
@@ -204,7 +205,7 @@ mod tests {
         table.flush().unwrap();
         let key = 3u64.to_le_bytes();
         assert!(engine.get(&key).unwrap().is_some());
-        // Every page is damaged, and whole again later.
+        // Every page is damaged, and repaired later.
         let whole = device.image();
         let pages = device.page_count();
         for page in 0..pages {

@@ -1,10 +1,10 @@
 //! Lookups of keys: RAM first, then pages.
 //!
 //! A lookup asks the buffers of a partition, then whatever RAM knows of the pages below. Where RAM cannot
-//! answer, the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. A structure
-//! is looked up in by two traits: [`PageReads`] says which page to read and what a page says, [`KeyLookup`] what
-//! comes before. [`single`] lookups, a [`batch`], a [`stream`](stream()) and the
-//! [`LookupEngine`](crate::LookupEngine) are made of them.
+//! answer, the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. Two traits
+//! connect a structure: [`KeyLookup`] does what comes before reads, and [`PageReads`] says which page to read
+//! and what a page says. [`single`] lookups, a [`batch`], a [`stream`](stream()) and the
+//! [`LookupEngine`](crate::LookupEngine) use them.
 
 pub(crate) mod counts;
 pub(crate) mod engine;
@@ -54,7 +54,7 @@ pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
     /// Where a key is in RAM.
     fn locate(&self, key: &[u8]) -> Self::KeyPlace;
 
-    /// Asks the processor to fetch what [`ask`](Self::ask) will look at.
+    /// Asks the processor to fetch what [`ask`](Self::ask) will read.
     fn prefetch(&self, place: &Self::KeyPlace);
 
     /// What RAM knows of a key: the answer, or which pages to read.
@@ -63,11 +63,11 @@ pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
     /// Does the answer say that the key is there?
     fn is_found(answer: &Self::Answer) -> bool;
 
-    /// Is called after lookups, when no lock is held.
+    /// Called after lookups, when no lock is held.
     fn after_lookups(&self) {}
 }
 
-/// The key of a lookup that reads pages. It outlives the call that brought it.
+/// The key of a lookup that reads pages. It outlives the call that passed it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookupKey {
     pub(crate) hash: KeyHash,
@@ -95,9 +95,9 @@ pub(crate) enum PageLookup {
     Absent,
     /// Its newest value.
     Live(Value),
-    /// That it was removed.
+    /// It was removed.
     Tombstone,
-    /// A page was replaced since RAM was asked, so RAM has to be asked again.
+    /// A page was replaced since RAM was asked, so RAM must be asked again.
     Stale,
 }
 

@@ -1,4 +1,4 @@
-//! A stream of lookups: keys go in and answers come out, and the device's queue stays full between.
+//! A stream of lookups: keys go in and answers come out, and the device's queue stays full in between.
 
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 

@@ -1,6 +1,6 @@
 //! What a user asks of a filter.
 
-/// What a filter is for, and what it may take. The row of a filter's structure makes a configuration of it.
+/// What a filter is for, and what it may take. The row of a filter's structure turns it into a configuration.
 ///
 /// ```
 /// use nandex::{FilterRequirements, cascade};
@@ -35,22 +35,22 @@ impl FilterRequirements {
     }
 }
 
-/// What decides how many levels on flash there are.
+/// What decides the number of levels on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FanOut {
-    /// As few as lookups and writes are best served by.
+    /// As few as serve lookups and writes best.
     #[default]
     Advised,
     /// One level, however large.
     OneLevel,
-    /// Levels of which each is this many times larger than the one above.
+    /// Each level is this many times larger than the one above.
     Times(u32),
 }
 
 /// What happens when a filter has as many keys as it was made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenFull {
-    /// It takes more, and its rate of false positives grows with them: twice the keys, twice the rate.
+    /// It takes more, and its rate of false positives grows: twice the keys, twice the rate.
     #[default]
     Grow,
     /// It refuses, so that the rate stays what was asked for.

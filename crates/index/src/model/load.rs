@@ -1,7 +1,7 @@
-//! What a table is asked to do each second, and how busy that keeps a device.
+//! The operations that a table gets each second, and how busy they keep a device.
 //!
-//! Unlike the papers' times, which are those of one operation alone, these are shares of what a device does
-//! at its best: random reads at its full depth, sequential I/O at its full bandwidth, one after the other.
+//! The papers give the time of one operation alone. These are shares of a device at its best: random reads at
+//! its full depth, sequential I/O at its full bandwidth, one after the other.
 
 use super::CostPreset;
 use crate::{Error, Result};
@@ -47,7 +47,7 @@ impl Load {
         self.inserts_per_s + self.lookups_per_s > 0.0
     }
 
-    /// Refuses rates that are no rates.
+    /// Refuses rates that are not numbers in range.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
@@ -67,7 +67,7 @@ impl Load {
     }
 }
 
-/// What the operations of a table ask of its device, on average.
+/// What the operations of a table cost its device, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationCosts {
     /// Pages read by a lookup that finds its key.
@@ -87,8 +87,8 @@ impl OperationCosts {
         self.reads_per_hit * (1.0 - load.miss_share) + self.reads_per_miss * load.miss_share
     }
 
-    /// How long a lookup keeps the device busy, in nanoseconds: less than its latency, since others are
-    /// served at the same time.
+    /// How long a lookup keeps the device busy, in nanoseconds: less than its latency, since the device
+    /// serves others at the same time.
     #[must_use]
     pub fn lookup_busy_ns(&self, device: &CostPreset, load: &Load) -> f64 {
         self.reads_per_lookup(load) / device.reads_per_s * 1e9
@@ -128,8 +128,8 @@ impl OperationCosts {
         1e9 / self.insert_busy_ns(device)
     }
 
-    /// Years until a device of `flash_bytes` has been erased as often as it endures, with perfect wear
-    /// levelling (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
+    /// Years until a device of `flash_bytes` reaches its number of erases, with perfect wear levelling
+    /// (ANCS'14, section 5.4: T = F E r_write / (R B)). Infinite without inserts.
     #[must_use]
     pub fn lifetime_years(&self, device: &CostPreset, load: &Load, flash_bytes: u64) -> f64 {
         let bytes_per_s = self.insert_write_bytes * load.inserts_per_s;

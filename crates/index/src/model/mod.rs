@@ -1,8 +1,8 @@
 //! Sizing: what a user asks of a table, what a structure answers, and what the cost models of all structures
 //! have in common.
 //!
-//! A structure's own `model` has its paper's formulas and the search for its parameters. Whatever two of them
-//! need stands here, because structures do not use one another; this folder uses no structure.
+//! A structure's own `model` has its paper's formulas and the search for its parameters. Parts that two
+//! models need are here, because structures do not use one another; this folder uses no structure.
 
 mod costs;
 mod filter;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which entries go when flash is full (NSDI'10, section 5.1.2). A structure that does not have a policy
-/// refuses to be made with it.
+/// Which entries go when flash is full (NSDI'10, section 5.1.2). A structure refuses a policy that it does
+/// not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     /// The oldest entries go, as many as one write of a buffer needs: full discard, the default and the

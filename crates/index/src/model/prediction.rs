@@ -1,4 +1,4 @@
-//! What a table of one structure would be and cost, for requirements.
+//! What a table of one structure would be, and what it would cost.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Prediction {
     pub config: AnyConfig,
     /// What to open it with.
     pub options: AnyOptions,
-    /// What was asked.
+    /// What the user asked for.
     pub requirements: Requirements,
     /// What its operations ask of the device once it is full.
     pub costs: OperationCosts,
@@ -25,7 +25,7 @@ pub struct Prediction {
     pub buffer_bytes: u64,
     /// RAM of all filters, in bytes; 0 for none.
     pub filter_bytes: u64,
-    /// Of the filters' RAM, what only an opening with [`options`](Self::options) takes, in bytes.
+    /// The part of the filters' RAM that only an opening with [`options`](Self::options) takes, in bytes.
     pub optional_filter_bytes: u64,
     /// RAM of everything else, in bytes.
     pub other_bytes: u64,
@@ -54,7 +54,7 @@ pub enum ParameterValue {
     Number(f64),
     /// Yes or no.
     Flag(bool),
-    /// Nothing, such as the growth of levels where there is one.
+    /// Nothing, such as the growth of levels for a single level.
     None,
 }
 
@@ -106,8 +106,7 @@ impl Prediction {
         self.costs.ops_per_s(&self.requirements.device, &self.requirements.load)
     }
 
-    /// Years until the flash that was named, or the table's own, is worn out by the load's inserts; `None` for
-    /// a load that names none.
+    /// Years until the load's inserts wear out the given flash, or the table's own; `None` without rates.
     #[must_use]
     pub fn lifetime_years(&self) -> Option<f64> {
         let Requirements { device, load, flash_bytes, .. } = &self.requirements;
@@ -116,7 +115,7 @@ impl Prediction {
     }
 }
 
-/// What a structure says of the figures that all have: sentences for the report.
+/// Sentences for the report on figures that all structures have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     /// The structure's own figures.

@@ -1,7 +1,8 @@
-//! What known devices charge, in the linear form of NSDI'10, section 6.1, and what they endure and do at their best.
+//! What known devices charge, in the linear form of NSDI'10, section 6.1, how long they last, and their best
+//! rates.
 //!
-//! The papers give few of the constants (NSDI'10's technical report has them); each preset says which
-//! figures are a paper's and which are assumed.
+//! The papers give few of the constants (NSDI'10's technical report has them). Each preset says which figures
+//! are from a paper and which are assumed.
 
 use super::costs::{FlashCosts, Linear, Medium};
 use crate::{Error, Result};
@@ -13,7 +14,7 @@ const MS: f64 = 1e6;
 /// A device's costs, by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostPreset {
-    /// What to call it, as in [`CostPreset::by_name`].
+    /// Its name, as in [`CostPreset::by_name`].
     pub name: &'static str,
     /// Where its figures come from.
     pub source: &'static str,
@@ -105,7 +106,7 @@ impl CostPreset {
         1e9 / self.costs.read.byte_ns
     }
 
-    /// Bytes a second that it writes in large chunks, what that takes of erasing included.
+    /// Bytes a second that it writes in large chunks, its erases included.
     #[must_use]
     pub fn write_bytes_per_s(&self) -> f64 {
         1e9 / (self.costs.write.byte_ns + self.costs.erase.byte_ns)
@@ -114,7 +115,7 @@ impl CostPreset {
     /// The preset of that name.
     ///
     /// # Errors
-    /// [`Error::Config`] with the names there are.
+    /// [`Error::Config`] with the known names.
     pub fn by_name(name: &str) -> Result<Self> {
         ALL.into_iter().find(|preset| preset.name == name).ok_or_else(|| {
             let names = ALL.map(|preset| preset.name).join(", ");

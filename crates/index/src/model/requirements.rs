@@ -1,4 +1,4 @@
-//! What a user asks of a table, whichever structure it will be.
+//! What a user asks of a table, before the structure is chosen.
 
 use nandex_store::entries::EntryLayout;
 
@@ -27,15 +27,15 @@ pub struct Requirements {
     pub key_bytes: u32,
     /// Bytes of a value.
     pub value_bytes: u32,
-    /// RAM it may take, all told; `None` for what it needs.
+    /// RAM it may take in total; `None` for what it needs.
     pub ram_bytes: Option<u64>,
     /// Flash it may take; `None` for what it needs.
     pub flash_bytes: Option<u64>,
-    /// What it is asked each second.
+    /// Its operations each second.
     pub load: Load,
-    /// Pages read by a lookup of an absent key, at most, on average; `None` leaves it to device time.
+    /// The most pages that a lookup of an absent key may read on average; `None` leaves it to device time.
     pub miss_reads_max: Option<f64>,
-    /// Device time of an insert that waits for a whole flush, at most, in nanoseconds.
+    /// The longest device time of an insert that waits for a whole flush, in nanoseconds.
     pub insert_worst_ns_max: Option<f64>,
     /// What happens when flash is full.
     pub policy: Policy,
@@ -77,7 +77,7 @@ impl Requirements {
         u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
 
-    /// Refuses what no structure can do: no entries, widths that no page takes, and a load that is none.
+    /// Refuses what no structure can do: no entries, widths that no page takes, and a load out of range.
     ///
     /// # Errors
     /// [`Error::Config`], naming the number.
@@ -169,7 +169,7 @@ fn refuse(field: &'static str, reason: String) -> Result<()> {
     Err(Error::Config { field, reason })
 }
 
-/// Too few bytes of RAM or flash, and the least that would do.
+/// Refuses too few bytes of RAM or flash, and names the least that is enough.
 pub(crate) fn too_little(what: &'static str, found: u64, least: u64) -> Error {
     let reason = format!(
         "{found} bytes ({}); this table needs {least} or more ({})",
@@ -191,7 +191,7 @@ mod tests {
             text(Requirements { entries: 0, ..fine.clone() }),
             "entries: 0; expected 1 or more"
         );
-        // What `create` refuses, `advise` does too.
+        // `advise` refuses what `create` refuses.
         for key_bytes in [0, 4, 33, u32::MAX] {
             let found = text(Requirements { key_bytes, ..fine.clone() });
             assert!(found.starts_with("key_bytes: ") && found.contains("8..=32"), "{found}");

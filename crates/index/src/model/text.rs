@@ -50,7 +50,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
-/// A count with its thousands set apart.
+/// A count with thousands separators.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();

@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 18;
 /// Bytes after the last block, so that any slot may be read as part of a word.
 const TAIL_BYTES: usize = 8;
 
-/// What a block has besides its slots.
+/// The fields of a block in addition to its slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// Slots from its first one that belong to runs of earlier blocks' quotients; [`OFFSET_MAX`] means that many
@@ -166,7 +166,7 @@ impl Blocks {
         u128::from(slots.div_ceil(SLOTS as u64)) * (HEAD_BYTES as u128 + 8 * u128::from(slot_bits))
     }
 
-    /// Takes saved bytes over. They may be anything.
+    /// Copies saved bytes, which may be anything.
     pub fn load(&mut self, saved: &[u8]) {
         self.bytes[..saved.len()].copy_from_slice(saved);
     }

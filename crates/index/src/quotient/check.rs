@@ -103,7 +103,7 @@ impl Blocks {
 }
 
 /// # Errors
-/// [`Error::FilterDamaged`] if it is not so.
+/// [`Error::FilterDamaged`] otherwise.
 pub(super) fn expect(
     is_so: bool,
     what: &str,
@@ -113,7 +113,7 @@ pub(super) fn expect(
     if is_so { Ok(()) } else { Err(damaged(what, expected, found)) }
 }
 
-/// The error for what cannot be.
+/// The error for impossible content.
 pub(super) fn damaged(
     what: &str,
     expected: impl std::fmt::Display,

@@ -30,11 +30,11 @@ pub struct Config {
     pub rate: f64,
     /// Keys that fit before the filter first grows.
     pub capacity: u64,
-    /// What a slot says about counts.
+    /// What a slot stores of counts.
     pub counts: Counts,
     /// What happens when it is full.
     pub growth: Growth,
-    /// The hash function. Keys that strangers choose need [`HashKind::Sip13`] and a secret key.
+    /// The hash function. Untrusted keys need [`HashKind::Sip13`] and a secret key.
     pub hash: HashKind,
     /// The key of the hash function.
     pub hash_key: u128,

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 /// Slots of one fingerprint at most.
 pub const REPEATS_MAX: usize = 8;
 
-/// What a slot says about the count of its fingerprint.
+/// What a slot stores of the count of its fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Counts {
     /// Nothing: one. A fingerprint that was added twice has two slots, as in the HotStorage'11 deck.

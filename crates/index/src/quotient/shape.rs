@@ -73,7 +73,7 @@ impl Shape {
         self.split
     }
 
-    /// What a slot says about counts.
+    /// What a slot stores of counts.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts

@@ -1,5 +1,5 @@
 //! Proves a SliceHash offline: its maps with the moves that the log adds to them, every page of its current
-//! slicetables, runs and images, and that each entry stands where a lookup would look for it, once.
+//! slicetables, runs and snapshots, and that each entry is once where a lookup looks for it.
 
 use std::collections::HashSet;
 
@@ -52,7 +52,7 @@ struct Table<'a> {
     buffers: Buffers<'a>,
 }
 
-/// Keys that the parts of each slice of a group hold, to find one that is there twice.
+/// The keys in the parts of each slice of a group, to find duplicates.
 type Keys = Vec<HashSet<Vec<u8>>>;
 
 impl<'a> Table<'a> {
@@ -130,7 +130,7 @@ impl<'a> Table<'a> {
         checker.count_entries(self.buffers.name, entries);
     }
 
-    /// The entries of a page that is sealed as it should be: how many there are, and what is wrong.
+    /// The entries of a sealed page: how many there are, and what is wrong.
     fn slice_page(
         &self,
         partition: u32,

@@ -10,11 +10,11 @@ use super::slice::SliceLayout;
 use crate::write::TableShape;
 use crate::{Error, Result};
 
-/// What happens to a slicetable that has no room for more (paper, section 5.1).
+/// What happens to a full slicetable (paper, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// A full slice loses its oldest entries: the default. The paper overwrites the oldest incarnation;
-    /// here a slice gives up what is oldest in it, and only when it is full.
+    /// A full slice loses its oldest entries: the default. The paper overwrites the oldest incarnation; here
+    /// a slice drops its oldest entries, and only when it is full.
     #[default]
     Fifo,
     /// Nothing is ever evicted; an insert into a full partition is an error.
@@ -40,29 +40,29 @@ pub struct Config {
     /// Pages in a slice: 1, or one for each device of an array, which are read at once (paper, section
     /// 5.3, "memory-oriented").
     pub slice_parts: u32,
-    /// Slices whose first parts lie side by side, then their second parts, and so on; with more than one
+    /// Slices whose first parts are adjacent, followed by their second parts, and so on. With more than one
     /// part this is the array's stripe in pages, so that each part is on a device of its own.
     pub group_slices: u32,
-    /// Devices that take turns slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
+    /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
     /// array's stripe is then a slicetable. 1 for a single device.
     pub lanes: u32,
-    /// A slicetable begins at a multiple of so many pages, and its length is rounded up to one: channels
-    /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 where neither matters.
+    /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels
+    /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 if neither matters.
     pub align_pages: u32,
     /// Physical slicetables beyond one per partition, for those being rewritten.
     pub spare_blocks: u32,
-    /// Buffers beside one per partition, for partitions whose buffer is being written.
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
     pub spare_buffers: u32,
-    /// What happens when a slicetable has no room.
+    /// What happens when a slicetable is full.
     pub policy: Policy,
-    /// Entries of a slicetable at which its partition is full where nothing is evicted. Less than its
-    /// slices take, because slices do not fill alike.
+    /// Entries of a slicetable at which its partition is full if nothing is evicted. Less than its slices
+    /// take, because slices do not fill alike.
     pub entries_max: u32,
-    /// Flush the first buffer of each partition early, each at another fill, so that partitions, which
-    /// fill alike, do not all flush at once ever after.
+    /// Flush the first buffer of each partition early, each at another fill. Partitions fill alike, and would
+    /// otherwise all flush at once, again and again.
     pub stagger: bool,
-    /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers
-    /// that wait on flash, as they are, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
+    /// Runs of the front table, the small write-optimised table for bursts (paper, section 7.2): buffers that
+    /// wait on flash, unchanged, to be merged later. 0 for none, and with [`Policy::Reject`]: what a
     /// slicetable refuses goes back to RAM and the log, and a run's part of the log may be gone by then.
     pub front_runs: u32,
 }
@@ -92,8 +92,8 @@ impl Config {
         }
     }
 
-    /// A log that seldom makes a table of this configuration flush early: eight times what its buffers
-    /// hold, and 16 MiB at least, in bytes.
+    /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
+    /// buffers hold, at least 16 MiB, in bytes.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let page_bytes = nandex_device::PAGE_BYTES as u64;
@@ -101,7 +101,7 @@ impl Config {
         (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
     }
 
-    /// How pages of buffers are cut up.
+    /// The layout of buffer pages.
     ///
     /// # Errors
     /// [`Error::Config`] for widths or buckets out of range.
@@ -110,7 +110,7 @@ impl Config {
         Ok(EntryLayout::with_buckets(self.key_bytes, self.value_bytes, bucket_slots)?)
     }
 
-    /// How pages of slices are cut up.
+    /// The layout of slice pages.
     pub(super) fn slice_layout(&self) -> SliceLayout {
         SliceLayout::new(self.key_bytes, self.value_bytes)
     }
@@ -121,11 +121,11 @@ impl Config {
         self.slice_parts * u32::try_from(self.slice_layout().capacity()).expect("fewer than 512")
     }
 
-    /// Entries that a full buffer brings to its slicetable, about.
+    /// Entries that a full buffer brings to its slicetable, approximately.
     pub(super) fn buffer_entries(&self) -> Result<u32> {
         let slots = self.layout()?.slots() as u64;
         let full = model::buffer_entries(self.buffer_pages.into(), slots);
-        // The model is of buckets of four; fewer slots in a bucket leave more of them empty.
+        // The model assumes buckets of four; fewer slots in a bucket leave more of them empty.
         let share = match self.bucket_slots {
             2 => 0.85,
             3 => 0.95,
@@ -161,7 +161,7 @@ impl Config {
         Self { align_pages: align_pages.max(1), ..self }
     }
 
-    /// The same over so many devices, each with slicetables of its own (paper, section 5.3,
+    /// The same over this many devices, each with slicetables of its own (paper, section 5.3,
     /// "throughput-oriented"): lookups and merges of different partitions go to different devices. The array
     /// has a stripe of [`stripe_pages`](Self::stripe_pages).
     #[must_use]
@@ -171,12 +171,12 @@ impl Config {
         Self { lanes: devices, align_pages: block_pages, spare_blocks, ..self }
     }
 
-    /// The same with slices of one page on each of so many devices, which a lookup reads at once (paper,
+    /// The same with slices of one page on each of this many devices, which a lookup reads at once (paper,
     /// section 5.3, "memory-oriented"): a slicetable holds that many times the incarnations, for the same
     /// RAM. The array has a stripe of [`stripe_pages`](Self::stripe_pages).
     #[must_use]
     pub fn memory_oriented(self, devices: u32) -> Self {
-        /// Slices whose parts lie side by side: half a MiB on each device in turn.
+        /// Slices whose parts are adjacent: half a MiB on each device in turn.
         const GROUP_SLICES: u32 = 128;
         let group_slices = GROUP_SLICES.min(self.slices);
         Self {
@@ -188,8 +188,8 @@ impl Config {
         }
     }
 
-    /// The stripe of an array that this configuration is for, in pages: a slicetable where devices take turns
-    /// with them, a group of slices where slices have a part on each device.
+    /// The stripe of an array for this configuration, in pages: a slicetable if devices alternate, a group of
+    /// slices if slices have a part on each device.
     #[must_use]
     pub fn stripe_pages(&self) -> u32 {
         if self.slice_parts > 1 { self.group_slices } else { self.block_pages() }
@@ -203,8 +203,8 @@ impl Config {
             partitions: self.partitions,
             buffer_pages: self.buffer_pages,
             entries_max: slots,
-            // Where nothing is evicted, slices that are full leave over whole buffers at worst: those that
-            // were on their way when the first of them told so.
+            // If nothing is evicted, full slices carry over whole buffers at worst: those that were being
+            // written when the first of them reported it.
             carry_over_max: if self.policy == Policy::Reject { 3 * slots } else { slots / 16 },
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
@@ -370,7 +370,7 @@ impl Config {
 /// The version of the configuration's bytes.
 const CONFIG_VERSION: u8 = 1;
 
-/// What can be chosen each time a SliceHash is opened.
+/// Options chosen each time a SliceHash is opened.
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
     /// Threads that merge full buffers into slicetables. Default 1; with 0 the inserting thread does, at
@@ -378,14 +378,14 @@ pub struct RuntimeOptions {
     pub flush_threads: usize,
     /// Reads in flight in a batch of lookups. Default 32.
     pub read_depth: usize,
-    /// How reads are spread over the device's channels. Default: as the device's geometry says, which is
-    /// in order of arrival where it says nothing.
+    /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
+    /// arrival if it has none.
     pub channels: Option<Channels>,
-    /// RAM for filters, in bytes, which the partitions share that read most pages in vain (paper, section
+    /// RAM for filters, in bytes. The partitions with the most false-positive reads share it (paper, section
     /// 5.1.2). Default 0: every lookup that RAM cannot answer reads one page.
     pub filter_bytes: u64,
-    /// Pages of 4 KiB that a merge reads or writes in one stroke. Default 128; four strokes are in memory
-    /// for each flush thread.
+    /// Pages of 4 KiB in an I/O chunk of a merge. Default 128; four chunks are in memory for each flush
+    /// thread.
     pub io_chunk_pages: u32,
 }
 

@@ -1,10 +1,10 @@
-//! Bloom filters for the partitions that read most pages in vain (paper, section 5.1.2).
+//! Bloom filters for the partitions with the most false-positive reads (paper, section 5.1.2).
 //!
-//! A lookup of a key that is not there reads a page for nothing. Where there is memory for it, a partition
-//! has a filter of its slicetable, cut in pieces: one for each slice, so that a merge, which goes through
-//! the slices one after another, builds the new filter as it goes. The budget is smaller than what all
-//! partitions would need. So misses are counted for each, and now and then the filters go to where most
-//! were counted lately; what was counted is halved each time, so that old fame fades.
+//! A lookup of an absent key reads a page for nothing. If there is memory for it, a partition has a filter of
+//! its slicetable, in pieces: one for each slice, so that a merge, which goes through the slices one after
+//! another, builds the new filter as it goes. The budget is smaller than what all partitions need. So misses
+//! are counted per partition, and from time to time the filters go to the partitions with the most recent
+//! ones; counts are halved each time, so that old misses fade.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +23,7 @@ const BITS_PER_ENTRY: usize = 10;
 /// Bits that are set for each entry.
 const PROBES: usize = 7;
 
-/// A partition takes a filter from another when it has missed so many times as often.
+/// A partition takes another's filter when it has this many times as many misses.
 const ADVANTAGE: u32 = 2;
 
 /// A Bloom filter in pieces.
@@ -34,7 +34,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// An empty filter of so many pieces, each for so many entries.
+    /// An empty filter with this many pieces, each for this many entries.
     pub fn new(pieces: usize, entries: usize) -> Self {
         let piece_words = Self::piece_words(entries);
         Self { words: vec![0; pieces * piece_words].into(), piece_words }
@@ -53,7 +53,7 @@ impl Filter {
     fn bits(&self, piece: u32, hash: KeyHash) -> impl Iterator<Item = (usize, u64)> + use<> {
         let first = piece as usize * self.piece_words;
         let bits = self.piece_words as u64 * 64;
-        // The slice was chosen by the upper half of these bits; mixed, all of them count.
+        // The upper half of these bits chose the slice; after mixing, all of them count.
         let mut state = mix(hash.filter ^ hash.place.rotate_left(17));
         (0..PROBES).map(move |_| {
             let bit = ((state >> 32) * bits) >> 32;
@@ -72,16 +72,16 @@ impl Filter {
     }
 }
 
-/// How often lookups of a partition's slicetable found nothing lately.
+/// How many recent lookups of a partition's slicetable found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Heat(AtomicU32);
 
-/// Which partitions have a filter, and when that is looked at again.
+/// Which partitions have a filter, and when that is decided again.
 #[derive(Debug)]
 pub(super) struct Filters {
-    /// Filters that the budget allows beside those being built.
+    /// Filters that the budget allows in addition to those being built.
     held_max: usize,
-    /// Misses between two looks.
+    /// Misses between two decisions.
     period: u64,
     misses: AtomicU64,
     /// Partitions that have a filter, or are being given one.
@@ -113,15 +113,15 @@ impl Filters {
         self.chosen.lock().expect("no holder of this lock panics")
     }
 
-    /// Does this partition's next merge build a filter?
+    /// Will this partition's next merge build a filter?
     pub fn wants(&self, index: usize) -> bool {
         self.held_max > 0 && self.chosen().contains(&(index as u32))
     }
 }
 
 impl Inner {
-    /// Counts a lookup that found nothing in its partition's slicetable; now and then, gives filters anew.
-    /// The caller holds no lock.
+    /// Counts a lookup that found nothing in its partition's slicetable; from time to time, reassigns the
+    /// filters. The caller holds no lock.
     #[inline]
     pub(super) fn missed(&self, index: usize) {
         let filters = &self.layout.filters;
@@ -134,7 +134,7 @@ impl Inner {
         }
     }
 
-    /// Gives the filters to the partitions that missed most lately, and halves what was counted.
+    /// Gives the filters to the partitions with the most recent misses, and halves the counts.
     fn choose_filters(&self) {
         let heat = |index: &u32| self.partitions[*index as usize].unlocked.0.load(Relaxed);
         let mut chosen = self.layout.filters.chosen();
@@ -173,7 +173,7 @@ impl Inner {
         self.swap_filter(&mut state.level, filter);
     }
 
-    /// Puts a filter in the place of a partition's; the caller holds its lock.
+    /// Replaces a partition's filter; the caller holds its lock.
     pub(super) fn swap_filter(&self, level: &mut super::Level, filter: Option<Filter>) {
         let bytes = |filter: &Option<Filter>| filter.as_ref().map_or(0, Filter::ram_bytes);
         self.layout.filters.ram_bytes.fetch_add(bytes(&filter), Relaxed);
@@ -181,7 +181,7 @@ impl Inner {
         level.filter = filter;
     }
 
-    /// An empty filter for a partition that is to have one.
+    /// An empty filter for a partition that will have one.
     pub(super) fn wanted_filter(&self, index: usize) -> Option<Filter> {
         let config = &self.layout.config;
         let wanted = self.layout.filters.wants(index);

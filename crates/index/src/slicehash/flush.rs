@@ -22,10 +22,10 @@ use crate::{Error, Result};
 /// I/O chunks in memory: one is read, one merged, and two are written.
 const CHUNKS: usize = 4;
 
-/// What a flush needs again and again.
+/// Memory that flushes reuse.
 pub(crate) struct Scratch {
     rewriter: Rewriter,
-    /// What is to be merged: slice and place of each entry, sorted.
+    /// What to merge: slice and place of each entry, sorted.
     order: Vec<(u32, u32)>,
 }
 
@@ -83,14 +83,14 @@ type FrozenBuffer = Frozen<Slicetables>;
 impl Layout for Slicetables {
     type Buffer = Buffer;
     type Level = Level;
-    /// How often lookups read the partition in vain; where filters are built first.
+    /// The partition's false-positive reads: they decide where filters are built first.
     type Unlocked = Heat;
     type Reserved = ();
     type Job = Job;
     type Scratch = Scratch;
 
     fn policy(&self) -> WritePolicy {
-        // A merged buffer is on flash for good as soon as the log says where.
+        // A merged buffer is on flash for good once the log says where.
         WritePolicy { logs_moves: true, forces_removals: true, ..WritePolicy::default() }
     }
 
@@ -98,8 +98,8 @@ impl Layout for Slicetables {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// A partition may take another buffer, or is full. Removals and what was refused tell: a merge helps
-    /// where enough is to be removed.
+    /// Can a partition take another buffer, or is it full? The removals and the refused entries decide: a
+    /// merge helps if enough entries are removed.
     fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
         let config = &core.layout.config;
         if config.policy == Policy::Fifo {
@@ -116,7 +116,7 @@ impl Layout for Slicetables {
         Err(Error::Full { entries, flash_bytes: core.flash_bytes() })
     }
 
-    /// Puts a full buffer on flash: into its slicetable, or while the merges are behind into the front.
+    /// Puts a full buffer on flash: into its slicetable, or into the front while merges are behind.
     fn flush(
         core: &Inner,
         index: usize,
@@ -131,7 +131,7 @@ impl Layout for Slicetables {
     }
 
     fn new_scratch(core: &Inner) -> Result<Scratch> {
-        // As many chunks as that takes, all of about the same length.
+        // As few chunks as possible, all of about the same length.
         let block_pages = core.layout.config.block_pages();
         let io_chunk_pages =
             block_pages.div_ceil(block_pages.div_ceil(core.layout.options.io_chunk_pages));
@@ -189,7 +189,7 @@ impl Inner {
         let is_first = {
             let _maps = self.layout.hold_maps();
             let mut state = self.partitions[index].write();
-            // One holder less, so that the buffer can go back to the pool.
+            // With one reference less the buffer can go back to the pool.
             drop(state.take_flushed());
             self.carry_over(index, &mut state, &frozen, frozen.buffer.stash_entries())?;
             self.complete_run(index, &run);
@@ -204,8 +204,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Merges the runs of a partition, and its oldest frozen buffer if one is given, into its slicetable.
-    /// The caller holds the maintenance lock.
+    /// Merges the runs of a partition, and its oldest frozen buffer if there is one, into its slicetable. The
+    /// caller holds the maintenance lock.
     fn merge(
         &self,
         index: usize,
@@ -241,7 +241,7 @@ impl Inner {
         let slice = |entry: Entry<'_>| layout.slicing.slice_of_key(self.hasher.hash(entry.key));
         order.clear();
         order.extend(sources.entries().map(|(place, entry)| (slice(entry), place)));
-        // Of each slice the oldest comes first.
+        // Each slice's oldest entry comes first.
         order.sort_unstable();
         let draft = self.begin(logical)?;
         let old = layout.shadow.block(logical);
@@ -263,7 +263,7 @@ impl Inner {
         Ok(Merged { draft, outcome, refused, filter, snapshot })
     }
 
-    /// Takes a free slicetable, waiting until one is.
+    /// Takes a free slicetable; waits until there is one.
     fn begin(&self, logical: u32) -> Result<Draft> {
         loop {
             self.volume.poison().check()?;
@@ -286,9 +286,9 @@ impl Inner {
         }
     }
 
-    /// Makes a durable slicetable the partition's, in the same moment in which what was merged into it
-    /// leaves buffers and runs. What stays behind is logged again before the move is: who finds the move
-    /// after a crash finds that too.
+    /// Publishes a durable slicetable as the partition's, at the moment in which the merged entries leave
+    /// buffers and runs. The carry-over is logged before the move: whoever finds the move after a crash finds
+    /// that too.
     fn settle(
         &self,
         index: usize,
@@ -302,7 +302,7 @@ impl Inner {
         if state.needed_snapshot().map(|it| it.place) != snapshot
             && is_on(Barrier::MoveSyncsItsSnapshot)
         {
-            // The move will name a snapshot that came after the sync, while runs were merged.
+            // The move will name a snapshot that was written after the sync, while runs were merged.
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
@@ -359,7 +359,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives each page of a slicetable, proven, to `visit`, in strokes.
+    /// Passes each page of a slicetable, proven, to `visit`, in I/O chunks.
     pub(super) fn each_page(
         &self,
         block: Block,

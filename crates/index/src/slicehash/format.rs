@@ -1,5 +1,5 @@
-//! The bytes of a SliceHash beside those of its slices: what its buffers share with every table, its moves in
-//! the log, and its configuration. All are drawn in docs/format.md.
+//! The bytes of a SliceHash except its slices: what its buffers share with every table, its moves in the log,
+//! and its configuration. docs/format.md draws all of them.
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
@@ -9,10 +9,10 @@ use crate::Result;
 
 pub use crate::write::format::{Moved, PageSnapshotRef, WriteState, decode_log_entry};
 
-/// Reads a configuration, and nothing behind it, from bytes that may be anything.
+/// Reads a configuration, and nothing after it, from bytes that may be anything.
 ///
 /// # Errors
-/// Corruption, told by the reader; a configuration that cannot work.
+/// Corruption, reported by the reader; a configuration that cannot work.
 pub fn decode_config(bytes: &[u8]) -> Result<Config> {
     let mut reader = Reader::new(bytes, "slicehash configuration", PageId(0));
     let config = Config::decode(&mut reader)?;

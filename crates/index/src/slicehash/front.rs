@@ -1,12 +1,12 @@
-//! The front table: full buffers that wait on flash, as they are, for a quieter time (paper, section 7.2).
+//! The front table: full buffers that wait on flash, unchanged, for a quieter time (paper, section 7.2).
 //!
-//! A merge reads and writes a whole slicetable for one buffer. When buffers fill faster than that, the
-//! next ones go to a ring of runs instead, each in one short stroke, and are merged later, all runs of a
-//! partition at once. Until then a lookup in that partition may read a page of each run that its filter
-//! does not exclude, newest first, before it reads its slice.
+//! A merge reads and writes a whole slicetable for one buffer. When buffers fill faster than that, the next
+//! ones go to a ring of runs instead, each in one short write. They are merged later, all runs of a partition
+//! at once. Until then a lookup in that partition may read a page of each run that its filter does not
+//! exclude, newest first, before it reads its slice.
 //!
-//! Runs become durable with the next checkpoint, and the log keeps their entries until then. They leave
-//! with the move that has merged them.
+//! Runs become durable with the next checkpoint, and the log keeps their entries until then. They leave with
+//! the move that has merged them.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) struct Front {
 pub(super) struct Run {
     pub id: SegmentId,
     pub entries: u32,
-    /// Nothing for one that was there when the table was opened: it may hold any key.
+    /// `None` for a run that was there when the table was opened: it may hold any key.
     pub filter: Option<Filter>,
 }
 
@@ -49,12 +49,12 @@ impl Front {
         self.ring.as_ref().expect(HAS_FRONT)
     }
 
-    /// Where a key's page of a run lies.
+    /// The place of a key's page of a run.
     pub fn page(&self, id: SegmentId, hash: KeyHash) -> PageId {
         self.page_at(id, page_of(hash, self.pages) as u64)
     }
 
-    /// Where a page of a run lies.
+    /// The place of a page of a run.
     pub fn page_at(&self, id: SegmentId, index: u64) -> PageId {
         self.ring().page(id, index)
     }
@@ -69,7 +69,7 @@ impl Front {
         self.ring().label(id, index, PageKind::Data)
     }
 
-    /// Notes that runs were merged; the oldest of the ring are given up where all before them were.
+    /// Notes that runs were merged; frees the oldest ones of the ring once all before them were merged.
     pub fn merged(&self, runs: impl Iterator<Item = SegmentId>) {
         let Some(ring) = &self.ring else { return };
         runs.for_each(|id| ring.complete(id, SegmentTag::default()));
@@ -81,7 +81,7 @@ impl Front {
         }
     }
 
-    /// The map, for the checkpoint, and what it says once that is durable.
+    /// The map for the checkpoint, and its position once that is durable.
     pub fn capture(&self, out: &mut Vec<u8>) -> u64 {
         let Some(ring) = &self.ring else { return 0 };
         let capture = ring.capture();
@@ -113,7 +113,7 @@ impl Level {
 }
 
 impl Inner {
-    /// Takes a place for a run, where the merges are behind and the front has room.
+    /// Takes a place for a run, if merges are behind and the front has space.
     pub(super) fn place_in_front(&self) -> Option<SegmentId> {
         let ring = self.layout.front.ring.as_ref()?;
         if self.work.flushes_waiting() == 0 {
@@ -148,7 +148,7 @@ impl Inner {
         self.layout.front.ring().complete(run.id, tag);
     }
 
-    /// Gives up the place of a run that was not written.
+    /// Frees the place of a run that was not written.
     pub(super) fn abandon_run(&self, id: SegmentId) {
         self.layout.front.merged(std::iter::once(id));
     }

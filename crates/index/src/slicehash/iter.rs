@@ -12,23 +12,23 @@ use super::Inner;
 use crate::api::Value;
 use crate::{Error, Result};
 
-/// An entry that the iteration gives: key and value.
+/// An entry of the iteration: key and value.
 pub type Pair = (Vec<u8>, Value);
 
-/// Goes over all entries of a table; see [`super::SliceHash::iter`].
+/// Iterates over all entries of a table; see [`super::SliceHash::iter`].
 #[derive(Debug)]
 pub struct Iter<'t> {
     inner: &'t Inner,
     partition: usize,
-    /// Entries of the partition that were not given yet.
+    /// Entries of the partition that were not returned yet.
     ready: VecDeque<Pair>,
     failed: bool,
 }
 
-/// What a partition was at one moment.
+/// The state of a partition at one moment.
 #[derive(Default)]
 struct Snapshot {
-    /// Keys whose newest version was found, removed ones among them.
+    /// Keys whose newest version was found, including removed ones.
     seen: HashSet<Vec<u8>>,
     pairs: VecDeque<Pair>,
 }
@@ -47,8 +47,8 @@ impl<'t> Iter<'t> {
         Self { inner, partition: 0, ready: VecDeque::new(), failed: false }
     }
 
-    /// Reads the next partition; false when there is none. Where what is being read is merged meanwhile,
-    /// and its place written anew, it starts over.
+    /// Reads the next partition; false when there is none. If a place is merged and overwritten while it is
+    /// read, this starts over.
     fn advance(&mut self) -> Result<bool> {
         if self.partition >= self.inner.partitions.len() {
             return Ok(false);
@@ -65,7 +65,7 @@ impl<'t> Iter<'t> {
         Ok(true)
     }
 
-    /// What the buffers hold, and where the rest lies: runs, the newest first, and the slicetable.
+    /// The content of the buffers, and the places of the rest: runs, the newest first, and the slicetable.
     fn buffers(&self) -> (Snapshot, Vec<SegmentId>, Option<Block>) {
         let mut snapshot = Snapshot::default();
         let state = self.inner.partitions[self.partition].read();

@@ -1,8 +1,8 @@
-//! Where the pages of slices lie in a slicetable.
+//! The places of slice pages in a slicetable.
 //!
-//! With one part a slice is a page and slices follow one another. With more, slices go in groups: the
-//! first parts of a group's slices, then their second parts, and so on. Over an array whose stripe is a
-//! group, each part of a slice is on a device of its own, and strokes are still long.
+//! With one part a slice is a page, and slices follow one another. With more, slices form groups: the first
+//! parts of a group's slices, then their second parts, and so on. Over an array whose stripe is a group, each
+//! part of a slice is on a device of its own, and sequential I/O is still long.
 //!
 //! ```text
 //!   one part:      | 0 | 1 | 2 | 3 | ...
@@ -14,7 +14,7 @@ use nandex_store::hash::KeyHash;
 
 use super::Config;
 
-/// How slices are laid out in pages.
+/// The layout of slices in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slicing {
     /// Slices in a slicetable.
@@ -45,7 +45,7 @@ impl Slicing {
         round * group * parts + u64::from(part) * group + member
     }
 
-    /// Whose page that is: slice and part; nothing for pages that only fill up.
+    /// The slice and part of a page; `None` for pages that only fill up.
     pub(super) fn slice_of(&self, page: u64) -> Option<(u32, u32)> {
         let (group, parts) = (u64::from(self.group), u64::from(self.parts));
         let (round, rest) = (page / (group * parts), page % (group * parts));
@@ -54,7 +54,7 @@ impl Slicing {
         (slice < u64::from(self.slices)).then_some((slice as u32, part))
     }
 
-    /// Which of its group a slice is.
+    /// The index of a slice in its group.
     pub(super) fn member(&self, slice: u32) -> usize {
         (slice % self.group) as usize
     }

@@ -1,10 +1,10 @@
 //! The merge: new entries into the slices of a slicetable, page after page, each key once.
 //!
-//! A slice holds all versions of its keys, so the merge sees them all: an update takes the older version
-//! out, a removal takes it out and leaves nothing behind. What is new is added at the young end. Where a
-//! page overflows, its oldest entries move on to the slice's next part, and from the last part they are
-//! evicted; or, where nothing may be evicted, what is new goes to the first part with room, and where none
-//! has any it stays behind in RAM.
+//! A slice holds all versions of its keys, so the merge sees them all: an update takes the older version out,
+//! and a removal takes it out and leaves nothing. New entries are added at the young end. If a page
+//! overflows, its oldest entries move on to the slice's next part, and from the last part they are evicted.
+//! If nothing may be evicted, new entries go to the first part with space; those that fit no part stay in
+//! RAM.
 
 use std::iter::Peekable;
 
@@ -14,49 +14,49 @@ use nandex_store::entries::{Entry, SlotState};
 use super::layout::Slicing;
 use super::slice::SliceLayout;
 
-/// An entry to be merged, and the slice that it belongs to.
+/// An entry to be merged, and its slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming<'e> {
     pub slice: u32,
     pub entry: Entry<'e>,
 }
 
-/// What a merge has come to.
+/// The result of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Outcome {
     /// Entries in the slicetable.
     pub entries: u64,
-    /// Entries that full slices gave up.
+    /// Entries that full slices dropped.
     pub evicted: u64,
 }
 
-/// Entries on their way from one part of a slice to the next, oldest first.
+/// Entries between one part of a slice and the next, oldest first.
 #[derive(Debug, Default)]
 struct Carry(Vec<(Vec<u8>, Vec<u8>)>);
 
-/// A merge on its way through a slicetable.
+/// A merge of a slicetable in progress.
 pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     layout: SliceLayout,
     slicing: Slicing,
-    /// May slices that are full give up entries?
+    /// May full slices drop entries?
     evicts: bool,
-    /// What comes after the slices that were merged, by slice; of two with the same key the later one is
+    /// The entries for slices that are not merged yet, by slice; of two with the same key the later one is
     /// newer.
     incoming: Peekable<I>,
-    /// The slices whose pages lie between each other's.
+    /// The slices whose pages are interleaved.
     group: Vec<Member<'e>>,
     outcome: Outcome,
     refused: Vec<Entry<'e>>,
     gaps: Vec<usize>,
 }
 
-/// One slice of the present group.
+/// One slice of the current group.
 #[derive(Debug, Default)]
 struct Member<'e> {
     incoming: Vec<Entry<'e>>,
     /// New entries that no part has taken yet, newest last.
     new: Vec<Entry<'e>>,
-    /// Entries that made way in the part before.
+    /// Entries that the part before had to drop.
     carry: Carry,
 }
 
@@ -77,7 +77,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
     /// Merges into a page of the block; pages come in rising order, from the first.
     ///
     /// # Errors
-    /// A page that says more than it can hold.
+    /// A page that claims more than it can hold.
     pub(super) fn page(
         &mut self,
         (index, place): (u64, PageId),
@@ -109,10 +109,10 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         Ok(())
     }
 
-    /// What the merge has come to, and the entries that found no room.
+    /// The result of the merge, and the entries that did not fit.
     ///
     /// # Panics
-    /// If pages of slices with new entries were left out.
+    /// If pages of slices with new entries were skipped.
     pub(super) fn finish(mut self) -> (Outcome, Vec<Entry<'e>>) {
         let left = self.incoming.next().map(|incoming| incoming.slice);
         assert!(left.is_none(), "entries of slice {left:?} found no page");
@@ -137,14 +137,14 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         }
     }
 
-    /// Takes out of a page what the slice has a newer version of, or a removal.
+    /// Removes the entries of a page that have a newer version or a removal in the slice.
     fn remove_old(&mut self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
         self.gaps.clear();
         let keys = member.incoming.iter().map(|entry| entry.key);
         self.gaps.extend(keys.filter_map(|key| self.layout.find(body, count, key)));
         if !self.evicts {
-            // Updates first, so that each finds the room that its older version leaves.
+            // Updates first, so that each fits the space of its older version.
             let is_new = |entry: &Entry<'e>| self.layout.find(body, count, entry.key).is_none();
             member.new.sort_by_cached_key(is_new);
         }
@@ -153,7 +153,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         self.layout.remove(body, &self.gaps);
     }
 
-    /// Adds all there is, older first; what is oldest makes way.
+    /// Adds all entries, older first; the oldest are dropped.
     fn add_with_way(&self, member: &mut Member<'e>, body: &mut [u8]) {
         let carried = std::mem::take(&mut member.carry.0);
         let carried = carried.iter().map(|(key, value)| (&key[..], &value[..]));
@@ -173,7 +173,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         }
     }
 
-    /// Adds what the page has room for.
+    /// Adds the entries that fit the page.
     fn add_where_room(&self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
         let room = (self.layout.capacity() - count).min(member.new.len());
@@ -204,7 +204,7 @@ mod tests {
             Self { config, pages }
         }
 
-        /// Merges puts (a value) and removals, and gives the outcome and the keys that were refused.
+        /// Merges puts (a value) and removals; returns the outcome and the refused keys.
         fn merge(&mut self, evicts: bool, updates: &[(u64, Option<u64>)]) -> (Outcome, Vec<u64>) {
             let slicing = Slicing::new(&self.config);
             let bytes: Vec<_> = updates
@@ -310,7 +310,7 @@ mod tests {
                 assert_eq!(table.merge(false, &updates).1, []);
             }
             let (outcome, refused) = table.merge(false, &[put(room), (slices, Some(9)), (0, None)]);
-            // The removal makes room for what is new, in whichever part it was.
+            // The removal makes space for the new entry, whichever part it was in.
             assert_eq!((outcome.entries, refused.len()), (room, 0));
             let (outcome, refused) = table.merge(false, &[put(room + 1), (slices, Some(8))]);
             assert_eq!((outcome.entries, refused), (room, vec![(room + 1) * slices]));

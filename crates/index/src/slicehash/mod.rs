@@ -1,17 +1,17 @@
 //! SliceHash: a hash table on flash that reads one page per lookup, found or not (ANCS'14).
 //!
 //! Keys are spread over partitions by their hash. Each partition collects updates in a RAM buffer, a small
-//! cuckoo table, and has one slicetable on flash. A slice is a page that holds what all incarnations of the
-//! buffer have for one bucket of keys, so a lookup that RAM cannot answer reads exactly one page, and needs
-//! neither filters nor an index in RAM. The price is paid by inserts: a full buffer is merged into its whole
-//! slicetable, which is read and written in large strokes.
+//! cuckoo table, and has one slicetable on flash. A slice is a page that holds the entries of all
+//! incarnations of the buffer for one bucket of keys. So a lookup that RAM cannot answer reads exactly one
+//! page, and needs neither filters nor an index in RAM. Inserts pay the price: a full buffer is merged into
+//! its whole slicetable, which is read and written in large I/O chunks.
 //!
 //! ```text
 //!              partition 0                  partition 1               ...
 //!   RAM     +----------------+           +----------------+
 //!           | buffer         | <- insert | buffer         |   the newest entries
 //!           +-------|--------+           +----------------+
-//!                   | full: merged in one stroke
+//!                   | full: merged in one pass
 //!   flash   +-------v--------+           +----------------+
 //!   shadow  | slice 0        |           | slice 0        |   one page: the entries of all
 //!           | slice 1        | <- lookup | slice 1        |   incarnations for these keys, by age
@@ -19,20 +19,20 @@
 //!           +----------------+           +----------------+   + spare slicetables
 //! ```
 //!
-//! What differs from the paper, for the better:
+//! Improvements over the paper:
 //! - A slice keeps each key once. The merge sees all versions of a key, so updates take the older one out
-//!   and removals leave nothing behind; the paper keeps stale versions until their incarnation goes.
+//!   and removals leave nothing; the paper keeps stale versions until their incarnation goes.
 //! - Entries of a slice are in the order of their age instead of in a slot for each incarnation, so a page
-//!   wastes no room where an incarnation had little for it. Full slices give up their oldest entries.
+//!   wastes no space when an incarnation has few entries for it. Full slices drop their oldest entries.
 //! - Both cuckoo choices of a key are in one page of the buffer, and its slice is one page: the paper reads
-//!   two where the first does not hold the key.
+//!   two if the first does not hold the key.
 //! - A slicetable is rewritten to a spare place, so a power cut leaves the old one or the new one whole.
 //!
 //! Invariants
 //! 1. A key's newest version is in the active buffer, else in the newest frozen buffer that has it, else in
 //!    the newest run of the front table that has it, else in its slice, once.
-//! 2. A slicetable is durable before the map names it, and the map names it in the same moment in which the
-//!    buffers that were merged leave RAM.
+//! 2. A slicetable is durable before the map names it, and the map names it in the moment in which the
+//!    merged buffers leave RAM.
 //! 3. A place on flash is written only when nothing durable refers to it any more (`shadow`).
 //! 4. Everything that the write path's invariants say of partitions.
 //!
@@ -43,7 +43,7 @@
 //! | insert, remove | its share of a merge: k s bytes | k s bytes, and the log | s / (k + 1) per entry |
 //! | lookup, found or not | 1 page, in one or more parts | 0 | |
 //! | the same, with a filter | found 1, not found about 0.01 | 0 | 10 bits per entry more |
-//! | merge of a buffer | one slicetable | one slicetable | four strokes |
+//! | merge of a buffer | one slicetable | one slicetable | four I/O chunks |
 
 mod check;
 pub mod config;
@@ -83,13 +83,13 @@ pub(crate) use row::ROW;
 use layout::Slicing;
 use slice::SliceLayout;
 
-/// How the catalog names this room.
+/// The name of this kind in the catalog.
 pub const KIND: &str = "slicehash";
 
 /// A hash table on flash from fixed-width keys to fixed-width values, with one page read per lookup.
 ///
-/// Cheap to look up in and to insert into from any number of threads; dropping it saves what is
-/// buffered, so that the next open finds it. See the [module](self) for how it works and what it costs.
+/// Lookups and inserts are cheap from any number of threads. Dropping it saves what is buffered, so that the
+/// next open finds it. See the [module](self) for how it works and what it costs.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex, MutexGuard};
@@ -128,23 +128,23 @@ pub(crate) struct Slicetables {
     filters: filter::Filters,
 }
 
-/// A partition's part below its buffers, under its lock.
+/// A partition's data below its buffers, protected by its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     /// Runs of the front table that were not merged yet, oldest first.
     runs: std::collections::VecDeque<front::Run>,
-    /// What the slicetable holds for certain not, where there is memory for it.
+    /// Tells which keys the slicetable does not hold, if there is memory for it.
     filter: Option<filter::Filter>,
     /// Entries in the slicetable.
     entries: u64,
-    /// Entries that the last merge had to leave in RAM, where nothing is evicted.
+    /// Entries that the last merge left in RAM, if nothing is evicted.
     refused: u64,
 }
 
-/// What background threads do beside merging full buffers.
+/// Background work other than merging full buffers.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Merge the runs of a partition, now that nothing else is to be done.
+    /// Merge the runs of a partition when nothing else is queued.
     Drain(usize),
     /// Build the filter of a partition.
     BuildFilter(usize),
@@ -167,7 +167,7 @@ impl SliceHash {
     /// requirements.
     ///
     /// # Errors
-    /// A budget too small for the table, with the least that would do; else as [`create`](Self::create).
+    /// A budget too small for the table, with the least that is enough; else as [`create`](Self::create).
     pub fn with_budget(volume: &Volume, name: &str, budget: Budget) -> Result<Self> {
         Self::create(volume, name, Config::advised(&budget.into())?)
     }
@@ -193,7 +193,7 @@ impl SliceHash {
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].
     ///
-    /// Reads images of buffers and the log's tail; no slicetable.
+    /// Reads snapshots of buffers and the log's tail; no slicetable.
     ///
     /// # Errors
     /// No table of that name, another kind of structure, damage, a failed read.
@@ -219,7 +219,7 @@ impl SliceHash {
     /// All entries, each key once with its newest value, in no order.
     ///
     /// Each partition is seen as it was when the iteration reached it. Reads the whole table once,
-    /// sequentially, and holds one slicetable's keys of the buffers in memory.
+    /// sequentially, and holds the buffers and one slicetable's keys in memory.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.handle.core)

@@ -1,4 +1,4 @@
-//! What a lookup finds below the buffers: runs of the front table where there are any, then one slice.
+//! What a lookup reads below the buffers: runs of the front table if there are any, then one slice.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::hash::KeyHash;
@@ -13,7 +13,7 @@ use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
 use crate::write::TableLayout;
 use crate::{Error, Result};
 
-/// What follows in a lookup.
+/// The next step of a lookup.
 type Step = LookupStep<Probe, Option<Value>>;
 
 /// A lookup that reads runs and a slice.
@@ -21,9 +21,9 @@ type Step = LookupStep<Probe, Option<Value>>;
 pub(crate) struct Probe {
     key: LookupKey,
     at: At,
-    /// What the pages say that were read of `at`.
+    /// What the pages of `at` said.
     found: PageLookup,
-    /// Runs that are still to be read, the newest last.
+    /// Runs still to be read, the newest last.
     older: Vec<SegmentId>,
     /// The slicetable, if it is still to be read.
     block: Option<Block>,
@@ -39,7 +39,7 @@ enum At {
 }
 
 impl Probe {
-    /// Reads the newest of these; without any the key is not there.
+    /// Reads the newest of these; without any, the key is absent.
     fn newest(key: LookupKey, mut older: Vec<SegmentId>, block: Option<Block>) -> Step {
         let found = PageLookup::Absent;
         let (at, block) = match (older.pop(), block) {
@@ -134,7 +134,7 @@ impl PageReads for Inner {
             At::Run(id) => self.look_in_run(page, &probe.key, id)?,
             At::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
         };
-        // At most one part knows the key. A stale one makes what the others say worthless.
+        // At most one part knows the key. A stale part makes the others' answers worthless.
         match (&probe.found, &found) {
             (PageLookup::Stale, _) | (_, PageLookup::Absent) => {}
             _ => probe.found = found,
@@ -203,7 +203,7 @@ impl Inner {
         self.layout.shadow.is_current(self.partition_of(hash) as u32, block)
     }
 
-    /// What is wrong with a page that says it has more entries than it can hold.
+    /// The error of a page that claims more entries than it can hold.
     fn overfull(&self, page: PageId) -> Error {
         let most = format!("at most {} entries", self.layout.slices.capacity());
         nandex_store::Error::corrupt("slice", page, most, "more").into()

@@ -1,4 +1,4 @@
-//! From flash back to memory: the maps of the checkpoint, the moves in the log, then what the write path has.
+//! From flash back to memory: the maps of the checkpoint, the moves in the log, then the write path's state.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
@@ -73,9 +73,9 @@ fn check_options(options: &RuntimeOptions) -> Result<()> {
 /// Where a table's maps come from.
 pub(super) struct Source<'s> {
     pub id: StructureId,
-    /// Where the table begins.
+    /// The first page of the table.
     pub place: PageId,
-    /// The volume's, which no session before had.
+    /// The volume's epoch, which no session before had.
     pub epoch: u64,
     /// The state that the reader reads; empty for a table just created.
     pub state: &'s [u8],
@@ -107,7 +107,7 @@ impl Source<'_> {
     }
 }
 
-/// The maps on their way from the checkpoint's to what they were.
+/// The maps during recovery.
 pub(super) struct Maps {
     pub config: Config,
     shadow: ShadowRecovery,
@@ -117,7 +117,7 @@ pub(super) struct Maps {
     place: PageId,
 }
 
-/// The maps as they were.
+/// The recovered maps.
 pub(super) struct Restored {
     pub shadow: Shadow,
     pub front: Front,
@@ -129,17 +129,17 @@ impl Maps {
     /// The maps of the checkpoint.
     ///
     /// # Errors
-    /// Bytes that say what cannot be.
+    /// Bytes that contradict the configuration.
     pub fn restore(from: &Source<'_>, config: Config, reader: &mut Reader<'_>) -> Result<Self> {
         let shadow = from.shadow(&config, reader)?;
         let front = from.front(&config, reader)?;
         Ok(Self { config, shadow, front, merged_runs: HashMap::new(), place: from.place })
     }
 
-    /// Applies a move's bytes, in the log's order; tells whether it came after the checkpoint.
+    /// Applies a move's bytes, in the log's order; returns whether it came after the checkpoint.
     ///
     /// # Errors
-    /// Bytes that say what cannot be.
+    /// Bytes that contradict the configuration.
     pub fn moved(&mut self, partition: u32, bytes: &[u8]) -> Result<bool> {
         let before = self.shadow.block(partition);
         let mut reader = Reader::new(bytes, "move of a slicetable", self.place);
@@ -159,7 +159,7 @@ impl Maps {
     /// The maps, once all moves were applied.
     ///
     /// # Errors
-    /// Maps that say what cannot be.
+    /// Maps that contradict each other.
     pub fn finish(self) -> Result<Restored> {
         let shadow = self.shadow.finish();
         let front = Front::new(&self.config, self.front);
@@ -168,7 +168,7 @@ impl Maps {
     }
 }
 
-/// A table on its way from the checkpoint's maps to what it was.
+/// A table during recovery, between the checkpoint's maps and its final state.
 struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
@@ -247,8 +247,9 @@ pub(super) struct Captured {
 }
 
 impl Slicetables {
-    /// Held while a merge changes buffers, runs and slicetable, or all of them are captured: a checkpoint that
-    /// had some from before a merge and others from after it would hide the newer behind the older.
+    /// Held while a merge changes buffers, runs and slicetable, or while all of them are captured. A
+    /// checkpoint with some from before a merge and others from after it would hide newer entries behind
+    /// older ones.
     pub(super) fn hold_maps(&self) -> MutexGuard<'_, ()> {
         self.maps.lock().expect("no holder of the maps' lock panics")
     }
@@ -274,7 +275,7 @@ impl Checkpoints for Slicetables {
         layout.front.committed(layout.captured.oldest_run.load(Acquire));
     }
 
-    /// Has the runs that were there at open merged in the background.
+    /// Queues merges of the runs that were there at open.
     fn recovered(core: &Inner) {
         for (index, partition) in core.partitions.iter().enumerate() {
             if !partition.read().level.runs.is_empty() {

@@ -1,8 +1,7 @@
 //! The body of a slice's page: entries in the order of their age, each key once; pure bytes.
 //!
-//! Keys stand together and values stand together, so that a lookup goes through few cache lines. Adding
-//! at the young end moves nothing; giving up the oldest closes the gap at the other. The bytes are drawn
-//! in docs/format.md.
+//! Keys are together and values are together, so that a lookup reads few cache lines. Adding at the young end
+//! moves nothing; dropping the oldest closes the gap at the other. docs/format.md draws the bytes.
 
 use nandex_store::bytes::{get_u16, get_u64, put_u16};
 use nandex_store::page::PAGE_BODY_BYTES;
@@ -10,7 +9,7 @@ use nandex_store::page::PAGE_BODY_BYTES;
 /// Bytes before the keys: the number of entries, and six that are zero.
 const HEAD_BYTES: usize = 8;
 
-/// How the body of a slice's page is cut up.
+/// The layout of a slice page's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SliceLayout {
     key_bytes: usize,
@@ -19,7 +18,7 @@ pub struct SliceLayout {
 }
 
 impl SliceLayout {
-    /// The layout for keys and values of these widths, which the entry layout has proven.
+    /// The layout for keys and values of these widths, which the entry layout has validated.
     #[must_use]
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
         let capacity = (PAGE_BODY_BYTES - HEAD_BYTES) / (key_bytes + value_bytes);
@@ -32,7 +31,7 @@ impl SliceLayout {
         self.capacity
     }
 
-    /// Entries in a page; nothing when the page says more than it can hold.
+    /// Entries in a page; `None` when the page claims more than it can hold.
     #[inline]
     #[must_use]
     pub fn count(&self, body: &[u8]) -> Option<usize> {
@@ -68,7 +67,7 @@ impl SliceLayout {
         &body[self.value_at(index)..self.value_at(index + 1)]
     }
 
-    /// Which of the first `count` entries has this key.
+    /// The index of this key among the first `count` entries.
     #[inline]
     #[must_use]
     pub fn find(&self, body: &[u8], count: usize, key: &[u8]) -> Option<usize> {
@@ -79,7 +78,7 @@ impl SliceLayout {
         keys.chunks_exact(self.key_bytes).position(|other| other == key)
     }
 
-    /// Adds an entry at the young end of a page that has room.
+    /// Adds an entry at the young end of a page that has space.
     ///
     /// # Panics
     /// If the page is full.
@@ -96,7 +95,7 @@ impl SliceLayout {
         body[value_at..value_at + self.value_bytes].copy_from_slice(value);
     }
 
-    /// Takes entries out of a page, by rising indices, and closes the gaps.
+    /// Removes entries from a page, by rising indices, and closes the gaps.
     pub fn remove(&self, body: &mut [u8], indices: &[usize]) {
         let Some(&first) = indices.first() else { return };
         let count = self.count(body).expect("a page that was proven");
@@ -111,7 +110,7 @@ impl SliceLayout {
         self.truncate(body, count, target);
     }
 
-    /// Takes the `dropped` oldest entries out of a page.
+    /// Removes the `dropped` oldest entries from a page.
     pub fn remove_oldest(&self, body: &mut [u8], dropped: usize) {
         let count = self.count(body).expect("a page that was proven");
         body.copy_within(self.key_at(dropped)..self.key_at(count), self.key_at(0));
@@ -119,7 +118,7 @@ impl SliceLayout {
         self.truncate(body, count, count - dropped);
     }
 
-    /// What is no entry is zero, so that equal tables have equal bytes.
+    /// Bytes outside entries are zero, so that equal tables have equal bytes.
     fn truncate(&self, body: &mut [u8], count: usize, kept: usize) {
         body[self.key_at(kept)..self.key_at(count)].fill(0);
         body[self.value_at(kept)..self.value_at(count)].fill(0);

@@ -9,10 +9,10 @@ use super::{Config, Policy, RuntimeOptions};
 use crate::any::AnyOptions;
 use crate::testing::{Decoder, Retention, TableRequest, TableTests, TestTable};
 
-/// Variants give both policies, each with every sort of slicetable.
+/// Variants cover both policies, each with every sort of slicetable.
 pub(super) const TESTS: TableTests = TableTests { variants: 12, config };
 
-/// What slicetables, buffers and front are made of.
+/// The parts that vary: slicetables, buffers and front.
 struct Sort {
     slice_parts: u32,
     bucket_slots: u32,
@@ -75,8 +75,8 @@ fn config(request: &TableRequest) -> TestTable {
     }
 }
 
-/// Slices of a slicetable: three times what the keys need, or so few that 750 keys of a partition are more than
-/// they take, and two buffers are not.
+/// Slices of a slicetable: three times what the keys need, or so few that two buffers fit but 750 keys of a
+/// partition do not.
 fn slices(config: &Config, keys: Option<u64>, buffer_entries: u64) -> u32 {
     let one = u64::from(config.slice_entries());
     let slices = match (keys, one) {
@@ -89,7 +89,7 @@ fn slices(config: &Config, keys: Option<u64>, buffer_entries: u64) -> u32 {
     u32::try_from(slices.max((2 * buffer_entries).div_ceil(one))).expect("a test has few keys")
 }
 
-/// The newest puts of which nothing is evicted: a slice takes its share of them and of the buffer that each
+/// The newest puts, of which nothing is evicted: a slice takes its share of them and of the buffer that each
 /// was in, with eight deviations.
 fn newest(config: &Config, buffer_entries: u64) -> u64 {
     let fits = |puts: u64| {

@@ -8,7 +8,7 @@ use nandex_store::entries::EntryLayout;
 use super::{PUT, REMOVE, Update};
 use crate::{Error, Result};
 
-/// Entries that a specimen may hold, at most.
+/// The most entries that a specimen may hold.
 pub const ENTRIES_MAX: u32 = 10_000;
 
 const VERSION: u8 = 1;
@@ -28,7 +28,7 @@ pub struct Config {
 pub(super) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'v;
 
 impl Config {
-    /// Room for 1,000 entries of 8 + 8 bytes.
+    /// Space for 1,000 entries of 8 + 8 bytes.
     #[must_use]
     pub const fn tiny() -> Self {
         Self { key_bytes: 8, value_bytes: 8, entries_max: 1000 }

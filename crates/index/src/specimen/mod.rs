@@ -1,7 +1,7 @@
-//! The smallest structure that keeps its promises: a hash map that every checkpoint holds whole.
+//! The smallest structure that keeps its promises: a hash map, all of which is in every checkpoint.
 //!
-//! It is made up, and only in builds for tests: it shows what a new structure costs, which is this folder and
-//! one row of the [`registry`](crate::registry), and that command, harnesses and benchmark then know it.
+//! It is made up, and only in builds for tests. It shows the cost of a new structure: this folder and one row
+//! of the [`registry`](crate::registry). The command, harnesses and the benchmark then know it.
 //!
 //! ```text
 //!   insert, remove -> log -> map in RAM <- get
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Invariants
-//! 1. An update is in the log before it is in the map, both under one lock, which a capture takes too. So what
-//!    is captured holds every update that was logged before the place that it names.
+//! 1. An update is in the log before it is in the map, both under one lock, which a capture takes too. So
+//!    a capture holds every update that was logged before the place that it names.
 //! 2. Replaying an update again changes nothing: the newest one of a key is replayed last.
 //!
 //! | operation | flash reads | flash writes | RAM |
@@ -40,7 +40,7 @@ use crate::{Error, Result};
 pub use config::{Config, ENTRIES_MAX};
 pub(crate) use row::ROW;
 
-/// How the catalog names a specimen.
+/// The name of this kind in the catalog.
 pub const KIND: &str = "specimen";
 
 /// First byte of a log entry that puts a key and value.
@@ -70,7 +70,7 @@ struct Inner {
 /// What a log entry does.
 pub(crate) struct Update<'a> {
     key: &'a [u8],
-    /// Nothing for a removal.
+    /// `None` for a removal.
     value: Option<&'a [u8]>,
 }
 
@@ -135,7 +135,7 @@ impl Specimen {
 
 impl Drop for Specimen {
     fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged as durable is in the log.
+        // Nobody can receive this error; what was acknowledged as durable is in the log.
         let _ = self.shut_down();
     }
 }

@@ -1,4 +1,4 @@
-//! Who flushes full buffers: threads of the structure's own, or those who update.
+//! Who flushes full buffers: the structure's own threads, or those who update.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::pool::Job;
 use super::{Core, Layout};
 use crate::{Error, Result};
 
-/// The panic guard of a running job. It tells the job's end even when that is a panic, which also poisons the
+/// The panic guard of a running job. It marks the job as ended even after a panic, and then poisons the
 /// volume, so that nobody waits for a thread that is gone.
 struct Running<'i, L: Layout>(&'i Core<L>);
 
@@ -32,12 +32,12 @@ impl<L: Layout> Core<L> {
             {
                 self.work.keep_fault(error);
             }
-            // A failure that has poisoned the volume is reported by the next update.
+            // The next update reports a failure that has poisoned the volume.
         }
     }
 
-    /// Without background threads, does all the jobs there are; returns whether there were any.
-    /// The caller holds no lock.
+    /// Without background threads, does all queued jobs; returns whether there were any. The caller holds no
+    /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {
         if self.options.flush_threads > 0 {
             return Ok(false);
@@ -103,8 +103,8 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Asks the background for a checkpoint, or takes it where the flush or the checkpoints have no
-    /// thread of their own.
+    /// Asks the background for a checkpoint, or takes it if flushes or checkpoints have no thread of their
+    /// own.
     pub(crate) fn ask_for_checkpoint(&self) -> Result<()> {
         if self.options.flush_threads == 0 || self.volume.threads() == Threads::Inline {
             return Ok(self.volume.checkpoint()?);

@@ -1,9 +1,9 @@
-//! Boundaries: marks in the log that tell which updates a buffer or a snapshot has taken.
+//! Boundaries: marks in the log that tell which updates a buffer or a snapshot holds.
 //!
-//! Where updates add up, a replay must apply each exactly once, and a place in the log does not say which: it is a
-//! block's, in which a buffer may end half way. So the end of each buffer is a record of its own, written under the
-//! lock that its updates take. A snapshot of a buffer has one too. The checkpoint names, for each partition, the
-//! last boundary whose updates are on flash.
+//! Where updates add up, a replay must apply each exactly once. A place in the log cannot say which: it names
+//! a block, and a buffer may end in the middle of one. So the end of each buffer is a record of its own,
+//! written under the lock that its updates take. A snapshot of a buffer has one too. The checkpoint names,
+//! for each partition, the last boundary whose updates are on flash.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,18 +20,18 @@ pub(crate) const BOUNDARY_BYTES: usize = 13;
 /// A boundary of a partition: updates before it are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Boundary {
-    /// Its number, which later boundaries exceed; 0 for one that is a place in the log.
+    /// Its number, smaller than those of later boundaries; 0 for one that is a place in the log.
     pub number: u64,
-    /// Where the block of the log begins that holds it, or the place itself.
+    /// Where its block in the log begins, or the place itself.
     pub at: Lsn,
 }
 
-/// A boundary as the log has it.
+/// A boundary as the log stores it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BoundaryRecord {
     pub number: u64,
     pub partition: u32,
-    /// Did the buffer end here? A snapshot's boundary leaves it going on.
+    /// Does the buffer end here? After a snapshot's boundary it goes on.
     pub ends_buffer: bool,
 }
 
@@ -55,11 +55,11 @@ impl BoundaryRecord {
 }
 
 impl<L: Layout> Core<L> {
-    /// The boundary of a snapshot that is taken now. The caller holds the partition's lock, as for
+    /// The boundary of a snapshot taken now. The caller holds the partition's lock, as for
     /// [`log_boundary`](Self::log_boundary).
     ///
-    /// A log that is too full for a record is closed at a block's end instead: what the partition has logged is before
-    /// that place, and what it logs later is not. A record costs less, so it is preferred.
+    /// In a log that is too full for a record, it is the end of the current block, which is closed: the
+    /// partition logged everything so far before that place. A record costs less, so it is preferred.
     pub(super) fn snapshot_boundary(&self, index: usize) -> Result<Boundary> {
         match self.log_boundary(index, false) {
             Err(Error::Store(nandex_store::Error::LogFull { .. })) => {
@@ -89,8 +89,8 @@ impl<L: Layout> Core<L> {
         Ok(Boundary { number, at })
     }
 
-    /// Moves a partition's boundary to the log's end where that loses nothing, so that the partition does not
-    /// pin the log.
+    /// Moves a partition's boundary to the log's end where that loses nothing. The partition then no longer
+    /// pins the log.
     pub(super) fn move_boundary(&self, index: usize, state: &mut PartitionState<L>) -> Result<()> {
         let boundary = self.snapshot_boundary(index)?;
         match &mut state.snapshot {

@@ -1,12 +1,12 @@
 //! The write buffer: what collects updates in RAM until it is full.
 //!
-//! Two traits say what the write path needs to know of one. [`WriteBuffer`] is the buffer itself, [`LogCodec`]
-//! is how its updates are written to the log. What a buffer is kept as on flash before it is full is
-//! [`SnapshotStore`](super::SnapshotStore)'s.
+//! Two traits say what the write path needs of one. [`WriteBuffer`] is the buffer itself, and [`LogCodec`]
+//! writes its updates to the log. [`SnapshotStore`](super::SnapshotStore) saves a buffer to flash before it
+//! is full.
 //!
-//! Tables collect entries in the store's cuckoo [`Buffer`](nandex_store::buffer::Buffer), of which an update
-//! replaces an older one of its key. The cascade filter collects fingerprints in a quotient filter, where
-//! updates add up.
+//! Tables collect entries in the store's cuckoo [`Buffer`](nandex_store::buffer::Buffer), where a newer
+//! update replaces an older one of the same key. The cascade filter collects fingerprints in a quotient
+//! filter, where updates add up.
 
 use std::fmt::Debug;
 
@@ -21,21 +21,21 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     type Update<'u>: Copy;
     /// How updates are written to the log.
     type Codec: LogCodec<Self>;
-    /// Where it is kept on flash before it is full.
+    /// Saves it to flash before it is full.
     type Snapshots: SnapshotStore<Self>;
 
     /// Do updates add up? Then a replay must apply each exactly once, and the log has a record for the end of
     /// each buffer. Where a later update replaces an earlier one, a replay may apply some twice.
     const ADDS_UP: bool;
 
-    /// Applies updates in order, up to the first that finds no room. Returns how many were applied.
+    /// Applies updates in order, up to the first that does not fit. Returns how many were applied.
     ///
     /// # Errors
-    /// An update that can never be applied, such as a count out of range. Those before it are applied.
+    /// An update that can never be applied, such as a count out of range. The ones before it are applied.
     fn apply(&mut self, updates: &[Self::Update<'_>]) -> Result<usize>;
 
-    /// Takes an update however full the buffer is, and returns whether it removes something. Asked of layouts whose
-    /// [policy](super::WritePolicy) forces removals.
+    /// Takes an update however full the buffer is, and returns whether it removes something. Only for layouts
+    /// whose [policy](super::WritePolicy) forces removals.
     fn force(&mut self, _update: Self::Update<'_>) -> bool {
         unreachable!("a layout that forces removals has a buffer that takes them")
     }
@@ -46,7 +46,7 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// Makes the buffer count as full at that many entries at the latest.
     fn limit(&mut self, entries_max: u64);
 
-    /// Empties the buffer for reuse; it has no limit then.
+    /// Empties the buffer for reuse and lifts its limit.
     fn clear(&mut self);
 
     /// RAM it holds, in bytes.
@@ -55,10 +55,10 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
 
 /// Writes updates of a buffer to the log and reads them back.
 pub(crate) trait LogCodec<B: WriteBuffer>: Debug + Send + Sync {
-    /// Bytes of the log that these updates take, without what the log adds.
+    /// Bytes that these updates take in the log, without the log's own overhead.
     fn logged_bytes(&self, updates: &[B::Update<'_>]) -> u64;
 
-    /// Appends updates of one partition to the log. `records` is scratch memory of the caller.
+    /// Appends updates of one partition to the log. `records` is the caller's scratch memory.
     ///
     /// # Errors
     /// As [`Log::append`].

@@ -9,8 +9,8 @@ use super::{Core, EntryUpdate, Frozen, PartitionState, TableLayout};
 use crate::Result;
 
 impl<L: TableLayout> Core<L> {
-    /// Puts entries of a flushed buffer into the active one, where nothing newer is known of their keys.
-    /// The caller holds the lock under which the buffer left the partition.
+    /// Puts entries of a flushed buffer into the active one, unless RAM has a newer version of their key. The
+    /// caller holds the lock under which the buffer left the partition.
     pub(crate) fn carry_over<'e>(
         &self,
         index: usize,
@@ -25,8 +25,9 @@ impl<L: TableLayout> Core<L> {
             && frozen.snapshot.is_some()
             && is_on(Barrier::CarryOverKeepsSnapshot)
         {
-            // Where nothing is logged, only the snapshot has them for good; also those that are not put
-            // back, since a newer version may be in RAM alone. The next flush saves the buffer anew.
+            // Without logging, only the snapshot has these entries for good. This also holds for those that
+            // are not put back, because their newer version may be in RAM alone. The next flush saves the
+            // buffer again.
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             state.updates += 1;
         }
@@ -47,8 +48,8 @@ impl<L: TableLayout> Core<L> {
         state.updates += 1;
         let replaying = !self.ready.load(Acquire);
         if replaying || self.log_entry(index, state, EntryUpdate { hash, entry }).is_err() {
-            // Logged again it would come after updates that are not replayed yet; and a full log takes
-            // nothing. Either way its old place in the log, or its snapshot, is kept instead.
+            // A record logged now would come after updates that are not replayed yet, and a full log takes
+            // nothing. In both cases the entry's old place in the log, or its snapshot, is kept instead.
             state.since = [state.since, frozen.since].into_iter().flatten().min();
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             self.volume.poison().check()?;

@@ -14,7 +14,7 @@ use super::format::{PageSnapshotRef, WriteState, decode_log_entry};
 use super::page_snapshots::SnapshotPlaces;
 use crate::Error;
 
-/// A table's buffers as its catalog entry, and moves in the log, describe them.
+/// A table's buffers as its catalog entry and the moves in the log describe them.
 pub(crate) struct Buffers<'a> {
     pub name: &'a str,
     /// What the structure calls a partition.
@@ -26,16 +26,16 @@ pub(crate) struct Buffers<'a> {
     pub entry: &'a CatalogEntry,
 }
 
-/// Whose pages are looked at.
+/// Whose pages are checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub subject: Subject<'a>,
     pub partition: usize,
-    /// Does the filter beside these pages hold a key? Nothing where there is none, or a damaged one.
+    /// Does the filter of these pages hold a key? `None` without a filter, or with a damaged one.
     pub filter: Option<&'a dyn Fn(KeyHash) -> bool>,
 }
 
-/// Notes an error at its own page, where it has one.
+/// Notes an error at its own page, if it has one.
 pub(crate) fn note(checker: &mut Checker, subject: Subject<'_>, page: PageId, error: &Error) {
     match error {
         Error::Store(error) => checker.note_error(subject, page, error),
@@ -44,8 +44,8 @@ pub(crate) fn note(checker: &mut Checker, subject: Subject<'_>, page: PageId, er
 }
 
 impl Buffers<'_> {
-    /// Every entry of a page that is sealed as it should be; gives their number. `index` is the page's
-    /// place in its buffer. The first thing wrong is noted, and how often there is such.
+    /// Checks every entry of a sealed page and returns their number. `index` is the page's place in its
+    /// buffer. Notes the first flaw, and how many there are.
     pub(crate) fn entry_page(
         &self,
         checker: &mut Checker,
@@ -84,7 +84,7 @@ impl Buffers<'_> {
             return Some(format!("its key belongs to {} {partition}", self.noun));
         }
         let pages = self.shape.buffer_pages as usize;
-        // Behind a buffer's pages an image has those of its stash, which have no buckets.
+        // A snapshot's pages after the buffer's own hold its stash, which has no buckets.
         if index < pages as u64 {
             let own = page_of(hash, pages) as u64;
             if own != index {
@@ -109,7 +109,7 @@ impl Buffers<'_> {
             let message = format!("expected {expected} {}s, found {found}", self.noun);
             return checker.note(subject, self.places.place(0, 0), message);
         }
-        // Places of the log are starts of blocks; a state of another layout is told by this.
+        // A place in the log is the start of a block. A state of another layout fails here.
         let tails = partitions.iter().map(|record| record.tail);
         if let Some(tail) = tails.into_iter().find(|tail| tail.0 % PAGE_BYTES as u64 != 0) {
             checker.note(subject, self.places.place(0, 0), format!("its log begins at {tail}"));
@@ -145,8 +145,8 @@ impl Buffers<'_> {
         }
     }
 
-    /// The log entries that an opening would replay: puts, removes, and what the layout says is another entry
-    /// of its own.
+    /// The log entries that an opening would replay: puts, removes, and those that the layout knows as its
+    /// own.
     pub(crate) fn log(
         &self,
         checker: &mut Checker,

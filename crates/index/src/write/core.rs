@@ -17,7 +17,7 @@ use crate::lookup::Lookups;
 /// The codec of a layout's buffers.
 pub(crate) type Codec<L> = <<L as Layout>::Buffer as WriteBuffer>::Codec;
 
-/// How a structure's buffers are arranged, taken from its configuration.
+/// The arrangement of a structure's buffers, from its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WriteShape {
     pub partitions: u32,
@@ -28,13 +28,13 @@ pub(crate) struct WriteShape {
     pub stagger: Stagger,
 }
 
-/// The fill at which each partition's first buffer is flushed. Hashing fills all partitions alike, so that without
-/// this all would be full at once, time after time.
+/// The fill at which each partition's first buffer is flushed. Hashing fills all partitions alike: without
+/// this all would be full at once, again and again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stagger {
-    /// All when they are full.
+    /// Each when it is full.
     Off,
-    /// At so many entries, evenly spread over the partitions.
+    /// At numbers of entries that are spread evenly over the partitions.
     Between { least: u64, most: u64 },
 }
 
@@ -51,7 +51,7 @@ impl WriteShape {
     }
 }
 
-/// What is chosen at each opening.
+/// Options chosen at each opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Options {
     /// Threads that write full buffers; with 0 the updating thread does.
@@ -78,7 +78,7 @@ pub(crate) struct Core<L: Layout> {
     pub(super) scratches: ScratchPool<L::Scratch>,
     /// The number of the next boundary in the log.
     pub(super) next_boundary: AtomicU64,
-    /// The log's place that recovery has reached; past every place once it has finished.
+    /// The log's place that recovery has reached; after recovery, past every place.
     pub(super) replayed: AtomicU64,
     /// Was the whole log replayed?
     pub(crate) ready: AtomicBool,
@@ -95,13 +95,13 @@ impl<L: Layout> Debug for Core<L> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Are updates logged? Without durability only where the layout asks for it.
+    /// Are updates logged? Without durability only if the layout asks for it.
     pub(crate) fn logs(&self) -> bool {
         self.volume.durability() != Durability::Never || self.policy.logs_always
     }
 
-    /// The log's place before which everything was applied here: its end, or while recovery replays it,
-    /// where that reads.
+    /// The log's place before which this structure has applied everything: the log's end, or during recovery
+    /// where the replay reads.
     pub(super) fn log_now(&self) -> Lsn {
         let replayed = self.replayed.load(std::sync::atomic::Ordering::Acquire);
         self.volume.log().next_lsn().min(Lsn(replayed))

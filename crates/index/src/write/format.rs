@@ -1,8 +1,7 @@
 //! The bytes that the write path shares, encoded and decoded; no I/O, and no panic on any input.
 //!
-//! Two things are here: a table's log entries, and the part of the state in the checkpoint that says where the
-//! buffers' snapshots are and which part of the log each partition still needs. Both are drawn in
-//! docs/format.md.
+//! This is a table's log entries, and the part of the checkpoint's state that says where the buffers'
+//! snapshots are and which part of the log each partition still needs. docs/format.md draws both.
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::Lsn;
@@ -12,8 +11,8 @@ use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use super::WriteBuffer;
 use crate::Result;
 
-/// Bytes that a log entry adds to its key and value: the first one. What the log itself adds,
-/// [`written_bytes`](nandex_store::log::format::written_bytes) tells.
+/// Bytes that a log entry adds to its key and value: the first one.
+/// [`written_bytes`](nandex_store::log::format::written_bytes) tells what the log itself adds.
 pub(crate) const LOG_ENTRY_EXTRA_BYTES: usize = 1;
 
 /// First byte of a log entry that puts a key and value.
@@ -32,7 +31,7 @@ pub(crate) fn encode_log_put(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
 
 /// Reads a log entry: its first byte, the key, and the value unless it removes.
 ///
-/// Gives nothing when the bytes are no entry of this layout.
+/// Returns nothing when the bytes are no entry of this layout.
 #[must_use]
 pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> {
     let (&tag, rest) = bytes.split_first()?;
@@ -46,7 +45,7 @@ pub fn decode_log_entry(bytes: &[u8], layout: EntryLayout) -> Option<Entry<'_>> 
     }
 }
 
-/// That a partition's oldest buffer has moved to flash, and what recovery needs of it no more.
+/// Says that a partition's oldest buffer has moved to flash, and what recovery still needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moved {
     /// Whose buffer.
@@ -61,7 +60,7 @@ pub struct Moved {
 const MOVED_BYTES: usize = 1 + 4 + 8 + 1 + 8;
 
 impl Moved {
-    /// The log entry as far as it is the same for all; the layout's own bytes follow it.
+    /// The log entry's part that is the same for all layouts; the layout's own bytes follow it.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(MOVED_BYTES);
@@ -74,7 +73,7 @@ impl Moved {
         out
     }
 
-    /// Reads a log entry and gives the layout's own bytes too; nothing when it is no move.
+    /// Reads a log entry and returns the layout's own bytes too; nothing when it is no move.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, own) = bytes.split_at_checked(MOVED_BYTES)?;
@@ -96,15 +95,15 @@ impl Moved {
 pub struct PageSnapshotRef {
     /// Which of the partition's two places.
     pub slot: u8,
-    /// What its pages carry as their generation.
+    /// The generation on its pages.
     pub generation: u64,
 }
 
 impl PageSnapshotRef {
-    /// Reads a reference, or that there is none, from bytes that may be anything.
+    /// Reads a reference, or its absence, from bytes that may be anything.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Option<Self>> {
         match reader.u8()? {
             0 => Ok(None),
@@ -117,16 +116,16 @@ impl PageSnapshotRef {
 /// What the checkpoint keeps of a partition's buffers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionRecord<R> {
-    /// The oldest place of the log that is still needed: what recovery passes over before it would only fill
-    /// buffers, and so flash, a second time.
+    /// The oldest place of the log that is still needed. Replaying records before it would fill buffers, and
+    /// then flash, a second time.
     pub tail: Lsn,
-    /// Where updates add up, the last boundary whose updates are on flash; else 0, and not in the bytes.
+    /// Where updates add up, the last boundary whose updates are on flash; otherwise 0, and not in the bytes.
     pub boundary: u64,
     /// Its snapshot.
     pub snapshot: Option<R>,
 }
 
-/// The state of the buffers, behind the layout's maps.
+/// The state of the buffers; it follows the layout's maps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WriteState<R> {
     /// The generation of the next snapshot.
@@ -165,7 +164,7 @@ impl<R> WriteState<R> {
     /// Reads a state from bytes that may be anything.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub(crate) fn decode_with(
         adds_up: AddsUp,
         reader: &mut Reader<'_>,
@@ -203,7 +202,7 @@ impl WriteState<PageSnapshotRef> {
     /// Reads a table's state from bytes that may be anything.
     ///
     /// # Errors
-    /// Corruption, told by the reader.
+    /// Corruption, reported by the reader.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         Self::decode_with(AddsUp::No, reader, PageSnapshotRef::decode)
     }

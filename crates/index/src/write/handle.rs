@@ -26,10 +26,10 @@ impl<L: Checkpoints> Handle<L> {
         let saved = self.core.save_buffers();
         self.core.work.stop();
         for thread in self.threads.drain(..) {
-            // A panic over there is a bug that its own message has told.
+            // A panic of the thread is a bug, and has printed its own message.
             let _ = thread.join();
         }
-        // A checkpoint that still held the table would keep the volume, and its file, open.
+        // A checkpoint that still holds the table keeps the volume, and its file, open.
         let whole =
             saved.is_ok() && self.core.ready.load(Acquire) && !self.core.volume.poison().is_set();
         let left = if whole { Shutdown::Clean } else { Shutdown::NeedsReplay };
@@ -40,7 +40,7 @@ impl<L: Checkpoints> Handle<L> {
 
 impl<L: Checkpoints> Drop for Handle<L> {
     fn drop(&mut self) {
-        // Nobody is left to be told; what was acknowledged as durable is in the log.
+        // Nobody can receive this error; what was acknowledged as durable is in the log.
         let _ = self.shut_down();
     }
 }

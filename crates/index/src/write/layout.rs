@@ -1,4 +1,4 @@
-//! The seams to a structure: where full buffers go, what a checkpoint keeps of that, and what a table adds.
+//! The seams to a structure: where full buffers go, what a checkpoint keeps, and what a table adds.
 
 use std::fmt::Debug;
 use std::sync::MutexGuard;
@@ -11,21 +11,21 @@ use nandex_store::space::Extent;
 use super::{Core, Frozen, PartitionState, WriteBuffer};
 use crate::Result;
 
-/// What the write path does for a structure beside the usual.
+/// Options of the write path that a structure chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct WritePolicy {
-    /// Are updates logged whatever the durability? So where the structure logs what was durable elsewhere:
-    /// a replay would else take the older for the newer.
+    /// Are updates logged whatever the durability? A structure that logs entries from flash again needs this:
+    /// otherwise a replay would put the older entry over the newer one.
     pub logs_always: bool,
-    /// Does a flush log where the buffer has moved, so that an opening need not wait for a checkpoint to know?
+    /// Does a flush log where the buffer has moved? An opening then knows it without a checkpoint.
     pub logs_moves: bool,
     /// Are removals taken although the structure is full, because they make space?
     pub forces_removals: bool,
-    /// Is a flush that failed tried again, where the failure did not poison the volume?
+    /// Is a failed flush tried again, if the failure did not poison the volume?
     pub retries_flushes: bool,
     /// Spare buffers that updates leave to the structure.
     pub spares_kept: usize,
-    /// Updates that take as long as a flush may, where updates are to wait for flushes a little at a time.
+    /// Updates over which the time of a flush is spread, if updates wait for flushes a little at a time.
     pub pace_updates: Option<u64>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Usage {
 pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// What collects updates.
     type Buffer: WriteBuffer;
-    /// What a partition has on flash; under the partition's lock.
+    /// What a partition has on flash; protected by the partition's lock.
     type Level: Debug + Send + Sync;
     /// What a partition has that is read without its lock.
     type Unlocked: Debug + Send + Sync;
-    /// What is taken on flash when a buffer is frozen.
+    /// What is reserved on flash when a buffer is frozen.
     type Reserved: Clone + Debug + Send + Sync;
-    /// Background work beside flushes.
+    /// Background work other than flushes.
     type Job: Debug + Send;
     /// Memory that flushes use again and again.
     type Scratch: Send;
@@ -57,7 +57,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// An empty buffer.
     fn new_buffer(&self) -> Self::Buffer;
 
-    /// Takes what a buffer needs on flash before it is frozen.
+    /// Reserves what a buffer needs on flash before it is frozen.
     ///
     /// # Errors
     /// [`Error::Full`](crate::Error::Full) where the structure may not evict.
@@ -90,7 +90,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// A failed read or write, damage.
     fn run(core: &Core<Self>, job: Self::Job, scratch: &mut Option<Self::Scratch>) -> Result<()>;
 
-    /// RAM of the structure's own, buffers aside, and the flash it occupies.
+    /// RAM of the structure's own, without buffers, and the flash it occupies.
     fn usage(core: &Core<Self>) -> Usage;
 }
 
@@ -99,7 +99,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
 pub(crate) struct CapturedMaps {
     /// Their bytes.
     pub bytes: Vec<u8>,
-    /// The extents of a structure that takes and gives back extents as it goes.
+    /// The extents, for a structure that takes and gives back extents as it runs.
     pub extents: Option<Vec<Extent>>,
 }
 
@@ -124,7 +124,7 @@ pub(crate) trait Checkpoints: Layout {
     /// The checkpoint of the last capture is durable.
     fn committed(core: &Core<Self>);
 
-    /// The log was replayed; lookups and updates may begin.
+    /// The replay of the log has ended; lookups and updates may begin.
     fn recovered(_core: &Core<Self>) {}
 }
 

@@ -1,9 +1,8 @@
 //! The write path: what every structure does between an update and its own layout on flash.
 //!
-//! Keys are spread over partitions by their hash. Each partition collects updates in a write buffer in RAM and
-//! in the write-ahead log. A full buffer is frozen and handed to the structure's [`Layout`], which puts it on
-//! flash in its own way. Everything up to there is the same for all structures, and so is everything that a
-//! crash must not lose up to there.
+//! Keys are spread over partitions by their hash. Each partition collects updates in a write buffer in RAM
+//! and in the write-ahead log. A full buffer is frozen and handed to the structure's [`Layout`], which puts
+//! it on flash in its own way. Everything up to there, crash safety included, is the same for all structures.
 //!
 //! ```text
 //!   updates                  partition 0             partition 1
@@ -20,10 +19,10 @@
 //! A [`Layout`] is what a full buffer becomes.
 //!
 //! Invariants
-//! 1. A key's newest version is in the active buffer of its partition, else in the newest frozen buffer
-//!    that has it, else below, where the layout finds it. Where updates add up, the sum over all of these counts.
-//! 2. A frozen buffer leaves RAM in the same moment, under the partition's lock, in which the layout's
-//!    level has its entries on flash.
+//! 1. A key's newest version is in the active buffer of its partition, else in the newest frozen buffer that
+//!    has it, else below, where the layout finds it. Where updates add up, the sum over all of these counts.
+//! 2. A frozen buffer leaves RAM in the moment, under the partition's lock, in which the layout's level has
+//!    its entries on flash.
 //! 3. Every logged update is in the layout's pages, in a snapshot, or at or after the log tail that the
 //!    next checkpoint will hold. Where updates add up it is in exactly one of them: the log has a boundary at the
 //!    end of each buffer and at each snapshot, and the checkpoint names the last one whose updates it covers.

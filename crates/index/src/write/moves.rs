@@ -1,4 +1,4 @@
-//! Moves in the log: that a buffer has gone to flash, and where.
+//! Moves in the log: records that a buffer has gone to flash, and where.
 
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::{Lsn, Structure, Volume};
@@ -8,14 +8,14 @@ use super::into_store;
 use super::replay::not_an_entry;
 use crate::Result;
 
-/// Reads the moves that were logged since the checkpoint. A buffer that has moved to flash needs neither
-/// its snapshot nor its part of the log: replayed over it, both would be older than what is there.
+/// Reads the moves that were logged since the checkpoint. A buffer that has moved to flash needs neither its
+/// snapshot nor its part of the log: both are older than what is on flash.
 ///
-/// `moved` applies the layout's own bytes of a move, in the log's order, and returns whether the move came after the
-/// checkpoint.
+/// `moved` applies the layout's own bytes of a move, in the log's order, and returns whether the move came
+/// after the checkpoint.
 ///
 /// # Errors
-/// A failed read, records that say what cannot be.
+/// A failed read, or records that contradict each other.
 pub(crate) fn apply_moves(
     volume: &Volume,
     structure: &Structure,

@@ -1,18 +1,18 @@
-//! Pacing: updates wait for flushes a little at a time, so that none waits for the whole of one.
+//! Pacing: updates wait for flushes a little at a time, so that none waits for a whole flush.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Lets buffers fill only as fast as flushes get on while there are some.
+/// Lets buffers fill only as fast as flushes progress, while any runs.
 ///
-/// Without a limit it lets everything pass.
+/// Without a limit nothing waits.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Updates since a buffer was last full.
     done: AtomicU64,
-    /// How many there may be.
+    /// The most updates allowed until then.
     allowed: AtomicU64,
-    /// Updates that take as long as a flush may: those that fill a buffer.
+    /// Updates over which a flush is spread: those that fill a buffer.
     flush_updates: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Pace {
         }
     }
 
-    /// A flush has done that share of its work.
+    /// A flush has done this share of its work.
     pub(crate) fn progress(&self, share: f64) {
         if let Some(updates) = self.flush_updates {
             self.allowed.store(((0.25 + share) * updates as f64) as u64, Relaxed);

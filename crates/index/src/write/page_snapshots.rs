@@ -1,4 +1,4 @@
-//! Snapshots of a table's buffers: pages in one of two fixed places that each partition owns, in turn.
+//! Snapshots of a table's buffers: pages in one of two fixed places that each partition owns, alternately.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct SnapshotPlaces {
 }
 
 impl SnapshotPlaces {
-    /// Places behind the layout's own pages, from `start` on.
+    /// Places after the layout's own pages, from `start` on.
     pub(crate) fn new(structure: StructureId, shape: &TableShape, start: PageId) -> Self {
         Self { structure, start, pages: pages_of_one(shape) }
     }
@@ -54,14 +54,14 @@ impl SnapshotPlaces {
     }
 }
 
-/// Pages of one snapshot: a buffer's, and those its stash needs at most.
+/// Pages of one snapshot: a buffer's, and the most that its stash needs.
 fn pages_of_one(shape: &TableShape) -> u64 {
     let stash_pages = stash_max(shape).div_ceil(shape.layout.slots());
     u64::from(shape.buffer_pages) + stash_pages as u64
 }
 
-/// Entries of a stash that a snapshot can take: the carry-over of two buffers, which may all find their
-/// pages full, in addition to the usual limit.
+/// Entries of a stash that fit a snapshot: the usual limit, and the carry-over of two buffers, whose pages
+/// may all be full.
 fn stash_max(shape: &TableShape) -> usize {
     4 * STASH_LEN_MAX + shape.carry_over_max as usize
 }

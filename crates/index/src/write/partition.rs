@@ -1,4 +1,4 @@
-//! A partition: the buffer that takes updates, those being written, and what is below them.
+//! A partition: the buffer that takes updates, the buffers being written, and what is below them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -22,17 +22,17 @@ pub(crate) struct Partition<L: Layout> {
 pub(crate) struct PartitionState<L: Layout> {
     /// Takes updates.
     pub(crate) active: L::Buffer,
-    /// The log's place before the first update in it that is nowhere else. Unused where updates add up.
+    /// The log's place before the first update that only this buffer holds. Unused where updates add up.
     pub(crate) since: Option<Lsn>,
-    /// Counts the buffers this partition has had: names the active one.
+    /// Counts the buffers of this partition; it names the active one.
     pub(crate) number: u64,
     /// Updates applied to the active buffer: tells whether it changed.
     pub(crate) updates: u64,
-    /// How many of them its snapshot holds.
+    /// The number of these in its snapshot.
     pub(crate) saved_updates: u64,
-    /// Those of them that were the user's and not put back by the structure.
+    /// The number of these that came from the user and not from the structure.
     pub(crate) user_updates: u64,
-    /// Removals that were put into the active buffer although it was full.
+    /// Removals that were put into the full active buffer.
     pub(crate) forced: u64,
     /// The user's updates since the structure was opened.
     pub(crate) updates_taken: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Frozen<L: Layout> {
     pub(crate) user_updates: u64,
     /// Where it ended in the log.
     pub(crate) boundary: Boundary,
-    /// What the structure took when the buffer was frozen.
+    /// What the structure reserved when the buffer was frozen.
     pub(crate) reserved: L::Reserved,
 }
 
@@ -128,7 +128,7 @@ impl<L: Layout> PartitionState<L> {
         self.buffers().map(WriteBuffer::ram_bytes).sum()
     }
 
-    /// The snapshot that recovery has to load before it replays the log.
+    /// The snapshot that recovery loads before it replays the log.
     pub(crate) fn needed_snapshot(&self) -> Option<&Snapshot<L::Buffer>> {
         match self.frozen.iter().find_map(|frozen| frozen.snapshot.as_ref()) {
             Some(snapshot) => Some(snapshot),
@@ -150,8 +150,8 @@ impl<L: Layout> PartitionState<L> {
         frozen.chain(self.since).min()
     }
 
-    /// Notes that a place was written anew after its buffer was frozen: who referred to the older snapshot
-    /// there now has the newer one of the same buffer, and the log's updates after the older one.
+    /// A snapshot's place was written again after its buffer was frozen. The frozen buffer now refers to the
+    /// newer snapshot of the same buffer, and to the log after it.
     pub(super) fn replace_snapshot(&mut self, newer: &Snapshot<L::Buffer>) {
         type Store<L> = <<L as Layout>::Buffer as WriteBuffer>::Snapshots;
         let frozen = self.frozen.iter_mut().map(|frozen| &mut frozen.snapshot);
@@ -160,7 +160,7 @@ impl<L: Layout> PartitionState<L> {
         stale.filter(is_stale).for_each(|old| *old = newer.clone());
     }
 
-    /// Puts a fresh buffer in the place of the active one.
+    /// Replaces the active buffer by a fresh one.
     pub(super) fn freeze(&mut self, fresh: L::Buffer, boundary: Boundary, reserved: L::Reserved) {
         let buffer = Arc::new(std::mem::replace(&mut self.active, fresh));
         self.frozen.push_back(Frozen {
@@ -177,7 +177,7 @@ impl<L: Layout> PartitionState<L> {
         self.saved_updates = 0;
     }
 
-    /// Takes the oldest frozen buffer out: what it held is on flash now.
+    /// Takes the oldest frozen buffer out; its entries are on flash now.
     pub(crate) fn take_flushed(&mut self) -> Frozen<L> {
         let frozen = self.frozen.pop_front().expect("the buffer that was flushed");
         self.flushed = frozen.boundary;

@@ -23,7 +23,7 @@ impl<B: WriteBuffer> BufferPool<B> {
         self.buffers.lock().expect("no holder of the pool's lock panics")
     }
 
-    /// Takes a buffer, unless only `leave` are left.
+    /// Takes a buffer, unless only `leave` remain.
     pub(crate) fn take(&self, leave: usize) -> Option<B> {
         let mut buffers = self.lock();
         if buffers.len() <= leave { None } else { buffers.pop() }
@@ -40,7 +40,7 @@ impl<B: WriteBuffer> BufferPool<B> {
         self.changed.notify_all();
     }
 
-    /// Waits for a buffer, or for any flush to finish, but not for long: the caller tries again.
+    /// Waits a short time for a buffer, or for any flush to finish; the caller tries again.
     pub(crate) fn wait(&self, longest: Duration) {
         drop(self.changed.wait_timeout(self.lock(), longest));
     }
@@ -51,7 +51,7 @@ impl<B: WriteBuffer> BufferPool<B> {
     }
 }
 
-/// Memory that flushes use again and again, where they run on the threads of callers.
+/// Memory that flushes reuse, where they run on the threads of callers.
 pub(crate) struct ScratchPool<S>(Mutex<Vec<S>>);
 
 impl<S> Default for ScratchPool<S> {
@@ -98,7 +98,7 @@ struct Work<J> {
     others: VecDeque<J>,
     running: usize,
     stop: bool,
-    /// Why a flush failed that is to be tried again, until an update or a flush reports it.
+    /// Why a flush failed that will be tried again; kept until an update or a flush reports it.
     fault: Option<Error>,
 }
 
@@ -111,8 +111,7 @@ impl<J> Work<J> {
     }
 }
 
-/// Jobs that are not needed for what the table promises may wait up to this number; beyond it they are
-/// dropped.
+/// Optional jobs, which the table's promises do not need, wait up to this number; more are dropped.
 const OPTIONAL_MAX: usize = 4096;
 
 impl<J> Default for WorkQueue<J> {
@@ -153,14 +152,14 @@ impl<J> WorkQueue<J> {
         self.lock().flushes.len()
     }
 
-    /// The next job; nothing when the queue was stopped and no flush is left.
+    /// The next job; nothing when the queue was stopped and no flush remains.
     pub(crate) fn next(&self) -> Option<Job<J>> {
         let mut work = self.lock();
         loop {
             if work.stop && (work.flushes.is_empty() || work.fault.is_some()) {
                 return None;
             }
-            // Nobody tries a failed flush again before its failure is told.
+            // A failed flush is tried again only after its failure was reported.
             if work.fault.is_none()
                 && let Some(job) = work.pop()
             {
@@ -175,7 +174,7 @@ impl<J> WorkQueue<J> {
         self.changed.notify_all();
     }
 
-    /// Queues a flush again that has failed, first of all.
+    /// Queues a failed flush again, before all others.
     pub(crate) fn retry(&self, index: usize) {
         self.lock().flushes.push_front(index);
         self.changed.notify_all();
@@ -187,10 +186,10 @@ impl<J> WorkQueue<J> {
         self.changed.notify_all();
     }
 
-    /// Reports, once, why a background flush has failed; it is then tried again.
+    /// Reports, once, why a background flush has failed; the flush is then tried again.
     ///
     /// # Errors
-    /// That failure.
+    /// The failure of that flush.
     pub(crate) fn report_fault(&self) -> crate::Result<()> {
         let fault = self.lock().fault.take();
         self.changed.notify_all();
@@ -202,7 +201,7 @@ impl<J> WorkQueue<J> {
         self.lock().pop()
     }
 
-    /// Waits a little until no flush is queued and nothing runs; returns whether it is so.
+    /// Waits a little until no flush is queued and nothing runs; returns whether that happened.
     pub(crate) fn wait_idle(&self) -> bool {
         let busy = |work: &mut Work<J>| {
             work.fault.is_none() && !work.flushes.is_empty() || work.running > 0
@@ -213,7 +212,7 @@ impl<J> WorkQueue<J> {
         !busy(&mut work)
     }
 
-    /// Waits until nothing at all waits or runs.
+    /// Waits until nothing is queued and nothing runs.
     #[cfg(test)]
     pub(crate) fn wait_quiet(&self) {
         let mut work = self.lock();

@@ -22,8 +22,8 @@ use crate::lookup::Lookups;
 use crate::model::text;
 use crate::{Error, Result};
 
-/// Refuses a table whose buffers the volume's log could not cover: a log is released only as buffers
-/// are flushed, so it must hold at least what all of them hold, and more while it goes on.
+/// Refuses a table whose buffers the volume's log cannot cover. Log space is released only as buffers are
+/// flushed, so the log must hold at least the content of all buffers, and more meanwhile.
 pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     let entries = shape.partitions as usize * shape.entries_max as usize;
     let bytes = entries * (1 + shape.layout.entry_bytes());
@@ -41,7 +41,7 @@ pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
     Ok(())
 }
 
-/// What a structure says of itself to be opened.
+/// What the write path needs to open a structure.
 pub(crate) struct Opening<B: WriteBuffer> {
     pub shape: WriteShape,
     pub options: Options,
@@ -57,12 +57,12 @@ pub(crate) type Levels<L> = Vec<(<L as Layout>::Level, <L as Layout>::Unlocked)>
 /// The state of a layout's buffers.
 pub(crate) type StateOf<L> = WriteState<SnapshotRef<<L as Layout>::Buffer>>;
 
-/// A layout on its way from the checkpoint's maps to what it was.
+/// A layout during recovery, between the checkpoint's maps and its final state.
 pub(crate) trait Recovery<L: Layout> {
-    /// Applies what the log says of moves since the checkpoint, where the layout logs them.
+    /// Applies the moves that the log holds since the checkpoint, if the layout logs them.
     ///
     /// # Errors
-    /// A failed read, records that say what cannot be.
+    /// A failed read, or records that contradict each other.
     fn apply_moves(
         &mut self,
         _volume: &Volume,
@@ -75,11 +75,11 @@ pub(crate) trait Recovery<L: Layout> {
     /// The layout, once it knows all moves.
     ///
     /// # Errors
-    /// Maps that say what cannot be.
+    /// Maps that contradict each other.
     fn finish(self) -> Result<(L, Levels<L>)>;
 }
 
-/// Opens a structure: a list of steps. The reader stands behind the layout's own maps; `prove` is asked before
+/// Opens a structure: a list of steps. The reader is after the layout's own maps; `prove` is called before
 /// anything is written.
 pub(crate) fn open<L: Checkpoints>(
     volume: &Volume,
@@ -191,7 +191,7 @@ fn start_threads<L: Layout>(core: &Arc<Core<L>>) -> Result<Vec<JoinHandle<()>>> 
     threads
 }
 
-/// An error of a structure as the volume takes it.
+/// Turns an error of a structure into one of the volume.
 pub(crate) fn into_store(error: Error) -> nandex_store::Error {
     match error {
         Error::Store(error) => error,
@@ -207,15 +207,16 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
     }
 
     fn capture(&self) -> Captured {
-        // The log's place first, the layout's maps last: what goes to flash in between is then both there and
-        // in the log after the tail, which does no harm; the other way it would be in none. Where updates add up
-        // that would count twice, and a partition is captured whole, under its lock.
+        // The log's place is read first, and the layout's maps last. What goes to flash in between is then in
+        // both, which does no harm; in the other order it would be in neither. Where updates add up it would
+        // count twice, so a partition is captured whole, under its lock.
         let _maps = L::lock_maps(&self.layout);
         let now = self.log_now();
         let mut partitions = Vec::with_capacity(self.partitions.len());
         for partition in &self.partitions {
             let state = partition.read();
-            // A boundary that is a place says exactly where updates are covered, also before a replay has come there.
+            // A boundary that is a place covers exactly the updates before it, even before a replay has
+            // reached it.
             let latest = if L::Buffer::ADDS_UP { Lsn(u64::MAX) } else { now };
             partitions.push(PartitionRecord {
                 tail: state.tail().map_or(now, |since| since.min(latest)),

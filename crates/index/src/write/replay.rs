@@ -20,21 +20,21 @@ pub(super) fn not_an_entry(lsn: Lsn, bytes: &[u8]) -> nandex_store::Error {
     nandex_store::Error::corrupt("log entry", page, "an update of the structure", found)
 }
 
-/// Which updates of a partition a replay passes over: those that are on flash.
+/// The updates of a partition that a replay skips: those that are on flash.
 struct Covered {
     /// Those before this place of the log.
     tail: Lsn,
-    /// Those before this boundary, while it was not met.
+    /// Those before this boundary, until it is reached.
     boundary: Option<u64>,
 }
 
 impl<L: Layout> Core<L> {
-    /// Applies the log's updates, oldest first, as if they came now, except that they are not logged again: until a
-    /// buffer is flushed its updates stay where they are in the log.
+    /// Applies the log's updates, oldest first, as if they came now, but without logging them: until a buffer
+    /// is flushed its updates keep their place in the log.
     ///
-    /// Updates that are on flash already are passed over: those before the partition's tail, or where updates add
-    /// up those before its boundary. There a buffer ends where it ended before, so that each boundary still says
-    /// which updates a buffer has.
+    /// Skips updates that are on flash: those before the partition's tail, or before its boundary where
+    /// updates add up. A boundary ends a buffer at the same update as before, so each boundary keeps its
+    /// meaning.
     pub(super) fn replay(&self, structure: &Structure, tails: &[Lsn]) -> Result<()> {
         let mut covered = self.covered(structure, tails);
         let visit = &mut |lsn: Lsn, bytes: &[u8]| -> Result<()> {
@@ -68,7 +68,7 @@ impl<L: Layout> Core<L> {
         }
         let of = |(partition, tail): (&super::Partition<L>, &Lsn)| {
             let number = partition.read().covered().number;
-            // Where the log's tail has passed a boundary, all that is left comes after it.
+            // If the log's tail is past a boundary, all remaining records come after it.
             let is_before = number > 0 && structure.tail <= *tail;
             let skips = is_before && is_on(Barrier::ReplaySkipsToBoundary);
             let tail = if number == 0 { *tail } else { Lsn(0) };
@@ -77,7 +77,7 @@ impl<L: Layout> Core<L> {
         self.partitions.iter().zip(tails).map(of).collect()
     }
 
-    /// A boundary in the log: the end of what is on flash, or the end of a buffer, which ends there again.
+    /// A boundary in the log: the end of what is on flash, or the end of a buffer, which ends again.
     fn replay_boundary(
         &self,
         lsn: Lsn,
@@ -119,7 +119,7 @@ impl<L: Layout> Core<L> {
     fn replay_update(&self, lsn: Lsn, index: usize, update: Update<'_, L>) -> Result<()> {
         let mut state = self.partitions[index].write();
         if L::Buffer::ADDS_UP {
-            // Whether a buffer was full before it had to be, the log says by a boundary.
+            // The log has a boundary wherever a buffer ended before it was full.
             state.active.limit(u64::MAX);
         }
         while state.active.apply(&[update])? == 0 {
@@ -127,8 +127,8 @@ impl<L: Layout> Core<L> {
                 return Err(self.does_not_fit(lsn, &state));
             }
             state = match self.rotate(index, state) {
-                // It was acknowledged, when the same entries were arranged otherwise. Refusing it now would
-                // refuse the whole structure.
+                // The update was acknowledged when the same entries were arranged differently. Refusing it
+                // now would refuse the whole structure.
                 Err(Error::Full { .. }) if self.policy.forces_removals => {
                     let mut state = self.partitions[index].write();
                     let removes = state.active.force(update);

@@ -1,13 +1,12 @@
 //! Snapshots: buffers that are saved before they are full.
 //!
-//! Closing a structure, `flush`, and a log that is nearly full must not cost a flush for a buffer that is half
-//! empty: that would evict entries, or rewrite a level, for little. Instead the buffer's content is saved aside,
-//! and the buffer stays in RAM and goes on filling. The next open loads the snapshot and replays only what the log
-//! holds after it.
+//! Closing a structure, `flush`, and a log that is nearly full must not flush a half-empty buffer: that would
+//! evict entries, or rewrite a level, for little. Instead the buffer's content is saved separately, and the
+//! buffer stays in RAM and fills further. The next open loads the snapshot and replays only the log after it.
 //!
-//! Snapshots are written only while a checkpoint prepares, so the one that the last durable checkpoint refers to is
-//! never overwritten. How one is kept on flash is its [`SnapshotStore`]'s: pages in fixed places for entries, a run
-//! for fingerprints.
+//! Snapshots are written only while a checkpoint prepares, so the one that the last durable checkpoint refers
+//! to is never overwritten. Its [`SnapshotStore`] decides how it is kept on flash: pages in fixed places for
+//! entries, a run for fingerprints.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard};
@@ -26,16 +25,17 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
     /// Where a snapshot is.
     type Ref: Clone + Debug + Send + Sync;
 
-    /// Can a snapshot take all of this buffer? One that it cannot take is flushed instead.
+    /// Can a snapshot take all of this buffer? Otherwise the buffer is flushed.
     fn fits(&self, _buffer: &B) -> bool {
         true
     }
 
-    /// Copies a buffer's content. Reads and writes nothing.
+    /// Copies a buffer's content. No I/O.
     fn copy(&self, buffer: &B) -> Self::Copy;
 
-    /// Writes a snapshot of a partition's buffer, and returns how many bytes that took too. `durable` is the one that
-    /// the last durable checkpoint refers to; `next_generation` gives numbers that were never used before.
+    /// Writes a snapshot of a partition's buffer, and returns its size in bytes too. `durable` is the one
+    /// that the last durable checkpoint refers to; `next_generation` gives numbers that were never used
+    /// before.
     ///
     /// # Errors
     /// A failed write, no space.
@@ -56,7 +56,7 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
     /// Has writing `newer` overwritten `older`?
     fn overwrites(newer: &Self::Ref, older: &Self::Ref) -> bool;
 
-    /// Gives up a snapshot that was written for a buffer which is gone meanwhile.
+    /// Discards a snapshot whose buffer is gone meanwhile.
     fn discard(&self, _snapshot: Self::Ref) {}
 
     /// Appends the bytes of a reference.
@@ -88,7 +88,7 @@ impl<B: WriteBuffer> Clone for Snapshot<B> {
     }
 }
 
-/// A structure's snapshots, and what the next checkpoint is asked to save.
+/// A structure's snapshots, and what the next checkpoint has to save.
 #[derive(Debug)]
 pub(super) struct Snapshots<B: WriteBuffer> {
     pub store: Store<B>,
@@ -116,11 +116,11 @@ enum SaveIf {
     Changed,
 }
 
-/// A snapshot that is to be written.
+/// A snapshot to be written.
 struct Draft<B: WriteBuffer> {
     copy: <Store<B> as SnapshotStore<B>>::Copy,
     boundary: Boundary,
-    /// The buffer and its updates when it was copied, and the log's place then.
+    /// The buffer, its updates, and the log's place when it was copied.
     number: u64,
     updates: u64,
     next_lsn: Lsn,
@@ -147,8 +147,8 @@ impl<B: WriteBuffer> Snapshots<B> {
         self.lock().next_generation
     }
 
-    /// Takes what was asked for: for each partition the stronger request. One whose changes are to be saved has
-    /// all that is older saved too.
+    /// Takes the requests: for each partition the stronger one. Saving a buffer's changes also saves
+    /// everything older.
     fn take_requests(&self) -> Vec<(usize, SaveIf)> {
         let mut state = self.lock();
         let mut requests = vec![state.before.take().map(SaveIf::LoggedBefore); state.durable.len()];
@@ -158,7 +158,7 @@ impl<B: WriteBuffer> Snapshots<B> {
         requests.into_iter().enumerate().filter_map(|(index, it)| Some((index, it?))).collect()
     }
 
-    /// Notes what the checkpoint that is being taken refers to.
+    /// Notes what the current checkpoint refers to.
     pub(super) fn capture(&self, snapshots: Vec<Option<SnapshotRef<B>>>) {
         self.lock().captured = snapshots;
     }
@@ -169,7 +169,7 @@ impl<B: WriteBuffer> Snapshots<B> {
         state.durable = state.captured.clone();
     }
 
-    /// Gives out a number that no snapshot, and no run, had before.
+    /// Returns a number that no snapshot, and no run, had before.
     pub(super) fn take_generation(&self) -> u64 {
         let mut state = self.lock();
         state.next_generation += 1;
@@ -187,12 +187,12 @@ impl<B: WriteBuffer> Snapshots<B> {
 }
 
 impl<L: Layout> Core<L> {
-    /// Gives out a generation for pages of the structure that no snapshot and no other page had before.
+    /// Returns a generation for the structure's pages that no snapshot and no other page had before.
     pub(crate) fn take_generation(&self) -> u64 {
         self.snapshots.take_generation()
     }
 
-    /// Asks the coming checkpoints to save every buffer, until none is left unsaved.
+    /// Asks the next checkpoints to save every buffer, until all are saved.
     pub(crate) fn snapshot_all(&self) {
         self.snapshots.lock().unsaved = (0..self.partitions.len()).collect();
     }
@@ -207,10 +207,10 @@ impl<L: Layout> Core<L> {
         !self.snapshots.lock().unsaved.is_empty()
     }
 
-    /// Saves the buffers that were asked for. Called while a checkpoint prepares, and only then.
+    /// Saves the requested buffers. Called only while a checkpoint prepares.
     ///
-    /// Each at most once: a second snapshot could overwrite the first, which a move that was logged in between
-    /// may name.
+    /// Saves each at most once: a second snapshot could overwrite the first, and a move that was logged in
+    /// between may name the first.
     pub(crate) fn write_snapshots(&self) -> Result<()> {
         let mut unsaved = Vec::new();
         for (index, request) in self.snapshots.take_requests() {
@@ -222,7 +222,7 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// Saves one active buffer, if it is to be saved; returns whether nothing of it is left to save.
+    /// Saves one active buffer if requested; returns whether all of it is saved.
     fn write_snapshot(&self, index: usize, request: SaveIf) -> Result<bool> {
         let draft = {
             let mut state = self.partitions[index].write();

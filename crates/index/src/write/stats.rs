@@ -1,4 +1,4 @@
-//! The figures: counted where they arise, added up when somebody asks.
+//! The figures: counted where they arise, added up on request.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ pub(crate) struct Counters {
 }
 
 impl<L: Layout> Core<L> {
-    /// Counts a buffer that was put on flash: entries of it, in that many slots.
+    /// Counts a flushed buffer: its entries, and its slots.
     pub(crate) fn count_flush(&self, entries: u64, slots: usize) {
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_entries.fetch_add(entries, Relaxed);
@@ -34,13 +34,13 @@ impl<L: Layout> Core<L> {
         self.counters.data_bytes_written.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts RAM that flushes use again and again.
+    /// Counts RAM that flushes reuse.
     pub(crate) fn count_scratch(&self, bytes: u64) {
         self.counters.scratch_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// RAM that the structure holds: buffers and spare buffers, the layout's own, lanes, what its background
-    /// threads use, and the log's buffers.
+    /// RAM that the structure holds: buffers and spare buffers, the layout's own, lookups, scratch memory of
+    /// flushes, and the log's buffers.
     pub(crate) fn ram_bytes(&self) -> u64 {
         let buffers = self.partitions.iter().map(|it| it.read().buffer_bytes()).sum::<u64>();
         let maps = self.partitions.len() * (size_of::<super::Partition<L>>() + 64 * 16);

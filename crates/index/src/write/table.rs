@@ -22,15 +22,15 @@ use crate::{Error, Result};
 /// What a table's buffers are, taken from its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TableShape {
-    /// How entry pages are cut up.
+    /// The layout of entry pages.
     pub layout: EntryLayout,
     /// Partitions, a power of two.
     pub partitions: u32,
     /// Pages of 4 KiB in a buffer.
     pub buffer_pages: u32,
-    /// Entries in a buffer's pages at which it counts as full; its stash comes on top.
+    /// Entries in a buffer's pages at which it counts as full; its stash is extra.
     pub entries_max: u32,
-    /// Entries that flushes may carry over from the buffers that one snapshot has to hold, stashes aside.
+    /// Entries that flushes may carry over from the buffers that one snapshot has to hold, without stashes.
     pub carry_over_max: u32,
     /// Buffers in addition to one per partition.
     pub spare_buffers: u32,
@@ -56,7 +56,7 @@ impl TableShape {
         Buffer::new(self.layout, hasher, self.buffer_pages as usize)
     }
 
-    /// What the write path needs of it.
+    /// The write path's view of this shape.
     pub(super) fn write_shape(&self) -> WriteShape {
         let most = self.buffer_limit() as u64;
         let half = Stagger::Between { least: most / 2, most };
@@ -69,7 +69,7 @@ impl TableShape {
     }
 }
 
-/// What a table says of itself to be opened.
+/// What the write path needs to open a table.
 pub(crate) struct TableOpening {
     pub shape: TableShape,
     /// Threads that write full buffers; with 0 the updating thread does.
@@ -95,7 +95,7 @@ impl TableOpening {
     }
 }
 
-/// An entry on its way into a buffer, with the hash of its key.
+/// An entry to be put into a buffer, with the hash of its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryUpdate<'e> {
     pub hash: KeyHash,
@@ -196,7 +196,7 @@ impl<L: TableLayout> PartitionState<L> {
         self.active.get(hash, key).or_else(frozen)
     }
 
-    /// What the buffers answer to a lookup, where they can.
+    /// The buffers' answer to a lookup, if they have one.
     #[inline]
     pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Option<Option<Value>> {
         Some(match self.buffered(hash, key)? {
@@ -212,7 +212,7 @@ impl<L: TableLayout> PartitionState<L> {
 }
 
 impl<L: TableLayout> Core<L> {
-    /// How entry pages are cut up.
+    /// The layout of entry pages.
     #[inline]
     pub(crate) fn entry_layout(&self) -> EntryLayout {
         self.codec.shape.layout
@@ -246,7 +246,7 @@ impl<L: TableLayout> Core<L> {
         self.acknowledge()
     }
 
-    /// Removes a key: forgets it where RAM knows that flash does not hold it, else puts a tombstone.
+    /// Removes a key: drops it if RAM knows that flash does not hold it, else puts a tombstone.
     pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
         self.check_key_width(key)?;
         let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
@@ -267,7 +267,7 @@ impl<L: TableLayout> Core<L> {
         let EntryUpdate { hash, entry } = update;
         if L::may_be_older(self, index, &state, hash, entry.key) {
             match self.apply_locked(index, state, &[update], &mut Vec::new()) {
-                // Removals make space, so they are taken by a buffer that takes nothing more.
+                // Removals make space, so even a full buffer takes them.
                 Err(Error::Full { .. }) if self.policy.forces_removals => {
                     state = self.partitions[index].write();
                     state.active.force(hash, entry);
@@ -292,8 +292,8 @@ impl<L: TableLayout> Core<L> {
         self.acknowledge()
     }
 
-    /// Pairs that are inserted at a time: those of an eighth of the log, so that batches of several threads fit
-    /// at once; half of that where they reserve twice as much.
+    /// Pairs inserted at a time: an eighth of the log, so that batches of several threads fit at once; half
+    /// of that if they reserve twice as much.
     fn batch_len(&self) -> usize {
         let share = if self.policy.logs_moves { 16 } else { 8 };
         let entry_bytes = self.codec.entry_bytes() as u64;
@@ -301,8 +301,8 @@ impl<L: TableLayout> Core<L> {
         usize::try_from(entries).unwrap_or(BATCH).clamp(1, BATCH)
     }
 
-    /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. The order of
-    /// pairs with the same key is kept.
+    /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. Pairs
+    /// with the same key keep their order.
     fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         let _reservation = self.volume.reserve(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
@@ -323,9 +323,9 @@ impl<L: TableLayout> Core<L> {
         })
     }
 
-    /// Bytes of the log that a batch reserves. Where each buffer that it fills is followed by a move, and by
-    /// the sync that frees a block for the next one, the log's blocks are closed early: twice as many for its
-    /// own buffers, and one for each that waits from before.
+    /// Bytes of the log that a batch reserves. After each flushed buffer a move, and a sync that frees a
+    /// block, close the log's blocks early. So a batch reserves twice its bytes, and one block for every two
+    /// buffers that already wait.
     fn batch_bytes(&self, entries: usize) -> u64 {
         let bytes = (entries * self.codec.entry_bytes()) as u64;
         if !self.policy.logs_moves {
@@ -346,9 +346,9 @@ impl<L: TableLayout> Core<L> {
         self.log_updates(index, state, &[update], &mut Vec::new())
     }
 
-    /// What the log says when a partition's oldest buffer has moved to flash, before the layout's own bytes:
-    /// the place from which on the log is still needed, and the snapshot. The caller holds the lock under
-    /// which the buffer has left.
+    /// The log's record of a move of a partition's oldest buffer to flash, without the layout's own bytes:
+    /// the place from which the log is still needed, and the snapshot. The caller holds the lock under which
+    /// the buffer has left.
     pub(crate) fn move_prefix(&self, index: usize, state: &PartitionState<L>) -> Vec<u8> {
         let now = self.log_now();
         let tail = state.tail().map_or(now, |since| since.min(now));

@@ -1,4 +1,5 @@
-//! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is full.
+//! The update path: buffer first, then the log, then the acknowledgement; and what happens when a buffer is
+//! full.
 
 use std::sync::RwLockWriteGuard;
 use std::sync::atomic::Ordering::Acquire;
@@ -17,17 +18,17 @@ use crate::Result;
 /// Full buffers that a partition may have waiting before its updates wait too.
 const FROZEN_MAX: usize = 2;
 
-/// Updates that are applied under one lock, so that lookups wait for no more.
+/// Updates applied under one lock; lookups wait for no more.
 pub(super) const LOCKED_MAX: usize = 512;
 
 /// Updates of a batch that are sorted by partition at a time.
 pub(crate) const BATCH: usize = 4096;
 
-/// How long one who waits for a buffer waits at most before it looks again.
+/// The longest wait for a buffer before the caller looks again.
 const BUFFER_WAIT: Duration = Duration::from_millis(2);
 
-/// How long an update waits at most for a flush that is behind, each time: about what it takes to merge ten
-/// thousand fingerprints.
+/// The longest single wait of an update for a flush that is behind: about the time to merge ten thousand
+/// fingerprints.
 const PACE_WAIT: Duration = Duration::from_micros(400);
 
 /// An update of a layout's buffer.
@@ -36,7 +37,7 @@ type Update<'u, L> = <<L as Layout>::Buffer as WriteBuffer>::Update<'u>;
 /// A partition's state, locked for updates.
 pub(crate) type Locked<'a, L> = RwLockWriteGuard<'a, PartitionState<L>>;
 
-/// Items sorted by partition and, within one, in the order in which they came; gives each partition its own.
+/// Items sorted by partition and, within one, in their original order; passes each partition its own.
 ///
 /// # Errors
 /// Those of `visit`, which ends the walk.
@@ -55,7 +56,7 @@ pub(crate) fn by_partition<T: Copy + Default>(
         ends[index] += ends[index - 1];
     }
     let mut sorted = vec![T::default(); count];
-    // While items are placed, each partition's place is its next one, and in the end its last one's end.
+    // While items are placed, each partition's place is its next one; in the end it is its last one's end.
     for (index, item) in items {
         sorted[ends[index]] = item;
         ends[index] += 1;
@@ -78,7 +79,7 @@ impl<L: Layout> Core<L> {
         Ok(self.volume.wait_for_space(bytes + boundary)?)
     }
 
-    /// Makes what was updated as durable as the volume promises.
+    /// Makes the updates as durable as the volume promises.
     #[inline]
     pub(crate) fn acknowledge(&self) -> Result<()> {
         Ok(self.volume.log().commit()?)
@@ -102,7 +103,8 @@ impl<L: Layout> Core<L> {
         Ok(())
     }
 
-    /// As [`apply`](Self::apply), to a partition that the caller has locked. Changes buffers when one is full.
+    /// As [`apply`](Self::apply), to a partition that the caller has locked. Changes buffers when one is
+    /// full.
     #[inline]
     pub(crate) fn apply_locked<'a>(
         &'a self,
@@ -115,12 +117,12 @@ impl<L: Layout> Core<L> {
             let count = state.active.apply(updates)?;
             let (applied, rest) = updates.split_at(count);
             self.note_updates(&mut state, count);
-            // What is in a full buffer is logged before others can change it again.
+            // A full buffer's content is logged before others can change it again.
             self.log_updates(index, &mut state, applied, records)?;
             if rest.is_empty() {
                 return Ok(state);
             }
-            // Whatever a buffer holds, it can be flushed; one that is empty takes anything.
+            // A buffer that holds anything can be flushed, and an empty one takes any update.
             assert!(count > 0 || state.updates > 0 || state.active.entries() > 0, "an update fits");
             updates = rest;
             state = self.rotate(index, state)?;
@@ -155,8 +157,8 @@ impl<L: Layout> Core<L> {
         self.codec.append(log, (self.id, index), updates, records)
     }
 
-    /// Puts a fresh buffer in the place of the full one, which is written in the background, or before
-    /// this returns where there is none; waits when there is no fresh buffer.
+    /// Replaces the full buffer by a fresh one. The full one is written in the background, or before this
+    /// returns if there is no background; waits when there is no fresh buffer.
     #[cold]
     pub(crate) fn rotate<'a>(
         &'a self,
@@ -174,7 +176,7 @@ impl<L: Layout> Core<L> {
         self.wait_for_buffer(index, state)
     }
 
-    /// Lets flushes get on, here or in the background, with the partition unlocked meanwhile.
+    /// Lets flushes continue, here or in the background, with the partition unlocked meanwhile.
     pub(super) fn wait_for_buffer<'a>(
         &'a self,
         index: usize,
@@ -187,7 +189,7 @@ impl<L: Layout> Core<L> {
         Ok(self.partitions[index].write())
     }
 
-    /// Freezes the active buffer if the pool has another, in addition to those it is to keep.
+    /// Freezes the active buffer if the pool has another, in addition to those it keeps.
     pub(crate) fn try_freeze(
         &self,
         index: usize,
@@ -224,10 +226,10 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: Checkpoints> Core<L> {
-    /// Makes all that was acknowledged durable.
+    /// Makes all acknowledged updates durable.
     pub(crate) fn sync(&self) -> Result<()> {
         if self.volume.durability() == Durability::Never {
-            // Nothing of the user's is in the log: only flash makes it durable.
+            // No update of the user is in the log: only flash makes it durable.
             return self.flush_all();
         }
         Ok(self.volume.log().sync()?)
@@ -236,9 +238,9 @@ impl<L: Checkpoints> Core<L> {
     /// Puts every buffered update on flash: full buffers as the layout does, the others as snapshots.
     pub(crate) fn flush_all(&self) -> Result<()> {
         let _lock = self.flush_lock.lock().expect("no holder of the flush lock panics");
-        // The tail stops where the open block begins. Replaying what is in that block now would fill buffers a
-        // second time, and without durability it would hide newer entries: those put back from flash are logged
-        // there, and the user's are not.
+        // The tail stops where the open block begins. Replaying that block would fill buffers a second time.
+        // Without durability it would also hide newer entries: it holds entries put back from flash, but not
+        // the user's updates.
         self.volume.log().sync()?;
         self.snapshot_all();
         loop {
@@ -262,7 +264,7 @@ impl<L: Checkpoints> Core<L> {
         }
     }
 
-    /// What closing does. While recovery has not finished there is nothing to save: it is in the log.
+    /// What closing does. Before recovery has finished there is nothing to save: it is all in the log.
     pub(super) fn save_buffers(&self) -> Result<()> {
         if !self.ready.load(Acquire) {
             return Ok(());

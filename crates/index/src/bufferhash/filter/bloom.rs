@@ -5,7 +5,7 @@ use super::hash::{high_half, low_half, mix};
 use super::wide;
 
 /// The rows of one key: an arithmetic progression of 32-bit fractions, scaled to the rows (Kirsch and
-/// Mitzenmacher: two hashes serve as well as many).
+/// Mitzenmacher: two hashes are as good as many).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progression {
     first: u32,

@@ -1,12 +1,12 @@
 //! Bumped fuse filters: an `r`-bit fingerprint per key, stored as the XOR of four slots.
 //!
-//! Every key covers four slots close together: it starts somewhere in the table and takes one slot in
-//! each of four neighbouring segments. Keys are placed by peeling: a slot that only one key covers is
-//! that key's own, the key is set aside, and so on from both ends of the table inwards. Binary fuse
-//! filters (Graf and Lemire, 2022) leave enough slots for the peel to run through, and start over with
-//! another seed if it does not. Here a key that holds the peel up is bumped instead: it is left out, and
-//! its entry returns to the buffer, where it costs 1/k of a rewrite. So a build never fails, takes one
-//! pass, and gets by with about 6 % of spare slots.
+//! Every key covers four slots close together: it starts somewhere in the table and takes one slot in each of
+//! four neighbouring segments. Keys are placed by peeling: a slot that only one key covers becomes that key's
+//! own, the key is set aside, and so on from both ends of the table inwards. Binary fuse filters (Graf and
+//! Lemire, 2022) have enough slots for the peel to finish, and start over with another seed if it does not.
+//! Here a key that blocks the peel is bumped instead: the filter leaves it out, and its entry returns to the
+//! buffer, where it costs 1/k of a rewrite. So a build never fails, takes one pass, and needs only about 6 %
+//! of spare slots.
 
 use super::hash::{low_half, mix, reduce, remix};
 use super::{FilterShape, wide};
@@ -42,7 +42,8 @@ pub(super) fn geometry(entries: u32) -> (u32, u32) {
 }
 
 /// The mean share of bumped keys, at most, in a filter that [`FilterShape::fuse`] made for `entries_max`
-/// keys, when it is filled to `load` (1 for full). Measured; every per cent of room saves a third of a per cent.
+/// keys, when it is filled to `load` (1 for full). Measured; every per cent of space saves a third of a per
+/// cent.
 #[must_use]
 pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
     let (full, slope) = match entries_max {
@@ -55,7 +56,7 @@ pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
     (full - slope * (1.0 - load)).max(0.004)
 }
 
-/// Where keys go: the few numbers of a shape that the hot paths need.
+/// Where keys are placed: the few numbers of a shape that the hot paths need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     starts: u32,
@@ -92,7 +93,7 @@ impl Layout {
     }
 }
 
-/// Memory for building filters, to be used again and again: about 40 bytes per key.
+/// Memory for building filters, reused: about 40 bytes per key.
 #[derive(Debug, Default)]
 pub struct BuildScratch {
     /// Mixed hashes in order of their starts, and where each stood in the caller's list.
@@ -101,7 +102,7 @@ pub struct BuildScratch {
     /// Keys per start, then the place of the next one.
     places: Vec<u32>,
     slots: Vec<Cover>,
-    /// Slots that one key alone covers, yet to be looked at.
+    /// Slots that one key alone covers, not processed yet.
     alone: Vec<u32>,
     /// Keys in the order of the peel, each with its own slot.
     peeled: Vec<(u32, u32)>,
@@ -174,7 +175,7 @@ impl BuildScratch {
         }
     }
 
-    /// Sets keys aside until none is left; where no slot has one key alone, bumps the first key left.
+    /// Sets keys aside until none remains; if no slot has one key alone, bumps the first remaining key.
     fn peel(&mut self, layout: Layout, bumped: &mut Vec<usize>) {
         bumped.clear();
         self.alone.clear();
@@ -204,7 +205,7 @@ impl BuildScratch {
         }
     }
 
-    /// Takes a key out of its slots.
+    /// Removes a key from its slots.
     #[inline]
     fn take(&mut self, layout: Layout, key: u32) {
         self.gone[wide(key)] = true;

@@ -1,8 +1,8 @@
-//! The arithmetic on hashes that the filters share. It is part of the flash format: a filter that was
-//! stored must find the same rows when it is loaded again.
+//! The arithmetic on hashes that the filters share. It is part of the flash format: a stored filter must find
+//! the same rows when it is loaded again.
 
-/// Spreads every bit of a hash over the high bits. A super table is chosen by some bits of the hash,
-/// which are then the same for all of its keys; after this the rest is uniform whichever bits those were.
+/// Spreads every bit of a hash over the high bits. Some bits of the hash choose the super table, and are the
+/// same for all of its keys; after this the rest is uniform whichever bits those were.
 pub(super) const fn mix(hash: u64) -> u64 {
     let folded = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     folded ^ (folded >> 29)

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry
-//! for a rate of 2^-`r` where a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
-//! ("bumped"); their entries go back into the buffer. That is 1 to 3 % of a full filter. With small filters
-//! the bits grow, up to 1.33 `r` for 200 keys. At 12 bits a slot and 15,000 keys it is 12.7 bits a key for a
-//! rate of 1 in 4096, where a Bloom filter takes 17.3.
+//! for a rate of 2^-`r`; a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
+//! ("bumped"); their entries go back into the buffer. That is 1 to 3 % of a full filter. Small filters need
+//! more bits, up to 1.33 `r` for 200 keys. At 12 bits a slot and 15,000 keys it is 12.7 bits a key for a rate
+//! of 1 in 4096; a Bloom filter takes 17.3.
 //!
 //! Sources: Graf and Lemire, *Binary Fuse Filters*, Journal of Experimental Algorithmics 2022; bumping
 //! instead of starting over after Dillinger, Hübschle-Schneider, Sanders and Walzer, *Fast Succinct

@@ -7,8 +7,8 @@ use super::fuse::{BuildScratch, Layout};
 use super::hash::mix;
 use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
 
-/// Rows of a fuse slot that are ANDed between two looks at whether any column is left: a look at every
-/// row would cost more in mispredicted branches than the rows it saves.
+/// Rows of a fuse slot that are ANDed before checking whether any column remains: a check at every row would
+/// cost more in mispredicted branches than the rows it saves.
 const ROWS_PER_LOOK: usize = 4;
 
 /// Builds and asks filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
@@ -30,7 +30,7 @@ pub struct Filter {
     shape: FilterShape,
 }
 
-/// A column, ready to be written, and the keys that are not in it.
+/// A column to be written, and the keys that are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     /// The packed bits, [`FilterShape::column_words`] words.
@@ -137,7 +137,7 @@ impl Filter {
         self.candidates_at(slices, &self.positions(hash), live)
     }
 
-    /// As [`Filter::candidates`], with the positions at hand.
+    /// As [`Filter::candidates`], with precomputed positions.
     ///
     /// # Panics
     /// If `slices` or `positions` were made for another shape.

@@ -1,4 +1,4 @@
-//! The shape of a super table's filters: kind, sizes, and what they cost and promise.
+//! The shape of a super table's filters: kind, sizes, cost, and rate.
 
 use super::{bloom, fuse, wide};
 use crate::{Error, Result};
@@ -175,7 +175,7 @@ impl FilterShape {
         self.column_bits() * wide(self.words()) * 8
     }
 
-    /// The chance that one column with `entries` keys takes another key for one of them.
+    /// The chance that one column with `entries` keys gives a false positive.
     #[must_use]
     pub fn rate(&self, entries: u64) -> f64 {
         match self.kind {
@@ -184,8 +184,8 @@ impl FilterShape {
         }
     }
 
-    /// The share of its keys that a column given `entries` keys returns, on average, at most; 0 for Bloom.
-    /// It holds for shapes from [`FilterShape::fuse`] and up to `entries_max` keys.
+    /// The largest average share of its keys that a column given `entries` keys returns; 0 for Bloom. It
+    /// holds for shapes from [`FilterShape::fuse`] and up to `entries_max` keys.
     #[must_use]
     pub fn bumped_share(&self, entries: u64) -> f64 {
         match self.kind {

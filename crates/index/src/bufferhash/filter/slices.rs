@@ -9,10 +9,10 @@ use super::{Columns, FilterShape, wide};
 /// The filters of one super table, bit-sliced. Slot `s`, bit `j`, word `w` is at `(s * bits_per_slot + j)
 /// * words + w`; bit `c % 64` of word `c / 64` belongs to column `c`.
 ///
-/// Readers load words while one writer stores columns that are not live; both are relaxed, because a
-/// reader gets its live mask under a lock that the writer took after it wrote. A reader whose mask is older
-/// than an eviction may see the evicted column change under it: it may then miss that incarnation's keys,
-/// which are gone anyway, and read a page in vain, never more.
+/// Readers load words while one writer stores columns that are not live; both are relaxed, because a reader
+/// gets its live mask under a lock that the writer took after it wrote. A reader whose mask is older than an
+/// eviction may see the evicted column change under it. It may then miss that incarnation's keys, which are
+/// gone anyway, or make a false-positive read, but nothing worse.
 pub struct Slices {
     slots: usize,
     bits_per_slot: usize,
@@ -44,7 +44,7 @@ impl Slices {
         self.bits_per_slot
     }
 
-    /// Columns it has room for: 64 per word.
+    /// The number of columns: 64 per word.
     #[must_use]
     pub fn columns(&self) -> usize {
         64 * self.words
@@ -62,8 +62,8 @@ impl Slices {
         self.data.len() * size_of::<AtomicU64>()
     }
 
-    /// Replaces a column by `bits`, packed: bit `i` is row `i`. What the column held before is gone, so
-    /// no reset is needed. Touches every row once.
+    /// Replaces a column by `bits`, packed: bit `i` is row `i`. It overwrites the column's old content, so no
+    /// reset is needed. Touches every row once.
     ///
     /// # Panics
     /// If there is no such column, or `bits` is not exactly one column long.

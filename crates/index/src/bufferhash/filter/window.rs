@@ -1,10 +1,10 @@
-//! The sliding window over the columns of a super table: which are live, in which order of age, and
-//! which comes next (paper, section 5.1.3).
+//! The sliding window over the columns of a super table: which are live, their order of age, and which comes
+//! next (paper, section 5.1.3).
 //!
-//! Columns are used in a circle. Evicting the oldest incarnation only moves the window on; its bits stay
-//! where they are and are masked out. Fuse columns are overwritten whole when they come round again. Bloom
-//! columns are written by setting ones, so a group of `group` columns (the paper's `w`) is cleared in one
-//! pass once the window has left it: one pass over the rows per `group` evictions.
+//! Columns are used in a circle. Evicting the oldest incarnation only moves the window on; its bits stay and
+//! are masked out. Fuse columns are overwritten whole when they come round again. Bloom columns are written
+//! by setting ones, so a group of `group` columns (the paper's `w`) is cleared in one pass once the window
+//! has left it: one pass over the rows per `group` evictions.
 
 use std::ops::Range;
 
@@ -83,7 +83,7 @@ impl Window {
         self.len == 0
     }
 
-    /// Are `k` columns live, so that the oldest must go before the next push?
+    /// Are `k` columns live? Then the oldest must go before the next push.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len == self.k
@@ -127,7 +127,7 @@ impl Window {
     }
 
     /// The group of columns to reset now that `popped` has left the window: `Some` for the last column of
-    /// each group, when no live column is left in it. Not needed where columns are overwritten whole.
+    /// each group, when no live column remains in it. Not needed if columns are overwritten whole.
     #[must_use]
     pub fn group_left_by(&self, popped: usize) -> Option<Range<usize>> {
         let end = popped + 1;
@@ -143,11 +143,11 @@ impl Window {
         std::array::from_fn(|word| straight[word] | wrapped[word])
     }
 
-    /// The columns of `mask` from the newest to the oldest; those that are not live are left out.
+    /// The live columns of `mask` from the newest to the oldest.
     #[must_use]
     pub fn newest_first(&self, mask: Columns) -> NewestFirst {
         let live = self.live_mask();
-        // On the circle, ages fall from the newest column down to 0, and go on at the last column.
+        // On the circle, ages fall from the newest column down to 0, and continue at the last column.
         let young = self.newest().map_or([0; WORDS_MAX], |newest| mask_of(0..newest + 1));
         NewestFirst {
             young: std::array::from_fn(|word| mask[word] & live[word] & young[word]),
@@ -171,7 +171,7 @@ impl Iterator for NewestFirst {
     }
 }
 
-/// Takes the highest one bit out of a mask.
+/// Removes the highest one bit from a mask.
 fn take_highest(mask: &mut Columns) -> Option<usize> {
     let word = mask.iter().rposition(|bits| *bits != 0)?;
     let bit = mask[word].ilog2();
