@@ -1,17 +1,17 @@
-//! The RAM buffer: a table of entry pages that will go to flash as they are.
+//! The RAM buffer: a table of entry pages that go to flash unchanged.
 //!
-//! A key's hash names its page, its page's two buckets hold it. Pages fill unevenly, so a few keys
-//! find their page full; they go to a small stash, which stays behind in RAM when the buffer is
-//! flushed. With a stash of 64 a buffer of 64 pages is about 94 % full when it is flushed, where
-//! NSDI'10 stops at 50 %. Cuckoo hashing is Pagh and Rodler's (Journal of Algorithms, 2004), buckets of
-//! several slots Dietzfelbinger and Weidling's (2007).
+//! A key's hash names its page, and the page's two buckets hold it. Pages fill unevenly, so the pages of a
+//! few keys are full. These keys go to a small stash, which stays in RAM when the buffer is flushed. With a
+//! stash of 64 a buffer of 64 pages is about 94 % full when it is flushed; NSDI'10 stops at 50 %. Cuckoo
+//! hashing is Pagh and Rodler's (Journal of Algorithms, 2004), buckets of several slots Dietzfelbinger and
+//! Weidling's (2007).
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 
 use crate::entries::{Entry, EntryLayout, SlotState};
 use crate::hash::{KeyHash, KeyHasher, reduce16};
 
-/// Entries that may wait in the stash before the buffer counts as full.
+/// Entries that the stash may hold before the buffer counts as full.
 pub const STASH_LEN_MAX: usize = 64;
 
 /// The page of a buffer, or of an incarnation, that a key belongs to.
@@ -21,7 +21,7 @@ pub fn page_of(hash: KeyHash, pages: usize) -> usize {
     reduce16((hash.place >> 32 & 0xffff) as u16, pages)
 }
 
-/// Told when a buffer cannot take one more entry and must be flushed.
+/// The buffer cannot take one more entry and must be flushed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferFull;
 
@@ -30,7 +30,7 @@ pub struct BufferFull;
 pub enum Found<'a> {
     /// Its value.
     Live(&'a [u8]),
-    /// That it was removed.
+    /// The key was removed.
     Tombstone,
 }
 
@@ -40,7 +40,7 @@ pub struct Buffer {
     layout: EntryLayout,
     hasher: KeyHasher,
     pages: PageBuf,
-    /// One bit a page: has an entry of it gone to the stash?
+    /// One bit per page: has an entry of it gone to the stash?
     spilled: Vec<u64>,
     stash: Vec<(u8, Vec<u8>)>,
     entries: usize,
@@ -48,7 +48,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer of `pages` pages that is full at `entries_max` entries at the latest.
+    /// An empty buffer of `pages` pages that is full at `entries_max` entries or earlier.
     #[must_use]
     pub fn new(layout: EntryLayout, hasher: KeyHasher, pages: usize) -> Self {
         Self {
@@ -62,12 +62,12 @@ impl Buffer {
         }
     }
 
-    /// Makes the buffer count as full at that many entries, before its pages are.
+    /// Makes the buffer count as full at that many entries, even if its pages are not.
     pub fn limit(&mut self, entries_max: usize) {
         self.entries_max = entries_max;
     }
 
-    /// Empties the buffer for use anew.
+    /// Empties the buffer for reuse.
     pub fn reset(&mut self) {
         self.pages.fill(0);
         self.spilled.fill(0);
@@ -76,13 +76,13 @@ impl Buffer {
         self.entries_max = usize::MAX;
     }
 
-    /// How its pages are cut up.
+    /// The layout of its pages.
     #[must_use]
     pub fn layout(&self) -> EntryLayout {
         self.layout
     }
 
-    /// Entries held, tombstones and the stash among them.
+    /// Entries stored, including tombstones and the stash.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries
@@ -126,7 +126,7 @@ impl Buffer {
             + self.stash.capacity() * (32 + self.layout.entry_bytes())
     }
 
-    /// Asks the processor to bring near what [`get`](Self::get) will look at.
+    /// Asks the processor to prefetch what [`get`](Self::get) will read.
     #[inline]
     pub fn prefetch(&self, hash: KeyHash) {
         let page = self.pages.page(page_of(hash, self.page_count()));
@@ -146,7 +146,7 @@ impl Buffer {
         Some(found(self.stash_entry(at)))
     }
 
-    /// Puts an entry in place of what the buffer knows of its key.
+    /// Puts an entry, replacing what the buffer knows of its key.
     ///
     /// # Errors
     /// [`BufferFull`]; the buffer is unchanged.
@@ -176,8 +176,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It is
-    /// always taken: the stash grows past its limit if it must.
+    /// Puts an entry that was carried over from an earlier buffer, unless the key is known already. It always
+    /// succeeds: the stash grows past its limit if it must.
     pub fn put_carried_over(&mut self, hash: KeyHash, entry: Entry<'_>) -> bool {
         if self.get(hash, entry.key).is_some() {
             return false;
@@ -186,8 +186,8 @@ impl Buffer {
         true
     }
 
-    /// Puts an entry in place of what the buffer knows of its key, and takes it however full it is: the
-    /// stash grows past its limit if it must.
+    /// Puts an entry, replacing what the buffer knows of its key, however full the buffer is: the stash grows
+    /// past its limit if it must.
     pub fn force(&mut self, hash: KeyHash, entry: Entry<'_>) {
         if self.put(hash, entry).is_err() {
             self.spill(page_of(hash, self.page_count()), entry);
@@ -195,7 +195,7 @@ impl Buffer {
         }
     }
 
-    /// Forgets a key altogether.
+    /// Removes a key without a tombstone.
     pub fn forget(&mut self, hash: KeyHash, key: &[u8]) {
         let index = page_of(hash, self.page_count());
         let page = self.pages.page_mut(index);
@@ -221,10 +221,10 @@ impl Buffer {
         (0..self.stash.len()).map(|at| self.stash_entry(at))
     }
 
-    /// Takes over whole pages that came back from flash; the buffer must be empty.
+    /// Loads whole pages from flash; the buffer must be empty.
     ///
     /// # Panics
-    /// If the bytes are not as many as the buffer's, or the buffer is not empty.
+    /// If the number of bytes is not the buffer's, or the buffer is not empty.
     pub fn load(&mut self, bytes: &[u8]) {
         assert!(self.is_empty(), "a snapshot is loaded into an empty buffer");
         self.pages.copy_from_slice(bytes);

@@ -45,7 +45,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first of `bytes`, which are a `what` that came from `page`.
+    /// Starts at the first of `bytes`, which are a `what` from `page`.
     #[must_use]
     pub fn new(bytes: &'a [u8], what: &'static str, page: PageId) -> Self {
         Self { bytes, what, page }
@@ -109,8 +109,8 @@ impl<'a> Reader<'a> {
         Ok(low | u128::from(self.u64()?) << 64)
     }
 
-    /// A number that says how many items of at least `item_bytes` each follow, refused when they
-    /// cannot all be there, so that nobody allocates by a damaged count.
+    /// A number that says how many items of at least `item_bytes` each follow. It is refused when they cannot
+    /// all be there, so that nobody allocates by a damaged count.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -134,13 +134,13 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    /// The error for a field that holds what it cannot.
+    /// The error for a field with an impossible value.
     #[must_use]
     pub fn refuse(&self, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error {
         Error::corrupt(self.what, self.page, expected, found)
     }
 
-    /// Bytes left.
+    /// Bytes that remain.
     #[must_use]
     pub fn left(&self) -> usize {
         self.bytes.len()

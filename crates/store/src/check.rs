@@ -1,10 +1,9 @@
-//! Proves a volume offline: reads all that its superblock leads to, and lists what is not as it was
-//! written.
+//! Proves a volume offline: reads everything that its superblock leads to, and lists what differs from what
+//! was written.
 //!
-//! Nothing is written, synced or grown, so a device that refuses all that will do, and checking never
-//! makes damage worse. Where it can, it goes on behind the first damage: a page that cannot be proven is
-//! noted and the next one is read. The structures of the index are checked with the same
-//! [`Checker`].
+//! Nothing is written, synced or grown, so a read-only device is enough, and a check never makes damage
+//! worse. It continues after damage where it can: it notes a page that cannot be proven and reads the next
+//! one. The structures of the index are checked with the same [`Checker`].
 
 use std::sync::Arc;
 
@@ -18,20 +17,20 @@ use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::volume::{log_region, read_superblock, space_of};
 use crate::{Error, Lsn, Result};
 
-/// Findings that are kept; further ones are only counted, so that a volume of garbage fits in memory.
+/// Findings that are kept; others are only counted, so that a volume of garbage fits in memory.
 pub const FINDINGS_MAX: usize = 10_000;
 
 /// Pages that are read at once.
 const CHUNK_PAGES: u64 = 256;
 
-/// Something that is not as it was written.
+/// Something that differs from what was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Whose it is; nothing for what belongs to the volume itself.
+    /// The structure; `None` for the volume itself.
     pub structure: Option<String>,
     /// What should have been there, such as `superblock` or `entry page of super table 3`.
     pub what: String,
-    /// Where. For a log on a device of its own, the page is one of that device.
+    /// Its page. For a log on a device of its own, the page is one of that device.
     pub page: PageId,
     /// What is wrong with it.
     pub message: String,
@@ -47,25 +46,25 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// A structure that was looked at.
+/// A structure that was checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckedStructure {
     /// Its name.
     pub name: String,
     /// What kind of structure it is.
     pub kind: String,
-    /// Entries that were read and proven, every version of a key counted; 0 where no structure looked.
+    /// Entries that were read and proven, counting every version of a key; 0 if no structure counted.
     pub entries: u64,
 }
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Whatever is wrong, in the order of finding it; [`FINDINGS_MAX`] at most.
+    /// Everything that is wrong, in the order of finding it; at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
     /// Findings beyond that number.
     pub findings_left_out: u64,
-    /// Pages read, those read twice counted twice.
+    /// Pages read; a page read twice counts twice.
     pub pages_read: u64,
     /// The structures that the catalog names.
     pub structures: Vec<CheckedStructure>,
@@ -81,24 +80,24 @@ impl Report {
     }
 }
 
-/// What is being looked at, for the words of a finding.
+/// What is being checked, for the words of a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Whose it is.
+    /// The structure.
     pub structure: Option<&'a str>,
     /// What it is.
     pub what: &'a str,
 }
 
 impl<'a> Subject<'a> {
-    /// Something of the volume itself.
+    /// A part of the volume itself.
     #[must_use]
     pub const fn of_volume(what: &'a str) -> Self {
         Self { structure: None, what }
     }
 }
 
-/// What the volume's own pages lead to, for the structures that check on from there.
+/// What the volume's own pages lead to; the structures continue the check from there.
 #[derive(Debug)]
 pub struct Contents {
     /// The valid superblock.
@@ -122,7 +121,7 @@ impl Contents {
         log.start.plus(lsn.0 / PAGE_BYTES as u64 % log.pages.max(1))
     }
 
-    /// Visits all entries of the log, oldest first; none where the log is damaged.
+    /// Visits all entries of the log, oldest first; none if the log is damaged.
     ///
     /// # Errors
     /// A failed read, or what `visit` returns.
@@ -132,15 +131,15 @@ impl Contents {
     }
 }
 
-/// Checks a volume's own pages: both superblocks, the checkpoint, the catalog, the extents and the whole
-/// log. `log_device` is needed where the volume was created with one.
+/// Checks a volume's own pages: both superblocks, the checkpoint, the catalog, the extents and the whole log.
+/// `log_device` is needed if the volume was created with one.
 ///
-/// Reads the checkpoint and the log once; the memory it takes is that of a checkpoint and a few blocks
-/// of the log. What is in the structures' pages is the index's to check.
+/// Reads the checkpoint and the log once. Its memory is that of a checkpoint and a few blocks of the log. The
+/// index checks the structures' pages.
 ///
 /// # Errors
-/// [`Error::Foreign`] and [`Error::Version`] for what cannot be checked at all, [`Error::LogDevice`] when
-/// the log's device is missing or not wanted. Damage is no error: it is in the report.
+/// [`Error::Foreign`] and [`Error::Version`] for what cannot be checked, [`Error::LogDevice`] when the log's
+/// device is missing or not wanted. Damage is no error: it is in the report.
 pub fn check(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Report> {
     Ok(Checker::start(device, log_device)?.0.finish())
 }
@@ -154,7 +153,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks the volume's own pages, and gives what they lead to unless they are too damaged for that.
+    /// Checks the volume's own pages, and returns what they lead to unless they are too damaged.
     ///
     /// # Errors
     /// As [`check`].
@@ -182,14 +181,14 @@ impl Checker {
         self.report
     }
 
-    /// Pages read by now.
+    /// Pages read so far.
     #[must_use]
     pub fn pages_read(&self) -> u64 {
         let of_log = self.log_device.as_ref().map_or(0, |log| log.snapshot().pages_read);
         self.device.snapshot().pages_read + of_log
     }
 
-    /// The device, for structures whose parts read by themselves. What they read is counted.
+    /// The device, for structures whose parts do their own reads. Those are counted too.
     #[must_use]
     pub fn device(&self) -> Arc<dyn Device> {
         Arc::clone(&self.device) as Arc<dyn Device>
@@ -206,7 +205,7 @@ impl Checker {
         self.report.findings.push(Finding { structure, what, page, message });
     }
 
-    /// Notes an error: with its own page, where it has one.
+    /// Notes an error at its own page, if it has one.
     pub fn note_error(&mut self, subject: Subject<'_>, page: PageId, error: &Error) {
         match error {
             Error::Corrupt { page, expected, found, .. } => {
@@ -224,9 +223,9 @@ impl Checker {
         }
     }
 
-    /// Reads `pages` pages from `first` on in large chunks and gives those that prove to be what `label`
-    /// says to `act`, with their index; notes the others, and gives their number. Pages behind the
-    /// device's end are passed over: that it is too short has been noted already.
+    /// Reads `pages` pages from `first` on in large chunks. It passes those that match `label` to `act`, with
+    /// their index; it notes the others and returns their number. Pages past the device's end are skipped: a
+    /// finding already says that it is too short.
     pub fn pages(
         &mut self,
         subject: Subject<'_>,
@@ -257,7 +256,7 @@ impl Checker {
         Ok(self.device.read(first, PageBuf::zeroed(pages))?)
     }
 
-    /// Where a chunk cannot be read, finds out which of its pages cannot.
+    /// Finds out which pages of an unreadable chunk cannot be read.
     fn pages_singly(
         &mut self,
         subject: Subject<'_>,
@@ -304,7 +303,7 @@ impl Checker {
 
 /// The steps, in the order of a volume's opening.
 impl Checker {
-    /// Both superblocks; gives the valid one.
+    /// Checks both superblocks; returns the valid one.
     fn superblocks(&mut self) -> Result<Option<Superblock>> {
         const SUBJECT: Subject<'static> = Subject::of_volume("superblock");
         if self.device.page_count() < SUPERBLOCK_PAGES {
@@ -338,7 +337,7 @@ impl Checker {
         Ok(chosen)
     }
 
-    /// The two superblocks are of the same volume, and one was written right after the other.
+    /// The two superblocks belong to the same volume, and one was written right after the other.
     fn sibling(&mut self, chosen: &Superblock, other: &Superblock) {
         let subject = Subject::of_volume("superblock");
         if other.volume_id != chosen.volume_id {
@@ -364,7 +363,7 @@ impl Checker {
         log_region(&device, of_log.as_ref(), superblock)
     }
 
-    /// Reads the log to its end; gives that end, unless it is damaged.
+    /// Reads the log to its end; returns that end, unless it is damaged.
     fn log(&mut self, region: &LogRegion, superblock: &Superblock) -> Option<LogEnd> {
         let subject = Subject::of_volume("log");
         let (first, needed) = (superblock.log.start, superblock.log.end().0);
@@ -386,7 +385,7 @@ impl Checker {
         end.map_err(|error| self.note_error(subject, first, &error)).ok()
     }
 
-    /// Every page of the checkpoint, and what they hold together.
+    /// Checks every page of the checkpoint, and their content together.
     fn checkpoint(&mut self, superblock: &Superblock) -> Option<Catalog> {
         let subject = Subject::of_volume("checkpoint");
         let (start, generation) = (superblock.checkpoint.start, superblock.checkpoint_generation);
@@ -404,7 +403,7 @@ impl Checker {
         catalog.map_err(|error| self.note_error(subject, start, &error)).ok()
     }
 
-    /// What the catalog says of structures, extents and tails.
+    /// Checks the catalog's structures, extents and tails.
     fn catalog(&mut self, superblock: &Superblock, catalog: &Catalog, log_end: Option<LogEnd>) {
         let (subject, place) = (Subject::of_volume("catalog"), superblock.checkpoint.start);
         if let Err(error) = space_of(superblock, catalog) {

@@ -1,10 +1,10 @@
-//! The entry page: a small cuckoo table in one page, in RAM and on flash alike.
+//! The entry page: a small cuckoo table in one page, the same in RAM and on flash.
 //!
-//! A page holds buckets of four slots, or of fewer where a table asks for it (ANCS'14 has three). A key has
-//! two buckets, both in the same page, so a lookup needs one page whatever it finds (NSDI'10 puts a
-//! buffer's two cuckoo choices anywhere in it). Slots are numbered by fours whatever a bucket has. Two
-//! bits a slot tell empty, live and tombstone. An insert that finds both buckets full looks for a
-//! path of displacements, breadth first, inside the page. The bytes are drawn in docs/format.md.
+//! A page has buckets of four slots, or of fewer if a table asks for it (ANCS'14 has three). A key has two
+//! buckets, both in the same page, so a lookup needs one page whatever it finds (NSDI'10 puts a buffer's two
+//! cuckoo choices anywhere in it). Slot numbers count four per bucket in every layout. Two bits a slot tell
+//! empty, live and tombstone. An insert that finds both buckets full searches a path of displacements,
+//! breadth first, inside the page. docs/format.md draws the bytes.
 
 use nandex_device::{PAGE_BYTES, prefetch};
 
@@ -19,7 +19,7 @@ pub const BUCKET_SLOTS: usize = 4;
 /// Most buckets a page can have: two slots each, entries of 8 bytes.
 const BUCKETS_MAX: usize = 239;
 
-/// What a slot that is in use holds. The numbers are on flash: they never change.
+/// The content of a used slot. The numbers are on flash: they never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum SlotState {
@@ -29,7 +29,7 @@ pub enum SlotState {
     Tombstone = 2,
 }
 
-/// Widths of keys and values, and how a page is cut up for them.
+/// Widths of keys and values, and the page layout for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryLayout {
     key_bytes: usize,
@@ -118,7 +118,7 @@ impl EntryLayout {
         self.buckets * self.bucket_slots
     }
 
-    /// The numbers that slots of a page can have; where a bucket has fewer than four, some are of none.
+    /// The slot numbers of a page; if a bucket has fewer than four, some numbers have no slot.
     #[must_use]
     pub fn slot_numbers(&self) -> std::ops::Range<usize> {
         0..self.buckets * BUCKET_SLOTS
@@ -154,7 +154,7 @@ impl EntryLayout {
         page[PAGE_HEADER_BYTES + slot / BUCKET_SLOTS] >> (slot % BUCKET_SLOTS * 2) & 3
     }
 
-    /// The entry in a slot; nothing where the slot is empty or its state is none we know.
+    /// The entry in a slot; `None` if the slot is empty or its state is unknown.
     #[inline]
     #[must_use]
     pub fn entry<'a>(&self, page: &'a [u8], slot: usize) -> Option<Entry<'a>> {
@@ -169,7 +169,7 @@ impl EntryLayout {
         Some(Entry { state, key, value })
     }
 
-    /// Is the state of a slot none that this build knows? Such a slot is passed over as if it were empty.
+    /// Is the state of a slot unknown to this build? Such a slot is skipped like an empty one.
     #[must_use]
     pub fn is_unknown(&self, page: &[u8], slot: usize) -> bool {
         let beyond = slot % BUCKET_SLOTS >= self.bucket_slots;
@@ -185,7 +185,7 @@ impl EntryLayout {
         self.slot_numbers().filter_map(move |slot| Some((slot, layout.entry(page, slot)?)))
     }
 
-    /// Asks the processor to bring near what [`find`](Self::find) will look at.
+    /// Asks the processor to prefetch what [`find`](Self::find) will read.
     #[inline]
     pub fn prefetch(&self, page: &[u8], buckets: Buckets) {
         for bucket in [buckets.0, buckets.1] {
@@ -194,7 +194,7 @@ impl EntryLayout {
         }
     }
 
-    /// The slot that holds `key`, one of its two buckets'.
+    /// The slot that holds `key`, in one of its two buckets.
     #[inline]
     #[must_use]
     pub fn find(&self, page: &[u8], key: &[u8], buckets: Buckets) -> Option<usize> {
@@ -216,7 +216,7 @@ impl EntryLayout {
         })
     }
 
-    /// Writes an entry into a slot, over whatever is there.
+    /// Writes an entry into a slot, over its old content.
     #[inline]
     pub fn put(&self, page: &mut [u8], slot: usize, entry: Entry<'_>) {
         let at = self.slot_at(slot);
@@ -253,9 +253,9 @@ impl EntryLayout {
         (empty != 0).then(|| bucket * BUCKET_SLOTS + empty.trailing_zeros() as usize / 2)
     }
 
-    /// Frees a slot for a key that is not in the page, displacing others where it must.
+    /// Frees a slot for a key that is not in the page, displacing others if necessary.
     ///
-    /// Gives the slot to put it in, or nothing when no displacement frees one.
+    /// Returns the slot, or `None` when no displacement frees one.
     #[inline]
     pub fn make_room(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
         self.empty_slot(page, to.0)
@@ -294,7 +294,7 @@ impl EntryLayout {
         Some(if first == bucket { second } else { first })
     }
 
-    /// Moves the entry of `slot` to `empty`, the one that leads here to `slot`, and so on back.
+    /// Moves the entry of `slot` to `empty`, then its predecessor on the path to `slot`, and so on.
     fn shift(
         &self,
         page: &mut [u8],

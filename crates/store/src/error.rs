@@ -1,4 +1,4 @@
-//! What can go wrong in a volume, said with the place and the remedy.
+//! What can go wrong in a volume, with the place and the remedy.
 
 use nandex_device::PageId;
 
@@ -33,7 +33,7 @@ pub enum Error {
         /// What its first pages hold.
         reason: String,
     },
-    /// The volume has a format that this build does not know.
+    /// The format of the volume is unknown to this build.
     #[error(
         "the volume has format version {found}, and this nandex reads version {supported}; open it \
          with the nandex that wrote it"
@@ -77,7 +77,7 @@ pub enum Error {
     NoSuchStructure {
         /// The name asked for.
         name: String,
-        /// The names there are.
+        /// The existing names.
         found: String,
     },
     /// A structure of that name is there already.
@@ -107,7 +107,7 @@ pub enum Error {
     LogFull {
         /// The log's size.
         log_bytes: u64,
-        /// What holds its tail, and what to do.
+        /// What keeps its tail, and what to do.
         reason: String,
     },
     /// More entries than the pages of a run hold.
@@ -118,7 +118,7 @@ pub enum Error {
         /// Its pages, spare ones included.
         pages: u64,
     },
-    /// The volume's log is on another device, which was not given or is another volume's.
+    /// The volume's log is on another device, which was not given or belongs to another volume.
     #[error("the write-ahead log of this volume is on a device of its own: {reason}")]
     LogDevice {
         /// What is wrong with it.
@@ -127,7 +127,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A [`Error::Corrupt`], from anything that can be shown.
+    /// A [`Error::Corrupt`] with displayable values.
     pub fn corrupt(
         what: &'static str,
         page: PageId,

@@ -1,11 +1,11 @@
-//! Fingerprints: what filters keep of a key, and how one is cut in two.
+//! Fingerprints: what filters keep of a key, and how one is split in two.
 //!
-//! A fingerprint is a number below the size of its **universe**, spread evenly. The HotStorage'11 deck
-//! takes p-bit hashes, a universe of 2^p. Here the size is any number, so that a filter's rate of false
-//! positives, n fingerprints over the size, is what was asked for and not the next power of two.
+//! A fingerprint is a number below the size of its **universe**, spread evenly. The HotStorage'11 deck takes
+//! p-bit hashes, a universe of 2^p. Here the size is any number, so that a filter's rate of false positives,
+//! n fingerprints over the size, is the requested rate and not the next power of two.
 //!
-//! **Quotienting** cuts a fingerprint f into a quotient, which says where it is, and a remainder, which
-//! is kept there. With Q quotients over a universe of U:
+//! **Quotienting** splits a fingerprint f into a quotient, which says where it is, and a remainder, which is
+//! stored there. With Q quotients over a universe of U:
 //!
 //! ```text
 //!   f * (2^64 Q / U)  =  quotient . fraction            both grow with f, so order is kept:
@@ -17,7 +17,7 @@
 
 use crate::{Error, Result};
 
-/// The numbers that fingerprints are: 0 up to its size.
+/// The range of fingerprints: 0 up to its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Universe {
     size: u64,
@@ -94,7 +94,7 @@ impl Universe {
     }
 }
 
-/// How fingerprints are cut into quotient and remainder.
+/// How fingerprints are split into quotient and remainder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Split {
     universe: Universe,
@@ -105,21 +105,21 @@ pub struct Split {
 }
 
 impl Split {
-    /// Cuts a universe over `quotients` quotients, at least one and at most half as many as there are
-    /// fingerprints; a number outside is brought inside.
+    /// Splits a universe over `quotients` quotients, at least one and at most half the number of
+    /// fingerprints; a number outside is clamped.
     #[must_use]
     pub const fn new(universe: Universe, quotients: u64) -> Self {
         let most = universe.size / 2;
         let quotients = if quotients > most { most } else { quotients };
         let quotients = if quotients == 0 { 1 } else { quotients };
         let factor = (((quotients as u128) << 64) / universe.size as u128) as u64;
-        // Neighbours of one quotient differ by the factor in their fractions, so this many high bits of
-        // the fraction tell them apart.
+        // Neighbours of one quotient differ by the factor in their fractions. This many high bits of the
+        // fraction tell them apart.
         let remainder_bits = 64 - factor.ilog2();
         Self { universe, quotients, factor, remainder_bits }
     }
 
-    /// What is cut.
+    /// The universe that is split.
     #[must_use]
     pub const fn universe(self) -> Universe {
         self.universe
@@ -137,7 +137,7 @@ impl Split {
         self.remainder_bits
     }
 
-    /// 2^64 times the quotients over the universe's size, rounded down: what a fingerprint is multiplied by.
+    /// 2^64 times the quotients over the universe's size, rounded down: the multiplier of a fingerprint.
     #[must_use]
     pub const fn factor(self) -> u64 {
         self.factor
@@ -161,8 +161,8 @@ impl Split {
 
     /// The fingerprint of a quotient and a remainder: the reverse of [`split`](Self::split).
     ///
-    /// Of a pair that no fingerprint has it gives the next fingerprint above, which may be the universe's
-    /// size: who reads such pairs from outside must cut the result again and compare.
+    /// For a pair that no fingerprint has it returns the next fingerprint above, which may be the universe's
+    /// size: a reader of untrusted pairs must split the result again and compare.
     #[inline]
     #[must_use]
     pub const fn join(self, quotient: u64, remainder: u64) -> u64 {
@@ -171,7 +171,7 @@ impl Split {
         product.div_ceil(self.factor as u128) as u64
     }
 
-    /// The least fingerprint of a quotient; of the number of quotients, the universe's size.
+    /// The smallest fingerprint of a quotient; for the number of quotients, the universe's size.
     #[inline]
     #[must_use]
     pub const fn first(self, quotient: u64) -> u64 {
@@ -179,7 +179,7 @@ impl Split {
     }
 }
 
-/// The high half of a product: a number below `b`, evenly spread where `a` is.
+/// The high half of a product: a number below `b`, evenly spread if `a` is.
 #[inline]
 const fn high(a: u64, b: u64) -> u64 {
     ((a as u128 * b as u128) >> 64) as u64
@@ -189,7 +189,7 @@ const fn high(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Sizes and numbers of quotients, round and not.
+    /// Sizes and numbers of quotients, powers of two and others.
     const CUTS: [(u64, u64); 9] = [
         (2, 1),
         (7, 3),

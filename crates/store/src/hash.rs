@@ -1,7 +1,7 @@
 //! The seeded hashes, named in the superblock.
 //!
-//! A volume names its hash function and keeps its key, so that a file opens anywhere and a hash is
-//! never changed silently. One call gives 128 bits: one half addresses, the other feeds the filter.
+//! A volume names its hash function and keeps its key, so that a file opens anywhere and a hash never changes
+//! silently. One call gives 128 bits: one half addresses, the other feeds the filter.
 
 use std::hash::Hasher as _;
 
@@ -15,12 +15,12 @@ use crate::bytes::get_u64;
 #[repr(u8)]
 pub enum HashKind {
     /// For keys that are hashes themselves: their first 16 bytes, mixed by a fixed bijection. Anyone who
-    /// chooses keys chooses places: never for keys from outside.
+    /// chooses keys chooses places: never use it for untrusted keys.
     Identity = 0,
     /// XXH3-128, seeded: fast and stable, for trusted keys. Not safe against crafted keys.
     #[default]
     Xxh3 = 1,
-    /// SipHash-1-3-128, keyed: for keys that somebody else may choose.
+    /// SipHash-1-3-128, keyed: for untrusted keys.
     Sip13 = 2,
 }
 

@@ -10,7 +10,7 @@ pub struct IoChunks {
     /// Pages that are read or written at once; the last chunk may be shorter.
     pub chunk_pages: usize,
     /// Chunks in memory, and the most that are in flight. With two, one is in flight while the other is
-    /// worked on; with three, reads, changes and writes overlap.
+    /// processed; with three, reads, changes and writes overlap.
     pub chunks: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for IoChunks {
 }
 
 impl IoChunks {
-    /// Refuses chunks without pages, and no chunks at all.
+    /// Refuses chunks without pages, and zero chunks.
     ///
     /// # Errors
     /// [`Error::Config`].

@@ -1,4 +1,4 @@
-//! The crash-safe substrate that every structure of nandex stands on.
+//! The crash-safe substrate of all nandex structures.
 #![forbid(unsafe_code)]
 
 pub mod buffer;

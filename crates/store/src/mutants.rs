@@ -1,10 +1,11 @@
-//! The barriers that durability stands on, each of which a test can switch off.
+//! The barriers that durability depends on, each of which a test can switch off.
 //!
-//! A barrier is a step whose only purpose is that a crash, a failure or damage does no harm: leaving it out
-//! changes nothing on a good day. So a test that passes without it proves nothing of it. Built with the
-//! feature `mutants`, the barrier that the variable `NANDEX_MUTANT` names is off; `make mutants` does that
-//! with one after another and requires that some test fails each time. Built without, as users build it,
-//! all are on and nothing is left of the question. docs/testing.md tells which checks need no line here.
+//! A barrier is a step whose only purpose is that a crash, a failure or damage does no harm: without faults
+//! nothing changes if it is left out. So a test that passes without it proves nothing about it. In a build
+//! with the feature `mutants`, the barrier that the variable `NANDEX_MUTANT` names is off; `make mutants`
+//! switches off one after another and requires that some test fails each time. In a build without it, as
+//! users build it, all are on and the check costs nothing. docs/testing.md tells which checks need no line
+//! here.
 
 /// Declares the barriers once: the enum, the list of all, and their names.
 macro_rules! barriers {
@@ -19,7 +20,7 @@ macro_rules! barriers {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Its name, as `NANDEX_MUTANT` has it.
+            /// Its name, as in `NANDEX_MUTANT`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -31,45 +32,45 @@ macro_rules! barriers {
 }
 
 barriers! {
-    /// What a replay has found is synced before a log goes on behind it.
+    /// The log syncs what a replay has found before it continues.
     LogSyncsWhatItFound,
     /// With `Durability::Always` a commit waits for its sync.
     CommitWaitsForSync,
-    /// A commit reports a failure that struck in the background.
+    /// A commit reports a failure in the background.
     CommitAsksForPoison,
-    /// Blocks are with the device before the sync that is to make them durable.
+    /// Blocks are with the device before the sync that makes them durable.
     LogWritesBeforeSync,
     /// The log syncs its device.
     LogSyncsDevice,
-    /// A sync vouches for what was written when it began, not when it ended.
+    /// A sync covers what was written when it began, not when it ended.
     LogSyncVouchesForItsStart,
-    /// A sync is not believed when the volume was poisoned while it ran.
+    /// A sync does not count if the volume was poisoned while it ran.
     LogSyncAsksForPoison,
     /// Blocks count as written only when all before them are.
     LogWrittenInOrder,
-    /// A block claims as durable only what is.
+    /// A block claims as durable only what is durable.
     LogBlockClaimsItsSync,
-    /// The tail that is still needed is not overwritten by the log's head.
+    /// The log's head does not overwrite the tail while it is needed.
     LogSparesItsTail,
     /// A block of the log proves its checksum.
     BlockChecksum,
-    /// A block proves that it is this volume's.
+    /// A block proves that it belongs to this volume.
     BlockVolume,
-    /// A block proves that it belongs at its place.
+    /// A block proves that it belongs to its place.
     BlockPlace,
     /// A block names the checksum of the one before it.
     BlockChain,
     /// A block is not of an older session than the place allows.
     BlockEpoch,
-    /// A log that ends before the place that the superblock knows durable is damaged.
+    /// A log that ends before the durable place in the superblock is damaged.
     ReplayHearsSuperblock,
-    /// A log that ends before a place that a later block knew durable is damaged.
+    /// A log that ends before a durable place in a later block is damaged.
     ReplayHearsWitness,
     /// The first failed write or sync poisons the volume.
     FailurePoisons,
     /// A checkpoint that fails half way poisons the volume.
     FailedCheckpointPoisons,
-    /// What a killed process wrote is synced before an opening builds on it.
+    /// An opening syncs what a killed process wrote before it builds on it.
     OpenSyncsWhatItReads,
     /// A new volume's first checkpoint is durable before a superblock refers to it.
     FirstCheckpointSynced,
@@ -81,7 +82,7 @@ barriers! {
     CheckpointSynced,
     /// The superblock is durable before anything it no longer refers to may be overwritten.
     SuperblockSynced,
-    /// Superblocks take turns, so that a torn one leaves the other.
+    /// Superblocks alternate, so that a torn one leaves the other.
     SuperblocksAlternate,
     /// The newer superblock is chosen.
     SuperblockNewest,
@@ -99,47 +100,47 @@ barriers! {
     PageChecksum,
     /// A page proves that it is one.
     PageMagic,
-    /// A page proves that it belongs at its place.
+    /// A page proves that it belongs to its place.
     PageNumber,
-    /// A page proves what it holds.
+    /// A page proves its kind.
     PageKind,
-    /// A page proves whose it is.
+    /// A page proves its structure.
     PageStructure,
-    /// A page proves which writing of its place it is.
+    /// A page proves its generation.
     PageGeneration,
     /// A segment is written again only once its eviction is in a durable checkpoint.
     RingSparesCheckpoint,
-    /// A segment that is still being written is none to a checkpoint.
+    /// A checkpoint ignores a segment that is still being written.
     RingHidesUnfinished,
     /// A segment number used again after a crash differs from its first use.
     RingTellsEpochs,
     /// A rewritten block is durable before its map update goes to the log.
     ShadowSyncsBlocks,
-    /// A block that was rewritten is not given out again before its map update is durable.
+    /// A block that was rewritten is not reused before its map update is durable.
     ShadowSparesOld,
-    /// A map update counts as durable only once the log is synced behind its record.
+    /// A map update counts as durable only once the log is synced past its record.
     ShadowSyncedBehindUpdate,
-    /// A checkpoint gives back the blocks of map updates that it holds, and of none that came after it.
+    /// A checkpoint frees the blocks of map updates that it holds, and of no later ones.
     ShadowCommitsItsCapture,
-    /// A block that is still being written is none to a checkpoint.
+    /// A checkpoint ignores a block that is still being written.
     ShadowHidesDrafts,
     /// A map update in the log does not undo a newer one that the checkpoint holds.
     ShadowKeepsNewest,
     /// A block's number used again after a crash differs from its first use.
     ShadowTellsEpochs,
-    /// A block's pages are proven before they are carried over to the next.
+    /// A block's pages are proven before they are carried over to the next version.
     RewriteProvesPages,
-    /// What a rewrite that failed has in flight ends before its block is given back.
+    /// The I/O of a failed rewrite ends before its block is freed.
     RewriteEndsItsWrites,
-    /// A run's pages are proven before they are believed.
+    /// A run's pages are proven before they are used.
     RunProvesPages,
-    /// A run is finished only once each of its writes has ended well.
+    /// A run is finished only once all of its writes have succeeded.
     RunHearsItsWrites,
     /// In the index: the end of a buffer whose updates add up is marked in the log.
     BoundaryIsLogged,
     /// In the index: updates before the boundary, which are on flash already, are not replayed.
     ReplaySkipsToBoundary,
-    /// In the index: a run that is out of the list keeps its pages while somebody reads it.
+    /// In the index: a run that left the list keeps its pages while somebody reads it.
     RetiredRunsKeepPages,
     /// In the index: a snapshot does not overwrite the one that the valid checkpoint refers to.
     SnapshotsAlternate,
@@ -147,9 +148,9 @@ barriers! {
     KeptIsLogged,
     /// In the index: a log place is noted as needed before the entry is appended there.
     BufferNotesItsPlace,
-    /// In the index: the carry-over of a full buffer stays in its snapshot where it is not logged again.
+    /// In the index: the carry-over of a full buffer stays in its snapshot if it is not logged again.
     CarryOverKeepsSnapshot,
-    /// In the index: a move that the checkpoint holds already does not bring back what was needed then.
+    /// In the index: a move that the checkpoint holds already does not restore older needs.
     MovesMustBeNews,
     /// In the index: what a move took to flash is neither loaded nor replayed again.
     MoveForgetsWhatItTook,
@@ -163,13 +164,13 @@ barriers! {
     CaptureHoldsMaps,
     /// A value log syncs the chunks it has written.
     ValuesSynced,
-    /// A value log's segment is written again only once a durable checkpoint has it as free.
+    /// A value log's segment is written again only once it is free in a durable checkpoint.
     ValuesSpareCheckpoint,
-    /// A value log looks for what was written since the checkpoint.
+    /// A value log searches for records written since the checkpoint.
     ValuesRolledForward,
     /// In the index: a large value is durable before the table has its place.
     ValuesBeforeReferences,
-    /// In the index: the places of copies are durable before the segment they come from is given back.
+    /// In the index: the places of copies are durable before the segment they come from is freed.
     CleaningSyncsReferences,
 }
 
@@ -181,7 +182,7 @@ pub const fn is_on(_barrier: Barrier) -> bool {
     true
 }
 
-/// Is this barrier on? All are, but the one that `NANDEX_MUTANT` names.
+/// Is this barrier on? All are, except the one that `NANDEX_MUTANT` names.
 #[cfg(feature = "mutants")]
 #[must_use]
 pub fn is_on(barrier: Barrier) -> bool {

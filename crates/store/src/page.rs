@@ -1,9 +1,8 @@
 //! The sealed page: bytes that prove where, when and what they are.
 //!
-//! Every page on flash begins with a header whose checksum covers the header and the body, and in
-//! which the page's own number, its structure and its generation stand. So a flipped bit, a page that
-//! landed elsewhere and a page of an earlier lap of a ring all differ from the page that
-//! was asked for. The bytes are drawn in docs/format.md.
+//! Every page on flash begins with a header. Its checksum covers the header and the body, and it contains the
+//! page's own number, its structure and its generation. So a flipped bit, a misdirected page and a page of an
+//! earlier lap of a ring all differ from the page that was asked for. docs/format.md draws the bytes.
 
 use nandex_device::{PAGE_BYTES, PageId};
 
@@ -33,7 +32,7 @@ pub enum PageKind {
     Data = 3,
     /// Part of a ring segment: the incarnation's filter.
     Filter = 4,
-    /// Part of a buffer image: entries of a buffer that is not full yet.
+    /// Part of a buffer snapshot: entries of a buffer that is not full yet.
     Snapshot = 5,
     /// Part of a shadow block: slices of a slicetable.
     Slice = 6,
@@ -43,7 +42,7 @@ pub enum PageKind {
     Run = 8,
 }
 
-/// Names a structure inside a volume; given out once, never used again.
+/// Names a structure inside a volume; issued once, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StructureId(pub u16);
 
@@ -57,10 +56,9 @@ impl StructureId {
 pub struct PageLabel {
     /// What it holds.
     pub kind: PageKind,
-    /// Whose it is.
+    /// Its structure.
     pub structure: StructureId,
-    /// Which writing of the place it belongs to: a segment's generation, a block's, a
-    /// checkpoint's.
+    /// Which writing of the place it belongs to: a segment's generation, a block's, a checkpoint's.
     pub generation: u64,
     /// Its place.
     pub page: PageId,
@@ -87,7 +85,7 @@ pub fn seal(bytes: &mut [u8], label: PageLabel) {
 pub struct RawPage<'a>(&'a [u8]);
 
 impl<'a> RawPage<'a> {
-    /// Takes one page of bytes as they came from the device.
+    /// Takes one page of bytes from the device.
     ///
     /// # Panics
     /// If `bytes` is not one page.
@@ -97,7 +95,7 @@ impl<'a> RawPage<'a> {
         Self(bytes)
     }
 
-    /// Proves the page to be the one that was expected.
+    /// Proves that the page is the expected one.
     ///
     /// # Errors
     /// [`Error::Corrupt`], naming what differs.
@@ -167,7 +165,7 @@ impl<'a> Page<'a> {
         get_u64(self.0, 16)
     }
 
-    /// Whose it is.
+    /// Its structure.
     #[must_use]
     pub fn structure(self) -> StructureId {
         StructureId(get_u16(self.0, 10))

@@ -1,8 +1,8 @@
 //! The mark that a failed write or sync leaves on a volume.
 //!
-//! After a failed sync the kernel may report success for the next one though the data is gone, so
-//! nothing that is written later can be trusted. A thread that sees a failure poisons the volume; a thread that
-//! is about to write asks first.
+//! After a failed sync the kernel may report success for the next one although the data is gone, so nothing
+//! that is written later can be trusted. A thread that sees a failure poisons the volume; a thread checks the
+//! mark before it writes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +27,7 @@ impl Poison {
         }
     }
 
-    /// Passes a write's or sync's result on, and marks the volume when it is a failure.
+    /// Passes a write's or sync's result on, and marks the volume if it is a failure.
     ///
     /// # Errors
     /// The failure itself.
@@ -43,7 +43,7 @@ impl Poison {
 
     /// Marks the volume; the first cause stays.
     pub fn set(&self, cause: &impl std::fmt::Display) {
-        // A later failure is a consequence of the first, which is the one worth telling.
+        // A later failure is a consequence of the first; the first is worth reporting.
         let _ = self.cause.set(cause.to_string());
     }
 
@@ -54,7 +54,7 @@ impl Poison {
     }
 }
 
-/// Poisons the volume when the thread that holds it panics, because nobody does that thread's work any more.
+/// Poisons the volume when the thread that holds it panics, because nobody continues that thread's work.
 #[derive(Debug)]
 pub struct PanicGuard {
     poison: Arc<Poison>,
@@ -62,7 +62,7 @@ pub struct PanicGuard {
 }
 
 impl PanicGuard {
-    /// A guard for a thread of that name, as a sentence would begin with it.
+    /// A guard for a thread of that name, which begins a sentence.
     #[must_use]
     pub fn new(poison: Arc<Poison>, thread: &'static str) -> Self {
         Self { poison, thread }

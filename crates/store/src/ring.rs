@@ -1,10 +1,10 @@
-//! The ring: a circular run of segments, written one after another, the oldest overwritten.
+//! The ring: a circular sequence of segments, written one after another, overwriting the oldest.
 //!
-//! NSDI'10 section 5.2 uses the whole SSD as a single circular list into which the incarnations of all
-//! super tables go in the order they are flushed. Segments are numbered by a sequence that only grows;
-//! segment q is at q mod segments. What makes it crash-safe is one rule: a segment is written only
-//! once the eviction of what it held is in a durable checkpoint. So the checkpoint never points at
-//! bytes that may have been overwritten, and a crash loses nothing that the log does not hold.
+//! NSDI'10 section 5.2 uses the whole SSD as a single circular list for the incarnations of all super tables,
+//! in the order they are flushed. Segments are numbered by a sequence that only grows; segment q is at q mod
+//! segments. One rule makes it crash-safe: a segment is written only once the eviction of its old content is
+//! in a durable checkpoint. So the checkpoint never points at bytes that may have been overwritten, and a
+//! crash loses nothing that the log does not hold.
 //!
 //! ```text
 //!      oldest                     head            writable until: oldest in the checkpoint + segments
@@ -25,8 +25,8 @@ use crate::page::{PageKind, PageLabel, StructureId};
 use crate::space::Extent;
 use crate::{Error, Result};
 
-/// A written segment's name: its sequence number, and the epoch in which it was written, so that a
-/// number used again after a crash differs from its first use.
+/// A written segment's name: its sequence number, and the epoch in which it was written. After a crash, a
+/// number used again differs from its first use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SegmentId(u64);
 
@@ -41,7 +41,7 @@ impl SegmentId {
         generation::sequence(self.0)
     }
 
-    /// What its pages carry as their generation.
+    /// The generation on its pages.
     #[must_use]
     pub const fn generation(self) -> u64 {
         self.0
@@ -60,12 +60,12 @@ impl SegmentId {
     }
 }
 
-/// What a structure notes about a segment; kept in the checkpoint, 8 bytes a segment.
+/// What a structure notes about a segment; the checkpoint keeps it, in 8 bytes a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentTag {
-    /// Whose it is: a super table, a partition. At most 2^20 - 1.
+    /// Its owner: a super table, a partition. At most 2^20 - 1.
     pub owner: u32,
-    /// How many entries it holds; none in a dead or an unfinished segment. At most 2^28 - 1.
+    /// Its number of entries; 0 in a dead or an unfinished segment. At most 2^28 - 1.
     pub entries: u32,
 }
 
@@ -137,7 +137,7 @@ impl Ring {
         self.shape
     }
 
-    /// Takes the next segment for writing; nothing when the next one may not be overwritten yet.
+    /// Takes the next segment for writing; `None` when the next one may not be overwritten yet.
     #[must_use]
     pub fn reserve(&self) -> Option<SegmentId> {
         let mut state = self.state();
@@ -161,7 +161,7 @@ impl Ring {
         let state = self.state();
         let head = state.oldest + state.live.len() as u64;
         if head >= state.writable_until {
-            // Whether time or a free segment woke us, the caller tries again.
+            // Whether time or a free segment woke it, the caller tries again.
             drop(self.space_freed.wait_timeout(state, timeout));
         }
     }
@@ -174,7 +174,7 @@ impl Ring {
         }
     }
 
-    /// Is this segment still held?
+    /// Is this segment still in the ring?
     #[must_use]
     pub fn holds(&self, id: SegmentId) -> bool {
         self.state().find(id).is_some()
@@ -194,7 +194,7 @@ impl Ring {
         state.writable_until - (state.oldest + state.live.len() as u64)
     }
 
-    /// The oldest segment and its tag; nothing when there is none, or it is still being written.
+    /// The oldest segment and its tag; `None` when there is none, or it is still being written.
     #[must_use]
     pub fn oldest(&self) -> Option<(SegmentId, SegmentTag)> {
         let state = self.state();
@@ -202,8 +202,8 @@ impl Ring {
         Some((segment.id, segment.tag?))
     }
 
-    /// Lets go of the oldest segment, if it is the one named. Its place is written again only after
-    /// the next checkpoint.
+    /// Frees the oldest segment, if it has this id. Its place is written again only after the next
+    /// checkpoint.
     pub fn evict(&self, id: SegmentId) {
         let mut state = self.state();
         if state.live.front().is_some_and(|segment| segment.id == id) {
@@ -242,8 +242,8 @@ impl Ring {
         self.state().live.capacity() * size_of::<Segment>()
     }
 
-    /// The ring's map, for the checkpoint. Unfinished segments are noted as dead: what was to be in
-    /// them is still in the log.
+    /// The ring's map, for the checkpoint. Unfinished segments are noted as dead: their entries are still in
+    /// the log.
     #[must_use]
     pub fn capture(&self) -> RingCapture {
         let state = self.state();
@@ -261,8 +261,7 @@ impl Ring {
         RingCapture { bytes, oldest: state.oldest }
     }
 
-    /// Told when the checkpoint with this capture is durable: what it no longer holds may be
-    /// overwritten.
+    /// The checkpoint with this capture is durable: what it no longer holds may be overwritten.
     pub fn committed(&self, oldest: u64) {
         let mut state = self.state();
         state.writable_until = state.writable_until.max(oldest + self.shape.segments);
@@ -270,7 +269,7 @@ impl Ring {
         self.space_freed.notify_all();
     }
 
-    /// A ring as a checkpoint knows it.
+    /// A ring from a checkpoint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes describe no ring of this shape.
@@ -299,9 +298,9 @@ impl Ring {
             let tag = Some(SegmentTag { owner: (word >> 44) as u32, entries });
             live.push_back(Segment { id: SegmentId::new(oldest + index, word as u16), tag });
         }
-        // The newest that hold nothing were being written at a crash, and what was to be in them is in
-        // the log. Their numbers are used again: where nothing is evicted they would be lost for good,
-        // and the log's entries might not fit.
+        // The newest ones without entries were being written at a crash, and their entries are in the log.
+        // Their numbers are used again: if nothing is evicted they would be lost for good, and the log's
+        // entries might not fit.
         while live.back().is_some_and(|segment| segment.tag == Some(SegmentTag::default())) {
             live.pop_back();
         }

@@ -1,7 +1,7 @@
-//! Which pages of a volume are free, and whose the others are.
+//! Which pages of a volume are free, and who owns the others.
 //!
-//! Space is handed out in extents, whole runs of pages. There are few of them (a log, two checkpoints,
-//! one or two a structure), so first fit over a sorted list is all it takes.
+//! Space is allocated in extents, whole runs of pages. There are few of them (a log, two checkpoints, one or
+//! two a structure), so first fit over a sorted list is enough.
 
 use nandex_device::PageId;
 
@@ -36,8 +36,8 @@ impl Space {
         Self { free: Vec::new(), page_count }
     }
 
-    /// What `taken` leaves free of a volume of `page_count` pages; nothing when two of them overlap
-    /// or one reaches past the end.
+    /// The free space of a volume of `page_count` pages without `taken`; `None` when two of them overlap or
+    /// one reaches past the end.
     #[must_use]
     pub fn around(mut taken: Vec<Extent>, page_count: u64) -> Option<Self> {
         taken.sort_by_key(|extent| extent.start);
@@ -92,7 +92,7 @@ impl Space {
         });
     }
 
-    /// Pages that nobody has.
+    /// Pages that nobody owns.
     #[must_use]
     pub fn free_pages(&self) -> u64 {
         self.free.iter().map(|extent| extent.pages).sum()

@@ -1,7 +1,7 @@
 //! The superblock: the first thing read, twice on the volume.
 //!
-//! Pages 0 and 1 take turns; the one with the higher generation that proves itself is valid. So a
-//! torn write of one leaves the other. The bytes are drawn in docs/format.md.
+//! Pages 0 and 1 alternate; the one with the higher generation that proves itself is valid. So a torn write
+//! of one leaves the other. docs/format.md draws the bytes.
 
 use nandex_device::{PAGE_BYTES, PageId};
 
@@ -30,19 +30,19 @@ pub struct Superblock {
     pub hash: HashKind,
     /// The hash function's key.
     pub hash_key: u128,
-    /// Counts openings for writing; log blocks carry it, and `log_synced` is this one's word.
+    /// Counts openings for writing; log blocks carry it, and this opening noted `log_synced`.
     pub epoch: u64,
     /// The volume's length in pages.
     pub page_count: u64,
     /// The checkpoint's pages.
     pub checkpoint: Extent,
-    /// How many bytes of it count.
+    /// Its length in bytes.
     pub checkpoint_bytes: u64,
-    /// The generation its pages carry.
+    /// The generation on its pages.
     pub checkpoint_generation: u64,
     /// The log's pages, on the volume or on a device of its own.
     pub log: Extent,
-    /// Whether the log is on a device of its own.
+    /// Is the log on a device of its own?
     pub log_apart: bool,
     /// The longest log block, in bytes.
     pub log_block_bytes: u32,
@@ -60,7 +60,7 @@ impl Superblock {
         PageId(if is_on(Barrier::SuperblocksAlternate) { turn } else { 0 })
     }
 
-    /// What the log is to be read back by.
+    /// The anchor to read the log from.
     #[must_use]
     pub fn log_anchor(&self) -> LogAnchor {
         LogAnchor { tail: self.log_tail, synced: self.log_synced, epoch: self.epoch }
@@ -163,8 +163,8 @@ impl Superblock {
     /// Chooses the valid one of the two pages at the start of a volume.
     ///
     /// # Errors
-    /// [`Error::Foreign`] when neither page was ever nandex's, [`Error::Version`] when the newer one
-    /// is a newer nandex's, else what is wrong with the first.
+    /// [`Error::Foreign`] when neither page was ever nandex's, [`Error::Version`] when the newer one is from
+    /// a newer nandex, else what is wrong with the first.
     pub fn choose(pages: [&[u8]; 2]) -> Result<Self> {
         let [first, second] = [0, 1].map(|index| Self::decode(pages[index], PageId(index as u64)));
         match (first, second) {
@@ -186,7 +186,7 @@ fn label(generation: u64, page: PageId) -> PageLabel {
     PageLabel { kind: PageKind::Superblock, structure: StructureId::VOLUME, generation, page }
 }
 
-/// Tells a file that was never a volume from one that was and is damaged.
+/// Tells a file that was never a volume from one that is damaged.
 fn foreign(pages: [&[u8]; 2]) -> Option<Error> {
     if pages.iter().any(|page| page[4..8] == *b"ndx1") {
         return None;

@@ -15,10 +15,9 @@ impl Log {
     /// Appends one entry, given in parts, and returns the start of the block that holds it. The entry is in
     /// memory until its block is written; see [`commit`](Self::commit).
     ///
-    /// Costs a lock and a copy. Never waits for space, and waits for the device only while all block
-    /// buffers are in flight. Updates of a poisoned volume are refused by
-    /// [`wait_for_space`](Self::wait_for_space), which comes first; here nothing is refused until the open
-    /// block is full, and no block is written.
+    /// Costs a lock and a copy. Never waits for space, and waits for the device only while all block buffers
+    /// are in flight. [`wait_for_space`](Self::wait_for_space), which callers use first, refuses updates of a
+    /// poisoned volume; this refuses nothing until the open block is full, and no block is written.
     ///
     /// # Errors
     /// [`Error::LogFull`], [`Error::Poisoned`], or [`Error::Config`] for an entry that is empty or
@@ -70,7 +69,7 @@ impl Log {
         }
     }
 
-    /// Makes everything appended before this call as durable as the mode promises: with
+    /// Makes everything appended before this call as durable as the mode promises. With
     /// [`Durability::Always`] it waits for a sync, shared with all that wait at the time; otherwise it
     /// returns at once, unless a period has ended that no background thread watches.
     ///
@@ -87,8 +86,8 @@ impl Log {
         }
     }
 
-    /// Makes everything appended before this call durable, whatever the mode. Costs a write and a
-    /// sync, shared with all that wait at the time, and nothing when all is durable already.
+    /// Makes everything appended before this call durable, whatever the mode. Costs a write and a sync,
+    /// shared with all that wait at the time, and nothing when everything is durable already.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
@@ -96,8 +95,8 @@ impl Log {
         self.shared.sync_appended()
     }
 
-    /// Closes the open block, which is full, and opens the next; when all buffers are in use it waits
-    /// for the device first, and the caller has to look again; likewise where no thread writes blocks.
+    /// Closes the full open block, and opens the next. When all buffers are in use, or no thread writes
+    /// blocks, it waits for the device first, and the caller has to look again.
     fn next_block<'a>(&'a self, mut staging: Staged<'a>) -> Result<Staged<'a>> {
         let shared = &*self.shared;
         shared.poison.check()?;

@@ -1,4 +1,4 @@
-//! The open block: entries are copied behind one another until no more fit.
+//! The open block: entries are copied one after another until no more fit.
 
 use nandex_device::PageBuf;
 
@@ -21,7 +21,7 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// An empty block as large as `buf`, which may hold anything.
+    /// An empty block of the size of `buf`, whose content does not matter.
     pub fn new(buf: PageBuf) -> Self {
         Self { buf, bytes: BLOCK_HEADER_BYTES, group: None }
     }
@@ -62,7 +62,7 @@ impl OpenBlock {
         (self.buf, self.bytes)
     }
 
-    /// Counts up to `count` entries into the group they belong to, as many as fit; returns how many.
+    /// Counts up to `count` entries into their group, as many as fit; returns how many.
     fn open_group(&mut self, structure: StructureId, entry_bytes: u16, count: usize) -> usize {
         let room = self.buf.len() - self.bytes;
         let same = self

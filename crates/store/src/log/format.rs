@@ -1,7 +1,7 @@
 //! The bytes of a block: header, groups of entries, checksum. Pure: no device, no clock.
 //!
-//! A block is a whole number of pages. Its checksum covers everything behind it up to the block's end,
-//! zero padding included. The bytes are drawn in docs/format.md.
+//! A block is a whole number of pages. Its checksum covers everything after it up to the block's end, zero
+//! padding included. docs/format.md draws the bytes.
 
 use nandex_device::PAGE_BYTES;
 
@@ -16,8 +16,8 @@ pub const BLOCK_HEADER_BYTES: usize = 64;
 /// Bytes of a group's header; its entries follow.
 pub const GROUP_HEADER_BYTES: usize = 8;
 
-/// Bytes that the log writes for an entry of `entry_bytes` bytes, on average: where one structure appends
-/// entries of one size to full blocks, these share the headers. Entries of two sizes in turn take
+/// The average bytes that the log writes for an entry of `entry_bytes` bytes if one structure appends entries
+/// of one size to full blocks: these share the headers. Alternating entries of two sizes take
 /// [`GROUP_HEADER_BYTES`] more each, and blocks that a commit closes are padded to a whole page.
 #[must_use]
 pub fn written_bytes(entry_bytes: usize, block_bytes: usize) -> f64 {
@@ -29,10 +29,10 @@ pub fn written_bytes(entry_bytes: usize, block_bytes: usize) -> f64 {
 /// First bytes of every block after its checksum: "ndxl".
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"ndxl");
 
-/// What a block says of itself, apart from its size and checksum.
+/// The fields of a block's header, without its size and checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockHeader {
-    /// Bytes of groups behind the header.
+    /// Bytes of groups after the header.
     pub payload_bytes: u32,
     /// Its own place in the log.
     pub lsn: Lsn,
@@ -46,7 +46,7 @@ pub struct BlockHeader {
     pub synced: Lsn,
 }
 
-/// What a block must be to be believed.
+/// What a block must be to be valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockLabel {
     /// The volume it belongs to.
@@ -57,7 +57,7 @@ pub struct BlockLabel {
     pub block_bytes_max: usize,
 }
 
-/// Why bytes are not the block that was looked for.
+/// Why bytes are not the expected block.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// No block starts here.
@@ -66,21 +66,21 @@ pub enum Flaw {
     /// The block belongs to another volume.
     #[error("a block of another volume")]
     Volume,
-    /// The block belongs elsewhere, as one of an earlier lap does.
+    /// The block belongs to another place, such as one of an earlier lap.
     #[error("the block of log byte {found}")]
     Place {
         /// Where it belongs.
         found: u64,
     },
-    /// The sizes in the header cannot be.
+    /// The sizes in the header are impossible.
     #[error("a block of {block_bytes} bytes with {payload_bytes} bytes of entries")]
     Size {
-        /// Its size, as it says.
+        /// The block size in the header.
         block_bytes: u32,
-        /// Its groups' size, as it says.
+        /// The groups' size in the header.
         payload_bytes: u32,
     },
-    /// Some byte is not what was written.
+    /// Some byte differs from what was written.
     #[error("a block with checksum {computed:08x} that says {stored:08x}")]
     Checksum {
         /// The checksum in the header.
@@ -91,7 +91,7 @@ pub enum Flaw {
     /// The block continues another block than the one before it.
     #[error("a block that follows another one than the last")]
     Chain,
-    /// The block was written by an earlier session than its place tells.
+    /// The block was written by a session that is too old for its place.
     #[error("a block of the earlier session {epoch}")]
     Stale {
         /// The session that wrote it.
@@ -102,8 +102,8 @@ pub enum Flaw {
     Group,
 }
 
-/// Writes header and checksum into a block whose groups and padding are complete; returns the
-/// checksum, which the next block is to name.
+/// Writes header and checksum into a block whose groups and padding are complete; returns the checksum, which
+/// the next block names.
 ///
 /// # Panics
 /// If `bytes` is not a whole number of pages, at least one, or is too short for the payload.
@@ -140,14 +140,14 @@ pub fn put_group(bytes: &mut [u8], at: usize, structure: StructureId, entry: u16
 pub struct RawBlock<'a>(&'a [u8]);
 
 impl<'a> RawBlock<'a> {
-    /// Takes bytes from a block's place on, as many as there are.
+    /// Takes bytes from a block's place on.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Proves the block to be whole and the one that was looked for. Whether it continues the log is
-    /// for the reader to say. Costs a checksum only when the header looks right.
+    /// Proves that the block is whole and the expected one. The reader decides whether it continues the log.
+    /// Costs a checksum only when the header matches.
     ///
     /// # Errors
     /// The [`Flaw`] that was found first.
@@ -171,7 +171,7 @@ impl<'a> RawBlock<'a> {
         Ok(Block { header, bytes })
     }
 
-    /// The block's own bytes, by the size that its header names.
+    /// The block's own bytes, by the size in its header.
     fn cut(self, payload_bytes: u32, block_bytes_max: usize) -> Result<&'a [u8], Flaw> {
         let block_bytes = get_u32(self.0, 8);
         let flaw = Flaw::Size { block_bytes, payload_bytes };
@@ -185,7 +185,7 @@ impl<'a> RawBlock<'a> {
     }
 }
 
-/// The fields of a header, believed or not.
+/// The fields of a header, proven or not.
 fn header(head: &[u8]) -> BlockHeader {
     let mut volume_id = [0; 16];
     volume_id.copy_from_slice(&head[32..48]);
@@ -207,7 +207,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// What it says of itself.
+    /// Its header.
     #[must_use]
     pub fn header(self) -> BlockHeader {
         self.header
@@ -236,15 +236,15 @@ impl<'a> Block<'a> {
 /// Entries of one structure and one size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group<'a> {
-    /// Whose they are.
+    /// Their structure.
     pub structure: StructureId,
     /// Bytes of each.
     pub entry_bytes: usize,
-    /// All of them, one behind another; at least one.
+    /// All of them, one after another; at least one.
     pub entries: &'a [u8],
 }
 
-/// Reads groups one after another; ends after the first that does not add up.
+/// Reads groups one after another; ends after the first invalid one.
 #[derive(Clone, Debug)]
 pub struct Groups<'a> {
     rest: &'a [u8],

@@ -1,4 +1,4 @@
-//! The write-ahead log: what has been acknowledged and is not in its structure yet.
+//! The write-ahead log: acknowledged updates that are not in their structure yet.
 //!
 //! ```text
 //!  region on flash, written round and round                tail            next
@@ -9,19 +9,19 @@
 //!  group = structure, entry size, count | entry | entry | ..
 //! ```
 //!
-//! Entries of every structure of a volume go into one open block in memory. A block is closed when it
-//! is full or when somebody wants its entries durable; then it is sealed and written, in order. The
-//! bytes are drawn in docs/format.md.
+//! Entries of every structure of a volume go into one open block in memory. A block is closed when it is full
+//! or when somebody wants its entries durable; then it is sealed and written, in order. docs/format.md draws
+//! the bytes.
 //!
 //! Invariants:
-//! 1. A block never wraps, and its start is known when its predecessor is closed: with less than a
-//!    largest block left before the region's end, the next block starts the next lap.
+//! 1. A block never wraps, and its start is known when its predecessor is closed: if less than a largest
+//!    block remains before the region's end, the next block starts the next lap.
 //! 2. A block carries its place in the stream, the volume's id, the session's epoch and its
 //!    predecessor's checksum, so no block of another lap, session or volume is taken for it.
 //! 3. `synced` moves only after a device sync that began when everything before it was written.
-//! 4. A block says how much was durable when it was sealed. So a hole before a later block is told from
-//!    a torn tail: only what was never durable may be missing.
-//! 5. After a failed write or sync no update is let in, no block begun, and no commit returns well.
+//! 4. A block says how much was durable when it was sealed. That tells a hole before a later block from a
+//!    torn tail: only what was never durable may be missing.
+//! 5. After a failed write or sync no update is accepted, no block is begun, and no commit succeeds.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -61,8 +61,8 @@ use shared::{LOCKED, Shared};
 pub enum Durability {
     /// Before it is acknowledged: writers that arrive together share one sync (group commit).
     Always,
-    /// At most this long after it was acknowledged, and the time the device needs for its syncs. Less
-    /// than a millisecond is taken for a millisecond.
+    /// At most this long after it was acknowledged, plus the time of the device's syncs. Less than a
+    /// millisecond counts as a millisecond.
     Every(Duration),
     /// When its buffer is flushed, or at `sync`, `flush` and close.
     Never,
@@ -77,8 +77,8 @@ impl Default for Durability {
     }
 }
 
-/// A place in the endless stream of log bytes. It only grows; its place in the log's region is its
-/// remainder by the region's size.
+/// A place in the endless stream of log bytes. It only grows. Its remainder by the region's size is its place
+/// in the log's region.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lsn(pub u64);
 
@@ -99,7 +99,7 @@ pub struct LogOptions {
     pub epoch: u64,
     /// When entries become durable.
     pub durability: Durability,
-    /// Who writes full blocks, and syncs once in a while.
+    /// Who writes full blocks, and syncs periodically.
     pub threads: Threads,
 }
 
@@ -113,7 +113,7 @@ pub struct LogAnchor {
     pub tail: Lsn,
     /// Every byte of the log before this place was durable.
     pub synced: Lsn,
-    /// The session that says so. Older blocks from `synced` on were left by a crash.
+    /// The session that noted this. Older blocks from `synced` on were left by a crash.
     pub epoch: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct LogEnd {
     pub epoch: u64,
 }
 
-/// What a log has written since it was started, and the memory that it takes.
+/// What a log has written since it was started, and its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogStats {
     /// Bytes written to the device, headers and padding included.
@@ -150,10 +150,10 @@ pub struct Log {
 }
 
 impl Log {
-    /// Goes on behind `end`, keeping everything from `tail` on, after one device sync that makes all
-    /// that [`replay`] has found durable. With [`Threads::Background`] it starts one thread that
-    /// writes, and for [`Durability::Every`] one that syncs. Nothing is written before the first append,
-    /// so the superblock can be given the new [`anchor`](Self::anchor) first, and must be.
+    /// Continues after `end`, keeping everything from `tail` on, after one device sync that makes everything
+    /// that [`replay`] has found durable. With [`Threads::Background`] it starts one thread that writes, and
+    /// for [`Durability::Every`] one that syncs. Nothing is written before the first append: the superblock
+    /// must get the new [`anchor`](Self::anchor) before that.
     ///
     /// # Errors
     /// [`Error::Config`] for a region, place or epoch that cannot work; the device's failure.
@@ -186,7 +186,7 @@ impl Log {
         Lsn(self.shared.synced.load(Ordering::Acquire))
     }
 
-    /// What the superblock is to keep when everything before `tail` is no longer needed. Once that is durable,
+    /// What the superblock keeps when everything before `tail` is no longer needed. Once that is durable,
     /// [`release`](Self::release) may follow.
     #[must_use]
     pub fn anchor(&self, tail: Lsn) -> LogAnchor {
@@ -205,7 +205,7 @@ impl Log {
         self.shared.staging().used_bytes()
     }
 
-    /// Bytes of a block: what a sync may close early, and so leave unused.
+    /// Bytes of a block: the most that a sync may close early, and so leave unused.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         self.shared.region.block()
@@ -217,7 +217,7 @@ impl Log {
         self.shared.region.bytes()
     }
 
-    /// What it has written, and the memory that it takes.
+    /// What it has written, and its memory.
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let staging = self.shared.staging();
@@ -229,11 +229,11 @@ impl Log {
         }
     }
 
-    /// Makes everything durable and stops the threads. Entries appended later become durable by
-    /// [`sync`](Self::sync) alone.
+    /// Makes everything durable and stops the threads. Later entries become durable only by
+    /// [`sync`](Self::sync).
     ///
     /// # Errors
-    /// As [`sync`](Self::sync); the threads are stopped all the same.
+    /// As [`sync`](Self::sync); the threads are stopped in any case.
     pub fn close(&self) -> Result<()> {
         let synced = self.sync();
         self.shared.stop();

@@ -1,8 +1,8 @@
-//! Reading the log back after a crash: the chain of blocks from the tail on, and why it ends.
+//! Reading the log after a crash: the chain of blocks from the tail on, and why it ends.
 //!
-//! A log ends where no block continues it. That is a torn tail, as every power cut leaves, or it is
-//! damage; a checksum alone cannot tell. But a later block that was sealed when the missing place was
-//! durable already proves damage, and so does the superblock's word.
+//! A log ends where no block continues it. That is a torn tail, left by every power cut, or damage; a
+//! checksum alone cannot tell. But a later block that was sealed when the missing place was durable proves
+//! damage, and so does the superblock.
 
 use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
@@ -12,21 +12,21 @@ use super::{LogAnchor, LogEnd, Lsn};
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Result, StructureId};
 
-/// What damage in the log is called.
+/// The name of damage in the log.
 const WHAT: &str = "log block";
 
 /// Blocks that are read at once; a block that straddles two reads is read twice.
 const WINDOW_BLOCKS: u64 = 8;
 
-/// What replayed entries are given to: the start of their block, whose they are, the bytes of each, and
-/// all of a group's, one behind another.
+/// Receives replayed entries: the start of their block, their structure, the bytes of each, and all of a
+/// group's, one after another.
 pub type Visit<'a> = dyn FnMut(Lsn, StructureId, usize, &[u8]) -> Result<()> + 'a;
 
 /// A block, or why there is none.
 type Checked<'a> = std::result::Result<Block<'a>, Flaw>;
 
-/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached.
-/// What is being written behind that place meanwhile is not looked at.
+/// Reads the entries from `anchor.tail` up to `until`, a place that an earlier [`replay`] has reached. It
+/// ignores what is written after that place meanwhile.
 ///
 /// # Errors
 /// As [`replay`]; [`Error::Corrupt`] also when the log ends before `until`.
@@ -50,16 +50,16 @@ pub fn replay_until(
     Ok(())
 }
 
-/// Reads all entries from `anchor.tail` to the log's end, in order, and finds that end. An error of
-/// `visit` ends the reading.
+/// Reads all entries from `anchor.tail` to the log's end, in order, and finds that end. An error of `visit`
+/// ends the reading.
 ///
-/// Reads the region once, since behind the end it looks for proof of damage. Everything before
-/// `anchor.synced` is there, or this fails. Behind it the last durable blocks can be lost unnoticed
-/// only where damage took them together with every block that was sealed after their sync.
+/// Reads the region once, since it searches past the end for proof of damage. Everything before
+/// `anchor.synced` is there, or this fails. After it the last durable blocks can be lost unnoticed only if
+/// damage hit them together with every block that was sealed after their sync.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Config`] for a region or place
-/// that cannot be, the device's failure, and whatever `visit` returns.
+/// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Config`] for an impossible region or
+/// place, the device's failure, and whatever `visit` returns.
 pub fn replay(
     region: &LogRegion,
     volume_id: u128,
@@ -108,14 +108,14 @@ impl<'a> Chain<'a> {
         Self { region, volume_id, anchor, end, first: true }
     }
 
-    /// Takes the block at the chain's end, if one is there that continues it.
+    /// Takes the block at the chain's end, if it continues the chain.
     fn next<'b>(&mut self, bytes: &'b [u8]) -> Checked<'b> {
         let block = self.whole(bytes, self.end.next)?;
         let header = block.header();
         if header.epoch < self.epoch_min(header.lsn) && is_on(Barrier::BlockEpoch) {
             return Err(Flaw::Stale { epoch: header.epoch });
         }
-        // The tail's predecessor is gone: its block is known by place, volume and session.
+        // The tail's predecessor is gone: place, volume and session prove its block.
         let chained = self.first || header.prev_crc == self.end.prev_crc;
         if !chained && is_on(Barrier::BlockChain) {
             return Err(Flaw::Chain);
@@ -138,7 +138,7 @@ impl<'a> Chain<'a> {
         self.end.epoch.max(anchored)
     }
 
-    /// Tells a torn tail from damage, now that no block was found at the end because of `flaw`.
+    /// Tells a torn tail from damage, after no block was found at the end because of `flaw`.
     fn check_end(&mut self, window: &mut Window<'_>, flaw: Flaw) -> Result<()> {
         let end = self.end.next;
         let damage = |proof: String| {
@@ -160,7 +160,7 @@ impl<'a> Chain<'a> {
         Lsn(self.region.start_from(lsn.0))
     }
 
-    /// A block behind the end that was sealed when the end's place was durable.
+    /// A block past the end that was sealed when the end's place was durable.
     fn witness(&self, window: &mut Window<'_>) -> Result<Option<Lsn>> {
         let end = self.end.next;
         let lap_end = self.region.start_from(self.anchor.tail.0) + self.region.bytes();
@@ -191,8 +191,7 @@ impl<'a> Window<'a> {
         Ok(Self { region, queue: region.device.queue(1)?, start: 0, buf: None })
     }
 
-    /// The bytes from `lsn` on: as many as a largest block has, or all up to the lap's end, and
-    /// perhaps more.
+    /// The bytes from `lsn` on: enough for a largest block, or all up to the lap's end, and perhaps more.
     fn at(&mut self, lsn: u64) -> Result<&[u8]> {
         let wanted = self.region.block().min(self.region.left_in_lap(lsn));
         if !self.holds(lsn, wanted) {

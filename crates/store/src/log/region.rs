@@ -13,7 +13,7 @@ pub(super) const PAGE: u64 = PAGE_BYTES as u64;
 /// The fewest blocks a region holds, so that the writes in flight never meet.
 const BLOCKS_MIN: u64 = 4;
 
-/// The largest block: its size stands in 32 bits, and memory holds several.
+/// The largest block: its size has 32 bits, and memory holds several.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
 
 /// A run of pages that holds a log, and the size of the log's blocks.
@@ -31,7 +31,7 @@ pub struct LogRegion {
 }
 
 impl LogRegion {
-    /// A block size that makes good use of a device's bandwidth.
+    /// A block size that uses a device's bandwidth well.
     pub const BLOCK_BYTES_DEFAULT: usize = 256 * 1024;
 
     /// Refuses sizes that cannot work.
@@ -79,8 +79,8 @@ impl LogRegion {
         self.block_bytes as u64
     }
 
-    /// Where a block goes that may start at `lsn`: there, or at the next lap's start when a largest
-    /// block would not fit before this lap's end.
+    /// The start of a block that may start at `lsn`: there, or at the next lap's start when a largest block
+    /// does not fit before this lap's end.
     pub(super) fn start_from(&self, lsn: u64) -> u64 {
         let left = self.left_in_lap(lsn);
         if left < self.block() { lsn + left } else { lsn }

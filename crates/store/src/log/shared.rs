@@ -1,7 +1,7 @@
 //! What the log's callers and its threads share.
 //!
-//! Two locks, never held together; the writer's lock may be held around either: `staging` is held for a copy,
-//! `progress` for a comparison. No lock of these two is held while the device works.
+//! Two locks, never held together: `staging` is held for a copy, `progress` for a comparison. The writer's
+//! lock may be held around either. Neither is held while the device works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use crate::{Error, Poison, Result, Threads};
 /// Why taking one of the log's locks cannot fail.
 pub(super) const LOCKED: &str = "no holder of this lock panics";
 
-/// How far the log has come.
+/// The progress of the log.
 #[derive(Default)]
 pub(super) struct Progress {
     /// Every block before this place is written.
@@ -37,9 +37,9 @@ pub(super) struct Shared {
     pub threads: Threads,
     pub poison: Arc<Poison>,
     staging: Mutex<Staging>,
-    /// There are closed blocks, or the threads are to end.
+    /// There are closed blocks, or the threads must end.
     pub work: Condvar,
-    /// The threads are to end.
+    /// The threads must end.
     pub stopped: Condvar,
     /// The tail has moved, or a reservation was dropped.
     pub space_freed: Condvar,
@@ -55,16 +55,16 @@ pub(super) struct Shared {
     pub tail: AtomicU64,
     /// Copy of `Progress::synced`.
     pub synced: AtomicU64,
-    /// When a period of [`Durability::Every`] was over last, by the device's clock.
+    /// When the last period of [`Durability::Every`] ended, by the device's clock.
     pub period_start_ns: AtomicU64,
     pub bytes_written: AtomicU64,
     pub syncs: AtomicU64,
-    /// How many wait for space.
+    /// The number of callers that wait for space.
     pub waiting: AtomicU64,
 }
 
 impl Shared {
-    /// A log that goes on behind `end`.
+    /// A log that continues after `end`.
     pub fn new(options: LogOptions, end: LogEnd, tail: Lsn, poison: Arc<Poison>) -> Result<Self> {
         check(&options, end, tail)?;
         let LogOptions { region, volume_id, epoch, durability, threads } = options;
@@ -105,7 +105,7 @@ impl Shared {
         self.progress.lock().expect(LOCKED)
     }
 
-    /// Closes the open block, if there is one, and tells where the next will start.
+    /// Closes the open block, if there is one, and returns where the next will start.
     pub fn close_block(&self, staging: &mut Staging) -> u64 {
         let start = staging.close(&self.region);
         self.next.store(start, Ordering::Release);

@@ -1,7 +1,7 @@
 //! Space in the log: who may append, and who waits until the tail moves.
 //!
-//! Every update begins here, before it changes anything. So this is also where the updates of a poisoned
-//! volume are refused.
+//! Every update begins here, before it changes anything. So this also refuses the updates of a poisoned
+//! volume.
 
 use std::fmt;
 use std::sync::MutexGuard;
@@ -13,25 +13,25 @@ use super::staging::Staging;
 use super::{Durability, Log, Lsn};
 use crate::Result;
 
-/// How often one who waits for space looks whether the volume was poisoned meanwhile.
+/// How often a waiting caller checks whether the volume was poisoned meanwhile.
 const POISON_POLL: Duration = Duration::from_millis(50);
 
-/// How long one who takes checkpoints itself waits for others to release space.
+/// How long a caller that takes checkpoints itself waits for others to release space.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Log {
     /// Waits until `bytes` more bytes of entries fit, with two blocks to spare for the wrap. Each block is
-    /// assumed half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one
-    /// more block is assumed, since each commit may close its own. Call it before taking any lock that
-    /// the caller of [`release`](Self::release) needs, and append before the reservation is dropped. While
-    /// the log is far from full there is no reservation, and no lock is taken.
+    /// assumed half full, which holds for entries of 16 bytes and more; with [`Durability::Always`] one more
+    /// block is assumed, since each commit may close its own. Call it before taking any lock that the caller
+    /// of [`release`](Self::release) needs, and append before the reservation is dropped. While the log is
+    /// far from full there is no reservation, and no lock is taken.
     ///
     /// # Errors
     /// [`Error::LogFull`](crate::Error::LogFull) when they would not fit an empty log;
     /// [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
-        // Less than half full and asked for little: every insert would have to take the lock otherwise. A
-        // copy that is a moment old makes no difference so far from the end.
+        // The log is less than half full and the request is small: otherwise every insert would take the
+        // lock. A slightly old copy makes no difference so far from the end.
         let shared = &*self.shared;
         let used = shared.next.load(Relaxed).saturating_sub(shared.tail.load(Relaxed));
         if used < shared.region.bytes() / 2 && bytes < shared.region.bytes() / 64 {
@@ -41,7 +41,7 @@ impl Log {
     }
 
     /// As [`wait_for_space`](Self::wait_for_space), and always reserves the space: for batches, several of
-    /// which could otherwise be let in where one fits.
+    /// which could otherwise be admitted where one fits.
     ///
     /// # Errors
     /// As [`wait_for_space`](Self::wait_for_space).
@@ -60,8 +60,8 @@ impl Log {
         }
     }
 
-    /// As [`reserve`](Self::reserve), where no thread in the background takes checkpoints: `maintain` does,
-    /// before each attempt, and is told whether an attempt has failed.
+    /// As [`reserve`](Self::reserve), if no background thread takes checkpoints: `maintain` does, before each
+    /// attempt, and is told whether an attempt has failed.
     ///
     /// # Errors
     /// As [`reserve`](Self::reserve), and what `maintain` returns.
@@ -77,14 +77,14 @@ impl Log {
                 return Ok(reservation);
             }
             if waiting.is_some() {
-                // Other threads hold reservations, or pin the tail: they must get on.
+                // Other threads hold reservations, or pin the tail: let them continue.
                 drop(self.shared.space_freed.wait_timeout(self.shared.staging(), PAUSE));
             }
             waiting.get_or_insert_with(|| Waiting::new(&self.shared));
         }
     }
 
-    /// As [`reserve`](Self::reserve), and gives nothing where it would wait.
+    /// As [`reserve`](Self::reserve), but returns nothing instead of waiting.
     pub(super) fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         let used_max = self.used_max(bytes)?;
         self.shared.poison.check()?;
@@ -104,21 +104,21 @@ impl Log {
         })
     }
 
-    /// Whether `bytes` more bytes of entries fit, with a block to spare. For updates that cannot wait; they
-    /// may use some of what those who wait leave free.
+    /// Do `bytes` more bytes of entries fit, with a block to spare? For updates that cannot wait; they may
+    /// use some of the space that waiting callers leave free.
     #[must_use]
     pub fn has_space(&self, bytes: u64) -> bool {
         let region = &self.shared.region;
         self.used_bytes() + bytes + region.block() <= region.bytes()
     }
 
-    /// How many wait for space.
+    /// The number of callers that wait for space.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         self.shared.waiting.load(Relaxed)
     }
 
-    /// Lets the bytes before `tail` be overwritten. A `tail` before the present one changes nothing.
+    /// Allows the bytes before `tail` to be overwritten. A `tail` before the present one changes nothing.
     ///
     /// # Panics
     /// If `tail` is past [`next_lsn`](Self::next_lsn).
@@ -130,7 +130,7 @@ impl Log {
         self.shared.space_freed.notify_all();
     }
 
-    /// Bytes of the log that `bytes` bytes of entries may take: blocks are assumed half full, and where every
+    /// Bytes of the log that `bytes` bytes of entries may take: blocks are assumed half full, and if every
     /// commit syncs, each one may close a block of its own.
     fn log_bytes(&self, bytes: u64) -> u64 {
         let always = self.shared.durability == Durability::Always;
@@ -138,7 +138,7 @@ impl Log {
         bytes.saturating_mul(2).saturating_add(closed)
     }
 
-    /// Bytes of the log that may be in use for `bytes` bytes of entries to fit.
+    /// The most bytes of the log in use with which `bytes` bytes of entries fit.
     fn used_max(&self, bytes: u64) -> Result<u64> {
         let region = &self.shared.region;
         let needed = self.log_bytes(bytes).saturating_add(2 * region.block());
@@ -151,7 +151,7 @@ impl Log {
     }
 }
 
-/// Space in the log that nobody else is given; see [`Log::reserve`].
+/// Space in the log that nobody else gets; see [`Log::reserve`].
 #[must_use = "the space is released when this is dropped"]
 pub struct Reservation<'l> {
     shared: &'l Shared,
@@ -171,7 +171,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// One who waits for space, as long as it lives.
+/// Counts a waiting caller as long as it lives.
 struct Waiting<'s>(&'s Shared);
 
 impl<'s> Waiting<'s> {

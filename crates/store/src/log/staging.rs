@@ -11,7 +11,7 @@ use super::region::LogRegion;
 /// Block buffers in all: one is filled, four are written, the rest absorb a slow sync.
 const BUFFERS_MAX: usize = 8;
 
-/// A block that takes no more entries and waits for its writing.
+/// A block that takes no more entries and waits to be written.
 pub(super) struct ClosedBlock {
     /// Its place.
     pub lsn: u64,
@@ -31,7 +31,7 @@ pub(super) struct Staging {
     pub tail: u64,
     /// The block that takes entries; it holds at least one.
     pub open: Option<OpenBlock>,
-    /// Space reserved by callers for what they are about to append.
+    /// Space reserved by callers for entries they will append.
     pub reserved: u64,
     /// Bytes of entries appended.
     pub payload_bytes: u64,
@@ -60,7 +60,7 @@ impl Staging {
         }
     }
 
-    /// The place that the durable part of the log must reach for everything appended to be durable.
+    /// The place up to which the log must be durable for everything appended to be durable.
     pub fn wanted(&self) -> u64 {
         self.start + u64::from(self.open.is_some())
     }
@@ -122,7 +122,7 @@ impl Staging {
         !self.closed.is_empty()
     }
 
-    /// The block's first `bytes` bytes and zeros up to a whole page, in a buffer of just that size,
+    /// The block's first `bytes` bytes and zeros up to a whole page, in a buffer of exactly that size,
     /// because the device writes whole buffers.
     fn pad(&mut self, mut buf: PageBuf, bytes: usize) -> PageBuf {
         let pages = bytes.div_ceil(PAGE_BYTES);

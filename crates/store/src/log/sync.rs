@@ -1,7 +1,7 @@
-//! Durability: group commit, and the thread that syncs once in a while.
+//! Durability: group commit, and the thread that syncs periodically.
 //!
-//! One thread at a time syncs, for all: it closes the open block, writes it and syncs the device.
-//! Those who come meanwhile fill the next block and wait; one of them syncs next.
+//! One thread at a time syncs for all: it closes the open block, writes it and syncs the device. Threads that
+//! come meanwhile fill the next block and wait; one of them syncs next.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::Result;
 use crate::mutants::{Barrier, is_on};
 
 impl Shared {
-    /// Makes what a replay has found durable: a killed process may have left it in the kernel alone.
+    /// Makes durable what a replay has found: a killed process may have left it in the kernel alone.
     pub fn sync_found(&self) -> Result<()> {
         self.poison.check()?;
         if is_on(Barrier::LogSyncsWhatItFound) { self.sync_device() } else { Ok(()) }
     }
 
-    /// Waits until the log is durable up to `wanted`, which is no further than it was appended to;
-    /// syncs itself when nobody else does.
+    /// Waits until the log is durable up to `wanted`, which was appended already; syncs itself when nobody
+    /// else does.
     pub fn sync_until(&self, wanted: u64) -> Result<()> {
         let mut progress = self.progress();
         loop {
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// What the timer does, where there is none: syncs when the period is over, by the device's clock.
+    /// Does the timer's work if there is no timer: syncs when the period is over, by the device's clock.
     pub fn sync_if_due(&self, period: Duration) -> Result<()> {
         let now_ns = self.region.device.now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Ordering::Relaxed));
@@ -74,14 +74,14 @@ impl Shared {
         self.sync_until(wanted)
     }
 
-    /// Closes the open block, writes everything and syncs. The writer may go on with later blocks
-    /// while the device syncs.
+    /// Closes the open block, writes everything and syncs. The writer may continue with later blocks while
+    /// the device syncs.
     fn sync_all(&self) -> Result<()> {
         let closed = self.close_block(&mut self.staging());
         if is_on(Barrier::LogWritesBeforeSync) {
             self.write_until(closed)?;
         }
-        // What the sync makes durable: all that is written as it begins, and that is at least up to `closed`.
+        // The sync makes durable everything written when it begins, which is at least up to `closed`.
         let mut durable = self.progress().written.max(closed);
         self.sync_device()?;
         if !is_on(Barrier::LogSyncVouchesForItsStart) {
@@ -92,7 +92,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Syncs the device. A volume that was poisoned meanwhile is not believed: the kernel tells a
+    /// Syncs the device. If the volume was poisoned meanwhile, this does not count: the kernel reports a
     /// failed sync to one caller only, and that may have been another one.
     fn sync_device(&self) -> Result<()> {
         if is_on(Barrier::LogSyncsDevice) {

@@ -1,6 +1,6 @@
-//! Writing: closed blocks are sealed and given to the device, in order, several at a time.
+//! Writing: closed blocks are sealed and passed to the device, in order, several at a time.
 //!
-//! A thread that needs blocks written writes them, unless another one does so already; then it waits for the
+//! A thread that needs blocks written writes them, unless another one does so already. Then it waits for the
 //! blocks, not for the writer. So a commit needs no other thread, and a busy writer starves nobody.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ struct PendingBlock {
     done: bool,
 }
 
-/// What seals blocks and hands them to the device.
+/// Seals blocks and passes them to the device.
 pub(super) struct BlockWriter {
     queue: Box<dyn Queue>,
     prev_crc: u32,
@@ -41,7 +41,7 @@ impl BlockWriter {
         Ok(Self { queue, prev_crc, pending: VecDeque::new(), done: Vec::new() })
     }
 
-    /// Forgets the oldest blocks that are done and returns the place behind the last of them.
+    /// Drops the oldest blocks that are done and returns the place after the last of them.
     fn advance(&mut self) -> Option<u64> {
         let mut written = None;
         let in_order = is_on(Barrier::LogWrittenInOrder);
@@ -72,14 +72,14 @@ impl Shared {
         }
     }
 
-    /// Writes the blocks that are closed by now.
+    /// Writes the blocks that are closed now.
     pub fn write_closed(&self) -> Result<()> {
         let closed = self.staging().start;
         self.write_until(closed)
     }
 
-    /// Waits until the blocks before `target`, all of which are closed, are written; writes them
-    /// itself when nobody else does.
+    /// Waits until the blocks before `target`, all of which are closed, are written; writes them itself when
+    /// nobody else does.
     pub fn write_until(&self, target: u64) -> Result<()> {
         let mut progress = self.progress();
         loop {
@@ -107,7 +107,7 @@ impl Shared {
         self.write_until(closed.min(written + 1))
     }
 
-    /// Writes all blocks that are closed by now.
+    /// Writes all blocks that are closed now.
     fn drain(&self) -> Result<()> {
         let mut writer = self.writer.lock().expect(LOCKED);
         let until = self.staging().start;
@@ -150,7 +150,7 @@ impl Shared {
         self.poison.guard(writer.queue.push(op))
     }
 
-    /// Starts all blocks that are closed and takes back what one wait gives.
+    /// Starts all closed blocks and processes the completions of one wait.
     #[cfg(test)]
     pub fn write_one_completion(&self) {
         let mut writer = self.writer.lock().expect(LOCKED);

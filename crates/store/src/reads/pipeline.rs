@@ -10,8 +10,8 @@ use super::{LookupStep, PageReads, ReadPool, UserStep};
 /// Reads that may wait for their channel, for each read that may be in flight.
 const WAITING_PER_DEPTH: usize = 8;
 
-/// One out of this number of the reads in flight is waited for together with others. Those that follow are
-/// started together too: one system call for all of them.
+/// One in this many of the reads in flight is awaited together with others. The next reads are started
+/// together too: one system call for all of them.
 const WAIT_SHARE: usize = 8;
 
 /// One part of a lookup's probe.
@@ -31,30 +31,30 @@ impl Request {
     }
 }
 
-/// A lookup on its way.
+/// A lookup in progress.
 struct Pending<P> {
     token: u64,
     probe: P,
     reads: usize,
-    /// Parts of the probe that were not looked at.
+    /// Parts of the probe that are not processed yet.
     parts_left: u32,
-    /// Has a part failed, while others are on their way?
+    /// Has a part failed, while others are in flight?
     failed: bool,
 }
 
 /// A lookup that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answered<A> {
-    /// What it was started with.
+    /// The token it was started with.
     pub token: u64,
-    /// What it came to.
+    /// Its answer.
     pub answer: A,
     /// Reads that it took.
     pub reads: usize,
 }
 
-/// Lookups on their way over one queue. A lookup that fails has no answer: the call that meets the failure
-/// returns it, and the other lookups go on. Dropping it waits for the reads in flight.
+/// Lookups in progress over one queue. A lookup that fails has no answer: the call that meets the failure
+/// returns it, and the other lookups continue. Dropping it waits for the reads in flight.
 pub struct ReadPipeline<'p, U: PageReads> {
     pool: &'p ReadPool,
     user: &'p U,
@@ -63,7 +63,7 @@ pub struct ReadPipeline<'p, U: PageReads> {
     free_lookups: Vec<u32>,
     answered: VecDeque<Answered<U::Answer>>,
     waiting_max: usize,
-    /// Reads that are waited for together.
+    /// Reads that are awaited together.
     wait_count: usize,
 }
 
@@ -76,18 +76,17 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
             lookups: Vec::new(),
             free_lookups: Vec::new(),
             answered: VecDeque::new(),
-            // With one channel nothing is gained by knowing more than the next read.
+            // With one channel it is useless to know more than the next read.
             waiting_max: if pool.has_channels() { WAITING_PER_DEPTH * pool.depth() } else { 0 },
             wait_count: (pool.depth() / WAIT_SHARE).max(1),
         }
     }
 
-    /// Asks about all of `keys`, `group` of them at a time: `prepare` fetches what `ask` will look at for all
-    /// keys of a group, then each is asked about. Gives each answer with the key's index and the reads that
-    /// it took.
+    /// Asks about all of `keys`, `group` of them at a time: `prepare` prefetches what `ask` will read for all
+    /// keys of a group, then each is asked. Returns each answer with the key's index and the number of reads.
     ///
     /// # Errors
-    /// A failed read, what the user finds wrong, or what `ask` returns. Other keys have no answer then.
+    /// A failed read, an error of the user, or of `ask`. Other keys have no answer then.
     pub fn batch<K, N>(
         mut self,
         keys: &[K],
@@ -114,11 +113,11 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         Ok(())
     }
 
-    /// Starts the reads of a lookup; `token` comes back with its answer. Waits for other reads while more
-    /// wait than may.
+    /// Starts the reads of a lookup; `token` comes back with its answer. Waits for other reads while the
+    /// limit of waiting reads is exceeded.
     ///
     /// # Errors
-    /// The failure of any lookup on its way.
+    /// The failure of any lookup in progress.
     pub fn start(&mut self, token: u64, probe: U::Probe) -> Result<(), U::Error> {
         if self.queue.is_none() {
             self.queue = Some(self.pool.take_queue()?);
@@ -159,7 +158,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.lookups.len() - self.free_lookups.len()
     }
 
-    /// Takes in the reads that have ended, without waiting.
+    /// Processes the reads that have ended, without waiting.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -167,7 +166,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         if self.pending() > 0 { self.wait_for(0) } else { Ok(()) }
     }
 
-    /// Waits for at least one read, where any is in flight.
+    /// Waits for at least one read, if any is in flight.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -175,7 +174,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         if self.pending() > 0 { self.wait_for(1) } else { Ok(()) }
     }
 
-    /// Waits for all lookups, and gives the queue back to the pool until the next one starts.
+    /// Waits for all lookups, and returns the queue to the pool until the next one starts.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -191,7 +190,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.queue.as_mut().expect("a lookup on its way has a queue")
     }
 
-    /// Has the parts of a lookup's probe read.
+    /// Queues the parts of a lookup's probe.
     fn enqueue(&mut self, lookup: u32) {
         let pending = self.lookups[lookup as usize].as_mut().expect("a lookup on its way");
         pending.parts_left = self.user.parts(&pending.probe);
@@ -206,7 +205,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         self.lookups[request.lookup as usize].as_mut().expect("a request has its lookup")
     }
 
-    /// Starts reads while the schedule gives some.
+    /// Starts reads while the schedule has some.
     fn push_scheduled(&mut self) -> Result<(), U::Error> {
         while let Some(request) = self.queue().schedule.next() {
             let user = self.user;
@@ -221,7 +220,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         Ok(())
     }
 
-    /// Waits until `count_min` of the reads have ended, takes in all that have, and starts others.
+    /// Waits until `count_min` of the reads have ended, processes all that have, and starts others.
     fn wait_for(&mut self, count_min: usize) -> Result<(), U::Error> {
         let queue = self.queue();
         let mut done = std::mem::take(&mut queue.done);
@@ -235,7 +234,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         result.and_then(|()| self.push_scheduled())
     }
 
-    /// Looks at a part that was read; with the last one of its probe the lookup goes on.
+    /// Processes a part that was read; after the last one of its probe the lookup continues.
     fn take_part(
         &mut self,
         request: Request,
@@ -256,7 +255,7 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         if has_ended { looked.and(self.go_on(request.lookup)) } else { looked }
     }
 
-    /// All parts of a probe were looked at: the answer, or the way on.
+    /// All parts of a probe were processed: the answer, or the next read.
     fn go_on(&mut self, lookup: u32) -> Result<(), U::Error> {
         let pending = self.lookups[lookup as usize].as_mut().expect("it was there just now");
         let (token, reads) = (pending.token, pending.reads);
@@ -278,7 +277,7 @@ impl<U: PageReads> Drop for ReadPipeline<'_, U> {
     fn drop(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };
         if self.pending() > 0 {
-            // A queue that cannot even wait is of no more use.
+            // A queue that cannot even wait is useless.
             if queue.end_reads().is_err() {
                 return;
             }

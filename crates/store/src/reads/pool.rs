@@ -1,4 +1,4 @@
-//! Queues and page buffers that no lookup uses at the moment, and the single lookup.
+//! Idle queues and page buffers, and the single lookup.
 
 use std::fmt::{Debug, Formatter};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,8 +9,8 @@ use super::pipeline::Request;
 use super::{LookupStep, PageReads, ReadPipeline, ReadPlace};
 use crate::schedule::{Channels, Schedule};
 
-/// What the lookups of one structure share: the device, how deep its queue is filled, and idle queues and
-/// page buffers.
+/// What the lookups of one structure share: the device, the depth of its queue, and idle queues and page
+/// buffers.
 pub struct ReadPool {
     device: Arc<dyn Device>,
     channels: Channels,
@@ -58,11 +58,11 @@ impl ReadPool {
         Self { device, channels, depth, idle: Mutex::default() }
     }
 
-    /// Carries one lookup to its answer; also tells how many reads that took. Uses no queue of its own unless
-    /// a probe has several parts.
+    /// Carries one lookup to its answer; also returns its number of reads. Uses no queue of its own unless a
+    /// probe has several parts.
     ///
     /// # Errors
-    /// A failed read, or what the user finds wrong.
+    /// A failed read, or an error of the user.
     pub fn look_up<U: PageReads>(
         &self,
         user: &U,
@@ -94,7 +94,7 @@ impl ReadPool {
         ReadPipeline::new(self, user)
     }
 
-    /// RAM it holds, in bytes; what is in use is not counted.
+    /// RAM it holds, in bytes, without what is in use.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         let idle = self.lock();
@@ -112,7 +112,7 @@ impl ReadPool {
         self.channels.count() > 1
     }
 
-    /// The channel of a read. Its place is not asked for where there is only one.
+    /// The channel of a read. Computes its place only if there is more than one.
     #[inline]
     pub(super) fn channel(&self, place: impl FnOnce() -> ReadPlace) -> u32 {
         if self.channels.count() == 1 {
@@ -126,7 +126,7 @@ impl ReadPool {
         self.channels.schedule(self.depth)
     }
 
-    /// An idle queue, or a new one where there is none.
+    /// An idle queue, or a new one if there is none.
     pub(super) fn take_queue(&self) -> nandex_device::Result<ReadQueue> {
         if let Some(idle) = self.lock().queues.pop() {
             return Ok(idle);

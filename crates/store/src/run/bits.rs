@@ -2,7 +2,7 @@
 
 use crate::bytes::get_u64;
 
-/// The most bits of a packed number: a read of eight bytes from any bit on holds them.
+/// The most bits of a packed number: a read of eight bytes holds them from any bit on.
 pub(super) const PACKED_BITS_MAX: u32 = 56;
 
 /// The mask of that many low bits, fewer than 64.
@@ -11,7 +11,7 @@ pub(super) const fn mask(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// The number of packed bits from this bit on. The bytes must go on for eight bytes from that bit's.
+/// The packed number from this bit on. Eight bytes must follow from that bit's byte.
 #[inline]
 pub(super) fn packed(bytes: &[u8], bit: usize, mask: u64) -> u64 {
     get_u64(bytes, bit >> 3) >> (bit & 7) & mask

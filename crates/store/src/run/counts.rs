@@ -1,24 +1,24 @@
-//! How often the fingerprints of a page are there: in no bytes where all are there once, as a list of the
-//! others where they are few, or one by one. The bytes are drawn in docs/format.md.
+//! The counts of a page's fingerprints: no bytes if all are 1, a list of the others if they are few, or one
+//! by one. docs/format.md draws the bytes.
 
 use super::Entry;
 use crate::bytes::{get_u16, put_u16};
 
-/// Exceptions that share a line of the directory.
+/// Exceptions that share an entry of the directory.
 const SPARSE_BLOCK: usize = 32;
 
-/// Entries that share a line of the directory where each has its count.
+/// Entries that share an entry of the directory if each has its count.
 const DENSE_BLOCK: usize = 64;
 
 /// How the counts of a page are written. The numbers are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum CountKind {
-    /// Each entry is there once.
+    /// Each count is 1.
     Ones = 0,
-    /// Those that are not are listed.
+    /// Counts that are not 1 are listed.
     Sparse = 1,
-    /// Each has its count.
+    /// Each entry has its count.
     Dense = 2,
 }
 
@@ -33,7 +33,7 @@ impl CountKind {
     }
 }
 
-/// Bytes of the counts of entries that are looked at one after another.
+/// Bytes of the counts of consecutive entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CountSizes {
     entries: usize,
@@ -45,7 +45,7 @@ pub(super) struct CountSizes {
 }
 
 impl CountSizes {
-    /// Those of all these entries: what [`add`](Self::add) comes to, found without a look at most of them.
+    /// The sizes for all these entries: the result of [`add`](Self::add), without looking at most of them.
     pub(super) fn of(entries: &[Entry]) -> Self {
         let mut sizes = Self::default();
         for (index, entry) in entries.iter().enumerate() {
@@ -60,7 +60,7 @@ impl CountSizes {
         sizes
     }
 
-    /// Takes one more entry's count in.
+    /// Adds one more entry's count.
     pub(super) fn add(&mut self, count: i64) {
         let bytes = varint_bytes(zigzag(count));
         self.dense_items += bytes;
@@ -74,7 +74,7 @@ impl CountSizes {
         self.entries += 1;
     }
 
-    /// The cheapest way, and its bytes.
+    /// The cheapest kind, and its bytes.
     pub(super) fn cheapest(&self) -> (CountKind, usize) {
         if self.exceptions == 0 {
             return (CountKind::Ones, 0);
@@ -85,14 +85,14 @@ impl CountSizes {
     }
 }
 
-/// Bytes that a count takes in a list of exceptions, about: of such sums
-/// [`RunShape::for_entries`](super::RunShape::for_entries) estimates the space for counts.
+/// Approximate bytes of a count in a list of exceptions;
+/// [`RunShape::for_entries`](super::RunShape::for_entries) estimates the space for counts from sums of these.
 #[must_use]
 pub fn count_bytes(count: i64) -> u64 {
     if count == 1 { 0 } else { 2 + varint_bytes(zigzag(count)) as u64 }
 }
 
-/// Writes the counts of these entries into bytes that are as many as they take.
+/// Writes the counts of these entries into bytes of exactly their size.
 pub(super) fn write(kind: CountKind, entries: &[Entry], bytes: &mut [u8]) {
     match kind {
         CountKind::Ones => {}
@@ -131,7 +131,7 @@ fn write_dense(entries: &[Entry], bytes: &mut [u8]) {
     }
 }
 
-/// The counts of a page as they came from flash.
+/// The counts of a page from flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts<'a> {
     pub(super) kind: CountKind,
@@ -140,7 +140,7 @@ pub(super) struct Counts<'a> {
 }
 
 impl Counts<'_> {
-    /// The count of the entry of that index; nothing where the bytes are no counts.
+    /// The count of the entry with that index; `None` if the bytes are no counts.
     pub(super) fn at(self, index: usize) -> Option<i64> {
         match self.kind {
             CountKind::Ones => Some(1),
@@ -196,7 +196,7 @@ impl Counts<'_> {
         self.bytes.split_at_checked(2 * self.entries.div_ceil(DENSE_BLOCK))
     }
 
-    /// Puts the counts into entries that have a count of 1 so far; nothing where the bytes are no counts.
+    /// Puts the counts into entries that have a count of 1 so far; `None` if the bytes are no counts.
     pub(super) fn put_into(self, entries: &mut [Entry]) -> Option<()> {
         match self.kind {
             CountKind::Ones => self.bytes.is_empty().then_some(()),
@@ -265,7 +265,7 @@ fn put_varint(bytes: &mut [u8], at: &mut usize, mut number: u64) {
     *at += 1;
 }
 
-/// Takes a number of at most 64 bits; nothing where it does not end, is larger, or could be shorter.
+/// Takes a number of at most 64 bits; `None` if it does not end, is larger, or could be shorter.
 #[inline]
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;

@@ -1,4 +1,4 @@
-//! Writing a page of a run: as many entries as fit, in the fewest bytes that the format has for them.
+//! Writing a page of a run: as many entries as fit, in the fewest bytes of the format.
 
 use super::Entry;
 use super::bits::{PACKED_BITS_MAX, mask};
@@ -6,14 +6,14 @@ use super::counts::{self, CountKind, CountSizes};
 use super::page::{HEAD_BYTES, PAGE_ENTRIES_MAX, PARTS, ROOM_BYTES, part};
 use crate::bytes::{get_u64, put_u16, put_u64};
 
-/// What a page took.
+/// The content of a filled page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Filled {
     pub(super) entries: usize,
     pub(super) count_bytes: usize,
 }
 
-/// Where the parts of a page's fingerprints go.
+/// The places of a page's fingerprint parts.
 #[derive(Clone, Copy)]
 struct Layout {
     low_bits: u32,
@@ -59,8 +59,8 @@ impl CountPrefixes {
     }
 }
 
-/// Fills the body of a page with as many of these entries as fit. They ascend, and none is below `base`
-/// or, of those that fit, at or above `limit`; where some do not fit, the first of those is the page's limit.
+/// Fills the body of a page with as many of these entries as fit. They ascend, and none is below `base`;
+/// those that fit are below `limit`. If some do not fit, the first of those is the page's limit.
 pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) -> Filled {
     let entries = &entries[..entries.len().min(PAGE_ENTRIES_MAX + 1)];
     let (fitting, (kind, count_bytes)) = fitting(base, entries);
@@ -97,7 +97,7 @@ fn fitting(base: u64, entries: &[Entry]) -> (usize, (CountKind, usize)) {
     if fits(entries.len(), counts) {
         return (entries.len(), counts);
     }
-    // Each more takes more, so halving finds the last that fits.
+    // More entries take more space, so bisection finds the last that fits.
     let counts = CountPrefixes::new(entries);
     let (mut fitting, mut too_many) = (0, entries.len());
     while too_many - fitting > 1 {
@@ -120,8 +120,8 @@ fn put_fingerprints(body: &mut [u8], layout: Layout, base: u64, entries: &[Entry
     put_marks(body, layout);
 }
 
-/// Packs the low bits. Writes eight bytes at a time, and so up to eight bytes more than there are: the
-/// unary words come there afterwards.
+/// Packs the low bits. Writes eight bytes at a time, up to eight bytes too many: the unary words overwrite
+/// them afterwards.
 fn put_lows(room: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
     let mask = mask(low_bits);
     let (mut word, mut bit) = (0_u64, 0_usize);
@@ -148,7 +148,7 @@ fn put_unary(unary: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
     put_u64(unary, 8 * place, word);
 }
 
-/// Notes how many zeros stand before each part of the unary words but the first.
+/// Notes the number of zeros before each part of the unary words except the first.
 fn put_marks(body: &mut [u8], layout: Layout) {
     let start = HEAD_BYTES + layout.low_bytes;
     let mut zeros = 0;

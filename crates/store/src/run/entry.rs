@@ -1,9 +1,9 @@
-//! What a run is a list of, and where sorted entries come from.
+//! The entries of a run, and where sorted entries come from.
 
 use crate::Result;
 
-/// A fingerprint and how often it is there. Below a newer part of a filter stand older ones, so an entry
-/// says what its part adds: a tombstone is a count below zero, and entries of one fingerprint add up.
+/// A fingerprint and its count. A filter has older parts below newer ones, so an entry says what its part
+/// adds: a tombstone is a count below zero, and entries of one fingerprint add up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Entry {
     /// A number below its universe's size.
@@ -14,7 +14,7 @@ pub struct Entry {
 
 /// Entries in ascending order of their fingerprints, each fingerprint once.
 pub trait Source: Send {
-    /// Appends the next entries to `out`: as many as come at once, a page's worth or so. Gives false, and
+    /// Appends the next entries to `out`: as many as come at once, about a page's worth. Returns false, and
     /// appends nothing, when there are no more.
     ///
     /// # Errors

@@ -1,23 +1,23 @@
-//! Merging sorted lists into one: counts of equal fingerprints add up, and what comes to 0 is gone.
+//! Merging sorted lists into one: counts of equal fingerprints add up, and sums of 0 are dropped.
 //!
-//! Two lists are merged without a branch that depends on a fingerprint: which of the two is the lesser one
-//! is as good as chance, and a processor that guesses it wrong half the time loses more than it does work.
-//! More lists are merged two by two.
+//! Two lists are merged without a branch that depends on a fingerprint: which of the two is smaller is
+//! random, and mispredicted branches would cost a processor more than the work itself. More lists are merged
+//! two by two.
 
 use super::{Entry, Source};
 use crate::Result;
 
-/// What a merge leaves out.
+/// What a merge drops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MergeOptions {
-    /// Leave out sums below zero too, and count them: where nothing older is below, a tombstone has
-    /// nothing to cancel.
+    /// Drop sums below zero too, and count them: if nothing older is below, a tombstone has nothing to
+    /// cancel.
     pub drop_negative: bool,
 }
 
 /// The sum of several sources: entries in ascending order, each fingerprint once, none that counts 0.
 ///
-/// A count that leaves the range of 64 bits stays at its end.
+/// A count that overflows 64 bits is clamped.
 pub struct Merge<'a> {
     root: Option<Box<dyn Source + 'a>>,
     options: MergeOptions,
@@ -42,7 +42,7 @@ impl<'a> Merge<'a> {
         Self { root: sources.pop(), options, unmatched: 0 }
     }
 
-    /// How many fingerprints came to less than zero and were left out.
+    /// How many fingerprints summed to less than zero and were dropped.
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched
@@ -71,9 +71,9 @@ impl std::fmt::Debug for Merge<'_> {
     }
 }
 
-/// Leaves out entries below zero from `start` on, and says how many.
+/// Drops entries below zero from `start` on, and returns how many.
 fn drop_negative(out: &mut Vec<Entry>, start: usize) -> u64 {
-    // Hardly ever is there one.
+    // There is hardly ever one.
     if out[start..].iter().all(|entry| entry.count > 0) {
         return 0;
     }
@@ -87,7 +87,7 @@ fn drop_negative(out: &mut Vec<Entry>, start: usize) -> u64 {
     dropped as u64
 }
 
-/// One of two sources, and what was read of it ahead.
+/// One of two sources, and what was read ahead of it.
 struct Input<'a> {
     source: Box<dyn Source + 'a>,
     batch: Vec<Entry>,
@@ -101,7 +101,7 @@ impl<'a> Input<'a> {
         Self { source, batch: Vec::new(), taken: 0, has_ended: false }
     }
 
-    /// Has something to be taken, if anything is left.
+    /// Reads more entries if none are left to take.
     fn fill(&mut self) -> Result<()> {
         while self.taken == self.batch.len() && !self.has_ended {
             self.batch.clear();
@@ -152,14 +152,14 @@ impl Source for Pair<'_> {
     }
 }
 
-/// Where the other input has ended, batches go straight through.
+/// If the other input has ended, batches are passed through.
 fn pass_on(input: &mut Input<'_>, out: &mut Vec<Entry>) -> Result<()> {
     out.extend_from_slice(input.left());
     input.taken = input.batch.len();
     Ok(())
 }
 
-/// Appends the sum of two lists up to the end of one of them, and says how many of each that took.
+/// Appends the sum of two lists up to the end of one of them, and returns how many of each that took.
 fn merge_two(a: &[Entry], b: &[Entry], out: &mut Vec<Entry>) -> (usize, usize) {
     let start = out.len();
     out.resize(start + a.len() + b.len(), Entry::default());
@@ -189,7 +189,7 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// Entries that it hands out at once.
+    /// Entries that it returns at once.
     const BATCH: usize = 4096;
 
     /// A list that ascends.

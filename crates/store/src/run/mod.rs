@@ -1,9 +1,9 @@
 //! The run: a sorted list of fingerprints on flash, written once, front to back.
 //!
-//! It is a level of the HotStorage'11 cascade filter. There a level is a quotient filter of any size, which
-//! a merge streams out and a lookup reads one place of. Here each page is a small quotient filter of its
-//! own: a **slot page** has the fingerprints of an even share of the universe, so arithmetic alone says
-//! which one to read, and nothing about a run stands in RAM.
+//! It is a level of the HotStorage'11 cascade filter. There a level is a quotient filter of any size; a merge
+//! streams it, and a lookup reads one place of it. Here each page is a small quotient filter of its own: a
+//! **slot page** has the fingerprints of an even share of the universe. So arithmetic alone says which one to
+//! read, and a run needs no index in RAM.
 //!
 //! ```text
 //!   universe  0 . . . . . | . . . . . . | . . : . . . | . . . . . . U     shares, all the same
@@ -16,23 +16,24 @@
 //!                                         of its share's last 2 entries, which did not fit
 //! ```
 //!
-//! What does not fit is carried to the page behind, as a quotient filter shifts what does not fit a slot. A
-//! page says where it ends: its `limit` is the base of the page behind. A lookup of a fingerprint from there
-//! on goes on to that page. Chance fills one page in some hundreds so far that this happens, and then
-//! concerns a few of its entries.
+//! What does not fit is carried to the next page, as a quotient filter shifts what does not fit a slot. A
+//! page says where it ends: its `limit` is the base of the next page. A lookup of a fingerprint from there on
+//! continues on that page. By chance this happens to one page in some hundreds, and then affects a few of its
+//! entries.
 //!
-//! Inside a page fingerprints are what the deck's metadata bits amount to when slots need not be moved:
-//! quotients in unary, remainders packed, cut where the page takes the fewest bits (Elias and Fano). Counts
-//! take bytes only where they are not 1.
+//! Inside a page fingerprints have the form to which the deck's metadata bits reduce when slots need not be
+//! moved: quotients in unary, remainders packed, split where the page takes the fewest bits (Elias and Fano).
+//! Counts take bytes only if they are not 1.
 //!
 //! Invariants
 //! 1. A page holds the entries from its base up to its limit, all of them; the first page's base is 0, each
 //!    one's limit is the next one's base, the last one's limit is the universe's size.
-//! 2. A fingerprint stands on its slot's page or behind it, never before.
-//! 3. Fingerprints ascend, each stands once, and none has a count of 0.
-//! 4. Every page carries the run's generation and its own number, so neither one that was written there
-//!    before nor one from elsewhere passes for it.
-//! 5. A run is read only after its writer has finished: what a crash leaves of another one belongs to nobody.
+//! 2. A fingerprint is on its slot's page or after it, never before.
+//! 3. Fingerprints ascend, each occurs once, and none has a count of 0.
+//! 4. Every page carries the run's generation and its own number, so neither an older page at its place
+//!    nor one from elsewhere passes for it.
+//! 5. A run is read only after its writer has finished: what a crash leaves of an unfinished one belongs
+//!    to nobody.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -73,14 +74,14 @@ use crate::reads::LookupStep;
 use crate::space::Extent;
 use crate::{Error, Result};
 
-/// The pages of a run, and what they are labelled with.
+/// The pages of a run, and their labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunPlace {
-    /// Whose it is.
+    /// Its structure.
     pub structure: StructureId,
     /// Its pages.
     pub extent: Extent,
-    /// Which writing of the place it is: a number that the structure gives out once, also across crashes.
+    /// Which writing of the place it is: a number that the structure issues once, also across crashes.
     pub generation: u64,
 }
 
@@ -94,7 +95,7 @@ impl RunPlace {
     }
 }
 
-/// A finished run: where its pages are, and what they amount to. Clones are for the same pages.
+/// A finished run: its pages, and their totals. Clones share the same pages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     place: RunPlace,
@@ -132,19 +133,19 @@ impl Run {
         self.place
     }
 
-    /// How it is cut in pages.
+    /// Its division into pages.
     #[must_use]
     pub fn shape(&self) -> RunShape {
         self.shape
     }
 
-    /// What its fingerprints are taken from.
+    /// The universe of its fingerprints.
     #[must_use]
     pub fn universe(&self) -> Universe {
         self.shape.universe
     }
 
-    /// Pages that fingerprints are spread over; those behind them are spare.
+    /// Pages that fingerprints are spread over; the ones after them are spare.
     #[must_use]
     pub fn slot_pages(&self) -> u64 {
         self.shape.slot_pages
@@ -168,19 +169,19 @@ impl Run {
         self.tombstones
     }
 
-    /// Bytes that counts take in its pages: what to expect of a run that it is merged into.
+    /// Bytes that counts take in its pages: the estimate for a run that it is merged into.
     #[must_use]
     pub fn count_bytes(&self) -> u64 {
         self.count_bytes
     }
 
-    /// All its counts added up.
+    /// The sum of all its counts.
     #[must_use]
     pub fn sum(&self) -> i128 {
         self.sum
     }
 
-    /// Cuts the pages off that were not written, and gives them for
+    /// Cuts off the pages that were not written, and returns them for
     /// [`Volume::give_back`](crate::Volume::give_back): before any capture has named the run's extent.
     #[must_use]
     pub fn trim(&mut self) -> Option<Extent> {
@@ -205,11 +206,11 @@ impl Run {
         self.page(self.split.quotient(fingerprint))
     }
 
-    /// What a page that was read for a fingerprint says of it: how often it is there, below zero for a tombstone,
-    /// or which page to read next. The first page is that of [`page_of`](Self::page_of). Reads nothing.
+    /// What a page that was read for a fingerprint says of it: its count, below zero for a tombstone, or
+    /// which page to read next. The first page is that of [`page_of`](Self::page_of). Reads nothing.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the bytes are not those of that page.
+    /// [`Error::Corrupt`] if the bytes are not those of that page.
     ///
     /// # Panics
     /// If `page` is not the run's, or `bytes` not one page.
@@ -241,7 +242,7 @@ impl Run {
         self.place.extent.start.plus(index)
     }
 
-    /// Cuts fingerprints over the slot pages.
+    /// Splits fingerprints over the slot pages.
     #[must_use]
     pub fn split(&self) -> Split {
         self.split

@@ -1,5 +1,5 @@
-//! A page of a run as it came from flash: where its parts are, what it holds of one fingerprint, and all it
-//! holds. The bytes are drawn in docs/format.md.
+//! A page of a run from flash: its parts, its count of one fingerprint, and all its entries. docs/format.md
+//! draws the bytes.
 
 use std::ops::Range;
 
@@ -12,11 +12,10 @@ use crate::page::PAGE_BODY_BYTES;
 /// Bytes of the head of a page's body.
 pub(super) const HEAD_BYTES: usize = 32;
 
-/// Bytes for all that follows it.
+/// Bytes for everything after the head.
 pub(super) const ROOM_BYTES: usize = PAGE_BODY_BYTES - HEAD_BYTES;
 
-/// The most entries that a page holds. Fingerprints that follow one another take two bits each, and no
-/// others take less.
+/// The most entries of a page. Consecutive fingerprints take two bits each, and no others take less.
 pub const PAGE_ENTRIES_MAX: usize = ROOM_BYTES * 4;
 
 /// Parts of the unary numbers before which the zeros are counted.
@@ -35,15 +34,15 @@ pub struct RunPage<'a> {
     entries: usize,
     low_bits: u32,
     marks: [u16; PARTS - 1],
-    /// From the packed low bits on; the unary words follow them.
+    /// The packed low bits; the unary words follow them.
     lows: &'a [u8],
     unary: &'a [u8],
     counts: Counts<'a>,
 }
 
 impl<'a> RunPage<'a> {
-    /// Finds the parts of a body of 4064 bytes; nothing where they would reach past its end, or its head
-    /// contradicts itself.
+    /// Finds the parts of a body of 4064 bytes; `None` if they reach past its end, or its head contradicts
+    /// itself.
     #[must_use]
     pub fn parse(body: &'a [u8]) -> Option<Self> {
         if body.len() != PAGE_BODY_BYTES || get_u16(body, 14) != 0 {
@@ -75,19 +74,19 @@ impl<'a> RunPage<'a> {
         })
     }
 
-    /// The first fingerprint that could stand on this page.
+    /// The first fingerprint that could be on this page.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The first fingerprint that cannot any more: it and all above stand behind.
+    /// The first fingerprint that cannot: it and all above are on later pages.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How many fingerprints stand on it.
+    /// Its number of fingerprints.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.entries
@@ -99,8 +98,8 @@ impl<'a> RunPage<'a> {
         self.counts.bytes.len()
     }
 
-    /// How often a fingerprint between base and limit is there: 0 where it is not. Looks at a few
-    /// hundred bytes. Nothing where the counts turn out to be none.
+    /// The count of a fingerprint between base and limit: 0 if it is absent. Reads a few hundred bytes.
+    /// `None` if the counts are invalid.
     #[must_use]
     pub fn count(&self, fingerprint: u64) -> Option<i64> {
         match self.find(fingerprint) {
@@ -142,11 +141,11 @@ impl<'a> RunPage<'a> {
         None
     }
 
-    /// How many ones follow one another from this bit on.
+    /// How many consecutive ones there are from this bit on.
     fn ones_from(&self, bit: usize) -> usize {
         let words = self.unary.get(bit / 64 * 8..).unwrap_or_default();
         let mut words = words.chunks_exact(8).map(|word| get_u64(word, 0));
-        // What is shifted in from above are zeros, so the first word ends a run or is all ones.
+        // Zeros are shifted in from above, so the first word ends a run or is all ones.
         let inside = (bit % 64) as u32;
         let first = words.next().map_or(0, |word| (word >> inside).trailing_ones());
         if first < 64 - inside {
@@ -180,8 +179,8 @@ impl<'a> RunPage<'a> {
         packed(self.lows, index * self.low_bits as usize, mask(self.low_bits))
     }
 
-    /// Appends all entries; nothing, and entries that mean nothing, where they are not ascending between
-    /// base and limit, or a part of the page contradicts another.
+    /// Appends all entries. Returns `None`, with meaningless entries, if they do not ascend between base and
+    /// limit, or a part of the page contradicts another.
     #[must_use]
     pub fn read(&self, out: &mut Vec<Entry>) -> Option<()> {
         let start = out.len();
@@ -206,7 +205,7 @@ impl<'a> RunPage<'a> {
                 self.read_word(word, entries, &mut cursor)?;
             }
         }
-        // The highest bucket is below the limit, so none has lost bits.
+        // The highest bucket is below the limit, so no bits were lost.
         let bits = entries.last().map_or(0, |_| self.bits());
         let bucket = bits.checked_sub(self.entries)? as u64;
         let is_inside = self.entries == 0
@@ -250,10 +249,10 @@ impl<'a> RunPage<'a> {
     }
 }
 
-/// How far a page was read.
+/// The progress of reading a page.
 struct Cursor {
     index: usize,
-    /// What the next fingerprint is at least.
+    /// The least value of the next fingerprint.
     next: u64,
     is_ascending: bool,
 }

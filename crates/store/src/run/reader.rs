@@ -9,25 +9,25 @@ use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use super::{Entry, Run, RunPage, Source};
 use crate::Result;
 
-/// Streams the entries of a run, or of a range of its slots, and proves every page, its order, and that
-/// nothing is missing between it and the page before.
+/// Streams the entries of a run, or of a range of its slots. Proves every page, its order, and that nothing
+/// is missing between it and the page before.
 ///
-/// After a failed read it may be asked again, and goes on where it was. Memory: its chunks.
+/// After a failed read it can be called again, and continues there. Memory: its chunks.
 pub struct RunReader {
     run: Run,
     queue: Box<dyn Queue>,
     chunks: IoChunks,
-    /// Fingerprints that are wanted.
+    /// Wanted fingerprints.
     wanted: Range<u64>,
-    /// The page that is decoded next, and where it must begin; the first one of a range may begin earlier.
+    /// The page that is decoded next, and its expected base; the first one of a range may begin earlier.
     page: u64,
     base: Option<u64>,
-    /// The page that is read next, and the one up to which reading goes on.
+    /// The page that is read next, and the one up to which reading continues.
     next_read: u64,
     until: u64,
     /// The chunk that is decoded, by its first page.
     chunk: Option<(u64, PageBuf)>,
-    /// Chunks that are there and wait for their turn, by their first pages.
+    /// Chunks that were read and are not decoded yet, by their first pages.
     ready: BTreeMap<u64, PageBuf>,
     idle: Vec<PageBuf>,
     done: Vec<Completion>,
@@ -37,13 +37,13 @@ impl RunReader {
     /// Streams the whole run.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) for chunks that are none; as [`Device::queue`].
+    /// [`Error::Config`](crate::Error::Config) for invalid chunks; as [`Device::queue`].
     pub fn new(device: &dyn Device, run: &Run, chunks: IoChunks) -> Result<Self> {
         Self::of_slots(device, run, 0..run.slot_pages(), chunks)
     }
 
-    /// Streams the fingerprints whose slots are these. Reads their pages, and those behind to which some of
-    /// the fingerprints were carried.
+    /// Streams the fingerprints of these slots. Reads their pages, and the next ones to which some of the
+    /// fingerprints were carried.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -109,7 +109,7 @@ impl RunReader {
         }
     }
 
-    /// Sees to it that the next page is there; says no where the wanted ones have ended.
+    /// Makes the next page available; returns false if the wanted ones have ended.
     fn has_page(&mut self) -> Result<bool> {
         if self.wanted.is_empty() || self.base.is_some_and(|base| base >= self.wanted.end) {
             return Ok(false);
@@ -155,7 +155,7 @@ impl RunReader {
         result
     }
 
-    /// Forgets what was read ahead, so that the next call reads from its page on.
+    /// Drops what was read ahead, so that the next call reads from its page on.
     fn start_over(&mut self) {
         while self.queue.in_flight() > 0 && self.queue.wait(usize::MAX, &mut self.done).is_ok() {}
         self.idle.extend(self.done.drain(..).map(|completion| completion.buf));
@@ -184,7 +184,7 @@ impl RunReader {
         Ok(())
     }
 
-    /// Where a page ends: at its share's end or before, and the last one at the universe's.
+    /// The end of a page: its share's end or earlier, and for the last one the universe's end.
     fn limit(&self, body: &RunPage<'_>) -> Result<u64> {
         let end = self.run.split().first(self.page + 1);
         let is_last = self.page + 1 == self.run.used_pages();
@@ -194,7 +194,7 @@ impl RunReader {
         Ok(body.limit())
     }
 
-    /// Leaves what is wanted of the entries from `start` on.
+    /// Keeps only the wanted entries from `start` on.
     fn trim(&self, out: &mut Vec<Entry>, start: usize) {
         let entries = &out[start..];
         if entries.last().is_some_and(|last| last.fingerprint >= self.wanted.end) {

@@ -1,36 +1,37 @@
 //! How many pages a run gets for its fingerprints.
 //!
-//! Fingerprints are spread evenly, so a page's share of them varies as chance has it, by the square root of
-//! what it is on average. A page gets as much slack as makes one lookup in 10,000 or fewer read a second
-//! page: what does not fit stands on the page behind, and a page that is never too full wastes flash.
+//! Fingerprints are spread evenly, so a page's share varies randomly by the square root of its average. The
+//! slack of a page makes one lookup in 10,000 or fewer read a second page: the overflow is on the next page,
+//! and a page that is never too full wastes flash.
 
 use super::page::{PAGE_ENTRIES_MAX, ROOM_BYTES};
 use crate::fingerprint::{Split, Universe};
 use crate::{Error, Result};
 
-/// The deviations of a page's share that fit it, by how many entries it has on average.
+/// The slack of a page in standard deviations, by its average number of entries.
 ///
-/// Of what varies normally, G(z) deviations exceed z deviations on average: 0.0041 for z = 2.27. So a page
-/// of 3200 entries, 57 of which are a deviation, leaves 0.0041 * 57 = 0.23 over: 73 in a million. Fewer
-/// entries vary more for their number; this line follows that closely from 500 to 16,000.
+/// For a normal distribution the mean excess over z deviations is G(z) deviations: 0.0041 for z = 2.27. So a
+/// page of 3200 entries, whose deviation is 57, carries over 0.0041 * 57 = 0.23: 73 in a million. Fewer
+/// entries vary relatively more; this line follows that closely from 500 to 16,000.
 fn slack_deviations(entries: f64) -> f64 {
     2.5 - 0.1835 * (entries.clamp(100.0, 20_000.0) / 940.0).ln()
 }
 
-/// Bits that the rounding of a page's parts to bytes and words takes at most.
+/// The most bits lost by rounding a page's parts to bytes and words.
 const ROUNDING_BITS: f64 = 7.0 + 63.0;
 
-/// Bits of one count that is not 1, where counts are few: what their number varies by is counted in these.
+/// Bits of one count that is not 1, if such counts are few: the variation of their number is measured in
+/// these.
 const COUNT_BITS: f64 = 32.0;
 
-/// How a run is cut in pages.
+/// The division of a run into pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunShape {
-    /// What its fingerprints are taken from.
+    /// The universe of its fingerprints.
     pub universe: Universe,
     /// Pages that fingerprints are spread over.
     pub slot_pages: u64,
-    /// Pages behind those, for what does not fit.
+    /// Pages after those, for overflow.
     pub spare_pages: u64,
 }
 
@@ -38,7 +39,7 @@ impl RunShape {
     /// The shape of a run of `entries` fingerprints that are spread evenly over the universe, whose counts
     /// take `count_bytes` bytes: the sum of [`count_bytes`](super::count_bytes), or an estimate.
     ///
-    /// Where there are more or they are not spread, the writer may run out of pages: see
+    /// If there are more or they are not spread, the writer may run out of pages: see
     /// [`widened`](Self::widened).
     #[must_use]
     pub fn for_entries(universe: Universe, entries: u64, count_bytes: u64) -> Self {
@@ -58,7 +59,7 @@ impl RunShape {
         Self::new(universe, enough, 1 + enough / 4096)
     }
 
-    /// `slot_pages` pages, at most as many as the universe can be cut in, and spares behind them.
+    /// `slot_pages` pages, limited by the universe's size, and spare pages after them.
     #[must_use]
     pub fn new(universe: Universe, slot_pages: u64, spare_pages: u64) -> Self {
         let slot_pages = Split::new(universe, slot_pages).quotients();
@@ -66,7 +67,7 @@ impl RunShape {
     }
 
     /// A shape in which any `entries` fingerprints of the universe fit, however they are spread, whose counts
-    /// take `count_bytes` bytes: as many spare pages as others.
+    /// take `count_bytes` bytes: as many spare pages as slot pages.
     #[must_use]
     pub fn for_any(universe: Universe, entries: u64, count_bytes: u64) -> Self {
         let shape = Self::for_entries(universe, entries, count_bytes);
@@ -79,19 +80,19 @@ impl RunShape {
         Self { spare_pages: self.spare_pages + self.pages(), ..self }
     }
 
-    /// All pages: what the writer is given.
+    /// All pages: those that the writer gets.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.slot_pages + self.spare_pages
     }
 
-    /// Which fingerprints stand on which page.
+    /// Which fingerprints are on which page.
     #[must_use]
     pub fn split(&self) -> Split {
         Split::new(self.universe, self.slot_pages)
     }
 
-    /// Refuses what no run has.
+    /// Refuses impossible numbers.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -110,7 +111,7 @@ impl RunShape {
     }
 }
 
-/// What a run of some entries takes.
+/// The space that some entries need.
 struct Need {
     universe: Universe,
     entries: f64,
@@ -118,7 +119,7 @@ struct Need {
 }
 
 impl Need {
-    /// Whether a page's share, and what it varies by, fits it, when there are that many pages.
+    /// Does a page's share, with its variation, fit it when there are that many pages?
     fn fits(&self, pages: u64) -> bool {
         let pages = pages as f64;
         let (entries, span) = (self.entries / pages, self.universe.size() as f64 / pages);

@@ -9,11 +9,11 @@ use crate::page::StructureId;
 use crate::space::Extent;
 use nandex_device::PageId;
 
-/// The version of these bytes and of the pages they lead to.
+/// The version of these bytes and of the run's pages.
 pub const RUN_VERSION: u8 = 1;
 
 impl Run {
-    /// Appends all that must be known of the run to find its pages again.
+    /// Appends everything needed to find the run's pages again.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let RunPlace { extent, generation, .. } = self.place;
         out.push(RUN_VERSION);
@@ -36,8 +36,8 @@ impl Run {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where the bytes are of no run of this universe: every field
-    /// is held against the others.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the bytes are no run of this universe: every field is
+    /// checked against the others.
     pub fn decode(structure: StructureId, universe: Universe, from: &mut Reader) -> Result<Self> {
         let version = from.u8()?;
         if version != RUN_VERSION {
@@ -50,7 +50,7 @@ impl Run {
             let expected = format!("1 to {used_pages} slots, and pages in use of {}", extent.pages);
             return Err(from.refuse(expected, format!("{slot_pages} slots")));
         }
-        // Space is kept in pages whose bytes can be counted.
+        // The bytes of a device's pages must be countable.
         if extent.start.0.checked_add(extent.pages).is_none_or(|end| end > u64::MAX / 4096) {
             return Err(from.refuse("an extent of a device", format!("{extent:?}")));
         }
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// What no run of these numbers has.
+    /// What contradicts a run with these numbers.
     fn contradiction(&self) -> Option<&'static str> {
         let entries_max = self.used_pages.saturating_mul(PAGE_ENTRIES_MAX as u64);
         if self.entries > entries_max.min(self.shape.universe.size()) {

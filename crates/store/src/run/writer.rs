@@ -21,20 +21,20 @@ pub struct RunWriter {
     pages: PageWriter,
     /// The page that is filled next.
     page: u64,
-    /// The first fingerprint that could stand on it.
+    /// The first fingerprint that could be on it.
     base: u64,
-    /// The first fingerprint of the page behind it.
+    /// The first fingerprint of the next page.
     next: u64,
-    /// Entries for that page: carried over from the one before, or of a page's share whose end has not
-    /// come yet.
+    /// Entries for that page: carried over from the one before, or of a page's share that is not complete
+    /// yet.
     pending: Vec<Entry>,
 }
 
 impl RunWriter {
-    /// Starts a run at the place that it is given, which nobody else writes to. Writes nothing yet.
+    /// Starts a run at this place, which nobody else writes to. Writes nothing yet.
     ///
     /// # Errors
-    /// [`Error::Config`] where the extent is shorter than the shape, or the chunks are none; as
+    /// [`Error::Config`] if the extent is shorter than the shape, or the chunks are invalid; as
     /// [`Device::queue`].
     pub fn new(
         device: &dyn Device,
@@ -62,10 +62,10 @@ impl RunWriter {
         })
     }
 
-    /// Takes the next entries. Writes a chunk when it is full.
+    /// Adds the next entries. Writes a chunk when it is full.
     ///
     /// # Errors
-    /// [`Error::RunFull`] when they do not fit the pages of the run: start anew with a wider
+    /// [`Error::RunFull`] when they do not fit the pages of the run: start again with a wider
     /// [`shape`](RunShape::widened). A write's failure, which poisons the volume.
     ///
     /// # Panics
@@ -73,7 +73,7 @@ impl RunWriter {
     /// once.
     pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {
         loop {
-            // More than fit any page need not wait for the end of the page's share.
+            // More entries than any page holds need not wait for the end of the page's share.
             let room = (PAGE_ENTRIES_MAX + 1).saturating_sub(self.pending.len());
             let cut = entries.partition_point(|entry| entry.fingerprint < self.next).min(room);
             let (head, rest) = entries.split_at(cut);
@@ -86,7 +86,7 @@ impl RunWriter {
         }
     }
 
-    /// Writes what is left, pages without entries too, and waits for all writes. The run is durable once the
+    /// Writes what remains, pages without entries too, and waits for all writes. The run is durable once the
     /// device is synced, which the checkpoint that names it does.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl RunWriter {
         Ok(self.run)
     }
 
-    /// Bytes that were handed to the device.
+    /// Bytes that were passed to the device.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.pages.bytes_written
@@ -112,7 +112,7 @@ impl RunWriter {
         self.pages.ram_bytes() + self.pending.capacity() * size_of::<Entry>()
     }
 
-    /// Fills a page with what is pending and, behind it, these.
+    /// Fills a page with the pending entries and then these.
     fn write_page(&mut self, entries: &[Entry]) -> Result<()> {
         if self.page >= self.shape.pages() {
             return Err(Error::RunFull { pages: self.shape.pages() });
@@ -130,7 +130,7 @@ impl RunWriter {
         taken.map(drop)
     }
 
-    /// Fills the next page with as many of these entries as fit, and says how many those are.
+    /// Fills the next page with as many of these entries as fit, and returns how many.
     fn fill(&mut self, entries: &[Entry]) -> Result<usize> {
         self.prove(entries);
         let (base, limit) = (self.base, self.next);
@@ -162,19 +162,19 @@ impl std::fmt::Debug for RunWriter {
     }
 }
 
-/// Seals pages one behind the other and writes them in chunks.
+/// Seals pages one after another and writes them in chunks.
 struct PageWriter {
     queue: Box<dyn Queue>,
     poison: Arc<Poison>,
     place: RunPlace,
     chunks: IoChunks,
-    /// The chunk that is filled, and pages of it that are.
+    /// The chunk that is filled, and its number of filled pages.
     chunk: Option<PageBuf>,
     filled: usize,
-    /// Chunks that are back, and how many there are in all.
+    /// Idle chunks, and the number of all chunks.
     idle: Vec<PageBuf>,
     buffers: usize,
-    /// Where the chunk goes, counted from the run's first page.
+    /// The chunk's place, counted from the run's first page.
     start: u64,
     bytes_written: u64,
 }
@@ -219,7 +219,7 @@ impl PageWriter {
         Ok(())
     }
 
-    /// A chunk that is not in use, after a wait where all are.
+    /// A chunk that is not in use, after a wait if all are.
     fn buffer(&mut self) -> Result<PageBuf> {
         self.take_back(0)?;
         if self.idle.is_empty() && self.buffers == self.chunks.chunks {
@@ -251,7 +251,7 @@ impl PageWriter {
         result
     }
 
-    /// Writes the last chunk, as long as it is, and waits for all.
+    /// Writes the last chunk, which may be short, and waits for all.
     fn finish(&mut self) -> Result<()> {
         if let Some(chunk) = self.chunk.take() {
             let mut last = PageBuf::zeroed(self.filled);

@@ -1,17 +1,17 @@
-//! Which channel the read of a page will go to: an estimate from what is known of the device.
+//! The channel that will read a page: an estimate from what is known of the device.
 
 use nandex_device::{Geometry, Mapping, PageId};
 
 use super::{Loads, Schedule};
 
-/// Pages that were written front to back without a pause, as a slicetable or an incarnation is.
+/// Pages that were written front to back without a pause, such as a slicetable or an incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SequentialWrite {
     /// The first page.
     pub start: PageId,
-    /// Pages that the device had been given before this write, where the caller has counted them: they
-    /// rotate the order of the channels. 0 where each write is a whole number of rounds and little else is
-    /// written, which is the paper's estimate.
+    /// Pages that the device had received before this write, if the caller has counted them: they rotate the
+    /// order of the channels. 0 if each write is a whole number of rounds and little else is written, which
+    /// is the paper's estimate.
     pub pages_before: u64,
 }
 
@@ -26,30 +26,30 @@ impl SequentialWrite {
 /// The channels of a device, and which of them holds a page.
 ///
 /// - **By address**: chunk mod N, in the grid of chunks that begins with the first whole one. Always right.
-/// - **By order of writing**, or where that is not known: the page's chunk, counted from the start of the
-///   [`SequentialWrite`] it was written in, mod N. Right where writes are whole [rounds](Self::align_pages) and little
-///   else is written, or where the caller counts what is.
+/// - **By order of writing**, or if that is not known: the page's chunk, counted from the start of the
+///   [`SequentialWrite`] it was written in, mod N. Right if writes are whole [rounds](Self::align_pages) and
+///   little else is written, or if the caller counts what is.
 /// - **Opaque**: a single channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Channels {
     count: u32,
-    /// Divides the count; 1 where channels share no bus, or all of them one.
+    /// Divides the count; 1 if channels share no bus, or all share one.
     buses: u32,
     chunk_pages: u64,
     by_address: bool,
-    /// What to add to a page's number to count whole chunks, where they go by address.
+    /// What to add to a page's number to count whole chunks, if the mapping is by address.
     shift_pages: u64,
 }
 
 impl Channels {
-    /// Those of a device of which nothing is known: a single one.
+    /// A single channel, for a device of which nothing is known.
     #[must_use]
     pub const fn opaque() -> Self {
         Self { count: 1, buses: 1, chunk_pages: 1, by_address: true, shift_pages: 0 }
     }
 
-    /// Those of a device of that geometry; opaque where it does not say how many channels there are or how
-    /// large a chunk is, or where there can be no such device ([`Geometry::check`]).
+    /// The channels of a device of that geometry; opaque if it does not say how many channels there are or
+    /// how large a chunk is, or if no such device can exist ([`Geometry::check`]).
     #[must_use]
     pub fn of(geometry: &Geometry) -> Self {
         let (Some(count), Some(chunk_bytes)) = (geometry.channels, geometry.chunk_bytes) else {
@@ -69,27 +69,27 @@ impl Channels {
         }
     }
 
-    /// How many there are: 1 on a device that is opaque.
+    /// Their number: 1 on an opaque device.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many buses they share; 1 where they share none, or all of them one.
+    /// The number of buses they share; 1 if they share none, or all share one.
     #[must_use]
     pub const fn buses(&self) -> u32 {
         self.buses
     }
 
-    /// Pages of a round of chunks over all channels: a write of a multiple of them leaves the order as it
-    /// found it, so that the next one begins with the same channel. 1 where there is nothing to keep.
+    /// Pages of a round of chunks over all channels: a write of a multiple of them keeps the order, so that
+    /// the next one begins with the same channel. 1 if there is no order.
     #[must_use]
     pub const fn align_pages(&self) -> u64 {
         self.count as u64 * self.chunk_pages
     }
 
-    /// The channel that the read of a page will go to, less than [`count`](Self::count). A page before the
-    /// write's first counts as that one. It costs two divisions, and no access to flash.
+    /// The channel that will read a page, less than [`count`](Self::count). A page before the write's first
+    /// counts as that one. It costs two divisions, and no access to flash.
     #[must_use]
     pub const fn channel(&self, page: PageId, write: SequentialWrite) -> u32 {
         if self.count == 1 {
@@ -178,7 +178,7 @@ mod tests {
             schedule.push(CHANNELS_MAX - 1, ());
             assert_eq!((schedule.next(), schedule.next()), (Some(()), None));
         }
-        // The most slots for their number: three channels of a bus take four.
+        // The worst ratio of slots to channels: three channels of a bus take four.
         let wide = Geometry { channels: Some(3 << 13), buses: Some(1 << 13), ..KNOWN };
         assert_eq!(Channels::of(&wide).schedule::<()>(1).waiting(), 0);
         let none = Geometry { channels: Some(CHANNELS_MAX + 1), buses: None, ..KNOWN };

@@ -1,6 +1,6 @@
 //! The channel to serve next.
 //!
-//! Each channel that has somebody waiting has a key, and the smallest is served first:
+//! Each channel with waiting requests has a key, and the smallest is served first:
 //!
 //! ```text
 //!   127        104 103         80 79                     16 15        0
@@ -8,21 +8,21 @@
 //!   |    in flight               |    of its line          |           |
 //! ```
 //!
-//! Channels stand in groups of about the square root of their number, or bus by bus, and each group knows
-//! its smallest key. So the next one is found among the groups, and only what is started makes its group
-//! look through its channels again: a dozen comparisons for 32 channels, and 64 for a thousand.
+//! Channels form groups of about the square root of their number, or one group per bus, and each group knows
+//! its smallest key. So the next one is found among the groups, and only a started request makes its group
+//! scan its channels again: a dozen comparisons for 32 channels, and 64 for a thousand.
 
-/// The key of a line that is empty, after all others.
+/// The key of an empty line, after all others.
 const NOBODY: u128 = u128::MAX;
 const BUS_SHIFT: u32 = 104;
 const LOAD_SHIFT: u32 = 80;
 const ARRIVAL_SHIFT: u32 = 16;
-/// Slots that their field can tell apart: no more than twice as many as channels are ever taken.
+/// Slots that their field can tell apart: never more than twice the number of channels is used.
 const SLOTS_MAX: usize = 1 << ARRIVAL_SHIFT;
 /// Requests in flight that a field can hold.
 pub(super) const IN_FLIGHT_MAX: usize = (1 << (BUS_SHIFT - LOAD_SHIFT)) - 1;
 
-/// How much channels and buses have to do, and which channel comes first.
+/// The load of channels and buses, and which channel comes first.
 #[derive(Clone, Debug)]
 pub(super) struct Loads {
     /// Slot of each channel.
@@ -33,7 +33,7 @@ pub(super) struct Loads {
     groups: Vec<Group>,
     /// Slots of a group, as a power of two.
     group_bits: u32,
-    /// What one request in flight adds to a group's key: nothing where groups are no buses.
+    /// What one request in flight adds to a group's key: 0 if groups are no buses.
     bus_unit: u128,
 }
 
@@ -69,7 +69,7 @@ impl Loads {
         }
     }
 
-    /// How many slots there are; some may belong to no channel.
+    /// The number of slots; some may belong to no channel.
     pub fn slots(&self) -> usize {
         self.keys.len()
     }
@@ -79,7 +79,7 @@ impl Loads {
         self.slot_of[channel as usize] as usize
     }
 
-    /// The slot to serve next, where any has somebody waiting.
+    /// The slot to serve next, if any request waits.
     pub fn first(&self) -> usize {
         if self.is_single() {
             return 0;
@@ -89,7 +89,7 @@ impl Loads {
         first as usize % SLOTS_MAX
     }
 
-    /// Somebody has come into an empty line.
+    /// A request has come into an empty line.
     pub fn came(&mut self, slot: usize, arrival: u64) {
         if self.is_single() {
             return;
@@ -98,7 +98,7 @@ impl Loads {
         self.improved(slot);
     }
 
-    /// The first of the first slot's line was started, and that is the arrival of the next, if any.
+    /// The first request of the first slot's line was started; `next` is the arrival of the next, if any.
     pub fn started(&mut self, slot: usize, next: Option<u64>) {
         self.in_flight[slot] += 1;
         if self.is_single() {
@@ -112,7 +112,7 @@ impl Loads {
         self.groups[group] = Group { first, bus };
     }
 
-    /// One that was started has ended.
+    /// A started request has ended.
     pub fn ended(&mut self, slot: usize) {
         let left = self.in_flight[slot].checked_sub(1);
         self.in_flight[slot] = left.expect("only what was started can end");
@@ -126,7 +126,7 @@ impl Loads {
         }
     }
 
-    /// Whether there is nothing to choose, and so no key to keep.
+    /// Is there only one channel, and so no key to keep?
     fn is_single(&self) -> bool {
         self.keys.len() == 1
     }

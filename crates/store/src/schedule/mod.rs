@@ -1,7 +1,7 @@
 //! Which read to start next, so that all channels of a device work at once (ANCS'14, section 5.2).
 //!
-//! Reads of one channel wait for each other and reads of different channels do not. Answers that RAM can
-//! give come first, and the reads that are left are not started in the order in which they were asked for:
+//! Reads of one channel wait for each other and reads of different channels do not. RAM answers come first,
+//! and the remaining reads are not started in the order of the requests:
 //!
 //! ```text
 //!   page, write -> channels  -> channel -> push -> a line for each channel -> next -> the device's queue
@@ -9,12 +9,12 @@
 //!                                                           +------------- done -----------+
 //! ```
 //!
-//! [`Channels`] estimates which channel holds a page. A [`Schedule`] keeps the device's queue full with the reads
-//! whose channels have the least to do, batch after batch. The tests have the paper's own algorithm, in
-//! passes over a batch, and what a schedule is measured by.
+//! [`Channels`] estimates which channel holds a page. A [`Schedule`] keeps the device's queue full with the
+//! reads whose channels have the least to do, batch after batch. The tests have the paper's own algorithm, in
+//! passes over a batch, and measure a schedule against it.
 //!
-//! An estimate may be wrong: then reads take longer, and nothing else happens. On a device that tells
-//! nothing there is one channel, and a schedule is a queue: first in, first out.
+//! An estimate may be wrong: then reads take longer, and nothing else happens. On a device of unknown
+//! geometry there is one channel, and a schedule is a queue: first in, first out.
 
 mod channels;
 mod loads;
@@ -29,21 +29,21 @@ pub use channels::{Channels, SequentialWrite};
 
 use self::loads::{IN_FLIGHT_MAX, Loads};
 
-/// Requests that wait for their channel, and how many of each channel are under way.
+/// Requests that wait for their channel, and how many of each channel are in flight.
 ///
-/// [`next`](Self::next) gives the request to start now: of the channels that have some waiting, on the
-/// bus with the fewest in flight, the one with the fewest in flight; of several such the request that
+/// [`next`](Self::next) returns the request to start now: of the channels with waiting requests, on the bus
+/// with the fewest in flight, the one with the fewest in flight; of several such channels the request that
 /// came first. Requests of one channel keep their order.
 ///
 /// Nobody starves: once its channel and its bus are idle, a request is started before all that are younger.
-/// On a device that ends reads in the order in which they were started, one that has b older ones waiting
-/// on its bus (on its channel, where no buses are shared) and o elsewhere is started after at most
-/// (b + 1) x 2 x depth + o others, however many come later.
+/// On a device that ends reads in the order in which they were started, a request that has b older ones
+/// waiting on its bus (on its channel, if no buses are shared) and o elsewhere is started after at most (b +
+/// 1) x 2 x depth + o others, however many come later.
 ///
-/// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each bus
-/// and each channel of one, or for twice the square root of the channels where no buses are shared: a dozen for
-/// 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes for each, and about
-/// 64 bytes for each channel, up to twice that where those of a bus are no power of two.
+/// [`push`](Self::push) and [`done`](Self::done) take one comparison, and [`next`](Self::next) one for each
+/// bus and each channel of one, or for twice the square root of the channels if no buses are shared: a dozen
+/// for 32 channels. With one channel there is nothing to compare. RAM: the requests, 8 bytes for each, and
+/// about 64 bytes for each channel, up to twice that if those of a bus are no power of two.
 ///
 /// ```
 /// use nandex_store::schedule::Schedule;
@@ -67,13 +67,13 @@ pub struct Schedule<T> {
     depth: usize,
     in_flight: usize,
     waiting: usize,
-    /// Requests pushed so far: the next one's place in the order of arrival.
+    /// Requests pushed so far: the next one's number in the order of arrival.
     arrivals: u64,
 }
 
 impl<T> Schedule<T> {
-    /// For that many channels, all alike, and at most `depth` requests in flight (2^24 at most, whatever is
-    /// asked for). Where channels share buses, [`Channels::schedule`] makes one that knows of it.
+    /// For that many equal channels, and at most `depth` requests in flight (at most 2^24, even if more are
+    /// asked for). If channels share buses, use [`Channels::schedule`].
     ///
     /// # Panics
     /// If there is no channel, or more than [`CHANNELS_MAX`](nandex_device::CHANNELS_MAX).
@@ -109,7 +109,7 @@ impl<T> Schedule<T> {
         self.waiting += 1;
     }
 
-    /// Takes out the request to start now; none at full depth or where nothing waits.
+    /// Takes out the request to start now; `None` at full depth or if nothing waits.
     #[expect(
         clippy::should_implement_trait,
         reason = "none is not the end: there is more after `done`"
@@ -128,7 +128,7 @@ impl<T> Schedule<T> {
         Some(request)
     }
 
-    /// Notes that a request of that channel, which [`next`](Self::next) had given, has ended.
+    /// Notes that a request of that channel, returned by [`next`](Self::next), has ended.
     ///
     /// # Panics
     /// If none of that channel is in flight.
@@ -138,25 +138,25 @@ impl<T> Schedule<T> {
         self.in_flight -= 1;
     }
 
-    /// Requests given out by [`next`](Self::next) that have not ended.
+    /// Requests returned by [`next`](Self::next) that have not ended.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Requests pushed that [`next`](Self::next) has not given out.
+    /// Requests pushed that [`next`](Self::next) has not returned.
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether as many are in flight as may be.
+    /// Is the limit of requests in flight reached?
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.in_flight >= self.depth
     }
 
-    /// The most that may be in flight.
+    /// The most requests in flight.
     #[must_use]
     pub const fn depth(&self) -> usize {
         self.depth

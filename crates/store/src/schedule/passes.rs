@@ -1,15 +1,15 @@
-//! The request selection algorithm of ANCS'14, section 5.2, as the paper has it: what the schedule is tested
-//! against.
+//! The request selection algorithm of ANCS'14, section 5.2, as in the paper: the schedule is tested against
+//! it.
 
 /// The requests of a batch to start together, in the order in which they are chosen.
 ///
-/// `channels` has the channel of each request in the order of arrival. Passes over them choose requests,
-/// each pass at most one of each channel, until `depth` are chosen or none is left; so no channel gets a
-/// second one before each that has any has got its first. What is left is for the next call, with the
+/// `channels` has the channel of each request in the order of arrival. Passes over them choose requests, each
+/// pass at most one of each channel, until `depth` are chosen or none remains. So no channel gets a second
+/// one before each channel with requests has got its first. What remains is for the next call, with the
 /// oldest request, which every call chooses, in front.
 ///
-/// It takes the length of the batch for each pass. A [`Schedule`](super::Schedule) of one level chooses the
-/// same requests in the same order for a logarithm of the channels each, and goes on without a batch's end.
+/// Each pass takes the length of the batch. A [`Schedule`](super::Schedule) of one level chooses the same
+/// requests in the same order in logarithmic time each, and works across batches.
 ///
 /// # Panics
 /// If a channel is not below `channel_count`.

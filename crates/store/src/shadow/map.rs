@@ -1,4 +1,4 @@
-//! The map's bytes in a checkpoint and a map update's in the log. They are drawn in docs/format.md.
+//! The map's bytes in a checkpoint and a map update's in the log. docs/format.md draws them.
 
 use super::ShadowShape;
 use crate::Result;
@@ -14,14 +14,14 @@ pub const MAP_UPDATE_BYTES: usize = 20;
 /// Bytes of one logical block in the map.
 const ENTRY_BYTES: usize = 16;
 
-/// One whole version of a logical block: its place and what its pages prove.
+/// One whole version of a logical block: its place and its generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     /// The physical block that holds it.
     pub physical: u32,
-    /// What its pages carry as their generation; never 0, and never the same twice in a structure.
+    /// The generation on its pages; never 0, and unique in a structure.
     pub generation: u64,
-    /// How many entries it holds, as the structure counts them.
+    /// Its number of entries, counted by the structure.
     pub entries: u32,
 }
 
@@ -33,7 +33,7 @@ impl Block {
     }
 }
 
-/// A logical block's move to another physical block: what the log has of a rewrite.
+/// A logical block's move to another physical block: the log's record of a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapUpdate {
     /// Which logical block.
@@ -52,7 +52,7 @@ impl MapUpdate {
         out.try_into().expect("a number of 32 bits and a block are 20 bytes")
     }
 
-    /// Reads a map update from bytes that may be anything, and proves it possible for a map of this shape.
+    /// Reads a map update from bytes that may be anything, and checks it against this shape.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -61,7 +61,7 @@ impl MapUpdate {
         if logical >= shape.logical {
             return Err(reader.refuse(format!("one of {} logical blocks", shape.logical), logical));
         }
-        // One number is left for the map that it goes into, whose next one is higher.
+        // One number remains for the map that it goes into, whose next one is higher.
         match decode_block(reader, shape, SEQUENCE_MAX - 1)? {
             Some(block) => Ok(Self { logical, block }),
             None => Err(reader.refuse("a block in place of the old one", "none")),
@@ -69,12 +69,12 @@ impl MapUpdate {
     }
 }
 
-/// The map of a shadow, as bytes have it.
+/// The map of a shadow, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShadowMap {
-    /// The sequence number that the next draft gets; all numbers of the map are lower.
+    /// The sequence number of the next draft; all numbers of the map are lower.
     pub next: u64,
-    /// The newest whole version of each logical block; nothing where none was ever written.
+    /// The newest whole version of each logical block; `None` if none was ever written.
     pub blocks: Vec<Option<Block>>,
 }
 
@@ -102,7 +102,7 @@ impl ShadowMap {
         out
     }
 
-    /// Reads a map of this shape from bytes that may be anything: all in range, and no physical block
+    /// Reads a map of this shape from bytes that may be anything: all numbers in range, and no physical block
     /// twice.
     ///
     /// # Errors
@@ -161,14 +161,14 @@ impl Used {
         Self(vec![false; shape.logical as usize + shape.spares as usize])
     }
 
-    /// Of a map that was decoded for this shape.
+    /// The blocks of a map that was decoded for this shape.
     pub fn by(map: &ShadowMap, shape: ShadowShape) -> Self {
         let mut used = Self::none(shape);
         map.blocks.iter().flatten().for_each(|block| used.0[block.physical as usize] = true);
         used
     }
 
-    /// Notes a block, which is in range; refuses one that is named already.
+    /// Notes a block, which is in range; refuses one that is already named.
     pub fn take(&mut self, physical: u32, reader: &Reader<'_>) -> Result<()> {
         if std::mem::replace(&mut self.0[physical as usize], true) {
             let expected = "each physical block for one logical block";

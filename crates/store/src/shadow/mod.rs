@@ -1,9 +1,8 @@
 //! The shadow: logical blocks that are rewritten whole, each time in another physical block.
 //!
-//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page in place: read it,
-//! change it, write it back. A power cut in the middle leaves neither the old version nor the new. Since the
-//! block is read and written whole anyway, it costs nothing more to write it elsewhere and then to change
-//! the map.
+//! Papers rewrite a slicetable (ANCS'14 section 4), a data segment or a record page in place: read it, change
+//! it, write it back. A power cut in the middle leaves neither the old version nor the new. The block is read
+//! and written whole anyway, so it costs nothing more to write it elsewhere and then to change the map.
 //!
 //! ```text
 //!  logical      0     1     2     3          rewrite of 2:   begin    takes 4, which is free
@@ -18,17 +17,16 @@
 //! Invariants
 //! 1. A block's pages are durable before anything refers to them that may become durable: neither a
 //!    checkpoint nor the log, whose blocks may reach flash at any time, names a block before a sync.
-//! 2. Whatever a power cut leaves of checkpoints and log, no block that their map names was given out
-//!    again. A block that a map update has left is free only when the log is synced behind the map update's record, or
-//!    a checkpoint that holds the map update is durable.
+//! 2. Whatever a power cut leaves of checkpoints and log, no block that their map names was reused. A
+//!    block that a map update has replaced is free only when the log is synced past the map update's record,
+//!    or a checkpoint that holds the map update is durable.
 //! 3. A physical block is one of four things: a logical block's newest version, a draft, free, or waiting
 //!    for a map update to become durable. After a recovery it is one of two: newest version or free.
-//! 4. Generations never come twice: numbers grow, and those that a crash makes grow again have another
-//!    epoch.
+//! 4. Generations are unique: numbers grow, and those that a crash resets have another epoch.
 //!
-//! A lookup reads a page of the block that [`Shadow::block`] gives, and may find another version's: a
-//! rewrite was faster, twice. The page does not prove itself then, and [`Shadow::is_current`] says no: ask
-//! again. Where it says yes, it is damage.
+//! A lookup reads a page of the block that [`Shadow::block`] returns, and may find another version: two
+//! rewrites were faster. The page does not prove itself then, and [`Shadow::is_current`] says no: ask again.
+//! If it says yes, it is damage.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -73,12 +71,12 @@ pub struct ShadowShape {
     pub block_pages: u32,
     /// Logical blocks.
     pub logical: u32,
-    /// Physical blocks beyond the logical ones. As many can be drafts, or wait for their map updates to become
-    /// durable, at the same time.
+    /// Physical blocks beyond the logical ones. At most that many can be drafts, or wait for their map
+    /// updates to become durable, at the same time.
     pub spares: u32,
-    /// The first block begins at a multiple of this many pages; 1 where that does not matter.
+    /// The first block begins at a multiple of this many pages; 1 if that does not matter.
     pub align_pages: u32,
-    /// Devices that take turns block by block: physical block p is on lane p mod `lanes`. A logical block
+    /// Devices that alternate block by block: physical block p is on lane p mod `lanes`. A logical block
     /// keeps to the lane of its number as long as that has a free block. 1 for a single device.
     pub lanes: u32,
 }
@@ -116,7 +114,7 @@ impl ShadowShape {
     /// Pages that the extent must have, wherever it begins.
     #[must_use]
     pub fn pages(&self) -> u64 {
-        // Less than 2^64 for what was validated.
+        // Less than 2^64 for a valid shape.
         self.physical() * u64::from(self.block_pages) + u64::from(self.align_pages - 1)
     }
 }
@@ -138,17 +136,17 @@ pub struct Shadow {
 pub struct ShadowCapture {
     /// Its bytes for the checkpoint.
     pub bytes: Vec<u8>,
-    /// The map updates that it holds: what to hand to [`Shadow::committed`] once the checkpoint is durable.
+    /// The map updates that it holds: pass it to [`Shadow::committed`] once the checkpoint is durable.
     pub mark: u64,
     /// Map updates that it does not hold are in the log from here on: the structure's tail is no later.
     pub tail: Lsn,
 }
 
 impl Shadow {
-    /// A shadow none of whose blocks was ever written, on an extent of [`ShadowShape::pages`] pages.
+    /// A shadow without written blocks, on an extent of [`ShadowShape::pages`] pages.
     ///
     /// # Panics
-    /// If the extent is shorter, or the shape does not validate.
+    /// If the extent is shorter, or the shape is invalid.
     #[must_use]
     pub fn create(structure: StructureId, extent: Extent, shape: ShadowShape, epoch: u64) -> Self {
         ShadowRecovery::blank(structure, extent, shape, epoch).finish()
@@ -170,8 +168,8 @@ impl Shadow {
         self.shape
     }
 
-    /// The newest whole version of a logical block; nothing where none was ever written. Costs three loads
-    /// and no lock, but while this very block is being updated.
+    /// The newest whole version of a logical block; `None` if none was ever written. Costs three loads and no
+    /// lock, except while this very block is updated.
     ///
     /// # Panics
     /// If there is no such block.
@@ -186,13 +184,13 @@ impl Shadow {
         })
     }
 
-    /// What a slot holds; the caller has the lock.
+    /// The content of a slot; the caller has the lock.
     fn settled(&self, logical: u32) -> Option<Block> {
         let settled = self.slots[logical as usize].get();
         settled.unwrap_or_else(|Changing| unreachable!("slots are changed under the lock"))
     }
 
-    /// Is this still the newest version? One who read a page of it that does not prove itself asks.
+    /// Is this still the newest version? A reader asks when a page of it does not prove itself.
     ///
     /// # Panics
     /// If there is no such logical block.
@@ -202,8 +200,8 @@ impl Shadow {
     }
 
     /// Takes a free physical block for the next version of a logical one. `log_synced` is
-    /// [`Log::synced`](crate::Log::synced), so that blocks whose map updates have become durable count as free.
-    /// Gives nothing when none is free: see [`make_space`](Self::make_space).
+    /// [`Log::synced`](crate::Log::synced), so that blocks whose map updates have become durable count as
+    /// free. Returns `None` when none is free: see [`make_space`](Self::make_space).
     ///
     /// # Panics
     /// If there is no such logical block, or it has a draft already.
@@ -237,15 +235,14 @@ impl Shadow {
         self.pool.lock().logged(update, record);
     }
 
-    /// Told that the log is durable up to a place: what was left by map updates logged before it is free.
+    /// The log is durable up to a place: frees the blocks that earlier map updates have replaced.
     pub fn synced(&self, log_synced: Lsn) {
         self.pool.lock().synced(log_synced);
         self.pool.tell();
     }
 
-    /// The map, for the checkpoint, without the drafts. `log_next` is
-    /// [`Log::next_lsn`](crate::Log::next_lsn) before this call, not after it: a map update that came between
-    /// would be in neither.
+    /// The map, for the checkpoint, without the drafts. `log_next` is [`Log::next_lsn`](crate::Log::next_lsn)
+    /// before this call, not after it: a map update that came between would be in neither.
     #[must_use]
     pub fn capture(&self, log_next: Lsn) -> ShadowCapture {
         let state = self.pool.lock();
@@ -260,7 +257,7 @@ impl Shadow {
         ShadowCapture { bytes: map.encode(), mark: state.updates, tail: log_next }
     }
 
-    /// Told when the checkpoint with the capture of this mark is durable: what it no longer names is free.
+    /// The checkpoint with the capture of this mark is durable: what it no longer names is free.
     pub fn committed(&self, mark: u64) {
         self.pool.lock().committed(mark);
         self.pool.tell();
@@ -271,13 +268,13 @@ impl Shadow {
         self.pool.wait(timeout);
     }
 
-    /// Blocks that can be begun now.
+    /// Blocks that can be taken now.
     #[must_use]
     pub fn free_blocks(&self) -> usize {
         self.pool.lock().free_blocks()
     }
 
-    /// Blocks that are free once a sync of the log, or a checkpoint, has made their map updates durable.
+    /// Blocks that a sync of the log, or a checkpoint, will free.
     #[must_use]
     pub fn waiting_blocks(&self) -> usize {
         self.pool.lock().waiting_blocks()

@@ -1,8 +1,8 @@
-//! The shadow against a model that cannot be wrong: lists of what was checkpointed and logged.
+//! The shadow against a model that cannot be wrong: lists of checkpoints and log records.
 //!
 //! The model knows, at every moment, each pair of checkpoint and end of the log that a power cut may leave,
-//! and what the map is then: of each logical block the version with the highest number. No draft may be
-//! in a block that one of these maps names.
+//! and the resulting map: of each logical block the version with the highest number. No draft may be in a
+//! block that one of these maps names.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::tests::{EXTENT, SHAPE};
 use super::*;
 use crate::bytes::Reader;
 
-/// What a test does next. Numbers choose among what there is.
+/// The next step of a test. Numbers choose among the possibilities.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Begin(u32),
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// The map that a checkpoint and the log up to `end` amount to.
+    /// The map that results from a checkpoint and the log up to `end`.
     fn amount(&self, checkpoint: &Checkpoint, end: usize) -> BTreeMap<u32, Block> {
         let mut map = checkpoint.map.clone();
         let tail = usize::try_from(checkpoint.capture.tail.0).unwrap();
@@ -102,7 +102,7 @@ impl Model {
         map
     }
 
-    /// All that a power cut may leave now: a checkpoint is written only once the log is synced.
+    /// Everything that a power cut may leave now: a checkpoint is written only once the log is synced.
     fn outcomes(&self) -> Vec<(&Checkpoint, usize)> {
         let checkpoints = [Some(&self.durable), self.pending.as_ref()].into_iter().flatten();
         let ends = |checkpoint: &Checkpoint| self.synced.max(checkpoint.log_end)..=self.log.len();
@@ -208,7 +208,7 @@ impl Model {
     }
 }
 
-/// Mutants fail too, and are not to leave their cases behind.
+/// Mutants fail too, and must not leave their cases behind.
 fn config() -> ProptestConfig {
     ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
 }

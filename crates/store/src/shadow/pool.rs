@@ -1,4 +1,4 @@
-//! The physical blocks that no logical block is in: free ones, drafts, and those that wait for a map update to
+//! The physical blocks without a logical block: free ones, drafts, and those that wait for a map update to
 //! become durable.
 
 use std::collections::VecDeque;
@@ -17,30 +17,30 @@ pub(super) struct Pool {
     space_freed: Condvar,
 }
 
-/// What the pool's lock guards. To change the map is to hold it too.
+/// What the pool's lock guards. Changing the map requires it too.
 #[derive(Debug)]
 pub(super) struct PoolState {
-    /// The sequence number that the next draft gets.
+    /// The sequence number of the next draft.
     pub next: u64,
     /// Map updates since the start.
     pub updates: u64,
-    /// Free blocks of each lane, the one that has been free for the longest first, so that readers
-    /// of an old version have the longest time.
+    /// Free blocks of each lane, the one that has been free for the longest first, so that readers of an old
+    /// version have the longest time.
     free: Vec<VecDeque<u32>>,
     waiting: Vec<Waiting>,
     pub drafts: Vec<MapUpdate>,
 }
 
-/// A block that a map update has left, which may be given out again once that map update is durable.
+/// A block that a map update has replaced; it may be reused once that map update is durable.
 #[derive(Debug)]
 struct Waiting {
     physical: u32,
     logical: u32,
     /// The number of the map update, in the order of all map updates.
     update: u64,
-    /// The generation that took its place.
+    /// The generation that replaced it.
     successor: u64,
-    /// Where the map update's record is in the log, if it is there.
+    /// The place of the map update's record in the log, if it is there.
     record: Option<Lsn>,
 }
 
@@ -65,7 +65,7 @@ impl Pool {
     pub fn wait(&self, timeout: Duration) {
         let state = self.lock();
         if state.free_blocks() == 0 {
-            // Whether time or a free block woke us, the caller tries again.
+            // Whether time or a free block woke it, the caller tries again.
             drop(self.space_freed.wait_timeout(state, timeout));
         }
     }
@@ -97,7 +97,7 @@ impl PoolState {
         self.free[physical as usize % lanes].push_back(physical);
     }
 
-    /// A free block of that lane, or else of the one that has most.
+    /// A free block of that lane, or else of the lane with the most.
     fn take(&mut self, lane: usize) -> Option<u32> {
         if let Some(physical) = self.free[lane].pop_front() {
             return Some(physical);
@@ -121,7 +121,7 @@ impl PoolState {
         Some(draft)
     }
 
-    /// Takes a draft out of the list; its block is then nobody's.
+    /// Removes a draft from the list; its block is then unowned.
     pub fn end(&mut self, draft: MapUpdate) {
         self.drafts.retain(|open| open.block.generation != draft.block.generation);
     }
@@ -131,7 +131,7 @@ impl PoolState {
         self.give(draft.block.physical);
     }
 
-    /// Notes that a map update has left the block `old`.
+    /// Notes that a map update has replaced the block `old`.
     pub fn displace(&mut self, old: Block, by: MapUpdate) {
         if !is_on(Barrier::ShadowSparesOld) {
             return self.give(old.physical);
@@ -145,8 +145,8 @@ impl PoolState {
         });
     }
 
-    /// Notes where a map update is in the log. What earlier map updates of the same logical block have left waits
-    /// for no more than that either: a replay of this one alone puts nothing there.
+    /// Notes the place of a map update in the log. The blocks that earlier map updates of the same logical block
+    /// have replaced wait for this one at most: replaying this one alone puts nothing there.
     pub fn logged(&mut self, update: MapUpdate, record: Lsn) {
         let newest = sequence(update.block.generation);
         for old in self.waiting.iter_mut().filter(|old| old.logical == update.logical) {
@@ -156,14 +156,14 @@ impl PoolState {
         }
     }
 
-    /// Frees what was left by map updates whose record is before `place`, up to which the log is durable.
+    /// Frees the blocks of map updates whose record is before `place`, up to which the log is durable.
     pub fn synced(&mut self, place: Lsn) {
         let strict = is_on(Barrier::ShadowSyncedBehindUpdate);
         let is_durable = |record: Lsn| record < place || !strict && record == place;
         self.free_if(|old| old.record.is_some_and(is_durable));
     }
 
-    /// Frees what was left by the first `updates` map updates.
+    /// Frees the blocks of the first `updates` map updates.
     pub fn committed(&mut self, updates: u64) {
         let all = !is_on(Barrier::ShadowCommitsItsCapture);
         self.free_if(|old| old.update < updates || all);
@@ -178,8 +178,8 @@ impl PoolState {
 
 /// A physical block that is being written to become the next version of a logical one.
 ///
-/// Dropped, it gives the block back; writes to it must have ended by then. [`Shadow::publish`] is what
-/// makes it the logical block's newest version.
+/// Dropping it frees the block; writes to it must have ended by then. [`Shadow::publish`] makes it the
+/// logical block's newest version.
 ///
 /// [`Shadow::publish`]: super::Shadow::publish
 #[derive(Debug)]
@@ -191,7 +191,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Whose next version it is to be.
+    /// The logical block whose next version it is.
     #[must_use]
     pub fn logical(&self) -> u32 {
         self.update.logical

@@ -6,7 +6,7 @@ use super::{Draft, MAP_UPDATE_BYTES, MapUpdate, Shadow};
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Log, Poison, Result};
 
-/// What a structure publishes its drafts with.
+/// What a structure needs to publish its drafts.
 #[derive(Clone, Copy, Debug)]
 pub struct Journal<'a> {
     /// The device that the blocks are on.
@@ -15,7 +15,7 @@ pub struct Journal<'a> {
     pub log: &'a Log,
     /// The volume's mark of a failed write or sync.
     pub poison: &'a Poison,
-    /// What stands before a map update's bytes in the structure's log entries, to tell them from its others.
+    /// Bytes before a map update's in the structure's log entries, which tell them from its others.
     pub prefix: &'a [u8],
 }
 
@@ -34,8 +34,8 @@ pub enum Published {
 }
 
 impl Shadow {
-    /// Makes written drafts the newest versions of their logical blocks, each with its number of entries:
-    /// [`make_durable`](Self::make_durable) and [`publish_durable`](Self::publish_durable) in one, for
+    /// Makes written drafts the newest versions of their logical blocks, each with its number of entries.
+    /// Combines [`make_durable`](Self::make_durable) and [`publish_durable`](Self::publish_durable), for
     /// structures with nothing to do in between.
     ///
     /// # Errors
@@ -74,12 +74,12 @@ impl Shadow {
         Ok(())
     }
 
-    /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` behind
-    /// the map update's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
-    /// lock under which what the new version took over leaves RAM.
+    /// Makes a durable draft the newest version of its logical block, and logs that, with `suffix` after the
+    /// map update's bytes. A crash finds the block old or new. Waits for nothing, so the caller may hold the
+    /// lock under which the entries of the new version leave RAM.
     ///
-    /// What the new version took over from buffers stays in the log until a checkpoint has captured the
-    /// map with it; so nothing is lost where the log was too full for the map update. Costs 20 bytes, prefix and
+    /// Entries that the new version took from buffers stay in the log until a checkpoint has captured the map
+    /// with it; so nothing is lost if the log was too full for the map update. Costs 20 bytes, prefix and
     /// suffix in the log.
     ///
     /// # Errors
@@ -91,9 +91,9 @@ impl Shadow {
         entries: u32,
         suffix: &[u8],
     ) -> Result<Published> {
-        // The map first: a checkpoint that is captured in between holds the map update, and its replay changes
-        // nothing. The other way round the checkpoint's tail might be behind the record while its map
-        // lacks the map update, and the old block would be free all the same.
+        // The map changes first: a checkpoint that is captured in between holds the map update, and its
+        // replay changes nothing. In the other order the checkpoint's tail might be past the record while its
+        // map lacks the map update, and the old block would be free all the same.
         let update = self.update_map(draft, entries);
         match journal.append(self, update, suffix) {
             Err(Error::LogFull { .. }) => Ok(Published::AwaitsCheckpoint),
@@ -101,8 +101,8 @@ impl Shadow {
         }
     }
 
-    /// Frees blocks that wait for no more than a sync of the log, and syncs it where none is free before.
-    /// Tells whether one is free; if not, it takes a checkpoint, or the end of another rewrite.
+    /// Frees blocks that wait only for a sync of the log, and syncs it if none is free without. Returns
+    /// whether one is free; if not, it takes a checkpoint, or the end of another rewrite.
     ///
     /// # Errors
     /// As [`Log::sync`].

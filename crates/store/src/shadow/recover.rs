@@ -10,9 +10,9 @@ use crate::{Result, StructureId};
 
 /// A shadow that is being recovered: the map of the checkpoint, to which the map updates in the log are applied.
 ///
-/// It gives out no blocks. While map updates are still to come, a block that the map calls free may be a current
-/// one, and one that it calls current may hold something else; so a structure replays all map updates first, and
-/// goes through the log a second time for what needs blocks.
+/// It hands out no blocks. While map updates are still to come, a block that the map calls free may be a
+/// current one, and one that it calls current may hold something else. So a structure replays all map updates
+/// first, and reads the log a second time for entries that need blocks.
 #[derive(Debug)]
 pub struct ShadowRecovery {
     pub(super) structure: StructureId,
@@ -24,15 +24,15 @@ pub struct ShadowRecovery {
 }
 
 impl ShadowRecovery {
-    /// Starts with no block ever written: for a structure that was just created, or of which the log
-    /// has map updates and no checkpoint a map.
+    /// Starts with no block ever written: for a structure that was just created, or that has map updates in
+    /// the log and no map in a checkpoint.
     #[must_use]
     pub fn blank(structure: StructureId, extent: Extent, shape: ShadowShape, epoch: u64) -> Self {
         let (map, used) = (ShadowMap::empty(shape), Used::none(shape));
         Self { structure, extent, shape, epoch, map, used }
     }
 
-    /// Starts with a map as a checkpoint has it. `epoch` is the volume's, which no session before had.
+    /// Starts with a map from a checkpoint. `epoch` is the volume's, which no session before had.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no map of this shape.
@@ -48,8 +48,8 @@ impl ShadowRecovery {
         Ok(Self { structure, extent, shape, epoch, map, used })
     }
 
-    /// Applies a map update that was found in the log, in the log's order, and gives it. One that the map has
-    /// already, or has a newer version than, changes nothing.
+    /// Applies a map update from the log, in the log's order, and returns it. It changes nothing if the map
+    /// has it already, or has a newer version.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when the bytes are no map update of this shape, or it puts a

@@ -17,7 +17,7 @@ use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, RawPage, seal};
 use crate::{Error, IoChunks, Poison, Result};
 
-/// What a rewrite has asked of the device.
+/// The I/O of a rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RewriteCosts {
     /// Pages read from the old version.
@@ -26,8 +26,8 @@ pub struct RewriteCosts {
     pub pages_written: u64,
 }
 
-/// Changes the body of a page in place: given the page's number in the block, from 0 up, and the 4064 bytes
-/// of the old version, or zeros.
+/// Changes the body of a page in place: receives the page's number in the block, from 0 up, and the 4064
+/// bytes of the old version, or zeros.
 pub type Change<'c> = dyn FnMut(u64, &mut [u8]) -> Result<()> + 'c;
 
 /// Rewrites one block after another with the same memory.
@@ -39,7 +39,7 @@ pub struct Rewriter {
     idle: Vec<PageBuf>,
 }
 
-/// A rewrite that is under way.
+/// A rewrite in progress.
 struct Run<'r> {
     shadow: &'r Shadow,
     old: Option<Block>,
@@ -48,13 +48,13 @@ struct Run<'r> {
     /// The next chunk to be read, and the next to be changed.
     next_read: u64,
     next_change: u64,
-    /// Chunks that were read before their turn, by number.
+    /// Chunks that were read early, by number.
     read: BTreeMap<u64, PageBuf>,
     costs: RewriteCosts,
 }
 
-/// A rewrite that ends, even by a panic, waits for what is in flight: it could still be written to a block
-/// that another rewrite was given meanwhile.
+/// A rewrite that ends, even by a panic, waits for its I/O in flight: the device could otherwise still write
+/// to a block that another rewrite was given meanwhile.
 struct Ending<'r>(&'r mut Rewriter);
 
 impl Drop for Ending<'_> {
@@ -69,22 +69,22 @@ impl Rewriter {
     /// Opens a queue of the device that holds the blocks. Holds no buffers before the first rewrite.
     ///
     /// # Errors
-    /// [`Error::Config`] for chunks of no pages or none at all; as [`Device::queue`].
+    /// [`Error::Config`] for chunks of no pages or zero chunks; as [`Device::queue`].
     pub fn new(device: &dyn Device, poison: Arc<Poison>, chunks: IoChunks) -> Result<Self> {
         chunks.validate()?;
         let queue = device.queue(chunks.chunks)?;
         Ok(Self { queue, poison, chunks, idle: Vec::new() })
     }
 
-    /// Writes a draft: gives each page of the old version, or of zeros where there is none, to `change`, in
-    /// ascending order, and writes what that leaves, sealed as `kind`. All writes have completed when it
-    /// returns, well or badly; [`Shadow::publish`] comes next.
+    /// Writes a draft: passes each page of the old version, or of zeros if there is none, to `change`, in
+    /// ascending order, and writes the result, sealed as `kind`. All writes have completed when it returns,
+    /// successfully or not; [`Shadow::publish`] comes next.
     ///
     /// Reads each page of the old version once and writes each page of the draft once, in chunks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where an old page does not prove itself; a read's failure; what `change` returns;
-    /// a write's failure, which poisons the volume. The draft is then worth nothing.
+    /// [`Error::Corrupt`] if an old page does not prove itself; a read's failure; what `change` returns; a
+    /// write's failure, which poisons the volume. The draft is then useless.
     pub fn rewrite(
         &mut self,
         shadow: &Shadow,
@@ -112,7 +112,7 @@ impl Rewriter {
     fn run(&mut self, run: &mut Run<'_>, change: &mut Change<'_>) -> Result<()> {
         let count = u64::from(run.shadow.shape().block_pages).div_ceil(self.chunk_pages());
         loop {
-            // What has ended in the meantime frees buffers for reads.
+            // I/O that has ended meanwhile frees buffers for reads.
             self.take_back(run, 0)?;
             self.read_ahead(run, count)?;
             if let Some(mut buf) = run.read.remove(&run.next_change) {
@@ -126,7 +126,7 @@ impl Rewriter {
         }
     }
 
-    /// Starts reads as long as there are buffers; what is not there is zeros at once.
+    /// Starts reads as long as there are buffers; missing old pages are zeros at once.
     fn read_ahead(&mut self, run: &mut Run<'_>, count: u64) -> Result<()> {
         let held = |rewriter: &Self, run: &Run<'_>| rewriter.queue.in_flight() + run.read.len();
         while run.next_read < count && held(self, run) < self.chunks.chunks {
@@ -187,11 +187,11 @@ impl Rewriter {
         result
     }
 
-    /// Waits for all that is in flight and no longer wanted.
+    /// Waits for all I/O in flight that is no longer wanted.
     fn drain(&mut self) {
         let mut done = Vec::new();
         while self.queue.in_flight() > 0 {
-            // The first failure was reported; a queue that is broken gives nothing back.
+            // The first failure was reported; a broken queue returns nothing.
             if self.queue.wait(usize::MAX, &mut done).is_err() {
                 self.poison.set(&"a queue of the device broke in the middle of a rewrite");
                 break;

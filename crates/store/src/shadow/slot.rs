@@ -1,20 +1,20 @@
 //! One entry of the map, which lookups read without a lock.
 //!
-//! A block takes two words. Its generation never comes twice, so a reader that finds the same one before and
-//! after it has read the other word has read both of one block.
+//! A block takes two words. Its generation is unique, so a reader that finds the same one before and after it
+//! has read the other word has read both of one block.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Block;
 
-/// Stands in place of a generation while the other word is being changed.
+/// Replaces a generation while the other word is being changed.
 const CHANGING: u64 = u64::MAX;
 
-/// What a slot held at a moment when it was changed.
+/// The content of a slot that was read while it was changed.
 pub(super) struct Changing;
 
-/// A logical block's newest version; nothing while its generation is 0.
+/// A logical block's newest version; `None` while its generation is 0.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     generation: AtomicU64,
@@ -23,14 +23,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot that holds this.
+    /// A slot with this content.
     pub fn new(block: Option<Block>) -> Self {
         let slot = Self::default();
         block.into_iter().for_each(|block| slot.set(block));
         slot
     }
 
-    /// What it holds. Costs three loads.
+    /// Its content. Costs three loads.
     #[inline]
     pub fn get(&self) -> Result<Option<Block>, Changing> {
         let generation = self.generation.load(Acquire);
@@ -43,7 +43,7 @@ impl Slot {
         Ok((generation != 0).then_some(Block { physical, generation, entries }))
     }
 
-    /// Puts a block in; no two threads at the same time.
+    /// Stores a block; no two threads at the same time.
     pub fn set(&self, block: Block) {
         let place = u64::from(block.physical) | u64::from(block.entries) << 32;
         self.generation.store(CHANGING, Relaxed);

@@ -14,7 +14,7 @@ pub(super) struct Start {
     pub(super) page: u32,
 }
 
-/// Records one behind the other, from the start of a page on.
+/// Records one after another, from the start of a page on.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) start: Start,
@@ -28,7 +28,7 @@ impl Batch {
         Self { start, bytes: Vec::new(), begins: Vec::new() }
     }
 
-    /// Adds a record, given in parts. The caller has seen to it that it fits the segment.
+    /// Adds a record, given in parts. The caller has checked that it fits the segment.
     pub(super) fn push(&mut self, parts: &[&[u8]]) -> ValueRef {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let bytes = u32::try_from(len).expect("a record fits a segment, which is below 4 GiB");
@@ -73,7 +73,7 @@ impl Batch {
         Some(&record[..limit.min(record.len())])
     }
 
-    /// Sealed pages, from the batch's page `first` on, as many as `buf` has.
+    /// Sealed pages, from the batch's page `first` on, to fill `buf`.
     pub(super) fn seal(&self, first: u32, buf: &mut PageBuf, label: impl Fn(u32) -> PageLabel) {
         for index in 0..buf.pages() {
             let number = first as usize + index;

@@ -12,8 +12,8 @@ use super::format::{LiveSegment, SEQUENCE_BITS, ValuesState};
 use super::recover::{mark_of, restore};
 use super::visit::Records;
 
-/// Checks one value log and notes in the checker what is wrong with it; counts its records, those included
-/// that nobody refers to. Reads what the last checkpoint knows as written, once.
+/// Checks one value log and notes in the checker what is wrong with it. Counts its records, including those
+/// without a reference. Reads what the last checkpoint knows as written, once.
 pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let subject = Subject { structure: Some(&entry.name), what: "configuration and state" };
     let place = contents.superblock.checkpoint.start;

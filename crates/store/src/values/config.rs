@@ -1,4 +1,4 @@
-//! What a value log is created with, kept with it on flash.
+//! What a value log is created with; kept with it on flash.
 
 use crate::bytes::Reader;
 use crate::{Error, Result};
@@ -8,32 +8,32 @@ use super::format::PAYLOAD_BYTES;
 /// The version of the configuration's bytes.
 const VERSION: u8 = 1;
 
-/// Segments that cleaning has for itself, so that a full log can still be cleaned.
+/// Segments that only cleaning may use, so that a full log can still be cleaned.
 pub(super) const RESERVE_SEGMENTS: usize = 2;
 
-/// What happens when every segment holds something.
+/// What happens when every segment is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum WhenFull {
-    /// The oldest segment is overwritten, whatever is in it.
+    /// The oldest segment is overwritten, whatever its content.
     #[default]
     Overwrite = 0,
-    /// Nothing is overwritten: segments come back when their live records were copied out of them.
+    /// Nothing is overwritten: segments are freed when their live records were copied out of them.
     Keep = 1,
 }
 
 /// Sizes of a value log, and what it does when it is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValuesConfig {
-    /// Pages of 4 KiB in a segment, which is what is overwritten or cleaned at once; up to 2^20. No record
-    /// crosses from one segment into another, so this is also the limit of a record.
+    /// Pages of 4 KiB in a segment, which is overwritten or cleaned as a whole; up to 2^20. No record crosses
+    /// from one segment into another, so this also limits a record.
     pub segment_pages: u32,
     /// Segments, from 5 to 2^20.
     pub segments: u32,
-    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill them,
-    /// or somebody wants them durable.
+    /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill them, or
+    /// somebody wants them durable.
     pub io_chunk_pages: u32,
-    /// What happens when every segment holds something.
+    /// What happens when every segment is in use.
     pub when_full: WhenFull,
 }
 
@@ -41,8 +41,8 @@ impl ValuesConfig {
     /// Bytes of the encoded configuration.
     pub const BYTES: usize = 14;
 
-    /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones where 16 of these
-    /// would be too many, and chunks of up to 1 MiB. Counts what cleaning and overwriting keep free.
+    /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones if 16 of these would
+    /// be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free.
     #[must_use]
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
         let mut segment_pages = 8192u32;
@@ -50,7 +50,7 @@ impl ValuesConfig {
             segment_pages /= 2;
         }
         let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
-        // An eighth more, for what is garbage already and not yet worth cleaning.
+        // An eighth more, for garbage that is not yet worth cleaning.
         let segments = u32::try_from(used + used / 8 + 4).unwrap_or(u32::MAX).max(5);
         Self { segment_pages, segments, io_chunk_pages: segment_pages.min(256), when_full }
     }
@@ -108,7 +108,7 @@ impl ValuesConfig {
     /// Reads a configuration from bytes that may be anything.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or [`Error::Config`] for sizes that cannot be.
+    /// [`Error::Corrupt`], or [`Error::Config`] for impossible sizes.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let version = reader.u8()?;
         if version != VERSION {

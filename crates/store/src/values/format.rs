@@ -23,14 +23,14 @@ const RECORD: u8 = 1;
 /// No record begins in this page.
 const NONE_BEGINS: u16 = u16::MAX;
 
-/// Nothing is in this page: it closes a gap that a crash has left.
+/// This page is empty: it closes a gap that a crash has left.
 const VOID: u16 = u16::MAX - 1;
 
 /// The version of the state's bytes.
 const STATE_VERSION: u8 = 1;
 
-/// The place of a record. What it refers to is gone once its segment was overwritten, which the segment's
-/// number tells.
+/// The place of a record. The record is gone once its segment was overwritten, which the segment's number
+/// tells.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ValueRef {
     /// The segment's place.
@@ -55,7 +55,7 @@ impl ValueRef {
         out
     }
 
-    /// Reads a reference; nothing when there are not exactly [`REF_BYTES`].
+    /// Reads a reference; `None` when there are not exactly [`REF_BYTES`].
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != REF_BYTES {
@@ -81,11 +81,11 @@ impl ValueRef {
 /// What begins in a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordStart {
-    /// A record, this many bytes behind the page's first.
+    /// A record, this many bytes after the page's first.
     At(usize),
-    /// None: the page goes on with a record that began before.
+    /// None: the page continues a record that began before.
     Nothing,
-    /// None, and none goes on: the page closes a gap that a crash has left.
+    /// None, and none continues: the page closes a gap that a crash has left.
     Void,
 }
 
@@ -107,7 +107,7 @@ impl RecordStart {
     }
 }
 
-/// Splits a proven page's body into what begins in it and its bytes.
+/// Splits a proven page's body into its first record's start and its bytes.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -130,7 +130,7 @@ pub fn record_header(bytes: u32) -> [u8; RECORD_HEADER_BYTES] {
     header
 }
 
-/// Bytes of the record behind this header; nothing when it is none.
+/// Bytes of the record after this header; `None` when it is no header.
 #[must_use]
 pub fn record_bytes(header: &[u8]) -> Option<u32> {
     let header = header.get(..RECORD_HEADER_BYTES)?;
@@ -152,16 +152,16 @@ pub struct LiveSegment {
     pub sequence: u64,
     /// Pages of it that are written.
     pub pages: u32,
-    /// Bytes of records in it that somebody refers to, as far as is known.
+    /// Bytes of its records that have references, as far as is known.
     pub live_bytes: u64,
 }
 
-/// A value log as a checkpoint knows it.
+/// A value log in a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValuesState {
     /// The number of the newest segment.
     pub last_sequence: u64,
-    /// Segments that hold records, oldest first; the last is the one that is written.
+    /// Segments that hold records, oldest first; the last one is being written.
     pub live: Vec<LiveSegment>,
     /// The places of the others, in the order in which they will be used.
     pub free: Vec<u32>,
@@ -171,7 +171,7 @@ pub struct ValuesState {
 pub const SEQUENCE_BITS: u32 = 40;
 
 impl ValuesState {
-    /// That of a value log that was just created.
+    /// The state of a value log that was just created.
     #[must_use]
     pub fn fresh(config: &ValuesConfig) -> Self {
         Self { last_sequence: 0, live: Vec::new(), free: (0..config.segments).collect() }
@@ -220,7 +220,7 @@ impl ValuesState {
         Ok(state)
     }
 
-    /// Says what was expected and what was found where it cannot be.
+    /// Returns the expected and the found value of the first contradiction.
     fn check(&self, config: &ValuesConfig) -> std::result::Result<(), (String, String)> {
         let refuse =
             |expected: String, found: &dyn std::fmt::Display| Err((expected, found.to_string()));
@@ -242,7 +242,7 @@ impl ValuesState {
     }
 }
 
-/// The error for a record that is not what its reference says.
+/// The error for a record that does not match its reference.
 pub(super) fn damaged(page: PageId, expected: &str, found: &str) -> Error {
     Error::corrupt("record of a value log", page, expected, found)
 }

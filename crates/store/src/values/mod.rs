@@ -1,8 +1,8 @@
 //! The value log: records of any size on flash, found again by their reference.
 //!
-//! Records are collected in RAM and written in chunks, one after the other, into segments; a segment that
-//! is full is followed by the next free one. A structure keeps the references, for instance as the values of
-//! a table (ANCS'14 section 8: large values are stored in a log, the index has their places).
+//! Records are collected in RAM and written in chunks, one after the other, into segments; after a full
+//! segment comes the next free one. A structure keeps the references, for instance as the values of a table
+//! (ANCS'14 section 8: large values are stored in a log, the index has their places).
 //!
 //! ```text
 //!            records          commit: one chunk, then a sync
@@ -15,14 +15,14 @@
 //! ```
 //!
 //! Invariants
-//! 1. What [`ValueLog::commit`] has returned for is on flash for good. A caller that makes a reference durable
-//!    commits first; so a durable reference leads to a whole record, or into a segment that was
-//!    overwritten, which the segment's number tells.
+//! 1. Records for which [`ValueLog::commit`] has returned are on flash for good. A caller that makes a
+//!    reference durable commits first; so a durable reference leads to a whole record, or into a segment that
+//!    was overwritten, which the segment's number tells.
 //! 2. Each page of a segment is written once: a chunk that ends in the middle of a page leaves the rest of
 //!    it empty, and the next record begins on the next page. So a torn write harms nothing acknowledged.
-//! 3. Chunks are written one at a time, each synced before the next. So after a crash all that was
-//!    committed is before the first gap of a chunk's length.
-//! 4. A segment is written only once a durable checkpoint has it as free.
+//! 3. Chunks are written one at a time, each synced before the next. So after a crash everything committed
+//!    is before the first gap of a chunk's length.
+//! 4. A segment is written only once it is free in a durable checkpoint.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
@@ -64,29 +64,29 @@ use config::RESERVE_SEGMENTS;
 use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, SEQUENCE_BITS};
 use segments::Segments;
 
-/// How the catalog names a value log.
+/// The name of this kind in the catalog.
 pub const KIND: &str = "values";
 
-/// Segments kept free ahead of the head, where the oldest is overwritten.
+/// Segments kept free ahead of the head, if the oldest is overwritten.
 const AHEAD_SEGMENTS: usize = 2;
 
-/// What a record is appended for.
+/// Why a record is appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// It is new.
     Put,
-    /// It is copied out of a segment that is cleaned, and may use the segments kept for that.
+    /// It is copied from a segment that is cleaned, and may use the segments kept for that.
     Copy,
 }
 
-/// What a value log tells of itself, since it was opened unless said otherwise.
+/// The figures of a value log, since it was opened unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ValuesStats {
     /// Bytes of records referred to now, with their headers. After a crash it counts as live what became
     /// garbage since the last checkpoint, until that segment is cleaned.
     pub live_bytes: u64,
-    /// Bytes of flash now taken by records that nobody refers to, by padding and by unused ends of segments.
+    /// Bytes of flash now taken by records without references, by padding and by unused ends of segments.
     pub garbage_bytes: u64,
     /// Segments that can be written now, or after the next checkpoint.
     pub free_segments: u64,
@@ -106,7 +106,7 @@ pub struct ValuesStats {
     pub pages_read: u64,
     /// Segments overwritten although their records may have been live.
     pub overwritten_segments: u64,
-    /// Segments that cleaning gave back.
+    /// Segments freed by cleaning.
     pub cleaned_segments: u64,
     /// RAM it holds, in bytes.
     pub ram_bytes: u64,
@@ -127,7 +127,7 @@ struct Inner {
     /// In the generation of every page, above the segment's number; see [`recover`].
     mark: u64,
     state: Mutex<State>,
-    /// Held by who writes a batch. Taken before `state`.
+    /// Held while writing a batch. Taken before `state`.
     writer: Mutex<Option<PageBuf>>,
     reads: ReadPool,
     counters: Counters,
@@ -190,11 +190,11 @@ impl ValueLog {
         self.inner.config.segment_bytes() - RECORD_HEADER_BYTES as u64
     }
 
-    /// Appends a record, given in parts, and gives its place; nothing where there is no space, which
+    /// Appends a record, given in parts, and returns its place; `None` if there is no space, which
     /// [`make_space`](Self::make_space) or cleaning may change. It is in RAM until the next
     /// [`commit`](Self::commit), and readable at once.
     ///
-    /// Costs a lock and a copy; where a segment is full, a commit.
+    /// Costs a lock and a copy; a commit if a segment is full.
     ///
     /// # Errors
     /// [`Error::Config`] for a record longer than [`record_bytes_max`](Self::record_bytes_max),
@@ -225,7 +225,7 @@ impl ValueLog {
         }
     }
 
-    /// Whether a record of that length fits.
+    /// Does a record of that length fit?
     #[must_use]
     pub fn has_space(&self, bytes: u64) -> bool {
         let state = self.inner.state();
@@ -233,8 +233,8 @@ impl ValueLog {
             || state.segments.free_count() > self.inner.spared(Purpose::Put)
     }
 
-    /// Frees space by a checkpoint, after freeing the oldest segment where the log may overwrite it; tells
-    /// whether there was anything to gain. Hold no lock that a checkpoint needs.
+    /// Frees space by a checkpoint, after freeing the oldest segment if the log may overwrite it; returns
+    /// whether that gained anything. Hold no lock that a checkpoint needs.
     ///
     /// # Errors
     /// As [`Volume::checkpoint`].
@@ -247,8 +247,8 @@ impl ValueLog {
         Ok(true)
     }
 
-    /// Makes every record appended before this call durable. Writes and syncs are shared with all that ask
-    /// at the time; nothing is done when all is durable already.
+    /// Makes every record appended before this call durable. Concurrent callers share writes and syncs;
+    /// nothing is done when everything is durable already.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure of the write or sync itself.
@@ -256,18 +256,18 @@ impl ValueLog {
         self.inner.commit()
     }
 
-    /// Bytes of records that no write was started for.
+    /// Bytes of records whose write has not started.
     #[must_use]
     pub fn unwritten_bytes(&self) -> usize {
         self.inner.state().open.as_ref().map_or(0, Batch::len)
     }
 
-    /// Notes that a record has come to be referred to; for cleaning and for [`stats`](Self::stats).
+    /// Notes that a reference to a record exists now; for cleaning and for [`stats`](Self::stats).
     pub fn note_live(&self, reference: ValueRef) {
         self.inner.state().segments.note_live(reference);
     }
 
-    /// Notes that nobody refers to a record any more.
+    /// Notes that no reference to a record exists any more.
     pub fn note_dead(&self, reference: ValueRef) {
         self.inner.state().segments.note_dead(reference);
     }
@@ -284,7 +284,7 @@ impl ValueLog {
         self.inner.page(reference.slot, reference.offset / PAYLOAD_BYTES as u32)
     }
 
-    /// The segment that is most worth cleaning, if an eighth of it is garbage.
+    /// The segment with the best ratio of garbage to copies, if an eighth of it is garbage.
     #[must_use]
     pub fn worth_cleaning(&self) -> Option<LiveSegment> {
         let segment_bytes = self.inner.config.segment_bytes();
@@ -303,14 +303,14 @@ impl ValueLog {
         self.inner.state().segments.note_counted(segment.slot, live_bytes);
     }
 
-    /// Gives a segment back that holds no live record any more. Every reference that has taken the place of
-    /// one into it must be durable. It can be written after the next checkpoint.
+    /// Frees a segment without live records. Every reference that has replaced one into it must be durable.
+    /// It can be written after the next checkpoint.
     pub fn give_back(&self, segment: LiveSegment) {
         self.inner.state().segments.free(segment.slot);
         self.inner.counters.cleaned_segments.fetch_add(1, Relaxed);
     }
 
-    /// What it tells of itself.
+    /// Its figures.
     #[must_use]
     pub fn stats(&self) -> ValuesStats {
         let state = self.inner.state();
@@ -342,7 +342,7 @@ impl ValueLog {
 impl Drop for ValueLog {
     fn drop(&mut self) {
         let inner = &self.inner;
-        // An error has no taker here; what was committed is found again without this.
+        // Nobody can receive this error; what was committed is found again without this.
         let _ = inner.commit().and_then(|()| inner.volume.checkpoint());
         // It never has anything in the write-ahead log.
         inner.volume.deregister(inner.id, Shutdown::Clean);
@@ -354,7 +354,7 @@ impl Inner {
         self.state.lock().expect("no holder of the value log's state panics")
     }
 
-    /// Free segments that are not for this purpose.
+    /// Free segments that this purpose may not use.
     fn spared(&self, purpose: Purpose) -> usize {
         match (self.config.when_full, purpose) {
             (WhenFull::Keep, Purpose::Put) => RESERVE_SEGMENTS,
@@ -362,8 +362,8 @@ impl Inner {
         }
     }
 
-    /// Does a record fit the head, and may it go there? While fewer segments are free than cleaning has for
-    /// itself, which a crash in the middle of it may leave so, the rest of the head is for copies too.
+    /// Does a record fit the head, and may it go there? While fewer segments are free than the reserve of
+    /// cleaning, after a crash during cleaning, only copies may use the rest of the head.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let Some(head) = state.segments.head() else { return false };
         if state.segments.free_count() < self.spared(purpose) {
@@ -390,16 +390,16 @@ impl Inner {
         reference
     }
 
-    /// Begins the next segment. A checkpoint soon keeps short what recovery would look through, and frees
-    /// the segments that were freed.
+    /// Begins the next segment. A checkpoint soon limits what recovery has to read, and frees the segments
+    /// that were given back.
     fn begin(&self, state: &mut State, purpose: Purpose) -> Option<LiveSegment> {
         let begun = state.segments.begin(self.spared(purpose))?;
         self.volume.request_checkpoint();
         Some(begun)
     }
 
-    /// Where the oldest segment may be overwritten, frees as many as it takes for `count` to be free
-    /// after the next checkpoint.
+    /// If the oldest segment may be overwritten, frees segments until `count` are free after the next
+    /// checkpoint.
     fn free_ahead(&self, count: usize) {
         if self.config.when_full == WhenFull::Keep {
             return;
@@ -460,7 +460,7 @@ impl Inner {
             poison.guard(self.volume.device().sync())?;
         }
         self.counters.syncs.fetch_add(1, Relaxed);
-        // A sync that failed for somebody else may have been the one that covered these pages.
+        // A failed sync of another caller may have been the one that covered these pages.
         poison.check().map(|()| buf)
     }
 

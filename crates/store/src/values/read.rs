@@ -1,4 +1,4 @@
-//! Reading records: from the batches in RAM, else by a lookup of the pages they touch.
+//! Reading records: from the batches in RAM, else by a lookup of their pages.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +29,7 @@ pub(super) struct Reading {
     segment: LiveSegment,
     /// The record from its header on, as far as its pages were read.
     bytes: Vec<u8>,
-    /// Why a page is not what it should be. That is no failure where the segment was overwritten.
+    /// Why a page is invalid. That is no failure if the segment was overwritten.
     failed: Option<Error>,
 }
 
@@ -50,7 +50,7 @@ impl Reading {
 }
 
 impl ValueLog {
-    /// A record; nothing when its segment was overwritten or given back.
+    /// A record; `None` when its segment was overwritten or freed.
     ///
     /// Costs one operation that reads the pages it touches, and none while it is in RAM.
     ///
@@ -91,7 +91,7 @@ impl ValueLog {
 }
 
 impl Inner {
-    /// What RAM knows of a record.
+    /// The answer of RAM on a record.
     fn ask(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
         let state = self.state();
         let Some(segment) = state.segments.holding(reference) else {
@@ -107,7 +107,7 @@ impl Inner {
         Ok(LookupStep::Read(Reading { reference, segment, bytes, failed: None }))
     }
 
-    /// Refuses a reference that leads past what was written of its segment.
+    /// Refuses a reference past the written part of its segment.
     fn check_reference(&self, reference: ValueRef, segment: LiveSegment) -> Result<()> {
         let end = u64::from(segment.pages) * PAYLOAD_BYTES as u64;
         if reference.end() <= end {
@@ -117,7 +117,7 @@ impl Inner {
         Err(damaged(page, &format!("a record before byte {end}"), &format!("{reference:?}")))
     }
 
-    /// Proves the pages of a part and copies what belongs to the record.
+    /// Proves the pages of a part and copies the record's bytes.
     fn take_part(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
         let numbers = reading.part(part);
         let Reading { reference, segment, bytes, .. } = reading;
@@ -142,7 +142,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The record that was read. What failed because the segment was overwritten meanwhile is gone.
+    /// The record that was read. If its segment was overwritten meanwhile, the record is gone.
     fn settle(&self, reading: &mut Reading) -> Result<Option<Vec<u8>>> {
         let (reference, mut bytes) = (reading.reference, std::mem::take(&mut reading.bytes));
         if self.state().segments.holding(reference).is_none() {

@@ -1,11 +1,11 @@
 //! From flash back to memory: the checkpoint's segments, then those begun since.
 //!
-//! The log has no entries for the value log; what was written after the checkpoint proves itself. Pages of
-//! the head behind those the checkpoint knows, and of the segments that come next in the order of the free
-//! ones, carry their segment's number. A number is used once in a structure, but an earlier volume on the
+//! The write-ahead log has no entries for the value log; pages written after the checkpoint prove themselves.
+//! They are in the head after its known pages, and in the segments that come next in the order of the free
+//! ones, and carry their segment's number. A number is used once in a structure, but an earlier volume on the
 //! same device may have had the same structure and number at the same place; so generations are marked with
-//! bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else, since no
-//! reference leads there.
+//! bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else,
+//! since no reference leads there.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
     Ok(ValueLog { inner })
 }
 
-/// The state that a checkpoint holds; that of an empty log where none does.
+/// The state in the checkpoint; that of an empty log if there is none.
 pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<ValuesState> {
     let extent = structure.extent()?;
     let mut reader = Reader::new(&structure.state, "state of a value log", extent.start);
@@ -74,15 +74,15 @@ fn assemble(
     })
 }
 
-/// What marks a volume in the generations of its value logs' pages.
+/// The mark of a volume in the generations of its value logs' pages.
 pub(super) fn mark_of(hasher: &KeyHasher) -> u64 {
     let key = hasher.key();
     mix((key & u128::from(u64::MAX)) as u64 ^ mix((key >> 64) as u64)) >> SEQUENCE_BITS
 }
 
 impl Inner {
-    /// Finds what was written since the checkpoint. Whatever was committed is before the first gap of a
-    /// chunk's length in a segment, and segments were begun in the order of the free ones.
+    /// Finds what was written since the checkpoint. Everything committed is before the first gap of a chunk's
+    /// length in a segment, and segments were begun in the order of the free ones.
     fn find_written(&self) -> Result<()> {
         let head = self.state().segments.head();
         if let Some(head) = head {
@@ -100,7 +100,7 @@ impl Inner {
         }
     }
 
-    /// Finds the pages of a segment behind those that are known, and closes the gaps between them.
+    /// Finds the pages of a segment after the known ones, and closes the gaps between them.
     fn find_pages(&self, segment: LiveSegment) -> Result<()> {
         let proven = self.proven_pages(segment)?;
         let Some(last) = proven.last() else { return Ok(()) };
@@ -119,8 +119,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The pages of a segment behind those that are known which prove themselves, up to a gap as long as a
-    /// chunk.
+    /// The pages of a segment after the known ones that prove themselves, up to a gap as long as a chunk.
     fn proven_pages(&self, segment: LiveSegment) -> Result<Vec<u32>> {
         let mut proven = Vec::new();
         let (chunk, mut at, mut end) = (self.config.io_chunk_pages, segment.pages, segment.pages);

@@ -1,8 +1,7 @@
-//! Which segments hold records, which are free, and in which order the free ones are used.
+//! Which segments hold records, which are free, and the order in which free ones are used.
 //!
-//! A segment that was freed is used again only after a durable checkpoint knows it as free. Free ones
-//! are used in the order in which the checkpoint has them, so that recovery knows where to look for
-//! segments begun since.
+//! A freed segment is used again only after a durable checkpoint knows it as free. Free ones are used in the
+//! checkpoint's order, so that recovery knows where segments begun since then are.
 
 use std::collections::VecDeque;
 
@@ -26,7 +25,7 @@ pub(super) struct Segments {
     last_sequence: u64,
     head: Option<u32>,
     free: VecDeque<u32>,
-    /// Freed, and in no durable checkpoint as free yet.
+    /// Freed, and not yet free in a durable checkpoint.
     freed: VecDeque<u32>,
     /// How many of those the last capture has.
     captured: usize,
@@ -60,13 +59,13 @@ impl Segments {
         Some(self.by_slot.get(slot as usize)?.as_ref()?.known)
     }
 
-    /// The segment that a reference leads into, if it was not overwritten or freed.
+    /// The segment of a reference, if it was not overwritten or freed.
     pub(super) fn holding(&self, reference: ValueRef) -> Option<LiveSegment> {
         let found = self.get(reference.slot)?;
         ((found.sequence & u64::from(u32::MAX)) as u32 == reference.sequence).then_some(found)
     }
 
-    /// The place and number that the next segment gets.
+    /// The place and number of the next segment.
     pub(super) fn next(&self) -> Option<(u32, u64)> {
         Some((*self.free.front()?, self.last_sequence + 1))
     }
@@ -84,7 +83,7 @@ impl Segments {
         Some(known)
     }
 
-    /// Gives a segment up.
+    /// Frees a segment.
     pub(super) fn free(&mut self, slot: u32) {
         if self.by_slot[slot as usize].take().is_some() {
             let spared = is_on(Barrier::ValuesSpareCheckpoint);
@@ -93,18 +92,18 @@ impl Segments {
         }
     }
 
-    /// The oldest segment but the head.
+    /// The oldest segment except the head.
     pub(super) fn oldest(&self) -> Option<LiveSegment> {
         self.closed().map(|segment| segment.known).min_by_key(|known| known.sequence)
     }
 
-    /// The segment but the head with the fewest live bytes.
+    /// The segment with the fewest live bytes, except the head.
     pub(super) fn emptiest(&self) -> Option<LiveSegment> {
         let bytes = |known: &LiveSegment| (known.live_bytes, known.sequence);
         self.closed().map(|segment| segment.known).min_by_key(bytes)
     }
 
-    /// The oldest segment but the head whose live bytes were not counted since the log was opened.
+    /// The oldest segment, except the head, whose live bytes were not counted since the log was opened.
     pub(super) fn uncounted(&self) -> Option<LiveSegment> {
         let uncounted = self.closed().filter(|segment| !segment.is_counted);
         uncounted.map(|segment| segment.known).min_by_key(|known| known.sequence)
@@ -125,14 +124,14 @@ impl Segments {
         }
     }
 
-    /// Notes that a record has come to be referred to.
+    /// Notes that a reference to a record exists now.
     pub(super) fn note_live(&mut self, reference: ValueRef) {
         if let Some(known) = self.known(reference.slot) {
             known.live_bytes += reference.whole_bytes();
         }
     }
 
-    /// Notes that nobody refers to a record any more.
+    /// Notes that no reference to a record exists any more.
     pub(super) fn note_dead(&mut self, reference: ValueRef) {
         if self.holding(reference).is_none() {
             return;
@@ -142,7 +141,7 @@ impl Segments {
         }
     }
 
-    /// Notes what a count of a segment's live bytes has found.
+    /// Notes the counted live bytes of a segment.
     pub(super) fn note_counted(&mut self, slot: u32, live_bytes: u64) {
         if let Some(segment) = &mut self.by_slot[slot as usize] {
             segment.known.live_bytes = live_bytes;
@@ -150,7 +149,7 @@ impl Segments {
         }
     }
 
-    /// Notes how many bytes of a segment found after a crash may be live at most.
+    /// Notes the most bytes that may be live in a segment found after a crash.
     pub(super) fn note_uncounted(&mut self, slot: u32, live_bytes: u64) {
         if let Some(segment) = &mut self.by_slot[slot as usize] {
             segment.known.live_bytes = live_bytes;
@@ -168,8 +167,7 @@ impl Segments {
         self.freed.len()
     }
 
-    /// Bytes that are referred to, and bytes that are not although they take place in closed segments and
-    /// in the written part of the head.
+    /// Bytes with references, and bytes without in closed segments and in the written part of the head.
     pub(super) fn live_and_garbage_bytes(&self, page_bytes: u64) -> (u64, u64) {
         let all = self.by_slot.iter().flatten();
         all.fold((0, 0), |(live, garbage), segment| {
@@ -190,7 +188,7 @@ impl Segments {
         ValuesState { last_sequence: self.last_sequence, live, free }
     }
 
-    /// Told when the last capture is durable.
+    /// The last capture is durable.
     pub(super) fn committed(&mut self) {
         let captured = std::mem::take(&mut self.captured);
         self.free.extend(self.freed.drain(..captured));

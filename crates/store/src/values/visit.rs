@@ -11,12 +11,12 @@ use super::format::{
     is_padding, record_bytes,
 };
 
-/// Is given each record of a segment, with its reference.
+/// Receives each record of a segment, with its reference.
 pub type Visit<'a> = dyn FnMut(ValueRef, &[u8]) -> Result<()> + 'a;
 
 impl ValueLog {
-    /// Visits the whole records of a segment, in order, whether anybody refers to them or not. Reads what
-    /// was written of it, chunk by chunk.
+    /// Visits the whole records of a segment, in order, with or without references. Reads its written part,
+    /// chunk by chunk.
     ///
     /// # Errors
     /// A page that does not prove itself, a failed read, or what `visit` returns.
@@ -38,11 +38,11 @@ impl ValueLog {
     }
 }
 
-/// Puts records together from the pages of a segment. A record whose end is not there was never
-/// committed, and is passed over.
+/// Assembles records from the pages of a segment. A record without an end was never committed, and is
+/// skipped.
 pub(super) struct Records {
     segment: LiveSegment,
-    /// The record that goes on in the next page: where it begins, and its bytes with the header.
+    /// The record that continues in the next page: its start, and its bytes with the header.
     begun: Option<(u32, Vec<u8>)>,
 }
 
@@ -51,7 +51,7 @@ impl Records {
         Self { segment, begun: None }
     }
 
-    /// Takes the next page, unproven.
+    /// Processes the next page, unproven.
     pub(super) fn page(
         &mut self,
         number: u32,
@@ -83,8 +83,8 @@ impl Records {
         Ok(())
     }
 
-    /// Adds bytes to the record that is begun; tells how many it took. Where another record begins before
-    /// this one is whole, `bytes` end, and the next call finds it freed.
+    /// Adds bytes to the begun record; returns how many it took. If another record begins before this one is
+    /// whole, `bytes` end, and the next call finds it freed.
     fn go_on(&mut self, bytes: &[u8], visit: &mut Visit<'_>) -> Result<usize> {
         let Some((offset, mut record)) = self.begun.take() else { return Ok(0) };
         let mut taken = 0;

@@ -1,8 +1,8 @@
-//! Taking checkpoints, and who does so when it is time: a thread, or those who update.
+//! Taking checkpoints, by a thread or by the updating callers.
 //!
-//! A checkpoint is a list of steps, and each makes the next one safe: what the structures captured and
-//! the maps that refer to it are made durable, then the superblock that refers to the maps; only then is
-//! the log's tail released and are evicted places written again.
+//! A checkpoint is a list of steps, and each makes the next one safe. What the structures captured and the
+//! maps that refer to it are made durable, then the superblock that refers to the maps. Only then is the
+//! log's tail released and are evicted places written again.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ use crate::{Error, Lsn, PanicGuard, Result, StructureId};
 /// Why taking the lock of the maintenance thread's requests cannot fail.
 const LOCKED: &str = "no holder of the requests' lock panics";
 
-/// How often the log's fill is looked at.
+/// How often the log's fill is checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
 impl Volume {
@@ -34,15 +34,15 @@ impl Volume {
         self.inner.checkpoint()
     }
 
-    /// Asks for a checkpoint soon: of the background, or where there is none by the next
+    /// Asks for a checkpoint soon: from the background, or without it from the next
     /// [`reserve`](Self::reserve).
     pub fn request_checkpoint(&self) {
         self.inner.maintenance.request();
     }
 
     /// Waits until `bytes` more bytes of entries fit the log; see
-    /// [`Log::wait_for_space`](crate::Log::wait_for_space). Hold no lock that a checkpoint needs:
-    /// where there are no threads in the background, this takes the checkpoints that are due.
+    /// [`Log::wait_for_space`](crate::Log::wait_for_space). Hold no lock that a checkpoint needs: without
+    /// background threads, this takes the checkpoints that are due.
     ///
     /// # Errors
     /// As [`Log::wait_for_space`](crate::Log::wait_for_space), and a checkpoint's failure.
@@ -77,8 +77,8 @@ impl Inner {
         structures.iter().try_for_each(|(_, structure)| structure.prepare())?;
         let captures: Vec<_> =
             structures.iter().map(|(id, structure)| (*id, structure.capture())).collect();
-        // What a partial discard put back into buffers must be in the log for good before the place it
-        // came from is overwritten.
+        // Entries that a partial discard put back into buffers must be in the log for good before their old
+        // place is overwritten.
         if is_on(Barrier::CheckpointSyncsLog) {
             self.log.sync()?;
         }
@@ -92,7 +92,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Lets what a durable checkpoint no longer refers to be overwritten.
+    /// Allows overwriting what the durable checkpoint no longer refers to.
     fn truncate(&self, tail: Lsn, structures: &[OpenStructure]) {
         self.log.release(tail);
         structures.iter().for_each(|(_, structure)| structure.committed());
@@ -110,7 +110,7 @@ impl Inner {
         structures
     }
 
-    /// One sync makes durable the checkpoint and all that it refers to: the structures' writes have
+    /// One sync makes durable the checkpoint and everything that it refers to: the structures' writes have
     /// completed. Another one makes the superblock durable.
     fn write_checkpoint(
         &self,
@@ -151,8 +151,8 @@ impl Inner {
         Ok(tail)
     }
 
-    /// Does what the background would have done by now. Where that is not enough, it takes checkpoints until
-    /// the log has space.
+    /// Does the pending work of the background. If that is not enough, it takes checkpoints until the log has
+    /// space.
     fn checkpoint_until_fits(&self, bytes: u64) -> Result<Reservation<'_>> {
         let mut requested = self.maintenance.take_request();
         self.log
@@ -164,8 +164,8 @@ impl Inner {
         self.poison.guard(self.checkpoint_if_due(requested))
     }
 
-    /// Takes a checkpoint when the log fills. Where that alone does not help, the structures flush what pins
-    /// the log's tail. Then they do the work that they have deferred.
+    /// Takes a checkpoint when the log fills. If that alone does not help, the structures flush what pins the
+    /// log's tail. Then they do their deferred work.
     fn checkpoint_if_due(&self, requested: bool) -> Result<()> {
         if self.poison.is_set() {
             return Ok(());
@@ -173,8 +173,8 @@ impl Inner {
         let capacity = self.log.capacity_bytes();
         let grown = self.log.next_lsn().0 - self.maintenance.last.load(Relaxed);
         let used = self.log.used_bytes();
-        // Nearly full, or too full for what somebody wants to append at once, it does not grow any more;
-        // then nothing may be put off.
+        // Nearly full, or too full for a waiting append, the log does not grow any more; then nothing may be
+        // postponed.
         let is_stuck = self.log.waiting() > 0 && self.maintenance.stands_still(self.log.next_lsn());
         let log_fills = used > capacity / 4 && grown > capacity / 16 || used > capacity / 4 * 3;
         let log_fills = log_fills || is_stuck;
@@ -197,8 +197,8 @@ impl Inner {
         self.open_structures().iter().try_for_each(|(_, structure)| structure.flush_before(before))
     }
 
-    /// A structure that nobody has opened cannot flush its updates, so they stay in the log. That is no
-    /// fault before somebody waits for their space: it may be about to be opened.
+    /// A structure that nobody has opened cannot flush its updates, so they stay in the log. That is no fault
+    /// until somebody waits for their space: it may be about to be opened.
     fn tell_what_pins_the_log(&self, before: Lsn) {
         if self.log.waiting() == 0 {
             return;
@@ -247,7 +247,7 @@ impl Root {
         tails.min().unwrap_or(synced).min(synced).max(self.superblock.log_tail)
     }
 
-    /// Gives back the pages of removed structures, now that no durable checkpoint refers to them.
+    /// Frees the pages of removed structures, now that no durable checkpoint refers to them.
     pub(super) fn release_removed(&mut self) {
         for extent in std::mem::take(&mut self.removed) {
             self.space.release(extent);
@@ -275,9 +275,9 @@ impl Root {
 pub(super) struct Maintenance {
     request: Mutex<Request>,
     woken: Condvar,
-    /// Where the log was when the last checkpoint was taken for its sake.
+    /// The log's place when the last checkpoint was taken because of its fill.
     last: AtomicU64,
-    /// Where it was when somebody was last seen waiting for its structure.
+    /// The log's place when somebody was last waiting for its structure.
     seen: AtomicU64,
 }
 
@@ -297,8 +297,8 @@ impl Maintenance {
         self.woken.notify_all();
     }
 
-    /// Is the log where it was when somebody was last seen waiting? Its place at the last checkpoint would
-    /// not tell: a checkpoint closes a block itself, and structures log what they move.
+    /// Is the log where it was when somebody was last waiting? Its place at the last checkpoint would not
+    /// tell: a checkpoint closes a block itself, and structures log their moves.
     fn stands_still(&self, now: Lsn) -> bool {
         self.seen.swap(now.0, Relaxed) == now.0
     }
@@ -313,7 +313,7 @@ impl Maintenance {
         self.woken.notify_all();
     }
 
-    /// Waits for a request or the period; gives nothing when it is time to stop.
+    /// Waits for a request or the period; returns `None` when it must stop.
     fn next(&self) -> Option<bool> {
         let request = self.lock();
         let idle = |request: &mut Request| !request.checkpoint && !request.stop;

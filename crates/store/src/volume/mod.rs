@@ -1,4 +1,4 @@
-//! The volume: one file or device that holds many named structures, and survives.
+//! The volume: one file or device that holds many named structures, and survives crashes.
 //!
 //! ```text
 //!   page 0   1        2 ..
@@ -59,47 +59,47 @@ struct Inner {
     work: Work,
     root: Mutex<Root>,
     open: Mutex<HashMap<StructureId, Weak<dyn Checkpointed>>>,
-    /// Held for the length of a checkpoint: there is one at a time.
+    /// Held during a checkpoint: there is one at a time.
     maintenance_lock: Mutex<()>,
     maintenance: Maintenance,
 }
 
-/// When updates become durable, and who sees to it.
+/// When updates become durable, and who does that.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     durability: Durability,
     threads: Threads,
 }
 
-/// What the next checkpoint is made from.
+/// The input of the next checkpoint.
 #[derive(Debug)]
 struct Root {
     superblock: Superblock,
     catalog: Catalog,
     space: Space,
     spare: Option<Extent>,
-    /// Extents of structures that were removed, or that structures gave up, since the last durable
-    /// checkpoint, which still refers to them.
+    /// Extents of structures that were removed, or that structures freed, since the last durable checkpoint,
+    /// which still refers to them.
     removed: Vec<Extent>,
     checkpoints: u64,
-    /// Structures that are not open and of whose updates the log holds none that is still needed.
+    /// Structures that are not open and need no updates of the log.
     idle: HashSet<StructureId>,
 }
 
 /// A structure's side of a checkpoint.
 pub trait Checkpointed: Send + Sync {
-    /// Does what has to be done before the state is captured, such as evicting ahead of the head.
+    /// Does what must be done before the state is captured, such as evicting ahead of the head.
     ///
     /// # Errors
     /// Any failure; the checkpoint is then not taken.
     fn prepare(&self) -> Result<()>;
 
-    /// The small maps, and the oldest place of the log that is needed as well.
+    /// The small maps, and the oldest place of the log that is still needed.
     ///
     /// Every update that was logged before that place is in pages whose writes have completed.
     fn capture(&self) -> Captured;
 
-    /// Told when a checkpoint with what `capture` gave last is durable.
+    /// A checkpoint with the last result of `capture` is durable.
     fn committed(&self);
 
     /// Flushes every buffered update that was logged before this place, because the log is nearly full.
@@ -108,8 +108,8 @@ pub trait Checkpointed: Send + Sync {
     /// A failed write.
     fn flush_before(&self, before: Lsn) -> Result<()>;
 
-    /// Does the work that the structure has deferred because it has no threads of its own. Called after
-    /// checkpoints, with no lock held; it may take a checkpoint itself.
+    /// Does the work that a structure without threads has deferred. Called after checkpoints, with no lock
+    /// held; it may take a checkpoint itself.
     ///
     /// # Errors
     /// A failed read or write.
@@ -132,12 +132,12 @@ pub struct Captured {
     pub state: Vec<u8>,
     /// The oldest place of the log that is still needed.
     pub tail: Lsn,
-    /// Its pages, for a structure that takes and gives back extents as it goes ([`Volume::allocate`]);
-    /// nothing where they stay the same.
+    /// Its pages, for a structure that takes and gives back extents as it runs ([`Volume::allocate`]); `None`
+    /// if they stay the same.
     pub extents: Option<Vec<Extent>>,
 }
 
-/// What the volume keeps of a structure, from which it is opened.
+/// What the volume keeps of a structure, to open it.
 #[derive(Clone, Debug)]
 pub struct Structure {
     /// Its number.
@@ -155,7 +155,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// The pages of a structure that has one extent for good.
+    /// The pages of a structure with one fixed extent.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the catalog names none.
@@ -210,8 +210,8 @@ impl Volume {
         self.inner.root().superblock.epoch
     }
 
-    /// Allocates pages for a new structure and notes it in the catalog, durably. One that takes extents as it
-    /// goes is given none here, with 0 pages.
+    /// Allocates pages for a new structure and notes it in the catalog, durably. A structure that takes
+    /// extents as it runs gets none here, with 0 pages.
     ///
     /// # Errors
     /// [`Error::Exists`], no space on the device, or a failed write.
@@ -242,7 +242,7 @@ impl Volume {
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Kind`], or [`Error::Busy`] when it is open already.
     pub fn open_structure(&self, name: &str, kind: &str) -> Result<Structure> {
-        // What a failed write left in RAM is in the log, which only opening the volume reads back.
+        // Updates that a failed write left in RAM are in the log, which only opening the volume reads back.
         self.inner.poison.check()?;
         let mut root = self.inner.root();
         let structure = root.find(name, kind)?;
@@ -276,8 +276,8 @@ impl Volume {
         self.checkpoint()
     }
 
-    /// Takes an extent for a structure that grows as it goes. It is the structure's once a capture names
-    /// it; until a checkpoint with that capture is durable, a crash gives it back.
+    /// Takes an extent for a structure that grows as it runs. It belongs to the structure once a capture
+    /// names it; until a checkpoint with that capture is durable, a crash frees it.
     ///
     /// # Errors
     /// No space on the device.
@@ -286,8 +286,8 @@ impl Volume {
         self.inner.root().allocate(&*self.inner.device, pages)
     }
 
-    /// Gives back an extent that was [`allocate`](Self::allocate)d and that no capture has named. One that
-    /// was captured is given back by the first checkpoint whose capture leaves it out.
+    /// Gives back an extent that was [`allocate`](Self::allocate)d and that no capture has named. A captured
+    /// extent is freed by the first checkpoint whose capture leaves it out.
     pub fn give_back(&self, extent: Extent) {
         self.inner.root().space.release(extent);
     }
@@ -297,9 +297,9 @@ impl Volume {
         self.inner.open().insert(id, structure);
     }
 
-    /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it.
-    /// Waits for a checkpoint that is being taken. A structure whose last capture held everything needs
-    /// nothing of the log until it is opened again.
+    /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it. Waits
+    /// for a running checkpoint. A structure whose last capture held everything needs nothing of the log
+    /// until it is opened again.
     pub fn deregister(&self, id: StructureId, shutdown: Shutdown) {
         let _maintenance = self.inner.lock_maintenance();
         let mut root = self.inner.root();
@@ -309,7 +309,7 @@ impl Volume {
         }
     }
 
-    /// Gives a structure the updates of it that the log holds, oldest first, with the place of each.
+    /// Passes a structure its updates in the log, oldest first, with the place of each.
     ///
     /// # Errors
     /// A failed read, damage, or what `visit` returns.
@@ -434,14 +434,14 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.inner.maintenance.stop();
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
-        // A checkpoint may hold the last handle, through a structure that was dropped meanwhile; its thread
-        // then runs this, cannot wait for itself, and ends behind it.
+        // A checkpoint may hold the last handle, through a structure that was dropped meanwhile. Its thread
+        // then runs this, cannot wait for itself, and ends after it.
         let other = |thread: &JoinHandle<()>| thread.thread().id() != std::thread::current().id();
         if let Some(thread) = thread.filter(other) {
-            // A panic over there has poisoned the volume already.
+            // The panic has poisoned the volume already.
             let _ = thread.join();
         }
-        // An error has no taker here; what was acknowledged as durable is so already.
+        // Nobody can receive this error; what was acknowledged as durable is durable already.
         let _ = self.inner.log.close();
     }
 }
@@ -476,5 +476,5 @@ impl Volume {
     }
 }
 
-/// Where a log that was never written ends.
+/// The end of a log that was never written.
 const FRESH_LOG: LogEnd = LogEnd { next: Lsn(0), prev_crc: 0, epoch: 0 };

@@ -44,7 +44,7 @@ impl Volume {
     /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`],
     /// [`Error::LogDevice`], or a failure of the device.
     pub fn open(device: Arc<dyn Device>, options: OpenOptions) -> Result<Self> {
-        // What a killed process wrote may still be in a cache; it must not be lost after we built on it.
+        // Data of a killed process may still be in a cache; it must not be lost after we built on it.
         if is_on(Barrier::OpenSyncsWhatItReads) {
             device.sync()?;
         }
@@ -169,7 +169,7 @@ pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
     Superblock::choose([pages.page(0), pages.page(1)])
 }
 
-/// What the superblock and the catalog leave free.
+/// The space that the superblock and the catalog leave free.
 pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     let mut taken =
         vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
@@ -183,7 +183,7 @@ pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     })
 }
 
-/// The log's pages, on the volume or on the device that was given for it.
+/// The log's pages, on the volume or on its own device.
 pub fn log_region(
     device: &Arc<dyn Device>,
     log_device: Option<&Arc<dyn Device>>,
@@ -206,8 +206,8 @@ pub fn log_region(
     Ok(LogRegion { device, first_page, pages, block_bytes })
 }
 
-/// Notes durably that the volume is written from now on, so that log blocks of this opening are told
-/// from what an earlier one may have left behind.
+/// Notes durably that the volume is written from now on, so that log blocks of this opening differ from those
+/// that an earlier one may have left behind.
 fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
     let LogAnchor { tail, synced, epoch } = log.anchor(superblock.log_tail);
     (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);

@@ -1,4 +1,4 @@
-//! What can be chosen when a volume is created or opened.
+//! Options of creating or opening a volume.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nandex_device::{Device, PAGE_BYTES};
 use crate::hash::HashKind;
 use crate::{Durability, Error, Result};
 
-/// Who does a volume's own work: writing full log blocks, syncing once in a while, taking checkpoints.
+/// Who does a volume's own work: writing full log blocks, syncing periodically, taking checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Threads {
     /// Threads of the volume's own, so that callers seldom wait.
@@ -20,15 +20,15 @@ pub enum Threads {
     Inline,
 }
 
-/// What can be chosen when a volume is created.
+/// Options of creating a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeOptions {
-    /// The hash function of all its structures. Default XXH3; take SipHash where others choose keys.
+    /// The hash function of all its structures. Default XXH3; take SipHash for untrusted keys.
     pub hash: HashKind,
     /// The hash function's key; random when not given. Give one only for runs that must repeat.
     pub hash_key: Option<u128>,
-    /// What names the volume, so that pages of another differ; random when not given. Give one
-    /// only for runs that must repeat.
+    /// The volume's name, so that pages of another differ; random when not given. Give one only for runs that
+    /// must repeat.
     pub volume_id: Option<u128>,
     /// Bytes of the write-ahead log, all taken at creation. Default 128 MiB. It must be several times
     /// the buffers of the tables in the volume; recovery replays at most this much.
@@ -36,8 +36,8 @@ pub struct VolumeOptions {
     /// The longest single write to the log in bytes, a whole number of pages. Default 128 KiB;
     /// the log keeps up to eight of them in RAM.
     pub log_block_bytes: usize,
-    /// What holds the log, when it is not the volume itself: a second file or device (ANCS'14
-    /// section 8), which must then be given at every open.
+    /// The device of the log, when it is not the volume itself: a second file or device (ANCS'14 section 8),
+    /// which must then be given at every open.
     pub log_device: Option<Arc<dyn Device>>,
     /// When an acknowledged update is durable. Default every 100 ms.
     pub durability: Durability,
@@ -94,7 +94,7 @@ impl VolumeOptions {
     }
 }
 
-/// What can be chosen when a volume is opened.
+/// Options of opening a volume.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// When an acknowledged update is durable. Default every 100 ms.

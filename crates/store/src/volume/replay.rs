@@ -1,4 +1,4 @@
-//! Reading the log back for the structures that need it.
+//! Reading the log for the structures that need it.
 //!
 //! The log is read once at open to find its end and prove it whole, and once more by each structure
 //! that is opened, which picks its own updates.
@@ -26,7 +26,7 @@ impl LogReplay {
         Self { region, volume_id, end }
     }
 
-    /// Reads the log from its tail to its end; gives also the structures that need nothing of it.
+    /// Reads the log from its tail to its end; also returns the structures that need nothing of it.
     pub(super) fn find_end(
         region: &LogRegion,
         superblock: &Superblock,

@@ -1,10 +1,10 @@
-//! What a volume tells of itself.
+//! The figures of a volume.
 
 use nandex_device::EngineReport;
 
 use super::Volume;
 
-/// A structure, as a listing shows it.
+/// A structure in a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StructureInfo {
     /// Its name.
@@ -15,15 +15,15 @@ pub struct StructureInfo {
     pub pages: u64,
 }
 
-/// What a volume tells of itself.
+/// The figures of a volume.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct VolumeStats {
-    /// Which engine carries the operations, and why that one.
+    /// The engine of the I/O operations, and why that one.
     pub engine: EngineReport,
     /// The volume's length in pages.
     pub pages: u64,
-    /// Pages that no structure has.
+    /// Pages without a structure.
     pub free_pages: u64,
     /// Checkpoints taken since it was opened.
     pub checkpoints: u64,
@@ -40,7 +40,7 @@ pub struct VolumeStats {
 }
 
 impl Volume {
-    /// What the volume tells of itself.
+    /// The volume's figures.
     #[must_use]
     pub fn stats(&self) -> VolumeStats {
         let log = self.log();
