@@ -1,15 +1,15 @@
-//! Counting and finding set bits of a word, in one instruction each where the processor has it.
+//! Counting and finding set bits of a word, in one instruction each if the processor has it.
 //!
-//! Programs are built for any x86-64, which promises neither instruction; both are looked for when the
-//! program runs. Code that counts bits all the time asks once, and is compiled twice: for [`SwiftBits`], which
-//! exist only where the instructions do, and for [`PlainBits`].
+//! Programs are built for any x86-64, which guarantees neither instruction; the program checks for both when
+//! it runs. Code that counts bits all the time checks once, and is compiled twice: for [`SwiftBits`], which
+//! exists only with the instructions, and for [`PlainBits`].
 
 /// Counts and finds set bits of words.
 pub trait Bits: Copy + Send + Sync + 'static {
     /// Set bits of a word.
     fn rank(self, word: u64) -> u32;
 
-    /// The place of a set bit by its number, both from 0 at the low end; 64 where fewer are set. Numbers are
+    /// The place of a set bit by its number, both from 0 at the low end; 64 if fewer are set. Numbers are
     /// below 64.
     ///
     /// ```
@@ -19,16 +19,16 @@ pub trait Bits: Copy + Send + Sync + 'static {
     fn select(self, word: u64, number: u32) -> u32;
 }
 
-/// By the processor's own instructions, `popcnt` and `pdep`. One exists only if they were found.
+/// With the processor's own instructions, `popcnt` and `pdep`. A value exists only if they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwiftBits(());
 
-/// By what every processor has.
+/// With instructions that every processor has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlainBits;
 
 impl SwiftBits {
-    /// Looks for the instructions.
+    /// Checks for the instructions.
     #[must_use]
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -84,7 +84,7 @@ impl Bits for PlainBits {
         word.count_ones()
     }
 
-    /// The bit is in the low half, or in the high half by a lesser number, six times over.
+    /// The bit is in the low half, or in the high half with a smaller number; six times.
     fn select(self, word: u64, number: u32) -> u32 {
         if number >= word.count_ones() {
             return 64;

@@ -9,8 +9,8 @@ use crate::PAGE_BYTES;
 
 /// Owned, zeroed, page-aligned bytes, a whole number of pages long.
 ///
-/// An operation owns its buffer until the device gives it back, so a buffer can never be freed or
-/// changed while the kernel reads or fills it.
+/// An operation owns its buffer until the device returns it, so a buffer can never be freed or changed while
+/// the kernel reads or fills it.
 pub struct PageBuf {
     start: NonNull<u8>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! A device that counts what passes through it, so that claims of cost are tests.
+//! A device that counts its operations, so that claims of cost are tests.
 
 use std::ops::Sub;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::watched::{Call, Ended, Observer, Watched};
 use crate::{Device, Error, OpKind, Result};
 
-/// What has passed through a [`Counted`] device since it was made.
+/// The operations of a [`Counted`] device since it was made.
 ///
 /// The difference of two snapshots is what happened between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,9 +16,9 @@ pub struct Counts {
     pub reads: u64,
     /// Writes started, whatever their length.
     pub writes: u64,
-    /// Pages asked for by those reads.
+    /// Pages of those reads.
     pub pages_read: u64,
-    /// Pages handed over by those writes.
+    /// Pages of those writes.
     pub pages_written: u64,
     /// Calls of `sync`.
     pub syncs: u64,
@@ -26,7 +26,7 @@ pub struct Counts {
     pub grows: u64,
     /// Calls of `discard`.
     pub discards: u64,
-    /// Reads and writes finished, well or badly.
+    /// Reads and writes finished, successfully or not.
     pub completions: u64,
 }
 
@@ -55,12 +55,12 @@ impl Sub for Counts {
     }
 }
 
-/// Counts every operation that passes to the device inside. Refused operations are not counted.
+/// Counts every operation of the device inside. Refused operations are not counted.
 ///
 /// `D` may be an `Arc<dyn Device>`. Each count costs one atomic addition.
 pub type Counted<D> = Watched<D, Counters>;
 
-/// Counts what a [`Counted`] device is told.
+/// The observer of a [`Counted`] device.
 #[derive(Debug, Default)]
 pub struct Counters {
     reads: AtomicU64,
@@ -105,7 +105,7 @@ impl<D: Device> Counted<D> {
         Self::with(inner, Arc::default())
     }
 
-    /// The counts as they are now. Each is exact; together they are exact while nothing runs.
+    /// The current counts. Each is exact; together they are exact while nothing runs.
     #[must_use]
     pub fn snapshot(&self) -> Counts {
         let counters = self.observer();

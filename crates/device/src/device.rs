@@ -24,7 +24,7 @@ pub trait Device: Send + Sync + Debug {
     /// Makes the device at least `page_count` pages long; new pages read as zeros.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] where the file system is full or a block device is that small.
+    /// [`Error::NoSpace`] if the file system is full or a block device is that small.
     fn grow(&self, page_count: u64) -> Result<()>;
 
     /// Opens a queue for one caller, at most `depth` operations deep.
@@ -39,7 +39,7 @@ pub trait Device: Send + Sync + Debug {
     /// The kernel's failure; the caller must then treat every unsynced write as lost.
     fn sync(&self) -> Result<()>;
 
-    /// Tells the device that these pages hold nothing worth keeping. They read as anything.
+    /// Tells the device that nobody needs the content of these pages. They read as anything.
     ///
     /// # Errors
     /// As a write; a device that cannot discard does nothing and succeeds.
@@ -49,10 +49,10 @@ pub trait Device: Send + Sync + Debug {
     /// simulator.
     fn now(&self) -> u64;
 
-    /// Which engine carries the operations, and why that one.
+    /// The engine of the operations, and why that one.
     fn engine(&self) -> EngineReport;
 
-    /// Reads one run of pages and waits for it. `buf` says how many.
+    /// Reads one run of pages and waits for it. The length of `buf` is the number of pages.
     ///
     /// # Errors
     /// As a queued read.
@@ -77,15 +77,15 @@ fn one(queue: &mut dyn Queue, op: Op) -> Result<PageBuf> {
     completion.result.map(|()| completion.buf)
 }
 
-/// One caller's queue: push owned, aligned operations, take back completions in any order.
+/// One caller's queue: push owned, aligned operations, take completions in any order.
 ///
 /// Dropping a queue waits for what is in flight.
 pub trait Queue: Send {
     /// Starts an operation; the device owns the buffer until it comes back through `wait`.
     ///
     /// # Errors
-    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`], [`Error::Refused`]: nothing
-    /// was started and the buffer is gone. Errors of the operation itself arrive in its [`Completion`].
+    /// [`Error::QueueFull`], [`Error::OutOfRange`], [`Error::Unaligned`], [`Error::Refused`]: nothing was
+    /// started and the buffer is gone. Errors of the operation itself arrive in its [`Completion`].
     fn push(&mut self, op: Op) -> Result<()>;
 
     /// Waits until at least `count_min` of the operations in flight are finished (all of them, when
@@ -95,7 +95,7 @@ pub trait Queue: Send {
     /// Only when the queue itself is broken.
     fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()>;
 
-    /// Operations pushed and not yet given back.
+    /// Operations pushed and not yet returned.
     fn in_flight(&self) -> usize;
 
     /// The depth it was opened with.
@@ -112,7 +112,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// `read` or `write`, as errors name it.
+    /// `read` or `write`, for errors.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,7 +125,7 @@ impl OpKind {
 /// One operation on a run of pages, as long as its buffer.
 #[derive(Debug)]
 pub struct Op {
-    /// The caller's name for it, given back in the completion.
+    /// The caller's name for it, returned in the completion.
     pub token: u64,
     /// Read or write.
     pub kind: OpKind,
@@ -172,13 +172,13 @@ pub struct Completion {
     pub kind: OpKind,
     /// The first page.
     pub page: PageId,
-    /// The buffer, back in the caller's hands.
+    /// The buffer, owned by the caller again.
     pub buf: PageBuf,
-    /// How it went; after an error the buffer holds anything.
+    /// The result; after an error the buffer holds anything.
     pub result: Result<()>,
 }
 
-/// Which engine carries the operations, and why that one.
+/// The engine of the operations, and why that one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineReport {
     /// `uring`, `threads`, `buffered`, `memory`, or a list of those for an array.

@@ -5,10 +5,10 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::{Error, Result};
 
-/// 128 random bits, fit for a secret hashing key.
+/// 128 random bits, good enough for a secret hashing key.
 ///
 /// # Errors
-/// [`Error::Entropy`] where the kernel refuses, as under a strict system call filter.
+/// [`Error::Entropy`] if the kernel refuses, as under a strict system call filter.
 pub fn random_u128() -> Result<u128> {
     let mut bytes = [0_u8; 16];
     let mut filled = 0;

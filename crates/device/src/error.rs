@@ -1,4 +1,4 @@
-//! What can go wrong on a device, said with the place and the remedy.
+//! What can go wrong on a device, with the place and the remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,14 +30,14 @@ pub enum Error {
     /// The operation reaches past the end of the device.
     #[error("{page} + {pages} page(s) is past the end: the device has {page_count} pages")]
     OutOfRange {
-        /// The first page asked for.
+        /// The first page of the request.
         page: PageId,
-        /// Pages asked for.
+        /// Its number of pages.
         pages: u64,
-        /// Pages there are.
+        /// Pages of the device.
         page_count: u64,
     },
-    /// The medium cannot do that, such as a raw flash chip that is to write a page twice.
+    /// The medium cannot do that: for example a raw flash chip cannot write a page twice.
     #[error("{operation} of {pages} page(s) at {page} was refused: {reason}")]
     Refused {
         /// `read`, `write` or `discard`.
@@ -96,34 +96,34 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The device or its file system has no room for that many pages.
+    /// The device or its file system has no space for that many pages.
     #[error(
         "no room for {wanted_bytes} bytes in {place}: {reason}; free some space, or ask for a smaller table"
     )]
     NoSpace {
-        /// Bytes the device was to have.
+        /// Bytes of the grown device.
         wanted_bytes: u64,
         /// Where.
         place: String,
         /// The kernel's answer, or the size of the block device.
         reason: String,
     },
-    /// The engine that was asked for cannot run here.
+    /// The requested engine cannot run here.
     #[error("the {engine} engine cannot run here: {reason}")]
     Engine {
         /// `uring`, `threads` or `buffered`.
         engine: &'static str,
-        /// Why, in the kernel's words where it spoke.
+        /// Why, in the kernel's words if it gave any.
         reason: String,
     },
     /// One member of an array failed or refused.
     #[error("member {member} of the array{}: {source}", called(name))]
     Member {
-        /// Its place in the list the array was made of, from zero.
+        /// Its place in the list of members, from zero.
         member: usize,
-        /// What it is called, such as its path; empty where nobody has said.
+        /// Its name, such as its path; empty if none was given.
         name: String,
-        /// What it said.
+        /// Its error.
         source: Box<Error>,
     },
     /// A region that is too small to be probed.
@@ -134,15 +134,15 @@ pub enum Error {
     Region {
         /// Pages of the region.
         pages: u64,
-        /// The fewest that do.
+        /// The fewest pages that are enough.
         pages_min: u64,
     },
-    /// A geometry that no device has.
+    /// An impossible geometry.
     #[error("a geometry with {field} of {found}: expected {expected}; correct it, or leave it out")]
     Geometry {
         /// The field of [`Geometry`](crate::Geometry).
         field: &'static str,
-        /// What would do.
+        /// What is expected.
         expected: String,
         /// What it was.
         found: u64,
@@ -161,17 +161,17 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
-    /// The label of a member says that it must not be used, or not so.
+    /// The label of a member says that it must not be used, or not in this way.
     #[error("{name}: {fault}")]
     Label {
-        /// What the member is called, such as its path.
+        /// The member's name, such as its path.
         name: String,
         /// What is wrong with it.
         fault: Box<LabelFault>,
     },
 }
 
-/// A name in brackets, where there is one.
+/// A name in brackets, if there is one.
 fn called(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" ({name})") }
 }

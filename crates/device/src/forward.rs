@@ -1,4 +1,4 @@
-//! A pointer to a device is a device, so that wrappers and arrays take shared devices as they are.
+//! A pointer to a device is a device, so that wrappers and arrays accept shared devices.
 
 use std::ops::Range;
 use std::sync::Arc;

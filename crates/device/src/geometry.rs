@@ -45,41 +45,40 @@ impl fmt::Display for Mapping {
 
 /// Sizes of a device that never change while it is open.
 ///
-/// What is not known stays open, and nothing is lost but speed: a wrong answer here makes reads slower,
-/// never wrong. A preset tells, a [probe](crate::probe) finds out, or the user says
-/// ([`FileOptions`](crate::FileOptions)).
+/// Unknown fields stay open, at no cost but speed: a wrong answer makes reads slower, never wrong. A preset,
+/// a [probe](crate::probe), or the user ([`FileOptions`](crate::FileOptions)) provides them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Bytes in a page; [`PAGE_BYTES`] on every device of today.
+    /// Bytes in a page; [`PAGE_BYTES`] on every current device.
     pub page_bytes: usize,
-    /// Channels that can work at once, where the device tells or a probe has found out.
+    /// Channels that can work at once, if the device tells or a probe has found out.
     pub channels: Option<u32>,
     /// Bytes that are on one channel before the next begins, where known.
     pub chunk_bytes: Option<u32>,
-    /// How a chunk finds its channel, where known.
+    /// How a chunk finds its channel, if known.
     pub mapping: Option<Mapping>,
-    /// Buses that the channels share, where they do: channel c is on bus c mod buses, and reads on one
-    /// bus wait for each other too, but less than on one channel.
+    /// Buses that the channels share, if they do: channel c is on bus c mod buses, and reads on one bus wait
+    /// for each other too, but less than on one channel.
     pub buses: Option<u32>,
-    /// Bytes before the first whole chunk of the device: those by which a partition or file begins in
-    /// the middle of one. Less than a chunk.
+    /// Bytes before the first whole chunk of the device, if a partition or file begins in the middle of a
+    /// chunk. Less than a chunk.
     pub phase_bytes: u32,
     /// The deepest queue that is worth filling.
     pub depth: usize,
-    /// Devices side by side, 1 unless it is an array.
+    /// Devices in parallel, 1 unless it is an array.
     pub members: u32,
-    /// Pages that are on one member before the next member's begin, 1 where there is one member. Of an
-    /// array of extents, page 0 is the first of a run on member 0, so a block that begins at a multiple
-    /// of `members * stripe_pages` is spread evenly, `stripe_pages` on each member in turn. Of an array of
-    /// partitions it is the partition.
+    /// Pages that are on one member before the next member's begin, 1 if there is one member. In an array of
+    /// extents, page 0 is the first of a run on member 0, so a block that begins at a multiple of `members *
+    /// stripe_pages` is spread evenly, `stripe_pages` on each member in turn. In an array of partitions it is
+    /// the partition.
     pub stripe_pages: u64,
 }
 
-/// The most channels that a geometry may have: far more than any array of today.
+/// The most channels of a geometry: far more than any current array has.
 pub const CHANNELS_MAX: u32 = 1 << 15;
 
 impl Geometry {
-    /// The geometry of a device that tells nothing about its inside.
+    /// The geometry of a device of which nothing is known.
     #[must_use]
     pub const fn opaque() -> Self {
         Self {
@@ -95,10 +94,10 @@ impl Geometry {
         }
     }
 
-    /// Checks that there can be such a device.
+    /// Checks that such a device can exist.
     ///
     /// # Errors
-    /// [`Error::Geometry`] with the first field that cannot be so, and what would do.
+    /// [`Error::Geometry`] with the first impossible field, and what is expected.
     pub fn check(&self) -> Result<()> {
         let wrong =
             |field, expected: String, found: u64| Err(Error::Geometry { field, expected, found });

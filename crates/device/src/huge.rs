@@ -10,8 +10,8 @@ const HUGE_BYTES: usize = 2 << 20;
 /// Asks the kernel to back this memory with huge pages, so that random reads of it miss the
 /// processor's address cache less often. Call it before the memory is first written.
 ///
-/// It changes no byte and nothing else that a program can see but time. Where the kernel does not do
-/// it (it is switched off, or the memory is too small or already in use) nothing happens.
+/// It changes only time, no byte. If the kernel does not do it (it is switched off, or the memory is too
+/// small or already in use) nothing happens.
 pub fn prefer_huge_pages<T>(memory: &[T]) {
     let bytes = size_of_val(memory);
     if bytes < HUGE_BYTES {
@@ -21,7 +21,7 @@ pub fn prefer_huge_pages<T>(memory: &[T]) {
     let start = address.next_multiple_of(PAGE_BYTES);
     let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;
     let place = memory.as_ptr().wrapping_byte_add(start - address).cast_mut();
-    // A kernel that cannot do it leaves all as it was.
+    // A kernel that cannot do it changes nothing.
     // SAFETY: the range is whole pages inside memory that we hold a reference to, and this advice
     // changes how it is backed, never what it holds.
     let _ = unsafe { madvise(place.cast(), end - start, Advice::LinuxHugepage) };

@@ -1,6 +1,6 @@
-//! The laws of [`Device`] as a check that every device must pass, those of other crates included.
+//! The laws of [`Device`] as a check that every device must pass, including those of other crates.
 //!
-//! It is here and not among the tests so that the author of another device can run it:
+//! It is here and not in the tests so that the author of another device can run it:
 //!
 //! ```
 //! nandex_device::laws::check(&nandex_device::MemoryDevice::new());
@@ -14,11 +14,11 @@ use crate::{Completion, Device, Error, Op, OpKind, PAGE_BYTES, PageBuf, PageId, 
 /// Pages that the check works on.
 const PAGES: u64 = 64;
 
-/// Makes the device 64 pages long where it is shorter, overwrites these, and looks whether every law
-/// that can be seen from outside is kept. It takes milliseconds.
+/// Makes the device 64 pages long if it is shorter, overwrites these, and checks every law that is visible
+/// from outside. It takes milliseconds.
 ///
 /// # Panics
-/// At the first law that is broken, saying which; also where the device cannot be written or grown.
+/// At the first broken law, with its name; also if the device cannot be written or grown.
 pub fn check(device: &dyn Device) {
     growth_shows_zeros(device);
     what_is_written_is_read(device);
@@ -32,7 +32,7 @@ pub fn check(device: &dyn Device) {
     a_discard_leaves_the_neighbours(device);
 }
 
-/// A buffer in which every word tells the page it is meant for, and the generation.
+/// A buffer in which every word holds its page number and the generation.
 fn marked(page: u64, pages: usize, generation: u64) -> PageBuf {
     let mut buf = PageBuf::zeroed(pages);
     for (index, bytes) in buf.chunks_exact_mut(PAGE_BYTES).enumerate() {
@@ -211,7 +211,7 @@ fn a_queue_may_move_between_threads(device: &dyn Device) {
     }
 }
 
-/// Submits by polling, and takes back what may have come already by pushing it again.
+/// Submits by polling, and returns early completions by pushing them again.
 fn push_back(queue: &mut dyn Queue) {
     for completion in wait(queue, 0) {
         push_read(queue, completion.page.0, 1);

@@ -1,4 +1,4 @@
-//! Flash as an array of pages: the seam everything in nandex hangs on.
+//! Flash as an array of pages: the base of everything in nandex.
 //!
 //! A [`Device`] is a run of pages that can be read, written, made durable and discarded through
 //! [`Queue`]s of owned, aligned operations. Nothing above this crate sees a descriptor, a path or a

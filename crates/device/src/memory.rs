@@ -37,7 +37,7 @@ impl MemoryDevice {
         self.pages.read().expect("no holder of this lock panics").clone()
     }
 
-    /// A device that holds these bytes, filled up with zeros to a whole page.
+    /// A device with these bytes, filled up with zeros to a whole page.
     #[must_use]
     pub fn from_image(mut bytes: Vec<u8>) -> Self {
         bytes.resize(bytes.len().next_multiple_of(PAGE_BYTES), 0);
@@ -46,7 +46,7 @@ impl MemoryDevice {
         device
     }
 
-    /// Checks and carries out one operation.
+    /// Checks and does one operation.
     fn run(&self, op: &mut Op) -> Result<()> {
         match op.kind {
             OpKind::Read => {
@@ -64,7 +64,7 @@ impl MemoryDevice {
     }
 }
 
-/// The bytes of an operation in a memory of that many.
+/// The bytes of an operation in a memory of that size.
 fn place(op: &Op, bytes: usize) -> Result<Range<usize>> {
     op.check((bytes / PAGE_BYTES) as u64)?;
     let start = usize::try_from(op.page.0).expect("checked against the length") * PAGE_BYTES;
@@ -139,7 +139,7 @@ impl Device for MemoryDevice {
     }
 }
 
-/// Runs each operation at once and hands it back at the next `wait`.
+/// Runs each operation at once and returns it at the next `wait`.
 struct MemoryQueue {
     device: MemoryDevice,
     depth: usize,

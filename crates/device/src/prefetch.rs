@@ -1,6 +1,6 @@
-//! A hint to the processor that some place in memory will be read soon.
+//! A hint to the processor that some memory will be read soon.
 
-/// Asks the processor to bring the first cache line of `place` near, and goes on without waiting.
+/// Asks the processor to prefetch the first cache line of `place`, without waiting.
 ///
 /// On x86-64 this is `prefetcht0`; elsewhere it does nothing. It changes no result, only its time.
 #[inline]

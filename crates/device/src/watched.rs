@@ -1,5 +1,5 @@
-//! A device that tells an observer of all that passes through it, so that tests and experiments can count,
-//! record, compare, refuse or hold up what a structure asks for. There is one such wrapper for all of them.
+//! A device that reports every call to an observer, so that tests and experiments can count, record, compare,
+//! refuse or delay what a structure asks for. There is one such wrapper for all of them.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{Completion, Device, EngineReport, Error, Geometry, Op, OpKind, PageBuf, PageId};
 use crate::{Queue, Result};
 
-/// What a device is asked to do.
+/// A call to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call<'b> {
     /// Start a read or write.
@@ -31,7 +31,7 @@ pub enum Call<'b> {
     Grow {
         /// The pages that it has.
         from: u64,
-        /// The pages that it is to have.
+        /// The pages after that.
         to: u64,
     },
     /// Make what was written durable.
@@ -54,26 +54,26 @@ pub struct Ended<'b> {
     pub kind: OpKind,
     /// The first page.
     pub page: PageId,
-    /// What was read or written. Nothing when it failed.
+    /// The bytes that were read or written, or the error.
     pub bytes: std::result::Result<&'b [u8], &'b Error>,
 }
 
-/// Looks on at a [`Watched`] device. Each method does nothing unless it is given.
+/// Observes a [`Watched`] device. Each method does nothing by default.
 ///
-/// It is called by the threads that use the device, and may use the device itself.
+/// The threads that use the device call it, and it may use the device itself.
 pub trait Observer: Send + Sync + Debug {
     /// A call is about to reach the device. May wait.
     ///
     /// # Errors
-    /// An error is given to the caller, and the device is not asked.
+    /// The caller gets the error, and the device is not called.
     fn before(&self, _call: Call<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// The device has taken or refused the call. A read or write that it took may fail later.
+    /// The device has accepted or refused the call. An accepted read or write may fail later.
     fn after(&self, _call: Call<'_>, _result: std::result::Result<(), &Error>) {}
 
-    /// A read or write has ended and is given back.
+    /// A read or write has ended and is returned.
     fn ended(&self, _ended: Ended<'_>) {}
 
     /// The time to show, given the device's.
@@ -82,7 +82,7 @@ pub trait Observer: Send + Sync + Debug {
     }
 }
 
-/// A device and who looks on. Clones share the observer.
+/// A device and its observer. Clones share the observer.
 ///
 /// `D` may be an `Arc<dyn Device>`.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<D: Clone, O> Clone for Watched<D, O> {
 }
 
 impl<D: Device, O: Observer + 'static> Watched<D, O> {
-    /// A device that tells this observer.
+    /// A device with this observer.
     pub const fn with(inner: D, observer: Arc<O>) -> Self {
         Self { inner, observer }
     }
@@ -108,7 +108,7 @@ impl<D: Device, O: Observer + 'static> Watched<D, O> {
         &self.inner
     }
 
-    /// Who looks on.
+    /// The observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
@@ -135,7 +135,7 @@ impl<D: Device, O: Observer + 'static> Watched<D, O> {
     }
 }
 
-/// Tells of a call before and after it.
+/// Reports a call before and after it.
 fn told<T>(observer: &impl Observer, call: Call<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     observer.before(call)?;
     let result = run();
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::MemoryDevice;
 
-    /// Writes down what it is told, refuses to write page 3, and shows a clock of its own.
+    /// Notes its calls, refuses to write page 3, and shows a clock of its own.
     #[derive(Debug, Default)]
     struct Notes(Mutex<Vec<String>>);
 

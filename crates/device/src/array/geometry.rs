@@ -1,15 +1,15 @@
-//! What is true of several devices' channels together.
+//! The combined channels of several devices.
 //!
-//! Where runs of s chunks go to the M members in turn and s divides the N channels of each, chunk i of the
-//! array and chunk i + M x N are on the same channel of the same member, and those between on others: the
-//! array has M x N channels with the members' mapping. Where s divides their buses too, it has that many
-//! times as many buses. Any other striping has as many channels, but not in turn.
+//! If runs of s chunks go to the M members in turn and s divides the N channels of each, chunk i of the array
+//! and chunk i + M x N are on the same channel of the same member, and those between on others: the array has
+//! M x N channels with the members' mapping. If s divides their buses too, it has that many times as many
+//! buses. Any other striping has as many channels, but not in turn.
 
 use super::Striping;
 use crate::{Geometry, PAGE_BYTES};
 
-/// The geometry of members of these geometries, striped in that way. Channels and depths add up; the chunk,
-/// and with it the place of a channel, is stated only where chunk i is on channel i mod their number.
+/// The geometry of an array of members with these geometries. Channels and depths add up; the chunk, and with
+/// it the place of a channel, is stated only if chunk i is on channel i mod their number.
 pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Striping) -> Geometry {
     let members: Vec<Geometry> = members.collect();
     let Some(first) = members.first() else { return Geometry::opaque() };
@@ -42,8 +42,8 @@ pub(super) fn together(members: impl Iterator<Item = Geometry>, striping: Stripi
     }
 }
 
-/// The geometry behind the first `pages` pages of each member. Whole chunks only give the channels other numbers, in
-/// the same order; within a chunk, pages are no longer where the geometry says.
+/// The geometry after the first `pages` pages of each member. Whole chunks only give the channels other
+/// numbers, in the same order; within a chunk, pages are no longer where the geometry says.
 pub(super) fn behind(whole: Geometry, first: u64) -> Geometry {
     let chunk_pages = whole.chunk_bytes.map(|bytes| u64::from(bytes) / PAGE_BYTES as u64);
     if chunk_pages.is_none_or(|pages| first.is_multiple_of(pages)) {
@@ -52,7 +52,7 @@ pub(super) fn behind(whole: Geometry, first: u64) -> Geometry {
     Geometry { chunk_bytes: None, mapping: None, buses: None, phase_bytes: 0, ..whole }
 }
 
-/// Chunks in a run of an array, where it is a whole number of them that begin where the run does.
+/// Chunks in a run of an array, if it is a whole number of them that begin where the run does.
 fn stripe_chunks(member: &Geometry, striping: Striping) -> Option<u64> {
     let Striping::Extent { pages } = striping else { return None };
     let chunk_pages = u64::from(member.chunk_bytes?) / PAGE_BYTES as u64;
@@ -81,8 +81,7 @@ mod tests {
         together([MEMBER].into_iter().cycle().take(members), Striping::Extent { pages })
     }
 
-    /// Whether pages that `parts` puts together are those that are together on the members, with that many
-    /// parts on each.
+    /// Are the pages that `parts` puts together also together on the members, with that many parts on each?
     fn is_true(members: usize, pages: u64, parts: u32, of_member: u32) -> bool {
         let layout = Layout { striping: Striping::Extent { pages }, members, first: 0 };
         let mut seen = HashMap::new();

@@ -1,7 +1,7 @@
-//! What a member of an array says about itself, in the first two pages of it: pure bytes.
+//! The label of an array's member, in its first two pages: pure bytes.
 //!
 //! The generations of a label alternate between the two pages, so a torn write of one leaves the other.
-//! The bytes are drawn in docs/format.md.
+//! docs/format.md draws the bytes.
 
 use super::Striping;
 use crate::{PAGE_BYTES, PageId};
@@ -10,17 +10,17 @@ use crate::{PAGE_BYTES, PageId};
 pub(super) const LABEL_VERSION: u16 = 1;
 /// Pages at the start of each member that hold labels.
 pub(super) const LABEL_PAGES: u64 = 2;
-/// Members of an array, at most: their names must fit into a label.
+/// The most members of an array: their names must fit into a label.
 pub(super) const MEMBERS_MAX: usize = 64;
-/// Bytes of a name that are kept, at most; of longer ones the end.
+/// The most bytes of a name that are kept; the end of longer ones.
 const NAME_BYTES_MAX: usize = 60;
 
-/// Generations that an array can reach, far more than anybody takes, and far below where they overflow.
+/// The highest generation of an array, never reached, and far below an overflow.
 const GENERATION_MAX: u64 = 1 << 62;
 
 const MAGIC: [u8; 4] = *b"ndxa";
 
-/// What a member of a [`LabelledArray`](super::LabelledArray) says of itself.
+/// The label of a member of a [`LabelledArray`](super::LabelledArray).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
     /// Names the array.
@@ -35,11 +35,11 @@ pub struct Label {
     pub first: u64,
     /// Pages that the array has been grown to.
     pub page_count: u64,
-    /// What the members were called when the array was last opened for writing; as many as members.
+    /// The members' names when the array was last opened for writing; one per member.
     pub names: Vec<String>,
 }
 
-/// Why a device cannot be the member of an array that it was taken for.
+/// Why a device cannot be the array's member.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LabelFault {
@@ -96,7 +96,7 @@ pub enum LabelFault {
         /// One of the others.
         other: String,
     },
-    /// Another device says that it is the same member.
+    /// Another device claims to be the same member.
     #[error(
         "it is member {member} of the array, and so is {other}; name each once, and leave out the older \
          where one is a copy (this one has generation {generation}, that one {newest})"
@@ -111,7 +111,7 @@ pub enum LabelFault {
         /// The generation of the other one.
         newest: u64,
     },
-    /// No device says that it is this member. Its name is that of the last opening.
+    /// No device claims to be this member. Its name is that of the last opening.
     #[error(
         "member {member} of {members} is missing; it had this name when the array was last opened for \
          writing, name it as well"
@@ -137,7 +137,7 @@ pub enum LabelFault {
         /// The newest.
         other: String,
     },
-    /// It is shorter than the array has been.
+    /// It is shorter than the array's size.
     #[error(
         "it is too small: it has {pages} pages and the array has data on {pages_min}; put a whole copy \
          of this member in its place"
@@ -148,7 +148,7 @@ pub enum LabelFault {
         /// Pages it must have.
         pages_min: u64,
     },
-    /// It holds something already, and is not to be made a member.
+    /// It holds something already, and must not become a member.
     #[error(
         "{reason}; name another, or overwrite its first {LABEL_PAGES} pages with zeros if nobody needs \
          what it holds"
@@ -172,7 +172,7 @@ impl Label {
         self.names.len()
     }
 
-    /// Could the array hold anything yet? Not before it was grown.
+    /// Is the array empty for certain? It is until it is grown.
     pub(super) fn is_fresh(&self) -> bool {
         self.generation == 1 && self.page_count == 0
     }
@@ -214,8 +214,8 @@ impl Label {
     /// Reads a label from a page that may hold anything.
     ///
     /// # Errors
-    /// [`LabelFault::Unlabelled`] where it never was one, [`LabelFault::Damaged`], or
-    /// [`LabelFault::Version`] for one of another version.
+    /// [`LabelFault::Unlabelled`] if it never was one, [`LabelFault::Damaged`], or [`LabelFault::Version`]
+    /// for one of another version.
     pub fn decode(page: &[u8], place: PageId) -> Result<Self, LabelFault> {
         let mut reader = Reader { bytes: page };
         let (sum, magic) = (u32::from_le_bytes(reader.take()?), reader.take::<4>()?);
@@ -236,7 +236,7 @@ impl Label {
         Ok(label)
     }
 
-    /// Refuses what no writer of labels writes.
+    /// Refuses labels that no writer writes.
     fn check(&self, place: PageId) -> Result<(), LabelFault> {
         let (Striping::Extent { pages } | Striping::Partition { pages }) = self.striping;
         let members = self.names.len() as u64;
@@ -274,7 +274,7 @@ impl Label {
     }
 }
 
-/// Bytes of a label that are still to be read.
+/// Bytes of a label that are not read yet.
 struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -295,7 +295,7 @@ impl Reader<'_> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// All that follows the version.
+    /// All fields after the version.
     fn fields(&mut self) -> Result<Label, LabelFault> {
         let (kind, member, members) = (self.u16()?, self.u16()?, usize::from(self.u16()?));
         let array_id = u128::from_le_bytes(self.take()?);
@@ -339,14 +339,14 @@ fn short(number: usize) -> u16 {
     u16::try_from(number).expect("members and lengths of names are below 65536")
 }
 
-/// The end of a name, which tells more than its beginning, as far as there is room.
+/// The end of a name, which tells more than its beginning, as much as fits.
 fn tail(name: &str) -> &str {
     let start = name.len().saturating_sub(NAME_BYTES_MAX);
     let start = (start..=name.len()).find(|&at| name.is_char_boundary(at));
     start.map_or("", |start| &name[start..])
 }
 
-/// What stands where a label should.
+/// The bytes in place of a label.
 pub(super) fn seen(page: &[u8]) -> String {
     if page.iter().all(|&byte| byte == 0) {
         return "its first pages are all zeros".into();

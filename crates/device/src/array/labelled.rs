@@ -1,11 +1,11 @@
 //! An array that knows its members: each has a label, and a wrong one is refused by its name.
 //!
-//! A label carries a **generation**, and one law holds for it: a member takes generation g + 1 only when
-//! all have durably taken g. So members that a crash left behind are behind by one and no more. Each
-//! opening for writing takes two generations before anything else is written; hence a copy that was
-//! made before it is behind by two at least, which no crash explains, and is refused. (A copy made while
-//! the array was open, or after it was closed and before the next opening, has the generation of the
-//! original. The former is for checksums to find; the latter is the original.)
+//! A label carries a **generation**, with one law: a member takes generation g + 1 only when all have durably
+//! taken g. So members that a crash left behind are behind by one and no more. Each opening for writing takes
+//! two generations before anything else is written. So a copy that was made before it is behind by at least
+//! two, which no crash explains, and is refused. (A copy made while the array was open, or after it was
+//! closed and before the next opening, has the generation of the original. Checksums find the former; the
+//! latter is the original.)
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,10 @@ use super::{ArrayDevice, Members, Striping};
 use crate::random_u128;
 use crate::{Access, Device, EngineReport, Error, Geometry, PageBuf, PageId, Queue, Result};
 
-/// A device that is, or is to become, a member of a [`LabelledArray`].
+/// A device that is, or will become, a member of a [`LabelledArray`].
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// What errors call it, such as its path.
+    /// Its name in errors, such as its path.
     pub name: String,
     /// The device, whose first pages are the label's.
     pub device: Arc<dyn Device>,
@@ -35,7 +35,7 @@ impl Member {
         Self { name: name.into(), device }
     }
 
-    /// Whether the device has the label of a member, whole or damaged. One read of two pages.
+    /// Does the device have the label of a member, whole or damaged? One read of two pages.
     ///
     /// # Errors
     /// A failed read.
@@ -70,31 +70,31 @@ impl Member {
     }
 }
 
-/// What can be chosen when an array is made.
+/// Options of creating an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayOptions {
     /// How the array's pages are distributed over its members.
     pub striping: Striping,
-    /// The data of each member begin at a multiple of this many pages, behind the label. Default 256,
-    /// which is 1 MiB.
+    /// The data of each member begin at a multiple of this many pages, after the label. Default 256, which is
+    /// 1 MiB.
     pub align_pages: u64,
-    /// What names the array; random when not given. Give one only for runs that must repeat.
+    /// The array's name; random when not given. Give one only for runs that must repeat.
     pub array_id: Option<u128>,
 }
 
 impl ArrayOptions {
-    /// That striping, and the defaults.
+    /// This striping, and the defaults.
     #[must_use]
     pub const fn new(striping: Striping) -> Self {
         Self { striping, align_pages: 256, array_id: None }
     }
 }
 
-/// Several devices as one, each with a label, so that a missing, foreign, duplicate, older or shortened
-/// member is refused by its name ([`Error::Label`]).
+/// Several devices as one, each with a label. A missing, foreign, duplicate, older or shortened member is
+/// refused by its name ([`Error::Label`]).
 ///
-/// Members may be given in any order when it is opened; page 0 of the array is the first of the member
-/// that was given first when it was made. Nothing protects against the loss of a member.
+/// When it is opened, members may be given in any order; page 0 of the array is on the member that was given
+/// first when it was made. Nothing protects against the loss of a member.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -113,21 +113,21 @@ impl ArrayOptions {
 #[derive(Debug)]
 pub struct LabelledArray {
     array: ArrayDevice,
-    /// What the members' labels say, their places and names apart.
+    /// The content of the members' labels, without their places and names.
     newest: Mutex<Label>,
     /// Held while a generation is taken, so that there is one at a time.
     taking: Mutex<()>,
 }
 
 impl LabelledArray {
-    /// Labels the members, which need not be empty but for their first two pages, and puts them together.
+    /// Labels the members, of which only the first two pages must be empty, and combines them.
     ///
-    /// Costs one read, one growth where it is shorter than the label, one write and one sync of each.
+    /// Costs one read, one growth if it is shorter than the label, one write and one sync of each.
     ///
     /// # Errors
-    /// [`LabelFault::Taken`] where a member holds something in its first pages, unless that is the label
-    /// of an array that was never grown; [`Error::Array`] where the members do not fit together;
-    /// [`Error::Member`] with a member's own failure, such as no space.
+    /// [`LabelFault::Taken`] if a member holds something in its first pages, unless that is the label of an
+    /// array that was never grown; [`Error::Array`] if the members do not fit together; [`Error::Member`]
+    /// with a member's own failure, such as no space.
     pub fn create(members: Vec<Member>, options: &ArrayOptions) -> Result<Self> {
         let count = members.len();
         let misfit = |reason: String| Error::Array { members: count, reason };
@@ -159,14 +159,14 @@ impl LabelledArray {
         Ok(made)
     }
 
-    /// Puts the members of an array together again, in whatever order they are given.
+    /// Combines the members of an array again, in whatever order they are given.
     ///
-    /// For writing it costs one read, two writes and three syncs of each member, and one write and one
-    /// sync more where a crash left members behind; for reading, the reads alone.
+    /// For writing it costs one read, two writes and three syncs of each member, and one write and one sync
+    /// more if a crash left members behind; for reading, the reads alone.
     ///
     /// # Errors
-    /// [`Error::Label`] with the name of the member that is wrong or missing, and how;
-    /// [`Error::Array`] where none is given; [`Error::Member`] with a member's own failure.
+    /// [`Error::Label`] with the name of the member that is wrong or missing, and how; [`Error::Array`] if
+    /// none is given; [`Error::Member`] with a member's own failure.
     pub fn open(members: Vec<Member>, access: Access) -> Result<Self> {
         let verified = verify_members(members)?;
         let names = verified.iter().map(|(member, _)| member.name.clone()).collect();
@@ -193,9 +193,9 @@ impl LabelledArray {
         Ok(Self { array, newest: Mutex::new(label), taking: Mutex::default() })
     }
 
-    /// Takes two generations past the newest, those that were left behind first.
+    /// Takes two generations past the newest; members that were left behind come first.
     fn begin(&self, generations: &[u64]) -> Result<()> {
-        // What a killed process wrote may still be in a cache; nobody may build on it before it is durable.
+        // Data of a killed process may still be in a cache; it must be durable before anyone builds on it.
         self.array.sync()?;
         let label = self.label();
         let behind = |member: usize| generations[member] < label.generation;
@@ -212,7 +212,7 @@ impl LabelledArray {
         self.write_label(label, |_| true)
     }
 
-    /// Writes the label to some members, makes it durable on all of these, and then believes it.
+    /// Writes the label to some members, makes it durable on all of these, and then uses it.
     fn write_label(&self, label: &Label, which: impl Fn(usize) -> bool) -> Result<()> {
         let members = &self.array.members;
         let chosen = || members.devices.iter().enumerate().filter(|&(index, _)| which(index));
@@ -227,13 +227,13 @@ impl LabelledArray {
         Ok(())
     }
 
-    /// What the members' labels say, as that of member 0.
+    /// The content of the members' labels, as that of member 0.
     #[must_use]
     pub fn label(&self) -> Label {
         self.newest.lock().expect("no holder of this lock panics").clone()
     }
 
-    /// What the members are called now, in the array's order.
+    /// The members' present names, in the array's order.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.array.members.names
@@ -270,8 +270,8 @@ impl Device for LabelledArray {
         self.array.page_count()
     }
 
-    /// Grows the members, and notes in their labels how long they must be from now on: one generation,
-    /// which costs two syncs and a write of each member.
+    /// Grows the members, and notes in their labels their new minimum length: one generation, which costs two
+    /// syncs and a write of each member.
     fn grow(&self, page_count: u64) -> Result<()> {
         let _alone = self.taking.lock().expect("no holder of this lock panics");
         let label = self.label();

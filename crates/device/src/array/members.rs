@@ -1,4 +1,4 @@
-//! Who belongs to an array and in which order: the checks of opening, one after another.
+//! The members of an array and their order: the checks of opening, one after another.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ fn fault(member: &Member, fault: LabelFault) -> Error {
     Error::Label { name: member.name.clone(), fault: Box::new(fault) }
 }
 
-/// The array is that of the most members, and of those, that of the first.
+/// The array with the most members; of several such, that of the first.
 fn refuse_foreign(members: &[Labelled]) -> Result<()> {
     let mut votes: HashMap<u128, usize> = HashMap::new();
     members.iter().for_each(|(_, label)| *votes.entry(label.array_id).or_default() += 1);
@@ -102,8 +102,8 @@ fn refuse_stale(members: &[Labelled]) -> Result<()> {
     Err(fault(member, stale))
 }
 
-/// Refuses a member that has not all the pages that the array was grown to. All members had them before
-/// the first label said so.
+/// Refuses a member that is shorter than the array's size. All members had their pages before the first label
+/// said so.
 fn refuse_short(members: &[Labelled]) -> Result<()> {
     let page_count = members.iter().map(|(_, label)| label.page_count).max().unwrap_or(0);
     for (index, (member, label)) in members.iter().enumerate() {
@@ -118,8 +118,8 @@ fn refuse_short(members: &[Labelled]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a label to its page of the member; it is durable after the next sync. A member that never had
-/// one gets the other page emptied with it.
+/// Writes a label to its page of the member; it is durable after the next sync. On a member that never had
+/// one, the other page is cleared too.
 pub(super) fn write_label(device: &dyn Device, label: &Label) -> Result<()> {
     if label.generation > 1 {
         let mut page = PageBuf::zeroed(1);

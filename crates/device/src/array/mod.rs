@@ -1,9 +1,8 @@
 //! Several devices as one.
 //!
-//! `striping` says where each page is; `queue` spreads operations over the members' queues. An
-//! operation that is on one member is passed on as it is; only one that crosses a border is cut
-//! up, copied, and put together again. `label` is what a member says of itself, and `labelled` an
-//! array that asks.
+//! `striping` says where each page is; `queue` spreads operations over the members' queues. An operation on
+//! one member is passed on unchanged; only one that crosses a border is split, copied, and reassembled.
+//! `label` describes a member, and `labelled` is an array that checks labels.
 
 mod geometry;
 mod label;
@@ -25,21 +24,21 @@ use self::striping::{Layout, Place};
 use crate::{Access, Device, EngineReport, Error, Geometry, OpKind, PAGE_BYTES, PageBuf};
 use crate::{PageId, Queue, Result};
 
-/// Several devices as one. Errors of a member come as [`Error::Member`].
+/// Several devices as one. Errors of a member are returned as [`Error::Member`].
 ///
-/// The members' order and the striping are part of what is stored: open it with the same ones again,
-/// or take a [`LabelledArray`], which knows its members. Nothing protects against the loss of one.
+/// The members' order and the striping are part of the stored data: open it with the same ones again, or take
+/// a [`LabelledArray`], which knows its members. Nothing protects against the loss of one.
 #[derive(Debug)]
 pub struct ArrayDevice {
     members: Arc<Members>,
     layout: Layout,
 }
 
-/// The devices of an array, what they are called, and what may be done to them.
+/// The devices of an array, their names, and the permitted access.
 #[derive(Debug)]
 struct Members {
     devices: Vec<Arc<dyn Device>>,
-    /// One for each device; empty where nobody gave names.
+    /// One for each device; empty if no names were given.
     names: Vec<String>,
     access: Access,
 }
@@ -55,7 +54,7 @@ impl Members {
         Error::Member { member, name, source: Box::new(error) }
     }
 
-    /// Refuses writes to an array that was opened to be read.
+    /// Refuses writes to an array that was opened for reading.
     fn check_allowed(&self, kind: OpKind) -> Result<()> {
         if kind == OpKind::Write { self.check_writable() } else { Ok(()) }
     }
@@ -69,18 +68,18 @@ impl Members {
 }
 
 impl ArrayDevice {
-    /// Puts the members together.
+    /// Combines the members.
     ///
     /// # Errors
-    /// [`Error::Array`] where there is no member, a stripe of no pages, pages of different sizes, or
-    /// more pages than can be counted.
+    /// [`Error::Array`] if there is no member, a stripe of no pages, pages of different sizes, or more pages
+    /// than can be counted.
     pub fn new(members: Vec<Arc<dyn Device>>, striping: Striping) -> Result<Self> {
         let layout = Layout { striping, members: members.len(), first: 0 };
         let access = Access::ReadWrite;
         Self::assemble(Members { devices: members, names: Vec::new(), access }, layout)
     }
 
-    /// Puts the members together, each behind the pages that are not the array's.
+    /// Combines the members, each after the pages that are not the array's.
     fn assemble(members: Members, layout: Layout) -> Result<Self> {
         let count = members.devices.len();
         let misfit = |reason: &str| Err(Error::Array { members: count, reason: reason.into() });
@@ -100,7 +99,7 @@ impl ArrayDevice {
         Ok(Self { members: Arc::new(members), layout })
     }
 
-    /// Does something with every member, and gives the first error at the end.
+    /// Calls `act` for every member, and returns the first error at the end.
     fn each(&self, act: impl Fn(usize, &dyn Device) -> Result<()>) -> Result<()> {
         let mut first = Ok(());
         for (index, member) in self.members.devices.iter().enumerate() {
@@ -153,7 +152,7 @@ fn check_range(page: PageId, pages: u64, page_count: u64) -> Result<()> {
 /// A piece of an operation that is on one member.
 struct Part {
     place: Place,
-    /// Which bytes of the operation's buffer it is.
+    /// Its bytes in the operation's buffer.
     bytes: Range<usize>,
 }
 
@@ -163,7 +162,7 @@ impl Part {
     }
 }
 
-/// Cuts a run of pages at the borders of members.
+/// Splits a run of pages at the borders of members.
 fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -180,8 +179,8 @@ fn parts(layout: Layout, page: PageId, pages: u64) -> impl Iterator<Item = Part>
 }
 
 impl Device for ArrayDevice {
-    /// Channels and depths of the members add up. Chunk, mapping and buses are told where the striping makes
-    /// chunk i of the array are on channel i mod their number, and only there.
+    /// Channels and depths of the members add up. Chunk, mapping and buses are stated only if the striping
+    /// puts chunk i of the array on channel i mod their number.
     fn geometry(&self) -> Geometry {
         let members = self.members.devices.iter().map(|member| member.geometry());
         let whole = geometry::together(members, self.layout.striping);

@@ -1,8 +1,8 @@
 //! One queue over the queues of all members.
 //!
-//! Each operation of the caller has a slot, whose number is the token of everything pushed for it to
-//! the members. A crossing operation keeps its buffer in the slot until all its parts are back.
-//! Parts for which a member's queue has no room wait in that member's backlog.
+//! Each operation of the caller has a slot, whose number is the token of everything pushed for it to the
+//! members. A crossing operation keeps its buffer in the slot until all its parts are back. Parts wait in a
+//! member's backlog while its queue is full.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct ArrayQueue {
     members: Arc<Members>,
 }
 
-/// A member's queue, and what is to follow once it has room.
+/// A member's queue, and its backlog.
 struct MemberQueue {
     queue: Box<dyn Queue>,
     backlog: VecDeque<Op>,
@@ -72,7 +72,7 @@ impl ArrayQueue {
         Ok(())
     }
 
-    /// Pushes the parts. One that is refused fails the whole, in its completion.
+    /// Pushes the parts. A refused part fails the whole operation, in its completion.
     fn push_parts(&mut self, slot: usize, op: Op) {
         let mut split = Split { parts_left: 0, result: Ok(()), op };
         for part in parts(self.layout, split.op.page, split.op.buf.pages() as u64) {
@@ -95,7 +95,7 @@ impl ArrayQueue {
         }
     }
 
-    /// Takes what one member has finished, waiting for `count_min` of it, and refills its queue.
+    /// Takes the completions of one member, waiting for `count_min` of them, and refills its queue.
     fn pump(&mut self, member: usize, count_min: usize) -> Result<()> {
         let member_queue = &mut self.queues[member];
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -108,7 +108,7 @@ impl ArrayQueue {
         waited.map_err(|error| self.members.failed(member, error))
     }
 
-    /// Gives a member's completion to the operation it belongs to.
+    /// Passes a member's completion to its operation.
     fn arrive(&mut self, member: usize, completion: Completion) {
         let slot = usize::try_from(completion.token).expect("our own token");
         let result = completion.result.map_err(|error| self.members.failed(member, error));
@@ -134,7 +134,7 @@ impl ArrayQueue {
         self.free.push(slot);
     }
 
-    /// The member that has most to do, which is likely to finish something first.
+    /// The member with the most work, which is likely to finish something first.
     fn busiest(&self) -> Option<usize> {
         let busy = self
             .queues
@@ -155,7 +155,7 @@ impl ArrayQueue {
 }
 
 impl MemberQueue {
-    /// Pushes now, or behind what waits already.
+    /// Pushes now, or queues after what waits already.
     fn push(&mut self, op: Op) -> Result<()> {
         if self.queue.in_flight() < self.queue.depth() && self.backlog.is_empty() {
             return self.queue.push(op);
@@ -164,7 +164,7 @@ impl MemberQueue {
         Ok(())
     }
 
-    /// Pushes what waits, as far as there is room. What is refused arrives as failed.
+    /// Pushes waiting parts while there is space. A refused part arrives as failed.
     fn refill(&mut self, arrived: &mut Vec<Completion>) {
         while self.queue.in_flight() < self.queue.depth() {
             let Some(op) = self.backlog.pop_front() else { return };
@@ -176,7 +176,7 @@ impl MemberQueue {
     }
 }
 
-/// What is left of an operation that a queue has refused, and with it taken its buffer.
+/// The rest of an operation that a queue has refused, and whose buffer is lost.
 struct Refused {
     token: u64,
     kind: OpKind,
@@ -196,7 +196,7 @@ impl Refused {
 }
 
 impl Split {
-    /// Takes in one part, which is at `page` of the array.
+    /// Adds one part, which is at `page` of the array.
     fn take(&mut self, page: PageId, bytes: &PageBuf, result: Result<()>) {
         self.parts_left -= 1;
         match result {
@@ -249,7 +249,7 @@ impl Queue for ArrayQueue {
 
 impl Drop for ArrayQueue {
     fn drop(&mut self) {
-        // The members' queues wait for what they have; the backlog must reach them first.
+        // The members' queues wait only for their own operations; the backlog must reach them first.
         while self.queues.iter().any(|member_queue| !member_queue.backlog.is_empty()) {
             let Some(member) = self.busiest() else { return };
             if self.pump(member, 1).is_err() {

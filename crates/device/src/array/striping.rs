@@ -1,4 +1,4 @@
-//! Which member holds each page of an array, and where: arithmetic, and nothing else.
+//! Which member holds each page of an array, and where: arithmetic only.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::PageId;
 /// How the pages of an array are distributed over its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Striping {
-    /// Runs of that many pages go to the members in turn: bandwidth for everybody.
+    /// Runs of that many pages go to the members in turn: everybody gets the whole bandwidth.
     Extent {
         /// Pages in a run.
         pages: u64,
     },
-    /// Member `i` holds the pages from `i * pages` up to `(i + 1) * pages`, so that the caller
-    /// decides which member does which work.
+    /// Member `i` holds the pages from `i * pages` up to `(i + 1) * pages`, so that the caller decides which
+    /// member does which work.
     Partition {
         /// Pages of each member.
         pages: u64,
@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub member: usize,
     /// The first page, as the member counts.
     pub page: PageId,
-    /// How many pages from there on are on this member without a gap in the array.
+    /// How many pages from there are on this member without a gap in the array.
     pub run: u64,
 }
 
@@ -81,8 +81,8 @@ impl Layout {
         })
     }
 
-    /// How many of the first `page_count` pages of the array are on that member. They are the member's
-    /// pages from `first` on.
+    /// How many of the first `page_count` pages of the array are on that member. They are the member's pages
+    /// from `first` on.
     pub(super) fn share(self, member: usize, page_count: u64) -> u64 {
         let (pages, member) = (self.stripe_pages(), member as u64);
         let (whole, rest) = match self.striping {
@@ -104,13 +104,13 @@ impl Layout {
         start..end
     }
 
-    /// How long that member must be for an array of that many pages.
+    /// The length of that member for an array of that many pages.
     pub(super) fn member_pages(self, member: usize, page_count: u64) -> u64 {
         self.first.saturating_add(self.share(member, page_count))
     }
 
-    /// How many pages the array has, given how many each member has: those before the first page
-    /// that some member lacks.
+    /// The length of the array, given each member's length: the pages before the first one that some member
+    /// lacks.
     pub(super) fn page_count(self, of_members: impl Iterator<Item = u64>) -> u64 {
         let first_lacking = |(member, count): (usize, u64)| match self.striping {
             Striping::Partition { pages } if count >= pages => u64::MAX,
@@ -120,7 +120,7 @@ impl Layout {
         of_members.enumerate().map(first_lacking).min().unwrap_or(0).min(self.page_count_max())
     }
 
-    /// As `array_page`, for a page that may be past all that can be counted.
+    /// As `array_page`, for a page that may be too large to be counted.
     fn array_page_saturating(self, member: usize, page: u64) -> u64 {
         let stripe = self.stripe_pages();
         let row = (page / stripe).saturating_mul(self.members as u64);

@@ -1,4 +1,4 @@
-//! Arrays of memory: the laws, borders, errors with their member, and what is passed on uncopied.
+//! Arrays of memory: the laws, borders, errors with their member, and operations passed on without a copy.
 
 use super::*;
 use crate::{Counted, MemoryDevice, Op, laws};

@@ -1,7 +1,7 @@
-//! Which engine carries a file's operations, found by asking the kernel once.
+//! Which engine does a file's I/O, found by asking the kernel once.
 //!
-//! Direct input and output is asked for first, because without it neither io_uring nor many threads
-//! are worth their while; then a small ring is made and thrown away.
+//! Direct I/O is requested first, because without it neither io_uring nor many threads are worthwhile; then a
+//! small ring is made and dropped.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +13,12 @@ use super::uring::{self, RingMode};
 use super::{EngineChoice, FileOptions};
 use crate::{EngineReport, Error, PAGE_BYTES, PageBuf, Result};
 
-/// The questions put to the kernel, so that a test can put other answers in their place.
+/// The questions to the kernel, so that a test can replace the answers.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     /// Turns O_DIRECT on and tries it.
     pub direct: fn(&File) -> io::Result<()>,
-    /// Makes a ring, and says with which flags it was possible.
+    /// Makes a ring, and returns the flags with which it was possible.
     pub ring: fn() -> io::Result<RingMode>,
 }
 
@@ -33,7 +33,7 @@ impl Kernel {
 pub(super) struct Chosen {
     name: &'static str,
     reason: String,
-    /// The caller asked for this one, so no other may stand in.
+    /// The caller forced this one, so no other may replace it.
     pub is_forced: bool,
     /// How to make rings, when the engine is io_uring.
     pub ring: Option<RingMode>,
@@ -53,7 +53,7 @@ impl Chosen {
     }
 }
 
-/// Chooses the engine and leaves the file in the mode that it needs.
+/// Chooses the engine and puts the file into the mode that it needs.
 pub(super) fn choose(file: &File, options: &FileOptions, kernel: Kernel) -> Result<Chosen> {
     let direct = || (kernel.direct)(file).inspect_err(|_| unset_direct(file));
     match options.engine {
@@ -88,20 +88,20 @@ fn refused(engine: &'static str, what: &str, source: &io::Error) -> Error {
     Error::Engine { engine, reason: format!("{what} refused: {source}") }
 }
 
-/// Turns O_DIRECT on, and tries it by a read: some file systems refuse only then. The flag is set
-/// after opening because a file system that refuses it in `open` may have made the file by then.
+/// Turns O_DIRECT on, and tries it by a read: some file systems refuse only then. The flag is set after
+/// opening because a file system that refuses it in `open` may have created the file already.
 fn set_direct(file: &File) -> io::Result<()> {
     fcntl_setfl(file, OFlags::DIRECT)?;
     let mut buf = PageBuf::zeroed(1);
     match pread(file, &mut buf[..PAGE_BYTES], 0) {
-        // Only a refusal of the alignment or of the mode; a bad sector is no reason.
+        // Only a refusal of the alignment or of the mode counts; a bad sector is no reason.
         Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Err(errno.into()),
         _ => Ok(()),
     }
 }
 
-/// Also clears O_NONBLOCK, which was there only for the opening. Clearing flags cannot be refused on
-/// a regular file or a block device.
+/// Also clears O_NONBLOCK, which was only for the opening. Clearing flags cannot be refused on a regular file
+/// or a block device.
 fn unset_direct(file: &File) {
     let _ = fcntl_setfl(file, OFlags::empty());
 }

@@ -13,14 +13,14 @@ use super::progress::{Next, Progress};
 use super::{Access, process};
 use crate::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
-/// What the descriptor stands for.
+/// The type of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Medium {
     File,
     Block,
 }
 
-/// An open, locked file. The last owner to go frees the lock and closes it.
+/// An open, locked file. Its last owner frees the lock and closes it.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub file: File,
@@ -50,12 +50,12 @@ impl Handle {
         self.page_count.load(Ordering::Acquire)
     }
 
-    /// Lets operations reach that far, once the file is as long.
+    /// Allows operations up to that length, once the file is as long.
     pub(super) fn set_page_count(&self, page_count: u64) {
         self.page_count.store(page_count, Ordering::Release);
     }
 
-    /// Whether this is a child of the process that opened the file.
+    /// Is this a child of the process that opened the file?
     pub(super) fn is_inherited(&self) -> bool {
         self.opener != process::id()
     }
@@ -79,7 +79,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Whether the operation may be started at all.
+    /// May the operation be started at all?
     pub(super) fn check(&self, op: &Op) -> Result<()> {
         self.check_process()?;
         if op.kind == OpKind::Write {
@@ -88,7 +88,7 @@ impl Handle {
         op.check(self.page_count())
     }
 
-    /// Carries out a checked operation and waits for it: one system call, as a rule.
+    /// Does a checked operation and waits for it: usually one system call.
     pub(super) fn transfer(&self, op: &mut Op) -> Result<()> {
         let mut progress = Progress::default();
         let total = op.buf.len();
@@ -108,8 +108,8 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// Frees the lock by name. Closing alone would leave it to the children that were forked
-    /// meanwhile, for they share it; and a child must not free what is still its parent's.
+    /// Frees the lock explicitly. Closing alone would leave it to the children that were forked meanwhile,
+    /// because they share it; and a child must not free its parent's lock.
     fn drop(&mut self) {
         if !self.is_inherited() {
             // The descriptor is closed next, so a failure here changes nothing more.
@@ -118,7 +118,7 @@ impl Drop for Handle {
     }
 }
 
-/// The byte of the file where page `page` plus `bytes` is. The page was checked against the length of the
+/// The byte offset of page `page` plus `bytes` in the file. The page was checked against the length of the
 /// file, which the kernel holds in 63 bits.
 pub(super) fn offset(page: PageId, bytes: usize) -> u64 {
     page.0 * PAGE_BYTES as u64 + bytes as u64

@@ -1,8 +1,8 @@
 //! Pages in a regular file or on a raw block device.
 //!
 //! Opening (`open`) creates, locks and probes; `handle` is what all engines share: the descriptor, its
-//! checks, and plain waiting transfers; `uring` and `threads` are the queues; `size` grows and
-//! discards. The engine is chosen once, when the device is opened, and says why it is that one.
+//! checks, and plain waiting transfers; `uring` and `threads` are the queues; `size` grows and discards. The
+//! engine is chosen once, when the device is opened, and the reason is kept.
 
 mod engine;
 mod handle;
@@ -26,7 +26,7 @@ use self::threads::Pool;
 use self::uring::UringQueue;
 use crate::{Device, EngineReport, Error, Geometry, Op, OpKind, PageBuf, PageId, Queue, Result};
 
-/// What the opener may do, and therefore which lock is taken.
+/// What the opener may do, which decides the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// Read and write, as the only opener.
@@ -36,7 +36,7 @@ pub enum Access {
     ReadOnly,
 }
 
-/// Which engine is to carry the operations.
+/// The engine for the operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EngineChoice {
     /// The best that runs here: io_uring, else threads, else buffered.
@@ -50,15 +50,15 @@ pub enum EngineChoice {
     Buffered,
 }
 
-/// Whether the file is to be there already.
+/// Must the file exist already?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Create {
-    /// It must not be; it is made, empty.
+    /// It must not exist; it is created, empty.
     New,
-    /// It must be.
+    /// It must exist.
     #[default]
     Open,
-    /// It is made where it is not. Read-only openers never make one.
+    /// It is created if it does not exist. Read-only openers never create one.
     OpenOrCreate,
 }
 
@@ -69,18 +69,18 @@ pub struct FileOptions {
     pub access: Access,
     /// Chosen by probing by default.
     pub engine: EngineChoice,
-    /// Open what is there by default.
+    /// Open an existing file by default.
     pub create: Create,
-    /// What the user knows of the flash behind the file, from a [probe](crate::probe) of it or its maker;
+    /// What the user knows of the flash under the file, from a [probe](crate::probe) of it or its maker;
     /// opaque by default. It is not kept in the file.
     pub geometry: Option<Geometry>,
 }
 
 /// A regular file or a raw block device as an array of pages.
 ///
-/// It is locked (`flock`) against every other handle, in this process too, unless both only read.
-/// The lock is free again when the device and all its queues are dropped. A handle that a child
-/// process has inherited through a fork answers [`Error::Forked`].
+/// It is locked (`flock`) against every other handle, in this process too, unless both only read. The lock is
+/// free again when the device and all its queues are dropped. A handle that a child process has inherited
+/// through a fork returns [`Error::Forked`].
 #[derive(Debug)]
 pub struct FileDevice {
     handle: Arc<Handle>,
@@ -96,14 +96,15 @@ impl FileDevice {
     /// Opens, locks and probes. A partial page at the end of a file is ignored.
     ///
     /// # Errors
-    /// [`Error::Open`], also for a file that is not there unless [`FileOptions::create`] says to make it;
-    /// [`Error::Locked`]; [`Error::Engine`] where a forced engine cannot run; [`Error::ReadOnly`] for a new file
-    /// that may not be written; [`Error::Geometry`] for one that cannot be.
+    /// [`Error::Open`], also for a file that does not exist unless [`FileOptions::create`] says to create it;
+    /// [`Error::Locked`]; [`Error::Engine`] if a forced engine cannot run; [`Error::ReadOnly`] for a new file
+    /// that may not be written; [`Error::Geometry`] for an impossible one.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Self::open_on(path.as_ref(), options, Kernel::real())
     }
 
-    /// Is it a regular file without a single byte? One of a few bytes has no page either, and is somebody's.
+    /// Is it a regular file without a single byte? A file of a few bytes has no page either, but is not
+    /// empty.
     ///
     /// # Errors
     /// [`Error::Open`] when the kernel does not tell.
@@ -124,7 +125,7 @@ impl FileDevice {
         Ok(Self { handle, chosen, geometry, pool, downgrade, start })
     }
 
-    /// Checks, carries out and waits for one operation, on the caller's own thread.
+    /// Checks, does and waits for one operation, on the caller's own thread.
     fn run(&self, mut op: Op) -> Result<PageBuf> {
         self.handle.check(&op)?;
         self.handle.transfer(&mut op)?;

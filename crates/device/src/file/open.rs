@@ -1,4 +1,4 @@
-//! Opening: create or find, lock, measure, choose the engine, make the beginning durable.
+//! Opening: create or find, lock, measure, choose the engine, make the file's data and name durable.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ use super::handle::{Handle, Medium};
 use super::{Access, Create, FileOptions};
 use crate::{Error, PAGE_BYTES, Result};
 
-/// Opens in named steps. What it has created it removes again when a later step fails.
+/// Opens in named steps. If a later step fails it removes the file that it created.
 pub(super) fn open(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<(Handle, Chosen)> {
     if options.access == Access::ReadOnly && options.create == Create::New {
         return Err(Error::ReadOnly { path: path.into() });
@@ -25,7 +25,7 @@ pub(super) fn open(path: &Path, options: &FileOptions, kernel: Kernel) -> Result
     let prepared = prepare(&file, path, options, kernel, is_new);
     let (medium, page_count, chosen) = prepared.inspect_err(|_| {
         if is_new {
-            // Nothing was in it, and the lock is ours: best effort, the first error is the news.
+            // The file was empty, and the lock is ours. This is best effort; the first error counts.
             let _ = fs::remove_file(path);
         }
     })?;
@@ -49,8 +49,8 @@ fn prepare(
     Ok((medium, bytes / PAGE_BYTES as u64, chosen))
 }
 
-/// What an earlier process wrote may be only in the page cache, and the name of a new file only in
-/// memory: both must be safe before anything is built on them.
+/// Data of an earlier process may be only in the page cache, and the name of a new file only in memory: both
+/// must be safe before anything builds on them.
 fn settle(file: &File, path: &Path, is_new: bool) -> io::Result<()> {
     fsync(file)?;
     if is_new {
@@ -72,7 +72,7 @@ fn medium(file: &File) -> io::Result<Medium> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
-/// The file, and whether this call made it.
+/// The file, and whether this call created it.
 fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
     let failed = |errno: Errno| Error::Open { path: path.into(), source: errno.into() };
     let may_create = options.create == Create::OpenOrCreate && options.access == Access::ReadWrite;
@@ -91,14 +91,14 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
         }
         match create(path) {
             Ok(file) => return Ok((file, true)),
-            // Somebody else was quicker: open what they have made.
+            // Somebody else was faster: open their file.
             Err(Errno::EXIST) if may_create => {}
             Err(errno) => return Err(failed(errno)),
         }
     }
 }
 
-/// Says of a file that is not there how it comes to be.
+/// The error for a missing file says how to create it.
 fn missing() -> io::Error {
     let words = "No such file; create it first (in a program: `Create::OpenOrCreate`)";
     io::Error::new(io::ErrorKind::NotFound, words)
@@ -128,8 +128,8 @@ fn create(path: &Path) -> rustix::io::Result<File> {
     open_at(path, flags, Mode::from_raw_mode(0o644)).map(File::from)
 }
 
-/// How long a lock is waited for. A killed process's files stay locked for a moment, while the kernel
-/// still takes down its rings.
+/// How long to wait for a lock. A killed process's files stay locked for a moment, while the kernel still
+/// takes down its rings.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 

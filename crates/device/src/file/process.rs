@@ -1,8 +1,8 @@
 //! Which process this is, without asking the kernel each time.
 //!
-//! A file must not be used by a child that has inherited it, so each operation asks. `getpid` is a system
-//! call, a tenth of a microsecond that would be paid twice for each page. Instead the number is noted on
-//! a page that the kernel empties in children; who finds zero there asks and notes its own.
+//! A file must not be used by a child that has inherited it, so each operation checks. `getpid` is a system
+//! call, a tenth of a microsecond that would be paid twice for each page. Instead the number is noted on a
+//! page that the kernel clears in children; a process that finds zero there asks and notes its own.
 
 use std::process;
 use std::sync::OnceLock;
@@ -27,8 +27,7 @@ pub(super) fn id() -> u32 {
     }
 }
 
-/// A page of zeros that is emptied in children; nothing where the kernel cannot do that (Linux before
-/// 4.14).
+/// A page of zeros that is cleared in children; `None` if the kernel cannot do that (Linux before 4.14).
 fn note() -> Option<&'static AtomicU32> {
     // SAFETY: new memory is asked for, wherever the kernel likes, so nothing that is in use changes.
     let place = unsafe {

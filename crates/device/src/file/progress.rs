@@ -1,16 +1,16 @@
-//! How far one transfer has come, and whether to go on: the same rules for every engine.
+//! The progress of one transfer, and whether to continue: the same rules for every engine.
 
 use std::io;
 
 use crate::{OpKind, PAGE_BYTES};
 
-/// Answers in a row that bring a transfer no further, before it is given up.
+/// Consecutive answers without progress before a transfer fails.
 const STALLS_MAX: u32 = 1_000;
 
-/// How far one transfer has come.
+/// The progress of one transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Bytes that are done, whole pages always: direct transfers must go on from an aligned place.
+    /// Finished bytes, always whole pages: direct transfers must continue from an aligned place.
     pub bytes: usize,
     stalls: u32,
 }
@@ -22,12 +22,12 @@ pub(super) enum Next {
     Finished,
     /// Ask again, from `bytes` on.
     Again,
-    /// Give up.
+    /// Stop with an error.
     Failed(io::Error),
 }
 
 impl Progress {
-    /// Takes in the kernel's answer to a transfer of the bytes from `self.bytes` up to `total`.
+    /// Processes the kernel's answer to a transfer of the bytes from `self.bytes` up to `total`.
     pub(super) fn advance(
         &mut self,
         kind: OpKind,
@@ -53,8 +53,8 @@ impl Progress {
     }
 }
 
-/// Interrupted, out of some resource for the moment, or cancelled because the thread that had
-/// pushed the operation into a ring has ended: none says anything about the pages.
+/// Interrupted, temporarily out of some resource, or cancelled because the thread that had pushed the
+/// operation into a ring has ended: none of these says anything about the pages.
 fn is_passing(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::INTR, Errno::AGAIN, Errno::CANCELED]

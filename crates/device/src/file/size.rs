@@ -1,4 +1,4 @@
-//! The length of a file and what is under it: grow, sync, discard.
+//! The length of a file and its allocation: grow, sync, discard.
 
 use std::io;
 use std::ops::Range;
@@ -38,13 +38,13 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile
-/// fill the disk for everybody else.
+/// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile fill the
+/// disk for everybody else.
 fn check_room(handle: &Handle, page_count: u64) -> Result<()> {
     let Ok(room) = fstatvfs(&handle.file) else { return Ok(()) };
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     let missing = (page_count - handle.page_count()).saturating_mul(PAGE_BYTES as u64);
-    // Some file systems in user space say nothing about their size.
+    // Some file systems in user space do not report their size.
     if room.f_blocks == 0 || missing <= free {
         return Ok(());
     }
@@ -52,10 +52,10 @@ fn check_room(handle: &Handle, page_count: u64) -> Result<()> {
     Err(no_space(handle, page_count, reason))
 }
 
-/// From `old` to `new` bytes, or back to `old` where that fails.
+/// From `old` to `new` bytes, or back to `old` if that fails.
 fn lengthen(handle: &Handle, old: u64, new: u64) -> rustix::io::Result<()> {
     let file = &handle.file;
-    // A partial page at the end was never ours, and its bytes must not show in a new page.
+    // A partial page at the end never belonged to us, and its bytes must not be visible in a new page.
     if file.metadata().is_ok_and(|found| found.len() > old) {
         again(|| ftruncate(file, old))?;
     }
@@ -64,7 +64,7 @@ fn lengthen(handle: &Handle, old: u64, new: u64) -> rustix::io::Result<()> {
         answer => answer,
     };
     allocated.and_then(|()| again(|| fsync(file))).inspect_err(|_| {
-        // The error is the news; where even this fails, the next growth does it again.
+        // The first error counts; if even this fails, the next growth repeats it.
         let _ = ftruncate(file, old);
     })
 }
@@ -79,7 +79,7 @@ pub(super) fn sync(handle: &Handle) -> Result<()> {
     again(|| fdatasync(&handle.file)).map_err(|errno| failure("sync", PageId(0), pages, errno))
 }
 
-/// Gives the blocks under these pages back, where the file system or the device can.
+/// Frees the blocks under these pages, if the file system or the device can.
 pub(super) fn discard(handle: &Handle, pages: Range<PageId>) -> Result<()> {
     handle.check_process()?;
     handle.check_writable()?;
@@ -113,7 +113,7 @@ fn discard_blocks(handle: &Handle, start: u64, bytes: u64) -> rustix::io::Result
     unsafe { ioctl(&handle.file, request) }
 }
 
-/// Asks until the answer is not an interruption.
+/// Repeats a call while it is interrupted.
 fn again<T>(mut ask: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match ask() {

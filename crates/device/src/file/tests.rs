@@ -22,8 +22,8 @@ const NEW: FileOptions = FileOptions {
 const READ_ONLY: FileOptions =
     FileOptions { access: Access::ReadOnly, create: Create::Open, ..NEW };
 
-/// A path in a directory of its own, next to the build: temporary directories may be of memory,
-/// which has other limits than a disk.
+/// A path in a directory of its own, next to the build: temporary directories may be in memory, which has
+/// other limits than a disk.
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../../target")
         .or_else(|_| tempfile::tempdir())
@@ -40,7 +40,7 @@ fn refusing_direct(_: &fs::File) -> io::Result<()> {
     Err(Errno::INVAL.into())
 }
 
-/// The engine, where this machine has it. A container may have no io_uring.
+/// The engine, if this machine has it. A container may have no io_uring.
 fn open_with(path: &Path, engine: EngineChoice) -> Option<FileDevice> {
     match FileDevice::open(path, &FileOptions { engine, ..NEW }) {
         Err(Error::Engine { engine, reason }) => {
@@ -213,7 +213,7 @@ fn a_file_cut_short_by_somebody_else_is_an_error_and_no_loop() {
         assert!(matches!(&error, Error::Io { operation: "read", .. }), "{error}");
         let mut queue = device.queue(2).unwrap();
         for page in 0..2 {
-            // The second operation begins within the file and ends behind it.
+            // The second operation begins within the file and ends past it.
             let buf = PageBuf::zeroed(1 + page);
             let op = Op { token: 0, kind: OpKind::Read, page: PageId(0), buf };
             queue.push(op).unwrap();

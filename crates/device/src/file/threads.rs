@@ -1,8 +1,8 @@
-//! The engine of threads: each waits for one transfer at a time, as deep as there are threads.
+//! The engine of threads: each waits for one transfer at a time; there are as many threads as the depth.
 //!
-//! It stands in where io_uring is refused, as in most containers. Up to [`THREADS_MAX`] threads
-//! belong to a device, shared by its queues, and are started when there is work and none is idle.
-//! As with a ring, `push` only notes an operation; `wait` hands over all of them under one lock.
+//! It replaces io_uring where that is refused, as in most containers. Up to [`THREADS_MAX`] threads belong to
+//! a device, shared by its queues. A thread is started when there is work and none is idle. As with a ring,
+//! `push` only notes an operation; `wait` submits all of them under one lock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::{Completion, Error, Op, Queue, Result};
 /// Threads of one device: a queue of this depth keeps a flash device busy.
 const THREADS_MAX: usize = 32;
 
-/// A thread does nothing but transfer, so a small stack is enough.
+/// A thread only transfers, so a small stack is enough.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// The threads of one device. Dropping it, after all its queues, ends them.
@@ -43,7 +43,7 @@ struct Job {
     results: Arc<FinishedOps>,
 }
 
-/// Where the finished operations of one queue gather.
+/// The finished operations of one queue.
 #[derive(Default)]
 struct FinishedOps {
     finished: Mutex<Finished>,
@@ -53,24 +53,24 @@ struct FinishedOps {
 #[derive(Default)]
 struct Finished {
     completions: Vec<Completion>,
-    /// How many the queue sleeps for; zero while it does not sleep.
+    /// How many the queue sleeps for; zero while it is awake.
     wanted: usize,
 }
 
 impl Pool {
-    /// A pool of no threads yet.
+    /// A pool without threads yet.
     pub(super) fn new(handle: Arc<Handle>) -> Self {
         let shared = Shared { handle, work: Mutex::default(), ready: Condvar::new() };
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// A queue whose operations these threads carry out.
+    /// A queue whose operations these threads do.
     pub(super) fn queue(self: &Arc<Self>, depth: usize) -> ThreadsQueue {
         let (pool, results, staged) = (Arc::clone(self), Arc::default(), Vec::new());
         ThreadsQueue { pool, results, staged, depth, in_flight: 0 }
     }
 
-    /// Hands over all the jobs under one lock, and wakes or starts as many threads as they need.
+    /// Submits all the jobs under one lock, and wakes or starts as many threads as they need.
     fn submit(&self, staged: &mut Vec<Job>) {
         let mut work = self.shared.work.lock().expect("no holder of this lock panics");
         let awake = staged.len().min(work.idle);
@@ -83,8 +83,8 @@ impl Pool {
         (0..started).for_each(|_| self.start_thread());
     }
 
-    /// Starts a thread that is counted already. Where the kernel gives none, those that run do the
-    /// work, and where none runs, the caller does.
+    /// Starts a thread that is counted already. If the kernel refuses, running threads do the work, and if
+    /// none runs, the caller does.
     fn start_thread(&self) {
         let shared = Arc::clone(&self.shared);
         let builder = thread::Builder::new().name("nandex-io".into()).stack_size(STACK_BYTES);
@@ -147,7 +147,7 @@ impl Drop for Pool {
         self.shared.ready.notify_all();
         if let Ok(threads) = self.threads.get_mut() {
             for thread in threads.drain(..) {
-                // A thread that panicked has nothing more to give.
+                // The thread's panic has nothing more to report.
                 let _ = thread.join();
             }
         }
@@ -160,11 +160,11 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A queue whose operations the pool carries out.
+/// A queue whose operations the pool does.
 pub(super) struct ThreadsQueue {
     pool: Arc<Pool>,
     results: Arc<FinishedOps>,
-    /// Pushed since the last wait, which hands them over together.
+    /// Pushed since the last wait, which submits them together.
     staged: Vec<Job>,
     depth: usize,
     in_flight: usize,

@@ -1,12 +1,12 @@
 //! The engine of io_uring: one thread keeps a whole queue of operations in the kernel.
 //!
-//! `push` fills a submission entry; `wait` submits what was pushed and sleeps for what it wants in one
-//! system call, then takes every completion there is. The operations in flight live in a slab, so
-//! nothing is allocated per operation.
+//! `push` fills a submission entry; `wait` submits what was pushed and sleeps until its completions in one
+//! system call, then takes every completion. The operations in flight are in a slab, so nothing is allocated
+//! per operation.
 //!
-//! A queue may move between threads, therefore the rings are made without SINGLE_ISSUER and
-//! DEFER_TASKRUN, which bind a ring to one thread. The kernel cancels some operations of a thread
-//! that ends; these are pushed again.
+//! A queue may move between threads. So the rings are made without SINGLE_ISSUER and DEFER_TASKRUN, which
+//! bind a ring to one thread. The kernel cancels some operations of a thread that ends; these are pushed
+//! again.
 
 use std::fmt;
 use std::io;
@@ -22,18 +22,18 @@ use super::handle::{Handle, offset};
 use super::progress::{Next, Progress};
 use crate::{Completion, Error, Op, OpKind, PageId, Queue, Result};
 
-/// The most bytes in one entry; the kernel moves no more than 2 GiB less a page at once.
+/// The most bytes in one entry; the kernel moves at most 2 GiB minus a page at once.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
 /// The deepest ring the kernel makes.
 const DEPTH_MAX: usize = 32_768;
 
-/// How often the kernel may say that it has no memory for more, in a row, and how long to rest
-/// after each time: ten seconds in all.
+/// How many consecutive times the kernel may report that it has no memory, and the pause after each: ten
+/// seconds in total.
 const BUSY_MAX: u32 = 10_000;
 const BUSY_REST: Duration = Duration::from_millis(1);
 
-/// With which flags this kernel makes rings.
+/// The flags with which this kernel makes rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RingMode {
     /// Completions do not interrupt the thread (Linux 5.19).
@@ -61,7 +61,7 @@ impl RingMode {
     }
 }
 
-/// Makes a small ring, with fewer flags where the kernel does not know them all.
+/// Makes a small ring, with fewer flags if the kernel does not know them all.
 pub(super) fn probe() -> io::Result<RingMode> {
     let is_unknown = |error: &io::Error| error.raw_os_error() == Some(Errno::INVAL.raw_os_error());
     let (mode, ring) = match RingMode::Cooperative.build(2) {
@@ -79,14 +79,14 @@ pub(super) fn probe() -> io::Result<RingMode> {
 /// The only file of a ring's table.
 const FILE: types::Fixed = types::Fixed(0);
 
-/// An operation in the kernel's hands.
+/// An operation owned by the kernel.
 struct Flight {
     op: Op,
     progress: Progress,
 }
 
 impl Flight {
-    /// The entry that asks for what is still missing.
+    /// The entry for the rest of the transfer.
     fn entry(&mut self, slot: usize) -> squeue::Entry {
         let at = offset(self.op.page, self.progress.bytes);
         let rest = &mut self.op.buf[self.progress.bytes..];
@@ -109,7 +109,7 @@ pub(super) struct UringQueue {
 }
 
 impl UringQueue {
-    /// A ring of at least `depth` entries, so that there is always room for what may be in flight.
+    /// A ring of at least `depth` entries, so that everything in flight always fits.
     pub(super) fn new(handle: &Arc<Handle>, mode: RingMode, depth: usize) -> io::Result<Self> {
         if depth > DEPTH_MAX {
             let words = format!("a ring has at most {DEPTH_MAX} entries");
@@ -124,7 +124,7 @@ impl UringQueue {
         Ok(Self { ring, flights, free, handle: Arc::clone(handle) })
     }
 
-    /// Takes every completion there is; what came up short is pushed again.
+    /// Takes every completion; short transfers are pushed again.
     fn reap(&mut self, done: &mut Vec<Completion>) -> Result<()> {
         let (_, mut submissions, completions) = self.ring.split();
         for completion in completions {
@@ -157,7 +157,7 @@ impl UringQueue {
         let Err(error) = self.ring.submitter().submit_and_wait(count) else { return Ok(()) };
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::INTR) => Ok(()),
-            // Out of memory for the moment, or completions to be taken first.
+            // Temporarily out of memory, or completions must be taken first.
             Some(Errno::AGAIN | Errno::BUSY) if *busy < BUSY_MAX => {
                 *busy += 1;
                 thread::sleep(BUSY_REST);
@@ -172,7 +172,7 @@ impl UringQueue {
         let wanted = count_min.min(self.in_flight());
         let mut busy = 0;
         self.reap(done)?;
-        // Even a caller that wants nothing gives the kernel one chance when nothing was there.
+        // Even a caller that wants nothing lets the kernel run once when nothing was there.
         let mut must_ask = done.len() == before && self.in_flight() > 0;
         loop {
             let missing = wanted.saturating_sub(done.len() - before);
@@ -238,7 +238,7 @@ impl Drop for UringQueue {
             return;
         }
         if self.collect(self.in_flight(), &mut Vec::new()).is_err() {
-            // Nobody knows what the kernel still fills, so these buffers can never be freed.
+            // The kernel may still fill these buffers, so they can never be freed.
             std::mem::forget(std::mem::take(&mut self.flights));
         }
     }

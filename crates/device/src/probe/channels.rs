@@ -1,40 +1,39 @@
-//! Experiment two: after how many chunks does the first channel come again?
+//! Experiment two: after how many chunks does the first channel repeat?
 //!
-//! Two chunks that are `d` apart are read at once, for every `d`. Where they share something they are
-//! slow, so latency over distance repeats with the number of channels. What is shared may be more or
-//! less (a bus, a die, a plane), and then periods are nested: with 8 buses of 4 planes every eighth
-//! distance is slow, and every 32nd slow in another way. The number of channels is the period of the
-//! whole pattern, 32; the 8 is a group.
+//! Two chunks with the distance `d` are read at once, for every `d`. If they share something they are slow,
+//! so latency over distance repeats with the number of channels. They may share more or less (a bus, a die, a
+//! plane), and then periods are nested: with 8 buses of 4 planes every eighth distance is slow, and every
+//! 32nd slow in another way. The number of channels is the period of the whole pattern, 32; the 8 is a group.
 
 use super::sampler::Sampler;
 use super::weigh::{Explained, NESTED_PRIOR, Sums, middle, relative, scores, typical, verdict};
 use crate::Result;
 
-/// Fewer distances say nothing.
+/// Fewer distances prove nothing.
 const DISTANCES_MIN: usize = 8;
-/// The rounds over all distances after which the result is looked at.
+/// The rounds over all distances after which the result is checked.
 const LOOKS: [usize; 6] = [4, 6, 8, 12, 16, 24];
-/// Rounds at least where some distances have several latencies: two chunks may share a die or only a bus,
-/// by where in a round of pages they are.
+/// The least rounds if some distances have several latencies: two chunks may share a die or only a bus,
+/// depending on their place in a round of pages.
 const ROUNDS_MIXED: usize = 16;
-/// Rounds that show nothing before the experiment gives up.
+/// Rounds without a result before the experiment stops.
 const USELESS_ROUNDS_MAX: usize = 8;
-/// Rounds at most.
+/// The most rounds.
 const ROUNDS_MAX: usize = 32;
-/// This much posterior ends the experiment early.
+/// A posterior this high ends the experiment early.
 const ENOUGH: f64 = 0.9995;
 
-/// How much less likely than a nest a pattern is that repeats in any way it likes.
+/// How much less likely an arbitrary repeating pattern is than a nest.
 const FREE_PRIOR: f64 = 0.1;
 
-/// What pairs of chunks say.
+/// The result of pairs of chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Interleave {
     /// The number of channels, if a period shows.
     pub channels: Option<u64>,
-    /// The posterior of that number, or of there being none.
+    /// The posterior of that number, or of no period.
     pub confidence: f64,
-    /// Shorter periods inside, from the shortest: buses, where channels share them.
+    /// Shorter periods inside, from the shortest: buses, if channels share them.
     pub groups: Vec<u64>,
     /// Typical latency at each distance in chunks, from 1.
     pub by_distance: Vec<u64>,
@@ -43,21 +42,21 @@ pub(super) struct Interleave {
 /// The relative latency of a distance, and its weight.
 type Typical = (f64, f64);
 
-/// How latency depends on distance: what are no multiples of the first period are all alike.
+/// How latency depends on distance: all distances that are not multiples of the first period are alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pattern {
     /// Multiples of the period are slower.
     Plain(usize),
     /// Multiples of the second are different again.
     Nest2(usize, usize),
-    /// And those of the third.
+    /// Multiples of the third too.
     Nest3(usize, usize, usize),
-    /// Multiples of the first period differ as they like, but repeat with the second.
+    /// Multiples of the first period differ in any way, but repeat with the second.
     Free(usize, usize),
 }
 
 impl Pattern {
-    /// The period of the whole, and the shorter ones from the shortest; zeros where there are fewer.
+    /// The period of the whole, and the shorter ones from the shortest; zeros if there are fewer.
     fn periods(self) -> (usize, [usize; 2]) {
         match self {
             Self::Plain(period) => (period, [0, 0]),
@@ -94,7 +93,7 @@ impl Pattern {
     }
 }
 
-/// Reads pairs of chunks until a period is clear, or no page is left unread.
+/// Reads pairs of chunks until a period is clear, or every page was read.
 pub(super) fn measure(
     sampler: &mut Sampler<'_>,
     chunk_pages: u64,
@@ -105,7 +104,7 @@ pub(super) fn measure(
     let mut samples: Vec<Vec<u64>> = vec![Vec::new(); distances];
     let mut order: Vec<usize> = (0..distances).collect();
     for round in 1..=ROUNDS_MAX {
-        // In another order each time, so that a device that grows slower does not look like a period.
+        // In another order each time, so that a device that gets slower does not look like a period.
         sampler.rng.shuffle(&mut order);
         let mut is_dry = true;
         for index in &order {
@@ -128,7 +127,7 @@ pub(super) fn measure(
     Ok(fit(&samples))
 }
 
-/// The period that explains the typical latencies over the distances best, if one does better than none.
+/// The period that best explains the typical latencies over the distances, if one is better than none.
 pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     let by_distance: Vec<u64> = samples.iter().map(|it| middle(it)).collect();
     if samples.len() < DISTANCES_MIN || samples.iter().any(Vec::is_empty) {
@@ -163,7 +162,7 @@ pub(super) fn fit(samples: &[Vec<u64>]) -> Interleave {
     Interleave { channels, confidence, groups: groups.collect(), by_distance }
 }
 
-/// The mean latency of each distance, and how well it is known.
+/// The mean latency of each distance, and its precision.
 fn typicals(samples: &[Vec<u64>]) -> Vec<Typical> {
     let values = by_distance(samples);
     let spread: f64 = values.iter().map(|it| Sums::of(it.iter().copied()).rest()).sum();
@@ -202,7 +201,7 @@ fn patterns_of(first: usize, limit: usize) -> Vec<(Pattern, f64)> {
     patterns
 }
 
-/// What a pattern leaves unexplained, and its classes; nothing where it does not apply: chunks that share
+/// What a pattern leaves unexplained, and its classes; `None` if it does not apply: chunks that share
 /// something must be slower than those that share nothing.
 fn explain(values: &[Typical], pattern: Pattern) -> Option<(f64, usize)> {
     let mut classes = vec![Sums::default(); pattern.classes()];
@@ -221,7 +220,7 @@ fn explain(values: &[Typical], pattern: Pattern) -> Option<(f64, usize)> {
     Some((rest, classes.len()))
 }
 
-/// Would no shorter period do? The longest must make a difference.
+/// Is no shorter period enough? The longest must make a difference.
 fn is_least(pattern: Pattern, classes: &[Sums]) -> bool {
     match pattern {
         Pattern::Plain(_) => true,

@@ -1,19 +1,19 @@
 //! Experiment one: where does the next channel begin?
 //!
-//! Two neighbouring pages are read at once. In one chunk they share a channel and wait for each other;
-//! over a boundary they do not. Boundaries repeat with the size of the chunk, so each pair votes for
-//! the sizes and phases that have a boundary there. Inside a chunk, boundaries of flash pages may show
-//! as well, as a weaker change of either sign; the chunk is what the coarsest fast boundary encloses.
+//! Two neighbouring pages are read at once. In one chunk they share a channel and wait for each other; over a
+//! boundary they do not. Boundaries repeat with the size of the chunk, so each pair votes for the sizes and
+//! phases that have a boundary there. Inside a chunk, boundaries of flash pages may be visible as well, as a
+//! weaker change of either sign; the coarsest fast boundaries enclose the chunk.
 
 use super::sampler::Sampler;
 use super::weigh::{NESTED_PRIOR, Sums, relative, score, verdict};
 use crate::Result;
 
-/// Pairs between two looks at the result.
+/// Pairs between two checks of the result.
 const ROUND_PAIRS: usize = 256;
-/// Pairs at least.
+/// The least number of pairs.
 const PAIRS_MIN: usize = 512;
-/// This much posterior ends the experiment early.
+/// A posterior this high ends the experiment early.
 const ENOUGH: f64 = 0.9995;
 
 /// A grid of chunks.
@@ -21,16 +21,16 @@ const ENOUGH: f64 = 0.9995;
 pub(super) struct Grid {
     /// Pages in a chunk.
     pub pages: u64,
-    /// Where in the area the first whole chunk begins.
+    /// Where the first whole chunk of the area begins.
     pub phase: u64,
 }
 
-/// What the pairs of neighbours say.
+/// The result of the pairs of neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
-    /// The grid, if boundaries show; its phase is the likeliest one.
+    /// The grid, if boundaries are visible, with its likeliest phase.
     pub grid: Option<Grid>,
-    /// The posterior of its size, or of there being none.
+    /// The posterior of its size, or of no grid.
     pub confidence: f64,
     /// First page and latency of each pair.
     pub samples: Vec<(u64, u64)>,
@@ -46,7 +46,7 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, pages_max: u64) -> Result<Neigh
             samples.push((pair[0], sampler.pair_ns(pair)?));
         }
         let (grid, confidence) = fit(&samples, pages_max);
-        // Where nothing shows, the pages are better spent on the next experiment.
+        // If nothing is visible, the pages are better spent on the next experiment.
         let pairs_max = if grid.is_some() { pairs_max } else { pairs_max / 2 };
         let is_over = samples.len() + ROUND_PAIRS > pairs_max;
         if is_over || (samples.len() >= PAIRS_MIN && confidence > ENOUGH) {
@@ -55,14 +55,14 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, pages_max: u64) -> Result<Neigh
     }
 }
 
-/// The grid that explains the pairs best, if one does better than none.
+/// The grid that best explains the pairs, if one is better than none.
 pub(super) fn fit(samples: &[(u64, u64)], pages_max: u64) -> (Option<Grid>, f64) {
     let values = relative(samples.iter().map(|it| it.1));
     let total = Sums::of(values.iter().copied());
     let mut scored = vec![(None, score(total.count, total.rest(), 1, 0.5))];
     let mut phases = Vec::new();
     for pages in 2..=pages_max {
-        // By how many pages of its chunk the second page of the pair would follow the boundary.
+        // How many pages after the boundary the second page of the pair would be.
         let mut residues = vec![Sums::default(); pages as usize];
         for ((first, _), value) in samples.iter().zip(&values) {
             residues[((first + 1) % pages) as usize].add(*value);
@@ -79,7 +79,7 @@ pub(super) fn fit(samples: &[(u64, u64)], pages_max: u64) -> (Option<Grid>, f64)
     (grid, confidence)
 }
 
-/// Scores one chunk size with each phase, with and without boundaries inside; gives the best phase.
+/// Scores one chunk size with each phase, with and without boundaries inside; returns the best phase.
 fn best_phase(
     total: &Sums,
     residues: &[Sums],

@@ -1,16 +1,16 @@
-//! What a probe has found, how sure it is, and from what.
+//! The results of a probe, their confidence, and their evidence.
 
 use crate::{Geometry, Mapping, PAGE_BYTES, PageId};
 
 /// An answer, or why there is none.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding<T> {
-    /// The answer; none where nothing was seen, or not surely enough.
+    /// The answer; `None` if nothing was visible, or not clearly enough.
     pub value: Option<T>,
-    /// The posterior, from 0 to 1, of the answer, or of there being nothing to see: how much better it
-    /// explains the timings than every other answer together (Bayesian information criterion).
+    /// The posterior, from 0 to 1, of the answer, or of no visible pattern: how much better it explains the
+    /// timings than every other answer together (Bayesian information criterion).
     pub confidence: f64,
-    /// Why there is no answer; empty where there is one.
+    /// Why there is no answer; empty if there is one.
     pub reason: String,
 }
 
@@ -33,10 +33,10 @@ pub enum Axis {
     Chunks,
 }
 
-/// Latencies of pairs of reads, from which something was concluded.
+/// Latencies of pairs of reads, as evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Curve {
-    /// A word to name it: `neighbours`, `distance`, `address` or `order`.
+    /// Its name: `neighbours`, `distance`, `address` or `order`.
     pub name: &'static str,
     /// What was read, in a sentence.
     pub about: &'static str,
@@ -46,37 +46,37 @@ pub struct Curve {
     pub points: Vec<(u64, u64)>,
 }
 
-/// What a probe has found.
+/// The results of a probe.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Findings {
     /// Bytes that are on one channel before the next begins.
     pub chunk_bytes: Finding<u32>,
     /// Channels, in the sense of ANCS'14: the period of the whole pattern of latencies over the distance.
     pub channels: Finding<u32>,
-    /// Shorter periods inside, from the shortest: how many buses there are, where channels share them.
+    /// Shorter periods inside, from the shortest: the number of buses, if channels share them.
     pub groups: Vec<u32>,
     /// How channels are chosen.
     pub mapping: Finding<Mapping>,
     /// Where the region begins on the device.
     pub region_start: PageId,
-    /// Where the first whole chunk begins, in bytes from the start of the region; 0 where not known.
+    /// Where the first whole chunk begins, in bytes from the start of the region; 0 if unknown.
     pub phase_bytes: u64,
     /// Median time of one read by itself, in nanoseconds.
     pub single_ns: u64,
     /// Median time of two reads of pages far apart, in nanoseconds.
     pub pair_ns: u64,
-    /// The timings behind the answers.
+    /// The timings as evidence.
     pub evidence: Vec<Curve>,
-    /// Pages read, each once but for those of the head.
+    /// Pages read, each once except for those of the head.
     pub reads: u64,
     /// Pages written.
     pub writes: u64,
-    /// The engine that carried the operations.
+    /// The engine of the operations.
     pub engine: String,
 }
 
 impl Findings {
-    /// The geometry to give to what is placed on this device; opaque in what was not seen.
+    /// The geometry of this device; opaque in what was not visible.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         let channels = self.channels.value;
@@ -91,14 +91,14 @@ impl Findings {
         }
     }
 
-    /// The phase counted from the start of the device, where chunks have that size.
+    /// The phase counted from the start of the device, if chunks have that size.
     fn device_phase_bytes(&self, chunk_bytes: u32) -> u32 {
         let chunk = u64::from(chunk_bytes);
         let start = self.region_start.0 % (chunk / PAGE_BYTES as u64) * PAGE_BYTES as u64;
         u32::try_from((start + self.phase_bytes) % chunk).expect("less than a chunk")
     }
 
-    /// What to make of it, in a few sentences.
+    /// The consequences, in a few sentences.
     #[must_use]
     pub fn advice(&self) -> String {
         let (Some(chunk), Some(channels)) = (self.chunk_bytes.value, self.channels.value) else {

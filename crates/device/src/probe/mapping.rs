@@ -1,25 +1,25 @@
 //! Experiment three: does a chunk's channel follow its address, or the order of writing?
 //!
-//! The chunks of the area are written again in a random order. Then pairs are read whose addresses are
-//! `d` chunks apart, and pairs whose turns of writing do. The period of the channels shows in one of
-//! the two.
+//! The chunks of the area are written again in a random order. Then two sorts of pairs are read: pairs whose
+//! addresses are `d` chunks apart, and pairs that are `d` apart in the order of writing. The period of the
+//! channels is visible in one of the two.
 
 use super::chunk::Grid;
 use super::sampler::Sampler;
 use super::weigh::{Sums, middle, relative, score, verdict};
 use crate::{Mapping, Result};
 
-/// Rounds over all distances at least, and at most.
+/// The least and the most rounds over all distances.
 const ROUNDS: (usize, usize) = (3, 32);
-/// Distances of the order in which pairs are compared at least.
+/// The least number of distances, in the order in which pairs are compared.
 const DISTANCES_MIN: u64 = 16;
-/// This much posterior ends the experiment early.
+/// A posterior this high ends the experiment early.
 const ENOUGH: f64 = 0.9995;
 
-/// What pairs of rewritten chunks say.
+/// The result of pairs of rewritten chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Rewritten {
-    /// The mapping, if the period shows in one of the two.
+    /// The mapping, if the period is visible in one of the two.
     pub mapping: Option<Mapping>,
     /// The posterior of it, or of neither.
     pub confidence: f64,
@@ -33,10 +33,9 @@ pub(super) struct Rewritten {
 #[derive(Clone, Debug)]
 struct Samples([Vec<Vec<u64>>; 2]);
 
-/// Rewrites the area and reads pairs until the mapping is clear, or no page is left unread.
+/// Rewrites the area and reads pairs until the mapping is clear, or every page was read.
 ///
-/// The period that is looked for is the shortest of the pattern: what shares anything with another chunk
-/// is a multiple of it.
+/// It tests the shortest period of the pattern: chunks that share anything are a multiple of it apart.
 pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Result<Rewritten> {
     let chunks = (sampler.area_pages() - grid.phase) / grid.pages;
     let mut order: Vec<u64> = (0..chunks).map(|chunk| grid.phase + chunk * grid.pages).collect();
@@ -71,7 +70,7 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
     unreachable!("the last round returns")
 }
 
-/// Two unread pages at the same place of chunks that are so far apart in the list.
+/// Two unread pages at the same place of chunks with that distance in the list.
 fn fresh(sampler: &mut Sampler<'_>, starts: &[u64], apart: usize, pages: u64) -> Option<[u64; 2]> {
     let room = starts.len() - apart;
     for _ in 0..64 {

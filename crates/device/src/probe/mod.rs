@@ -1,8 +1,8 @@
 //! The probe: finds the chunk size, the number of channels and the mapping of a device by timing.
 //!
-//! Flash devices stripe their address space over channels that work at once, and do not tell how.
-//! Chen, Lee and Zhang (HPCA'11) found out from outside: two reads on one channel wait for each other.
-//! Section 4.2 of ANCS'14 builds on such findings. Here all is done with pairs of reads of one page:
+//! Flash devices stripe their address space over channels that work at once, and do not tell how. Chen, Lee
+//! and Zhang (HPCA'11) found out from outside: two reads on one channel wait for each other. Section 4.2 of
+//! ANCS'14 builds on such findings. This probe uses only pairs of reads of one page:
 //!
 //! ```text
 //!   chunk:     | c0 | c1 | c2 |       pages p and p + 1: slow inside a chunk, fast over its end
@@ -11,13 +11,13 @@
 //!              or the distance in the order of writing?
 //! ```
 //!
-//! 1. Every page that is timed is read once after it was written, and what was written last is not
-//!    timed. So a cache of pages that were read, or a buffer of those to be written, does not hide the
-//!    flash, unless it is larger than the region.
+//! 1. Every timed page is read once after it was written, and the last written pages are not timed. So a
+//!    cache of pages that were read, or a write buffer, does not hide the flash, unless it is larger than the
+//!    region.
 //! 2. An answer is given only when it explains the timings much better than all others: see
-//!    [`Finding::confidence`]. What cannot be seen is `None`, with the reason.
-//! 3. Without leave to write, nothing is written, and the data are taken to have been written front to
-//!    back. The mapping cannot be found then.
+//!    [`Finding::confidence`]. An invisible property is `None`, with the reason.
+//! 3. Without permission to write, nothing is written, and the data are assumed to have been written front
+//!    to back. The mapping cannot be found then.
 //!
 //! Cost for a region of n pages: n writes and at most n reads; with rewriting twice that. At most two
 //! operations are in flight. RAM: one byte for each page of the region.
@@ -45,10 +45,10 @@ use crate::{Device, Error, PAGE_BYTES, PageId, Result};
 
 /// The smallest region that can be probed, in pages: 4 MiB.
 pub const REGION_PAGES_MIN: u64 = 1024;
-/// Single reads that are timed.
+/// The number of timed single reads.
 const SINGLES: usize = 32;
 
-/// May the probe change what is on the device?
+/// May the probe overwrite the device?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Writes {
     /// No: it only reads, and the mapping cannot be found.
@@ -63,10 +63,9 @@ pub enum Writes {
 pub struct ProbeOptions {
     /// Refused by default.
     pub writes: Writes,
-    /// The largest chunk that is looked for: 256 KiB by default.
+    /// The largest chunk to look for: 256 KiB by default.
     pub chunk_bytes_max: u32,
-    /// The most channels that are looked for: 128 by default. Twice as many chunks, and as
-    /// many again, must fit into the region.
+    /// The most channels to look for: 128 by default. The region must fit four times as many chunks.
     pub channels_max: u32,
     /// Answers below this posterior are not given: 0.95 by default.
     pub confidence_min: f64,
@@ -93,7 +92,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe that goes about it in that way.
+    /// A probe with these options.
     #[must_use]
     pub const fn new(options: ProbeOptions) -> Self {
         Self { options }
@@ -101,12 +100,12 @@ impl Probe {
 
     /// Probes a region of a device that nobody else uses meanwhile.
     ///
-    /// The same device, options and region give the same operations. A device in virtual time is probed
-    /// as exactly as a real one.
+    /// The same device, options and region give the same operations. A device in virtual time is probed as
+    /// exactly as a real one.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where the region is not on the device; [`Error::Region`] where it is smaller
-    /// than [`REGION_PAGES_MIN`]; what the device fails with.
+    /// [`Error::OutOfRange`] if the region is not on the device; [`Error::Region`] if it is smaller than
+    /// [`REGION_PAGES_MIN`]; the device's failure.
     pub fn run(&self, device: &dyn Device, region: Range<PageId>) -> Result<Findings> {
         let (start, end) = (region.start.0, region.end.0);
         let (pages, page_count) = (end.saturating_sub(start), device.page_count());
@@ -124,13 +123,13 @@ impl Probe {
         Ok(self.conclude(seen, &sampler, &device.engine().name))
     }
 
-    /// Carries out the experiments, each with what the one before has found.
+    /// Runs the experiments, each with the results of the one before.
     fn look(&self, sampler: &mut Sampler<'_>) -> Result<Seen> {
         let single_ns = singles(sampler)?;
         let pages_max = u64::from(self.options.chunk_bytes_max) / PAGE_BYTES as u64;
         let neighbours = chunk::measure(sampler, pages_max.max(2))?;
         let grid = neighbours.grid.filter(|_| neighbours.confidence >= self.options.confidence_min);
-        // Where no boundary shows, each page may be a chunk.
+        // Without a visible boundary, each page may be a chunk.
         let grid = grid.unwrap_or(Grid { pages: 1, phase: 0 });
         let channels_max = u64::from(self.options.channels_max);
         let interleave = channels::measure(sampler, grid.pages, channels_max)?;
@@ -218,7 +217,7 @@ impl Probe {
 
 const NOISE: &str = "the timings are too noisy: something repeats, but several answers explain it";
 
-/// What the experiments have given.
+/// The results of the experiments.
 #[derive(Debug)]
 struct Seen {
     single_ns: u64,
@@ -239,7 +238,7 @@ fn singles(sampler: &mut Sampler<'_>) -> Result<u64> {
     Ok(median(&mut times))
 }
 
-/// Why nothing repeats, as far as the latencies tell.
+/// Why nothing repeats, from the latencies.
 fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
     if engine == "buffered" {
         return "reads come from the page cache: this file system refuses direct I/O".into();
@@ -257,7 +256,7 @@ fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
 }
 
 fn evidence(seen: &Seen) -> Vec<Curve> {
-    // Some whole chunks, so that boundaries can be seen to repeat.
+    // Some whole chunks, so that repeated boundaries are visible.
     let period = seen.grid.pages * 16_u64.div_ceil(seen.grid.pages);
     let mut by_place: Vec<Vec<u64>> = vec![Vec::new(); period as usize];
     for (first, ns) in &seen.neighbours.samples {

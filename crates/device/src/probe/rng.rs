@@ -1,4 +1,4 @@
-//! Chance from a seed, so that a probe of a simulated device repeats to the nanosecond.
+//! Seeded randomness, so that a probe of a simulated device repeats to the nanosecond.
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use crate::{Completion, Device, Op, OpKind, PageBuf, PageId, Queue, Result};
 
 /// Pages of one write while the region is filled: long enough for every chunk and flash page.
 const FILL_PAGES: u64 = 256;
-/// Pages read, one after the other, to let writes run out that the device has acknowledged early.
+/// Pages read, one after the other, until the device has finished writes that it acknowledged early.
 const QUIET_PAGES: u64 = 4096;
-/// Tries to find a pair of pages that have not been read, before all are looked at.
+/// Tries to find a pair of unread pages, before all pages are searched.
 const TRIES: u32 = 16;
 
 /// Reads and writes a region of a device, and notes which pages of the area were read.
@@ -17,8 +17,8 @@ const TRIES: u32 = 16;
 /// ```text
 ///   region:  | head |            area             | tail |
 /// ```
-/// Only the area is timed. The head is read to wait for the device; the tail is written last, so that
-/// what a device keeps of the latest writes in RAM is not in the area.
+/// Only the area is timed. The head is read to wait for the device; the tail is written last, so that a
+/// device's RAM buffer of recent writes holds nothing of the area.
 pub(super) struct Sampler<'a> {
     device: &'a dyn Device,
     queue: Box<dyn Queue>,
@@ -65,8 +65,8 @@ impl<'a> Sampler<'a> {
         self.area.start - self.region.start
     }
 
-    /// Time from the push of the first to the end of the last of two reads. Pages are counted from the
-    /// start of the area.
+    /// The time from pushing the first of two reads to the end of the last. Pages are counted from the start
+    /// of the area.
     pub fn pair_ns(&mut self, pages: [u64; 2]) -> Result<u64> {
         let start_ns = self.device.now();
         for page in pages {
@@ -108,7 +108,7 @@ impl<'a> Sampler<'a> {
         result
     }
 
-    /// Two pages of the area, so far apart, neither of which was read; nothing where none are left.
+    /// Two unread pages of the area with this distance; `None` if none remain.
     pub fn fresh_pair(&mut self, distance: u64) -> Option<[u64; 2]> {
         let room = self.area_pages().checked_sub(distance).filter(|room| *room > 0)?;
         let mut first = 0;

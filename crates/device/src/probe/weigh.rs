@@ -1,19 +1,19 @@
 //! Weighing explanations of timings against one another.
 //!
-//! An explanation sorts the samples into classes and says that each class has one latency. What is left
-//! unexplained is the sum of squared deviations from the means of the classes. Explanations are compared
-//! by the Bayesian information criterion, so that one with more classes must earn them, and every one
-//! shares its prior with its rivals: among thousands some fit noise by luck. The confidence in an answer
-//! is the posterior of all explanations that give it.
+//! An explanation sorts the samples into classes and says that each class has one latency. The sum of squared
+//! deviations from the means of the classes remains unexplained. Explanations are compared by the Bayesian
+//! information criterion, so that one with more classes must earn them, and every one shares its prior with
+//! its rivals: among thousands some fit noise by luck. The confidence in an answer is the posterior of all
+//! explanations that give it.
 
-/// Deviations below this part of a latency are taken to be noise even where a device shows none.
+/// Deviations below this part of a latency count as noise even if a device has none.
 const NOISE_FLOOR: f64 = 0.005;
-/// No confidence is higher: the model of the noise is not so good.
+/// No confidence is higher: the model of the noise is not that good.
 const CONFIDENCE_MAX: f64 = 0.9999;
 
 /// Classes whose latencies differ by less than this part count as one.
 const CONTRAST_MIN: f64 = 0.02;
-/// How much less likely than a plain pattern one with another pattern inside is, before looking.
+/// The prior of a pattern with another pattern inside, relative to a plain one.
 pub(super) const NESTED_PRIOR: f64 = 0.01;
 
 /// Count, sum and sum of squares of some samples.
@@ -75,7 +75,7 @@ impl Sums {
     }
 }
 
-/// The logarithm of how well classes explain that many relative latencies.
+/// The log likelihood of that many relative latencies under these classes.
 pub(super) fn score(samples: f64, rest: f64, classes: usize, prior: f64) -> f64 {
     let variance = (rest / samples).max(NOISE_FLOOR * NOISE_FLOOR);
     -samples / 2.0 * variance.ln() - classes as f64 / 2.0 * samples.ln() + prior.ln()
@@ -90,8 +90,8 @@ pub(super) struct Explained {
     pub prior: f64,
 }
 
-/// Scores explanations of the means. Where even the best leaves more than the errors allow, the
-/// errors are taken to be so much larger.
+/// Scores explanations of the means. If even the best leaves more than the errors allow, the errors are
+/// scaled up.
 pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     let least = explained.iter().map(|it| it.rest).fold(f64::INFINITY, f64::min);
     let excess = (least / means).max(1.0);
@@ -101,8 +101,8 @@ pub(super) fn scores(explained: &[Explained], means: f64) -> Vec<f64> {
     explained.iter().map(score).collect()
 }
 
-/// The mean of some values, and its weight: one over its squared error. `usual` is the variance that is
-/// usual among such values; a few by themselves do not tell.
+/// The mean of some values, and its weight: one over its squared error. `usual` is the variance that is usual
+/// among such values; a few values alone do not show it.
 pub(super) fn typical(values: &[f64], usual: f64) -> (f64, f64) {
     const USUAL_COUNTS: f64 = 4.0;
     let sums = Sums::of(values.iter().copied());
@@ -138,7 +138,7 @@ pub(super) fn median(values: &mut [u64]) -> u64 {
     }
 }
 
-/// The mean of the middle half: nearly as steady as the mean where noise is mild, and nearly as deaf to
+/// The mean of the middle half: nearly as precise as the mean if noise is mild, and nearly as robust to
 /// outliers as the median; 0 of nothing.
 pub(super) fn middle(values: &[u64]) -> u64 {
     let mut values = values.to_vec();
@@ -149,7 +149,7 @@ pub(super) fn middle(values: &[u64]) -> u64 {
 }
 
 /// Logarithms of latencies over their median: noise grows with what it disturbs, its logarithm does not.
-/// Outliers are drawn in: a pair that shares everything takes at most twice as long as one that shares
+/// Outliers are clamped: a pair that shares everything takes at most twice as long as one that shares
 /// nothing.
 pub(super) fn relative(values: impl Iterator<Item = u64> + Clone) -> Vec<f64> {
     let middle = median(&mut values.clone().collect::<Vec<_>>()).max(1) as f64;
