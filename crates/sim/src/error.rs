@@ -1,28 +1,28 @@
-//! What can be wrong with what a simulator is asked to be.
+//! What can be wrong with the description of a simulated device.
 
 /// The result of making a simulated device.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with what a simulator is asked to be.
+/// What can be wrong with the description of a simulated device.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A field of a device's description cannot be so.
+    /// A field of a device's description is impossible.
     #[error("{device}: {field} must be {expected}, found {found}")]
     Spec {
         /// The name in the description.
         device: String,
         /// The field, as the file of a preset names it.
         field: &'static str,
-        /// What would do.
+        /// What is expected.
         expected: String,
-        /// What there is.
+        /// What was found.
         found: String,
     },
 }
 
 impl Error {
-    /// A field of that device cannot be as it was found.
+    /// The error for an impossible field of that device.
     #[must_use]
     pub fn spec(
         device: &str,

@@ -1,9 +1,9 @@
-//! Faults by plan and by seed: what shall go wrong, and the record of what has.
+//! Planned and random faults, and the record of those that happened.
 //!
-//! A [`Faults`] is a value: planned ones strike the k-th operation of a sort, the others by chance. At
-//! most one strikes an operation, the planned before the others. Chance depends on the seed, the sort
-//! and the operation's number among its sort and on nothing else, so the same seed strikes the same
-//! operations, whatever other sorts do in between.
+//! A [`Faults`] is a value: planned ones strike the k-th operation of a sort, the others by chance. At most
+//! one strikes an operation, the planned before the others. Chance depends only on the seed, the sort and the
+//! operation's number among its sort, so the same seed strikes the same operations, whatever other sorts do
+//! in between.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub enum FaultOn {
     Write,
     /// A `sync`.
     Sync,
-    /// A `grow`, also one to no more than there is.
+    /// A `grow`, even one to no more than the present size.
     Grow,
     /// A `discard` of at least one page.
     Discard,
@@ -47,36 +47,36 @@ impl From<OpKind> for FaultOn {
 pub enum FaultKind {
     /// It fails with EIO and does nothing. Strikes every sort.
     Io,
-    /// It fails with ENOSPC, a `grow` as [`Error::NoSpace`](nandex_device::Error::NoSpace), and does
-    /// nothing. Strikes every sort.
+    /// It fails with ENOSPC, a `grow` as [`Error::NoSpace`](nandex_device::Error::NoSpace), and does nothing.
+    /// Strikes every sort.
     NoSpace,
     /// Only its first pages are transferred, fewer than all and perhaps none; then EIO. Strikes reads,
     /// writes and discards.
     Short,
-    /// One bit is wrong: in what a read brings, that once; in what a write stores, until the page is
-    /// written again. It succeeds. Strikes reads and writes.
+    /// One bit is wrong: in a read's data, once; in a write's data, until the page is written again. It
+    /// succeeds. Strikes reads and writes.
     Flip,
-    /// It succeeds on as many pages elsewhere: a read brings their bytes, a write overwrites them and
-    /// leaves its own as they were. Strikes reads and writes that leave another place on the device.
+    /// It succeeds on other pages: a read returns their bytes, a write overwrites them and leaves its own
+    /// unchanged. Strikes reads and writes that leave another place on the device.
     Misdirected,
-    /// It succeeds, but one page comes as it was before its last write. Strikes reads of pages that
-    /// were written since the fault was given to the device.
+    /// It succeeds, but returns one page as it was before its last write. Strikes reads of pages that were
+    /// written since the fault was given to the device.
     Stale,
     /// It succeeds and does nothing. Strikes writes, discards, and syncs.
     Lost,
-    /// It fails with EIO, and what it should have made durable never will be, though reads go on seeing
-    /// it and the next sync succeeds: so do kernels that mark pages clean after a failed write-back.
+    /// It fails with EIO, and what it should have made durable never will be, although reads still see it and
+    /// the next sync succeeds: this is how kernels behave that mark pages clean after a failed write-back.
     /// Strikes syncs.
     Dropped,
-    /// It arrives that much later, in virtual time, and is carried out as it should. Strikes every sort.
+    /// It starts that much later, in virtual time, and then succeeds. Strikes every sort.
     Slow {
-        /// Nanoseconds before the device takes it up.
+        /// The delay in nanoseconds.
         extra_ns: u64,
     },
 }
 
 impl FaultKind {
-    /// Whether such a fault can strike such an operation.
+    /// Can this fault strike this operation?
     #[must_use]
     pub const fn can_strike(self, on: FaultOn) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl FaultKind {
         }
     }
 
-    /// What the struck operation returns, where it fails.
+    /// The error of the struck operation, if it fails.
     pub(crate) fn error(self) -> Option<io::Error> {
         match self {
             Self::Io | Self::Short | Self::Dropped => Some(io::Error::from_raw_os_error(EIO)),
@@ -131,7 +131,7 @@ impl Fault {
     }
 }
 
-/// A fault that comes by chance.
+/// A random fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Chance {
     on: FaultOn,
@@ -139,7 +139,7 @@ struct Chance {
     per_million: u32,
 }
 
-/// What shall go wrong on a device: a plan, chances, and the seed of the chances.
+/// The faults of a device: a plan, chances, and the seed of the chances.
 ///
 /// ```
 /// use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Faults};
@@ -158,23 +158,22 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Nothing goes wrong so far; chances and the details of planned faults (which bit, which page)
-    /// follow the seed.
+    /// No faults so far; chances and the details of planned faults (which bit, which page) follow the seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// Plans a fault. Of several that are due at one operation, the first planned strikes.
+    /// Plans a fault. If several are due at one operation, the first planned strikes.
     ///
     /// # Panics
-    /// If such a fault cannot strike such an operation: see [`FaultKind::can_strike`].
+    /// If this fault cannot strike this operation: see [`FaultKind::can_strike`].
     #[must_use]
     pub fn with(mut self, fault: Fault) -> Self {
         self.plan(fault);
@@ -184,7 +183,7 @@ impl Faults {
     /// Lets a fault strike `per_million` of a million operations of that sort, each by its own chance.
     ///
     /// # Panics
-    /// If such a fault cannot strike such an operation, or if the chances of one sort pass a million.
+    /// If this fault cannot strike this operation, or if the chances of one sort exceed a million.
     #[must_use]
     pub fn with_chance(mut self, on: FaultOn, kind: FaultKind, per_million: u32) -> Self {
         assert!(kind.can_strike(on), "{kind:?} cannot strike a {on:?}");
@@ -205,7 +204,7 @@ impl Faults {
         self.planned.is_empty() && self.chances.is_empty()
     }
 
-    /// What is due at this operation. One roll is spent whether there are chances or not.
+    /// The fault due at this operation. One random number is drawn whether there are chances or not.
     fn due(&self, on: FaultOn, at: u64, rng: &mut SplitMix64) -> Option<FaultKind> {
         let mut rest = rng.below(MILLION);
         if let Some(fault) = self.planned.iter().find(|fault| fault.is_due(on, at)) {
@@ -231,9 +230,9 @@ pub struct Strike {
     pub at: u64,
     /// What happened.
     pub kind: FaultKind,
-    /// The first page that was not treated as asked; page 0 for a sync or a growth.
+    /// The first affected page; page 0 for a sync or a growth.
     pub page: PageId,
-    /// How many such pages there are from there on; 0 for a sync or a growth.
+    /// How many pages are affected from there on; 0 for a sync or a growth.
     pub pages: u64,
     /// Where a misdirected operation went instead.
     pub instead: Option<PageId>,
@@ -249,7 +248,7 @@ pub(crate) struct Target {
     pub pages: u64,
 }
 
-/// Faults at work: how many operations they have seen, and which they have struck.
+/// The state of faults: how many operations were counted, and which were struck.
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
     faults: Faults,
@@ -270,7 +269,7 @@ impl Injector {
         self.faults = Faults::seeded(self.faults.seed);
     }
 
-    /// Whether stale reads may come, for which the image must keep what is overwritten.
+    /// Are stale reads possible? Then the image must keep overwritten content.
     pub(crate) fn wants_previous(&self) -> bool {
         let planned = self.faults.planned.iter().map(|fault| fault.kind);
         planned.chain(self.faults.chances.iter().map(|it| it.kind)).any(|k| k == FaultKind::Stale)
@@ -284,7 +283,7 @@ impl Injector {
         &self.strikes
     }
 
-    /// Counts an operation, and says and records what strikes it.
+    /// Counts an operation, and records and returns the fault that strikes it.
     pub(crate) fn strike(&mut self, target: Target, image: &Image) -> Option<Strike> {
         let Target { on, .. } = target;
         self.seen[on as usize] += 1;
@@ -301,7 +300,7 @@ impl Injector {
     }
 }
 
-/// Chooses where in the operation the fault strikes; nothing where it has no place to.
+/// Chooses where in the operation the fault strikes; `None` if there is no place for it.
 fn details(
     target: Target,
     at: u64,
@@ -327,7 +326,7 @@ fn details(
             if others == 0 {
                 return None;
             }
-            // Places from the right one on are moved by one, so that it is never chosen.
+            // Places from the right one on are shifted by one, so that it is never chosen.
             let instead = rng.below(others);
             strike.instead = Some(PageId(instead + u64::from(instead >= page)));
         }

@@ -1,4 +1,4 @@
-//! The seam between time and everything else: requests go in, and come out with the moment they ended.
+//! The seam between time and everything else: requests go in, and come out with their end times.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ pub enum RequestKind {
     Read,
     /// Takes pages from the host.
     Write,
-    /// Tells that pages hold nothing worth keeping; on a raw chip it erases their blocks.
+    /// Marks pages whose content nobody needs; on a raw chip it erases their blocks.
     Discard,
     /// Ends when every write that ended before it was submitted is on the flash.
     Sync,
@@ -18,7 +18,7 @@ pub enum RequestKind {
 /// Something asked of a device, in host pages of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The caller's name for it, given back when it is done.
+    /// The caller's name for it, returned when it is done.
     pub token: u64,
     /// What it does.
     pub kind: RequestKind,
@@ -28,10 +28,10 @@ pub struct Request {
     pub pages: u32,
 }
 
-/// Where the time of a request went, in nanoseconds. The parts add up to its latency exactly.
+/// The time of a request, part by part, in nanoseconds. The parts add up to its latency exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Parts {
-    /// Waited for room in the device's queue or write buffer.
+    /// Waited for space in the device's queue or write buffer.
     pub admission_ns: u64,
     /// The controller's work and the transfer to or from the host, with waiting for either.
     pub host_ns: u64,
@@ -61,17 +61,17 @@ impl Parts {
 /// A request that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// What was asked.
+    /// The request.
     pub request: Request,
     /// When it was submitted, in nanoseconds of the model's time.
     pub submitted_ns: u64,
     /// When it ended.
     pub finished_ns: u64,
-    /// Where the time between went. Of the parallel parts of a request, the one that ended last counts.
+    /// The time between, part by part. Of the parallel parts of a request, the one that ended last counts.
     pub parts: Parts,
 }
 
-/// A device as a thing that takes time.
+/// A device as something that takes time.
 ///
 /// Time is integer nanoseconds from zero and moves only in [`step`](Model::step) and
 /// [`advance`](Model::advance). A request beyond the device's pages, or one that the model
@@ -80,13 +80,13 @@ pub trait Model: Send + Debug {
     /// The present moment.
     fn now_ns(&self) -> u64;
 
-    /// How many host pages of 4 KiB there are.
+    /// The number of host pages of 4 KiB.
     fn page_count(&self) -> u64;
 
-    /// What is wrong with a request within the device's pages, and what to do; nothing where it can be
-    /// carried out. Asked before the request is submitted, behind all that were submitted before.
+    /// What is wrong with a request within the device's pages, and what to do; `None` if it is possible. Call
+    /// it before the request is submitted, after all that were submitted before.
     ///
-    /// A device of its own refuses nothing. A raw chip does: a program of a page that is not erased.
+    /// Most devices refuse nothing. A raw chip refuses to program a page that is not erased.
     fn refuses(&self, _request: &Request) -> Option<String> {
         None
     }
@@ -102,6 +102,6 @@ pub trait Model: Send + Debug {
     /// Moves time to the next event and appends what ended there; `false` when nothing is pending.
     fn step(&mut self, done: &mut Vec<Done>) -> bool;
 
-    /// Carries out every event up to that moment, and makes it the present.
+    /// Processes every event up to that moment, and makes it the present.
     fn advance(&mut self, to_ns: u64, done: &mut Vec<Done>);
 }

@@ -1,4 +1,4 @@
-//! A whole run: a device, a load, and the report of what came out.
+//! A whole run: a device, a load, and the report.
 //!
 //! ```
 //! use nandex_sim::preset::Preset;
@@ -44,7 +44,7 @@ const HOT: Pattern = Pattern::HotCold {
 };
 
 impl Mix {
-    /// All that have a name. `mixed` ones read seven times of ten.
+    /// All named ones. `mixed` ones read seven times of ten.
     pub const ALL: [Self; 11] = [
         Self::of("sequential-read", SEQUENTIAL, 1_000_000),
         Self::of("sequential-write", SEQUENTIAL, 0),
@@ -76,7 +76,7 @@ impl Mix {
     }
 }
 
-/// What is asked of a device.
+/// The requests to a device.
 #[derive(Debug)]
 pub enum Load<R> {
     /// A workload over all of the device's pages.
@@ -85,10 +85,10 @@ pub enum Load<R> {
         mix: Mix,
         /// Pages of each request.
         request_pages: u32,
-        /// Decides all that is random.
+        /// The seed of all random choices.
         seed: u64,
     },
-    /// What a trace recorded. Requests beyond the device's end are folded onto its pages.
+    /// A recorded trace. Requests beyond the device's end are folded onto its pages.
     Trace(TraceReader<R>),
 }
 
@@ -100,19 +100,19 @@ pub enum Pace {
         /// How many.
         depth: u32,
     },
-    /// As time decides, however busy the device is. A trace has its own times, and takes this as its own.
+    /// At given times, however busy the device is. A trace with its own times uses those.
     Open(Gaps),
     /// As a trace recorded them.
     Recorded,
 }
 
-/// Requests of a [`Mix`], where nothing else is said.
+/// Requests of a [`Mix`] by default.
 pub const REQUESTS: u64 = 10_000;
 
-/// A run that is about to begin.
+/// A run before it starts.
 #[derive(Debug)]
 pub struct Run<R> {
-    /// What is asked.
+    /// The requests.
     pub load: Load<R>,
     /// When.
     pub pace: Pace,
@@ -124,7 +124,7 @@ pub struct Run<R> {
     pub spans_max: usize,
 }
 
-/// A run that cannot begin or go on.
+/// A run that cannot begin or continue.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum RunError {
@@ -140,7 +140,7 @@ pub enum RunError {
     /// A mix has no times of its own.
     #[error("a workload has no recorded times: expected a depth or a rate; give it one of these")]
     NotRecorded,
-    /// The device cannot carry out a request, as a raw chip cannot overwrite a page.
+    /// The device cannot do a request, for example a raw chip that cannot overwrite a page.
     #[error("request {token} cannot be carried out: {why}")]
     Refused {
         /// Which request, counted from 0.
@@ -150,7 +150,7 @@ pub enum RunError {
     },
 }
 
-/// A model that is asked before each request, and gets none from the first that it refuses on.
+/// A model that checks each request, and gets none after the first that it refuses.
 #[derive(Debug)]
 struct Asked<'m> {
     model: &'m mut dyn Model,
@@ -188,7 +188,7 @@ impl Model for Asked<'_> {
     }
 }
 
-/// What was fed to a device.
+/// The requests that a device got.
 struct Fed {
     words: String,
     folded: u64,
@@ -202,10 +202,10 @@ impl<R: BufRead> Run<R> {
         Self { load, pace, requests_max: None, keep: Keep::default(), spans_max: 0 }
     }
 
-    /// Runs it on a device of that preset, made for it, with that on it.
+    /// Runs it on a new device of that preset, with that content.
     ///
     /// # Errors
-    /// A device that cannot be, a request that fits on none, a trace that does not parse: with the line.
+    /// An impossible device, a request that fits on none, a trace that does not parse: with the line.
     pub fn on(self, preset: &Preset, fill: Fill) -> Result<Report, RunError> {
         let mut report = match preset.machine() {
             Machine::Ssd(_) => self.on_ssd(&mut preset.ssd(fill)?, fill)?,
@@ -216,7 +216,7 @@ impl<R: BufRead> Run<R> {
         Ok(report)
     }
 
-    /// Runs it on that SSD as it is; `fill` is what it was made with, for the report's words.
+    /// Runs it on that SSD in its present state; `fill` is its original content, for the report's words.
     ///
     /// # Errors
     /// As for [`on`](Self::on).
@@ -236,7 +236,7 @@ impl<R: BufRead> Run<R> {
         Ok(report)
     }
 
-    /// Runs it on any model, of which there is less to tell than of an SSD.
+    /// Runs it on any model; its report has less than an SSD's.
     ///
     /// # Errors
     /// As for [`on`](Self::on).
@@ -374,7 +374,7 @@ impl Fed {
     }
 }
 
-/// What makes the numbers of an SSD say less than they seem to.
+/// Why the numbers of an SSD may mislead.
 fn doubts(report: &Report) -> Vec<String> {
     let Some(ssd) = &report.ssd else { return Vec::new() };
     let mut doubts = Vec::new();
@@ -391,8 +391,8 @@ fn doubts(report: &Report) -> Vec<String> {
     doubts
 }
 
-/// In the long run as many pages are erased as are programmed. Where the free ones grow or shrink by more
-/// than a quarter of what the host wrote, the run was too short.
+/// In the long run as many pages are erased as are programmed. If the free ones grow or shrink by more than a
+/// quarter of what the host wrote, the run was too short.
 fn transient(ssd: &SsdReport, spec: &Spec) -> Option<String> {
     let programmed = ssd.programmed_bytes;
     let erased = ssd.erases * u64::from(spec.block_units()) * HOST_PAGE_BYTES;

@@ -1,4 +1,4 @@
-//! A model that is looked at from outside while a device owns it.
+//! A model that is observed from outside while a device owns it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,8 +9,8 @@ fn lock<M>(model: &Mutex<M>) -> MutexGuard<'_, M> {
 }
 
 /// A pointer to a model is a model: keep one, give its clone to a
-/// [`SimDevice`](crate::SimDevice::with_model), and read the counters of the model when it is time. A
-/// caller that holds the lock holds up the device.
+/// [`SimDevice`](crate::SimDevice::with_model), and read the counters of the model later. A caller that holds
+/// the lock blocks the device.
 impl<M: Model> Model for Arc<Mutex<M>> {
     fn now_ns(&self) -> u64 {
         lock(self).now_ns()

@@ -1,4 +1,4 @@
-//! What a simulated SSD is made of: sizes, times and policies, as plain numbers.
+//! The description of a simulated SSD: sizes, times and policies, as plain numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,15 @@ pub const HOST_PAGE_BYTES: u64 = 4096;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What it is called, as presets and reports name it.
+    /// Its name in presets and reports.
     pub name: String,
-    /// What it stands for and where its numbers come from.
+    /// What it models and where its numbers come from.
     pub about: String,
     /// Erases that a block is good for.
     pub erases_max: u32,
-    /// The side that faces the host.
+    /// The host side.
     pub host: Host,
-    /// How many of what there are.
+    /// The numbers of its parts.
     pub flash: Flash,
     /// How long things take.
     pub timing: Timing,
@@ -51,7 +51,7 @@ pub struct Host {
     pub buffer_is_safe: bool,
 }
 
-/// How many of what there are. All counts are per one of the level above.
+/// The numbers of parts. All counts are per one of the level above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
@@ -87,7 +87,7 @@ pub struct Timing {
     pub transfer_ps_per_byte: u64,
     /// Bytes that cross the bus with each 512 of data (a check code, for example).
     pub spare_bytes_per_sector: u32,
-    /// Does a read bring the whole flash page over the bus, also where the host wants less of it?
+    /// Does a read transfer the whole flash page over the bus, even if the host wants less of it?
     pub whole_page_transfer: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Timing {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// All that hangs on one bus.
+    /// All flash on one bus.
     Channel,
     /// A package.
     Package,
@@ -109,15 +109,14 @@ pub enum Level {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parallel {
-    /// What works independently of its equals, and on one operation at a time. `Channel` is a
-    /// controller that does not interleave packages; `Die` is what flash offers; `Plane` is a die whose
-    /// planes are independent.
+    /// The part that works independently, and on one operation at a time. `Channel` is a controller that does
+    /// not interleave packages; `Die` is what flash offers; `Plane` is a die whose planes are independent.
     pub unit: Level,
-    /// May the array work for the next operation of the same sort on the same plane while the
-    /// register's data are on the bus (cache read, cache program)?
+    /// May the array work for the next operation of the same sort on the same plane while the register's data
+    /// are on the bus (cache read, cache program)?
     pub pipelined: bool,
     /// May neighbouring operations of the same sort on different planes of a die share one array time
-    /// (two-plane commands)? Only where the unit is the die.
+    /// (two-plane commands)? Only if the unit is the die.
     pub two_plane: bool,
 }
 
@@ -143,19 +142,19 @@ pub enum Victim {
     WearAware,
 }
 
-/// What stands between the host's pages and the flash.
+/// The layer between the host's pages and the flash.
 ///
 /// A file says `kind = "page"`, `kind = "raw"` or `kind = { log-block = { log_blocks = 16 } }`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FtlKind {
-    /// Every page lies anywhere: log-structured planes with cleaning.
+    /// A page can be anywhere: log-structured planes with cleaning.
     Page,
-    /// Pages are at their place in the block that is their part of the address space, and what is
-    /// overwritten goes to a few log blocks, each for one such block, that are merged in the end
-    /// (BAST: Kim et al., IEEE Transactions on Consumer Electronics 48(2), 2002).
+    /// Pages are at their place in the block of their part of the address space. Overwrites go to a few log
+    /// blocks, each for one such block, that are merged in the end (BAST: Kim et al., IEEE Transactions on
+    /// Consumer Electronics 48(2), 2002).
     LogBlock {
-        /// Log blocks of each plane; they come out of the spare ones.
+        /// Log blocks of each plane; they are some of the spare ones.
         log_blocks: u32,
     },
     /// Nothing: the host programs pages itself, in order inside each block, and erases whole blocks
@@ -167,12 +166,12 @@ pub enum FtlKind {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ftl {
-    /// What does it. Fields below that speak of cleaning count for [`FtlKind::Page`] alone, and a raw
-    /// chip has use for none of them.
+    /// The kind of layer. The fields below on cleaning count for [`FtlKind::Page`] alone, and a raw chip uses
+    /// none of them.
     pub kind: FtlKind,
     /// Which chunk goes where.
     pub mapping: Mapping,
-    /// What a chunk goes to: a domain. Inside a domain pages take the planes in turn.
+    /// The target of a chunk: a domain. Inside a domain pages use the planes in turn.
     pub domain: Level,
     /// Bytes in a chunk: a multiple of 4096.
     pub chunk_bytes: u32,
@@ -195,7 +194,7 @@ impl Flash {
         self.channels * self.packages * self.dies * self.planes
     }
 
-    /// How many things of that level there are in all.
+    /// The total number of parts of that level.
     #[must_use]
     pub const fn count(&self, level: Level) -> u32 {
         match level {
@@ -231,8 +230,8 @@ impl Host {
 }
 
 impl Spec {
-    /// A small SSD of which nothing but flash takes time: a place to begin a description from. Four dies of
-    /// two planes on two channels, 64 MiB of flash.
+    /// A small SSD in which only flash takes time: a start for a description. Four dies of two planes on two
+    /// channels, 64 MiB of flash.
     #[must_use]
     pub fn plain() -> Self {
         Self {
@@ -301,8 +300,8 @@ impl Spec {
         (self.flash.blocks as u64 * (1000 - self.ftl.spare_permille as u64) / 1000) as u32
     }
 
-    /// Host pages that the device offers: what is left without the spare blocks, in whole rounds of
-    /// chunks over all domains and of pages over all planes; all there are on a raw chip.
+    /// Host pages of the device: all without the spare blocks, in whole rounds of chunks over all domains and
+    /// of pages over all planes; all pages on a raw chip.
     #[must_use]
     pub const fn page_count(&self) -> u64 {
         if matches!(self.ftl.kind, FtlKind::Raw) {
@@ -323,10 +322,10 @@ impl Spec {
         if blocks == 0 { 1 } else { blocks }
     }
 
-    /// Checks that such a device can be and can work.
+    /// Checks that such a device is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first field that cannot be so, and what would do.
+    /// [`Error::Spec`] with the first impossible field, and what is expected.
     pub fn check(&self) -> Result<()> {
         let flash = &self.flash;
         let counts = [

@@ -1,8 +1,8 @@
 //! A simulated device: a model of time, an image of bytes, faults, and a power supply that can be cut.
 //!
-//! Nothing here looks at a clock or waits for a thread: a caller that waits moves virtual time itself,
-//! and keeps for others what ended for them on the way. So one thread gets the same run every time,
-//! and many threads get a sound one, whose order is that in which they came.
+//! Nothing here reads a clock or waits for a thread: a caller that waits moves virtual time itself, and keeps
+//! completions of others that end meanwhile. So one thread gets the same run every time, and many threads get
+//! a valid one, in the order of their calls.
 
 mod queue;
 mod state;
@@ -18,11 +18,11 @@ use self::state::DeviceState;
 use self::time::Time;
 use crate::{Fault, FaultOn, Faults, Image, Model, Strike};
 
-/// A device that is simulated whole. Clones share it.
+/// A fully simulated device. Clones share it.
 ///
-/// It keeps the laws of [`Device`], as strictly as they allow: see [`Image`]'s module for when a write
-/// takes effect and what a power cut leaves. It is as long as its image and grows up to what its model
-/// has, or without limit where there is none. Pages never written take no memory.
+/// It keeps the laws of [`Device`] as strictly as they allow: see [`Image`]'s module for when a write takes
+/// effect and what a power cut leaves. It is as long as its image and grows up to the size of its model, or
+/// without limit if there is none. Pages never written take no memory.
 ///
 /// ```
 /// use nandex_device::{Device, PageBuf, PageId};
@@ -44,10 +44,10 @@ pub struct SimDevice {
     geometry: Geometry,
 }
 
-/// A moment at which the power might have gone. See [`SimDevice::record_cuts`].
+/// A possible power cut. See [`SimDevice::record_cuts`].
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// Counted operations that had succeeded before it: what [`SimDevice::cut_after`] would have been told.
+    /// Counted operations that had succeeded before it: the argument for [`SimDevice::cut_after`].
     pub operation: u64,
     image: Image,
 }
@@ -61,15 +61,15 @@ impl Cut {
 }
 
 impl SimDevice {
-    /// An empty device on which every operation takes a microsecond and has ended when it is pushed.
-    /// Asking for the time takes a microsecond too.
+    /// An empty device on which every operation takes a microsecond and has ended when it is pushed. Reading
+    /// the time takes a microsecond too.
     #[must_use]
     pub fn instant() -> Self {
         Self::with_time(Time::default())
     }
 
-    /// An empty device on which operations take the time that a model says. It may grow to the
-    /// model's page count and no further; growing itself takes no time.
+    /// An empty device whose operations take the model's time. It may grow to the model's page count and no
+    /// further; growing itself takes no time.
     #[must_use]
     pub fn with_model(model: Box<dyn Model>) -> Self {
         Self::with_time(Time::with_model(model))
@@ -79,8 +79,7 @@ impl SimDevice {
         Self { state: Arc::new(Mutex::new(DeviceState::new(time))), geometry: Geometry::opaque() }
     }
 
-    /// Puts an image in place of the present one, so that a sweep can go on from
-    /// [`survivors`](Self::survivors).
+    /// Replaces the image, so that a sweep can continue from [`survivors`](Self::survivors).
     ///
     /// # Panics
     /// If it has more pages than the model.
@@ -95,7 +94,7 @@ impl SimDevice {
         self
     }
 
-    /// Puts these faults in place of the present ones.
+    /// Replaces the faults.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
         let mut state = self.lock();
@@ -105,35 +104,35 @@ impl SimDevice {
         self
     }
 
-    /// Says what [`geometry`](Device::geometry) tells; a device tells nothing of itself otherwise.
+    /// Sets the [`geometry`](Device::geometry); without it a device is opaque.
     #[must_use]
     pub fn with_geometry(self, geometry: Geometry) -> Self {
         Self { geometry, ..self }
     }
 
-    /// Plans the power cut: `count` operations since the device was made still succeed, and the
-    /// power goes in the middle of the next. Writes, syncs, grows and discards are counted, when
-    /// they are pushed or called; reads are not, and succeed until then.
+    /// Plans the power cut: `count` operations since the device was made still succeed, and the power goes in
+    /// the middle of the next. Writes, syncs, grows and discards are counted when they are pushed or called;
+    /// reads are not, and succeed until then.
     pub fn cut_after(&self, count: u64) {
         self.lock().power.cut_after = Some(count);
     }
 
-    /// From now on notes, for each counted operation, what a cut in the middle of it would have found, so that one
-    /// run serves a sweep over all its operations. Each notice costs time and memory for what changed
-    /// since the last sync, until it is [taken](Self::take_cuts).
+    /// From now on notes, for each counted operation, what a cut in the middle of it would have found, so
+    /// that one run is enough for a sweep over all its operations. Each note costs time and memory for what
+    /// changed since the last sync, until it is [taken](Self::take_cuts).
     pub fn record_cuts(&self) {
         self.lock().cuts.get_or_insert_default();
     }
 
-    /// The cuts noted since the last call, in the order of their operations; their survivors are those of
-    /// a device that had been told to [cut](Self::cut_after) there.
+    /// The cuts noted since the last call, in the order of their operations. Their survivors are those of a
+    /// device that was [cut](Self::cut_after) there.
     #[must_use]
     pub fn take_cuts(&self) -> Vec<Cut> {
         self.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// How many counted operations have been started with the power on, those that a fault struck
-    /// included. A sweep runs once without a cut to learn this number, then once for each smaller one.
+    /// How many counted operations have been started with the power on, including those with a fault. A sweep
+    /// runs once without a cut to learn this number, then once for each smaller one.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.lock().power.operations
@@ -145,16 +144,16 @@ impl SimDevice {
         self.lock().power.is_cut
     }
 
-    /// What a power cut at this moment (or the one that has been) leaves: see [`Image::survivors`].
+    /// What a power cut now (or the one that has happened) leaves: see [`Image::survivors`].
     #[must_use]
     pub fn survivors(&self, seed: u64) -> Image {
         self.lock().image.survivors(seed)
     }
 
-    /// Adds a fault to those that shall come.
+    /// Adds a planned fault.
     ///
     /// # Panics
-    /// If such a fault cannot strike such an operation: see
+    /// If this fault cannot strike this operation: see
     /// [`FaultKind::can_strike`](crate::FaultKind::can_strike).
     pub fn arm(&self, fault: Fault) {
         let kind_fits = fault.kind.can_strike(fault.on);
@@ -164,12 +163,12 @@ impl SimDevice {
         state.keep_previous_if_wanted();
     }
 
-    /// Takes away all faults that were to come, planned or by chance.
+    /// Removes all future faults, planned or random.
     pub fn disarm(&self) {
         self.lock().faults.disarm();
     }
 
-    /// How many operations of that sort there have been with the power on, struck ones included. A
+    /// How many operations of that sort have been started with the power on, including those with a fault. A
     /// sweep runs once to count and then once per number; `seen(on) + 1` is the next one.
     #[must_use]
     pub fn seen(&self, on: FaultOn) -> u64 {
@@ -232,8 +231,8 @@ impl Device for SimDevice {
         self.lock().discard(pages.start.0..pages.end.0)
     }
 
-    /// Where there is no model, asking takes a tick as well: so time passes for a caller that waits for
-    /// it and asks the device for nothing else.
+    /// Without a model, reading the time takes a tick as well: so time passes for a caller that waits for it
+    /// and asks the device for nothing else.
     fn now(&self) -> u64 {
         self.lock().time.ask_ns()
     }

@@ -1,4 +1,4 @@
-//! One caller's lane on a simulated device.
+//! One caller's queue on a simulated device.
 
 use nandex_device::{Completion, Error, Op, Queue, Result};
 
@@ -13,7 +13,7 @@ pub(super) struct SimQueue {
     depth: usize,
     /// In the order of their numbers.
     started: Vec<Started>,
-    /// Numbers of what has ended, kept to be filled again.
+    /// Numbers of ended operations; reused.
     ended: Vec<u64>,
 }
 
@@ -24,7 +24,7 @@ impl SimQueue {
     }
 }
 
-/// Hands back what has ended, in the order in which it did; all of it once the power has gone.
+/// Returns ended operations in the order in which they ended; all of them once the power has gone.
 fn hand_back(
     state: &mut DeviceState,
     started: &mut Vec<Started>,
@@ -36,7 +36,7 @@ fn hand_back(
         let result = state.land(&started);
         done.push(started.op.finished(result));
     };
-    // Where all have ended in the order of their pushes there is nothing to look for.
+    // If all have ended in the order of their pushes there is nothing to search.
     if is_cut || ended.iter().eq(started.iter().map(|it| &it.number)) {
         ended.clear();
         started.drain(..).for_each(finish);
@@ -84,7 +84,7 @@ impl Queue for SimQueue {
 
 impl Drop for SimQueue {
     fn drop(&mut self) {
-        // A test that failed with the device in its hands must not fail again here.
+        // A test that failed while it held the device must not fail again here.
         let Ok(mut state) = self.device.state.lock() else { return };
         if !state.power.is_cut {
             state.time.wait(self.lane, self.started.len(), &mut self.ended);

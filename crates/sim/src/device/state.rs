@@ -1,4 +1,4 @@
-//! What all handles on one simulated device share: its image, its time, its power and its faults.
+//! State shared by all handles on one simulated device: its image, its time, its power and its faults.
 
 use std::io;
 use std::ops::Range;
@@ -17,9 +17,9 @@ pub(super) struct DeviceState {
     pub time: Time,
     pub faults: Injector,
     pub power: Power,
-    /// What a cut in the middle of each counted operation would have found, where somebody asks for it.
+    /// What a cut in the middle of each counted operation would have found, if requested.
     pub cuts: Option<Vec<Cut>>,
-    /// Operations so far, of every sort; the number of the last is this.
+    /// Operations so far, of every sort; the last one's number.
     numbers: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Power {
     pub is_cut: bool,
 }
 
-/// Whether an operation has power.
+/// Does an operation have power?
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Supply {
     On,
@@ -42,7 +42,7 @@ enum Supply {
 }
 
 impl Power {
-    /// Starts a counted operation and says whether there is power for it.
+    /// Starts a counted operation and returns whether there is power for it.
     fn start(&mut self) -> Supply {
         if self.is_cut {
             return Supply::Off;
@@ -64,7 +64,7 @@ fn power_cut() -> io::Error {
     io::Error::other("power cut")
 }
 
-/// An operation that was pushed and not handed back.
+/// An operation that was pushed and not returned.
 #[derive(Debug)]
 pub(super) struct Started {
     pub number: u64,
@@ -79,7 +79,7 @@ fn failed(operation: &'static str, pages: Range<u64>, source: io::Error) -> Erro
     Error::Io { operation, page, pages, source }
 }
 
-/// How a strike changes the course of an operation.
+/// The delay that a strike adds to an operation.
 fn delay_ns(strike: Option<Strike>) -> u64 {
     match strike.map(|strike| strike.kind) {
         Some(FaultKind::Slow { extra_ns }) => extra_ns,
@@ -96,19 +96,19 @@ impl DeviceState {
         Self { time, ..Self::default() }
     }
 
-    /// The longest it may be made.
+    /// The longest it may become.
     pub(super) fn page_count_max(&self) -> u64 {
         self.time.page_count_max().unwrap_or(PAGE_COUNT_MAX)
     }
 
-    /// Stale reads need what pages held before; nothing else does.
+    /// Stale reads need the previous content of pages; nothing else does.
     pub(super) fn keep_previous_if_wanted(&mut self) {
         if self.faults.wants_previous() {
             self.image.keep_previous();
         }
     }
 
-    /// Notes what a cut in the middle of the counted operation that has just been started would find.
+    /// Notes what a cut in the middle of the counted operation that was just started would find.
     fn record_cut(&mut self, begin: impl FnOnce(&mut Image)) {
         let Some(cuts) = &mut self.cuts else { return };
         let mut image = self.image.without_previous();
@@ -121,7 +121,7 @@ impl DeviceState {
         self.numbers
     }
 
-    /// Starts an operation of a lane. A read is carried out at once, a write takes flight.
+    /// Starts an operation of a lane. A read is done at once, a write is put in flight.
     pub(super) fn push(&mut self, lane: LaneId, mut op: Op) -> Result<Started> {
         op.check(self.image.page_count())?;
         self.check_with_model(op.kind.into(), op.page.0, op.buf.pages() as u64)?;
@@ -138,7 +138,7 @@ impl DeviceState {
         Ok(Started { number, op, failure })
     }
 
-    /// Refuses what a device of this model cannot carry out; nothing is done then.
+    /// Refuses what a device of this model cannot do; nothing is done then.
     fn check_with_model(&self, kind: RequestKind, page: u64, pages: u64) -> Result<()> {
         let operation = match kind {
             RequestKind::Read => "read",

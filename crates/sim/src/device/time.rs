@@ -1,13 +1,13 @@
-//! Whose operation ends when: a model of a device behind lanes, or a tick for each thing that happens.
+//! When each operation ends: a model of a device with lanes, or a tick for each event.
 
 use std::collections::BTreeMap;
 
 use crate::{Done, Model, Request, RequestKind};
 
-/// Nanoseconds that an operation takes where no model says better.
+/// Nanoseconds of an operation without a model.
 pub(super) const TICK_NS: u64 = 1_000;
 
-/// The lane of one caller.
+/// The queue of one caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct LaneId(u64);
 
@@ -18,11 +18,11 @@ pub(super) struct Time {
     model: Option<Box<dyn Model>>,
     tick_ns: u64,
     lanes_opened: u64,
-    /// Which lane each request that the model has not ended is for.
+    /// The lane of each request that the model has not ended.
     pending: BTreeMap<u64, LaneId>,
-    /// What has ended and was not taken, in the order in which it ended, for each open lane.
+    /// Ended operations that were not taken, in the order in which they ended, for each open lane.
     ended: BTreeMap<LaneId, Vec<u64>>,
-    /// Kept to be filled again.
+    /// Reused.
     done: Vec<Done>,
 }
 
@@ -35,12 +35,12 @@ impl Time {
         self.model.as_ref().map(|model| model.page_count())
     }
 
-    /// What the model says against a request.
+    /// Why the model refuses a request.
     pub(super) fn refuses(&self, request: &Request) -> Option<String> {
         self.model.as_ref().and_then(|model| model.refuses(request))
     }
 
-    /// The present; where time is not a model's, a tick after the last thing that happened.
+    /// The present; without a model, a tick after the last event.
     pub(super) fn ask_ns(&mut self) -> u64 {
         if let Some(model) = &self.model {
             return model.now_ns();
@@ -56,12 +56,12 @@ impl Time {
         lane
     }
 
-    /// Forgets a lane; what is still pending for it ends unheard.
+    /// Drops a lane; its pending operations end without a receiver.
     pub(super) fn close_lane(&mut self, lane: LaneId) {
         self.ended.remove(&lane);
     }
 
-    /// Takes a request up, `delay_ns` from now. Its token is a number that no other pending one has.
+    /// Submits a request, `delay_ns` from now. Its token is a number that no other pending one has.
     pub(super) fn submit(&mut self, lane: LaneId, request: Request, delay_ns: u64) {
         if let Some(model) = &mut self.model {
             self.pending.insert(request.token, lane);
@@ -74,13 +74,13 @@ impl Time {
         }
     }
 
-    /// Lets a tick and the delay pass, where time is not a model's.
+    /// Lets a tick and the delay pass, without a model.
     pub(super) fn pass(&mut self, delay_ns: u64) {
         self.tick_ns = self.tick_ns.saturating_add(TICK_NS).saturating_add(delay_ns);
     }
 
-    /// Moves time until that many requests of the lane have ended, and takes all that have. There must
-    /// be as many.
+    /// Moves time until that many requests of the lane have ended, and takes all that have. At least that
+    /// many must be pending.
     pub(super) fn wait(&mut self, lane: LaneId, count_min: usize, taken: &mut Vec<u64>) {
         while self.ended.get(&lane).is_some_and(|ended| ended.len() < count_min) && self.step() {}
         let Some(ended) = self.ended.get_mut(&lane) else { return };
@@ -88,8 +88,8 @@ impl Time {
         taken.append(ended);
     }
 
-    /// Takes what has ended for the lane, and moves time by one event where nothing has: so polling
-    /// gets there as well.
+    /// Takes the lane's ended operations, and moves time by one event if there are none, so that polling
+    /// makes progress.
     pub(super) fn poll(&mut self, lane: LaneId, taken: &mut Vec<u64>) {
         if self.ended.get(&lane).is_some_and(Vec::is_empty) {
             self.step();
@@ -119,7 +119,7 @@ impl Time {
     }
 }
 
-/// A request for pages; longer runs than a request can name are as long as it can.
+/// A request for pages, cut to the longest that a request can describe.
 pub(super) fn request(token: u64, kind: RequestKind, page: u64, pages: u64) -> Request {
     Request { token, kind, page, pages: u32::try_from(pages).unwrap_or(u32::MAX) }
 }

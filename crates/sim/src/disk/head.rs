@@ -4,26 +4,26 @@ use super::spec::DiskSpec;
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Request, RequestKind};
 
-/// Times that are needed again and again.
+/// Precomputed times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadTiming {
     pub controller_ns: u64,
     pub link_page_ns: u64,
 }
 
-/// What a request took of the media.
+/// A request's use of the media.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Service {
-    /// When its last page has passed the head, now or by read-ahead; not before it began.
+    /// When its last page has passed the head, now or by read-ahead; not before the request began.
     pub end_ns: u64,
-    /// How long it waited for seek, rotation and transfer.
+    /// Its time of seek, rotation and transfer.
     pub media_ns: u64,
 }
 
-/// The head goes on reading behind the last read.
+/// The head reads on after the last read.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// The page behind the last read, and when the head had come to it.
+    /// The page after the last read, and when the head had reached it.
     next: u64,
     at_ns: u64,
     /// The page at which the buffer is full.
@@ -36,7 +36,7 @@ pub(super) struct Head {
     spec: DiskSpec,
     timing: HeadTiming,
     turn_ns: u64,
-    /// Where the last write or seek left the arm; a stream moves it on.
+    /// The arm's cylinder after the last write or seek; a stream moves it on.
     cylinder: u32,
     stream: Option<Stream>,
 }
@@ -66,31 +66,31 @@ impl Head {
         (page / self.pages_per_track() / u64::from(self.spec.surfaces)) as u32
     }
 
-    /// How far the spindle has turned, in time from the beginning of a turn, where a page begins. Pages
-    /// are counted on behind the last of a track as if the track went on.
+    /// The angle of the spindle where a page begins, as time since the beginning of a turn. Pages after the
+    /// last of a track are counted as if the track continued.
     fn angle_ns(&self, track: u64, in_track: u64) -> u64 {
         (track * self.spec.seek_track_ns + in_track * self.turn_ns / self.pages_per_track())
             % self.turn_ns
     }
 
-    /// How long the head takes from the beginning of one page to that of a later one, without a stop.
+    /// The time of the head from the beginning of one page to that of a later one, without a stop.
     fn pass_ns(&self, from: u64, to: u64) -> u64 {
         let per_track = self.pages_per_track();
         let turned = |page: u64| page % per_track * self.turn_ns / per_track;
         let tracks = to / per_track - from / per_track;
-        // On the way to each later track the head changes while the spindle turns on.
+        // Before each later track the head changes while the spindle turns on.
         let whole = tracks * (self.turn_ns + self.spec.seek_track_ns) + turned(to);
         whole - turned(from)
     }
 
-    /// How long the head takes from the beginning of a page to the end of the last before another one.
+    /// The time of the head from the beginning of a page to the end of the last one before another.
     fn transfer_ns(&self, from: u64, end: u64) -> u64 {
         let (per_track, last) = (self.pages_per_track(), (end - 1) % self.pages_per_track());
         let page_ns = (last + 1) * self.turn_ns / per_track - last * self.turn_ns / per_track;
         self.pass_ns(from, end - 1) + page_ns
     }
 
-    /// Where the arm is at that moment: behind the last request, or as far as read-ahead has come.
+    /// The arm's cylinder at that moment: after the last request, or as far as read-ahead has come.
     fn cylinder_at(&self, now_ns: u64) -> u32 {
         let Some(stream) = self.stream else { return self.cylinder };
         let elapsed = now_ns.saturating_sub(stream.at_ns);
@@ -111,7 +111,7 @@ impl Head {
         there + (target + self.turn_ns - angle) % self.turn_ns
     }
 
-    /// How long until a request's first page is under the head or in the buffer.
+    /// The time until a request's first page is under the head or in the buffer.
     pub fn reach_ns(&self, request: &Request, now_ns: u64) -> u64 {
         match request.kind {
             RequestKind::Read if self.streams_to(request, now_ns).is_some() => 0,
@@ -122,7 +122,7 @@ impl Head {
         }
     }
 
-    /// When the head comes or came to the end of a read that goes on where the last one ended.
+    /// When the head reaches the end of a read that continues where the last one ended.
     fn streams_to(&self, request: &Request, now_ns: u64) -> Option<u64> {
         let stream = self.stream.filter(|stream| stream.next == request.page)?;
         let end = request.page + u64::from(request.pages);
@@ -144,7 +144,7 @@ impl Head {
         };
         let end_ns = match (streamed, self.stream) {
             (Some(passed_ns), Some(stream)) => {
-                // Once the buffer was full the head stays where it stopped.
+                // Once the buffer is full the head stays where it stopped.
                 let is_full = self.is_full(&stream, start_ns);
                 let limit = if is_full { stream.limit } else { self.limit(end_page) };
                 let at_ns = stream.at_ns + self.pass_ns(stream.next, end_page);
@@ -156,7 +156,7 @@ impl Head {
         Service { end_ns, media_ns: end_ns - start_ns }
     }
 
-    /// Moves the head to a request and lets its pages pass; gives when the last one has.
+    /// Moves the head to a request and lets its pages pass; returns when the last one has passed.
     fn begin(&mut self, request: &Request, end_page: u64, start_ns: u64) -> u64 {
         let arrival = self.arrival_ns(request.page, start_ns);
         self.cylinder = self.cylinder_of(end_page - 1);

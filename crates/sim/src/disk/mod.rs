@@ -5,13 +5,13 @@
 //!                                 media -> read-ahead buffer -> link -> host
 //! ```
 //!
-//! Writes go to the media before they end, so a sync has nothing to do. The head reads on behind a read
-//! until it is needed elsewhere or the buffer is full, and a read that goes on where the last one ended
-//! finds its data there or under the head. Pages are in order along each track, tracks along each
-//! cylinder, and each track begins as much later as changing to it takes.
+//! Writes go to the media before they end, so a sync has nothing to do. The head reads on after a read until
+//! it is needed elsewhere or the buffer is full. A read that continues where the last one ended finds its
+//! data there or under the head. Pages are in order along each track, tracks along each cylinder, and each
+//! track is offset by the time of changing to it.
 //!
-//! Where [`DiskSpec::reorders`] is set, of the requests that the disk has taken the one that its head
-//! reaches first is next; one may then be passed over for as long as nearer ones keep coming.
+//! If [`DiskSpec::reorders`] is set, the disk serves the request that its head reaches first; a request may
+//! then wait as long as nearer ones keep coming.
 
 mod head;
 mod spec;
@@ -32,7 +32,7 @@ pub struct Disk {
     head: Head,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64)>>,
-    /// What the events are, by number from the first that is still kept.
+    /// The events, by number from the first that is still kept.
     planned: VecDeque<Option<Event>>,
     first_planned: u64,
     queue: VecDeque<Waiting>,
@@ -56,15 +56,15 @@ struct Waiting {
     request: Request,
     submitted_ns: u64,
     admitted_ns: u64,
-    /// When the controller has looked at it, and the first page of a write has come.
+    /// When the controller has processed it, and the first page of a write has arrived.
     ready_ns: u64,
 }
 
 impl Disk {
-    /// A disk of that description, its head at the first track.
+    /// A disk with this spec, its head at the first track.
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) where there can be no such disk.
+    /// [`Error::Spec`](crate::Error::Spec) if no such disk can exist.
     pub fn new(spec: DiskSpec) -> Result<Self> {
         spec.check()?;
         Ok(Self {
@@ -81,7 +81,7 @@ impl Disk {
         })
     }
 
-    /// What it is made of.
+    /// Its description.
     #[must_use]
     pub fn spec(&self) -> &DiskSpec {
         self.head.spec()
@@ -124,7 +124,7 @@ impl Disk {
         self.admit();
     }
 
-    /// Takes the oldest request that waits outside, if there is room.
+    /// Takes the oldest request that waits outside, if there is space.
     fn admit(&mut self) {
         let (now, spec) = (self.now_ns, *self.head.timing());
         while self.in_disk < self.head.spec().depth {
@@ -141,7 +141,7 @@ impl Disk {
         self.start_next();
     }
 
-    /// Lets the head begin one of the requests inside.
+    /// Starts one of the requests inside.
     fn start_next(&mut self) {
         while !self.is_head_busy {
             let Some(index) = self.choose() else { return };
@@ -184,7 +184,7 @@ impl Disk {
         self.complete(waiting, end, service);
     }
 
-    /// Hands a request back at that moment; what is not the media's or the queue's is the host side's.
+    /// Completes a request at that moment; the time of neither media nor queue counts for the host side.
     fn complete(&mut self, waiting: Waiting, finished_ns: u64, service: Service) {
         let Waiting { request, submitted_ns, admitted_ns, ready_ns } = waiting;
         let mut parts = Parts {

@@ -1,4 +1,4 @@
-//! What a simulated disk is made of, as plain numbers.
+//! The description of a simulated disk, as plain numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::{Error, Result};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
-    /// What it is called, as presets and reports name it.
+    /// Its name in presets and reports.
     pub name: String,
-    /// What it stands for and where its numbers come from.
+    /// What it models and where its numbers come from.
     pub about: String,
     /// Requests that the disk takes at once (NCQ); more wait in the host.
     pub depth: u32,
-    /// Of the requests taken, is the one next that the head reaches first? Else the oldest is.
+    /// Does it serve the request that the head reaches first? Otherwise the oldest.
     pub reorders: bool,
     /// Time of the controller for each request, during which the media work for others.
     pub controller_ns: u64,
@@ -52,8 +52,8 @@ impl DiskSpec {
         60_000_000_000 / self.turns_per_minute as u64
     }
 
-    /// How long the arm takes over that many cylinders: a root up to a third of the way, where it only
-    /// gains and loses speed, and a line from there on.
+    /// The time of the arm over that many cylinders: a square root up to a third of the way, while it only
+    /// accelerates and brakes, and a line from there on.
     #[must_use]
     pub const fn seek_ns(&self, cylinders: u32) -> u64 {
         let third = if self.cylinders < 6 { 2 } else { self.cylinders as u64 / 3 };
@@ -72,10 +72,10 @@ impl DiskSpec {
         self.seek_average_ns + rest * (way - third) / (last - third)
     }
 
-    /// Checks that such a disk can be and can work.
+    /// Checks that such a disk is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first field that cannot be so, and what would do.
+    /// [`Error::Spec`] with the first impossible field, and what is expected.
     pub fn check(&self) -> Result<()> {
         let counts = [
             ("depth", self.depth, 1 << 16),

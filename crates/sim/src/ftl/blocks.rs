@@ -6,7 +6,7 @@ use crate::spec::Victim;
 
 const NONE: u32 = u32::MAX;
 
-/// What a block is at the moment.
+/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BlockState {
     /// Erased, waiting to be written.
@@ -19,7 +19,7 @@ pub(super) enum BlockState {
 
 /// All blocks of a device, numbered plane by plane.
 ///
-/// Sealed blocks of a plane with equally many valid units form a list, so that the emptiest is found at
+/// Sealed blocks of a plane with the same number of valid units form a list, so that the emptiest is found at
 /// once and an overwrite moves a block from one list to the next in constant time.
 #[derive(Debug)]
 pub(super) struct Blocks {
@@ -34,16 +34,16 @@ pub(super) struct Blocks {
     next: Vec<u32>,
     previous: Vec<u32>,
     heads: Vec<u32>,
-    /// No list of the plane below this number of valid units has a block.
+    /// The lowest number of valid units whose list may have a block, for each plane.
     lowest: Vec<u16>,
     free: Vec<VecDeque<u32>>,
-    /// Sealed blocks, oldest first; blocks that are sealed no more, or again, are skipped.
+    /// Sealed blocks, oldest first; blocks that are no longer sealed, or were sealed again, are skipped.
     oldest: Vec<VecDeque<(u32, u64)>>,
     seals: u64,
 }
 
 impl Blocks {
-    /// All free.
+    /// All blocks free.
     pub fn new(planes: u32, per_plane: u32, units: u32, victim: Victim) -> Self {
         let count = (planes * per_plane) as usize;
         Self {
@@ -86,7 +86,7 @@ impl Blocks {
         block
     }
 
-    /// Takes that very block out of the free ones.
+    /// Takes this block out of the free ones.
     pub fn open_this(&mut self, block: u32) {
         let free = &mut self.free[(block / self.per_plane) as usize];
         // A device that is filled at once takes its blocks in order.
@@ -95,13 +95,13 @@ impl Blocks {
         self.state[block as usize] = BlockState::Open;
     }
 
-    /// One more unit of an open block holds what counts.
+    /// One more unit of an open block is valid.
     pub fn gain(&mut self, block: u32) {
         debug_assert_eq!(self.state[block as usize], BlockState::Open);
         self.valid[block as usize] += 1;
     }
 
-    /// One unit of the block holds nothing any more.
+    /// One unit of the block is no longer valid.
     pub fn lose(&mut self, block: u32) {
         let index = block as usize;
         if self.state[index] != BlockState::Sealed {
@@ -135,14 +135,14 @@ impl Blocks {
         oldest.push_back((block, self.seals));
     }
 
-    /// Puts valid units on a block as it comes from the factory, and seals it.
+    /// Puts valid units on a block of a new device, and seals it.
     pub fn fill(&mut self, block: u32, valid: u32) {
         self.open_this(block);
         self.valid[block as usize] = u16::try_from(valid).expect("no more than a block's units");
         self.seal(block);
     }
 
-    /// Erases a block out of which all that was valid has been moved.
+    /// Erases a block whose valid units have been moved.
     pub fn erase(&mut self, block: u32) {
         let index = block as usize;
         debug_assert_eq!(self.valid[index], 0, "an erase loses nothing");
@@ -154,7 +154,7 @@ impl Blocks {
         self.free[(block / self.per_plane) as usize].push_back(block);
     }
 
-    /// The block to clean next: nothing where no block would give room.
+    /// The block to clean next; `None` if no block would free space.
     pub fn victim(&mut self, plane: u32) -> Option<u32> {
         match self.victim {
             Victim::Greedy | Victim::WearAware => self.emptiest(plane),
@@ -186,7 +186,7 @@ impl Blocks {
         (from..self.units as usize).map(|valid| self.heads[lists + valid]).find(|&b| b != NONE)
     }
 
-    /// The block that was sealed first; one that is all valid is passed over and becomes the youngest.
+    /// The block that was sealed first; one that is fully valid is skipped and becomes the youngest.
     pub fn oldest(&mut self, plane: u32) -> Option<u32> {
         self.emptiest(plane)?;
         loop {
@@ -203,7 +203,7 @@ impl Blocks {
         }
     }
 
-    /// The sealed block whose data have lain for longest, full or not.
+    /// The sealed block with the oldest data, full or not.
     pub fn coldest(&mut self, plane: u32) -> Option<u32> {
         loop {
             let (block, sealed_at) = *self.oldest[plane as usize].front()?;
@@ -224,7 +224,7 @@ impl Blocks {
         sealed.into_iter()
     }
 
-    /// Would cleaning give room?
+    /// Would cleaning free space?
     pub fn has_gain(&mut self, plane: u32) -> bool {
         self.emptiest(plane).is_some()
     }

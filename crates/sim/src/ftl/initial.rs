@@ -1,35 +1,34 @@
-//! What is on a device before the first request, as arithmetic instead of a table.
+//! The content of a device before the first request, as arithmetic instead of a table.
 //!
-//! A table would cost eight bytes per page before anything has happened; a device of a TiB is to open
-//! at once.
+//! A table would cost eight bytes per page before anything has happened; a device of a TiB must open at once.
 
 use super::Layout;
 use super::permutation::Permutation;
 use crate::spec::Mapping;
 
-/// What is on a device before the first request.
+/// The content of a device before the first request.
 #[derive(Clone, Debug)]
 pub(super) enum Initial {
     /// Nothing.
     Empty,
     /// Every host page, as if written once from the first to the last.
     Full,
-    /// Every host page, as after random writes without end.
+    /// Every host page, as after endless random writes.
     Steady(Steady),
 }
 
 /// Pages are shuffled, and blocks hold as many valid ones as blocks of their age do in the long run.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
-    /// Shuffles what a domain (or, written in order, the device) holds.
+    /// Shuffles the pages of a domain (or, written in order, of the device).
     shuffle: Permutation,
     mapping: Mapping,
-    /// Valid pages in the blocks before each block of a plane; the last is all of them.
+    /// Valid pages in the blocks before each block of a plane; the last is the total.
     before: Vec<u32>,
 }
 
 impl Steady {
-    /// Valid pages of the blocks of each plane, in sum a plane's part of the host's pages.
+    /// Valid pages of the blocks of each plane; their sum is a plane's part of the host's pages.
     pub fn new(layout: &Layout, mapping: Mapping, valid: &[u32], seed: u64) -> Self {
         let mut before = vec![0];
         for count in valid {
@@ -48,7 +47,7 @@ impl Steady {
         self.before.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
-    /// Where in its plane the page of that rank lies.
+    /// The slot of its plane that has the page of that rank.
     fn slot(&self, layout: &Layout, rank: u32) -> u32 {
         let block = self.before.partition_point(|&before| before <= rank) - 1;
         block as u32 * layout.block_units + rank - self.before[block]

@@ -13,7 +13,7 @@ pub(crate) struct Layout {
     pub page_units: u32,
     pub block_units: u32,
     pub blocks: u32,
-    /// Host pages that the device offers.
+    /// Host pages of the device.
     pub units: u64,
 }
 
@@ -83,13 +83,13 @@ impl Layout {
         (chunk % self.domains(), chunk / self.domains() * self.chunk_units + offset)
     }
 
-    /// The host page that is so-manieth in a domain.
+    /// The host page with that index in a domain.
     pub fn unit_of(&self, domain: u32, index: u32) -> u32 {
         let chunk = index / self.chunk_units * self.domains() + domain;
         chunk * self.chunk_units + index % self.chunk_units
     }
 
-    /// The plane on which a host page lands when all are written in order, and how many are before it.
+    /// The plane of a host page when all are written in order, and how many are before it.
     pub fn rank_in_plane(&self, unit: u32) -> (u32, u32) {
         let (domain, index) = self.index_in_domain(unit);
         let planes = self.planes_of(domain);
@@ -98,7 +98,7 @@ impl Layout {
         (planes[(page % count) as usize], page / count * self.page_units + in_page)
     }
 
-    /// The host page that lands there when all are written in order.
+    /// The host page at that place when all are written in order.
     pub fn unit_at_rank(&self, plane: u32, rank: u32) -> u32 {
         let (domain, which) = self.domain_of(plane);
         let count = self.planes_of(domain).len() as u32;

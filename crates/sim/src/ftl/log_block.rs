@@ -11,21 +11,21 @@
 //! ```
 //!
 //! This is BAST (Kim, Kim, Noh, Min, Cho: "A Space-Efficient Flash Translation Layer for CompactFlash
-//! Systems", IEEE Transactions on Consumer Electronics 48(2), 2002). A page goes to its offset in the
-//! data block while that has not been programmed, nor anything behind it; else to the next place of the
-//! block's log block. A log block ends in a merge:
+//! Systems", IEEE Transactions on Consumer Electronics 48(2), 2002). A page goes to its offset in the data
+//! block until that offset, or one after it, has been programmed; then to the next place of the block's log
+//! block. A log block ends in a merge:
 //!
 //! - **switch**: it was written in order to its end, so it becomes the data block and the old one is
 //!   erased;
-//! - **partial**: it was written in order as far as it went; the rest is copied behind it, then as above;
+//! - **partial**: its written part is in order; the rest is copied after it, then as above;
 //! - **full**: the newest pages of both are copied to a free block, and both are erased.
 //!
-//! It is merged as soon as a switch will do, when it is full and another write comes, or when another
-//! logical block needs a log block: then the one that was written least recently goes. So sequential
-//! writes cost an erase per block, and small random ones, once the log blocks are out, a full merge each.
-//! FAST (Lee et al., ACM TECS 6(3), 2007) shares log blocks among logical blocks to put that off.
+//! It is merged as soon as a switch is possible, when it is full and another write comes, or when another
+//! logical block needs a log block: then the least recently written one is merged. So sequential writes cost
+//! an erase per block, and small random ones, once the log blocks are used up, a full merge each. FAST (Lee
+//! et al., ACM TECS 6(3), 2007) shares log blocks among logical blocks to delay that.
 //!
-//! All of it stays inside a plane: the address space is striped over planes as by [`Initial`].
+//! Everything happens inside a plane: the address space is striped over planes as by [`Initial`].
 
 use std::collections::VecDeque;
 
@@ -47,11 +47,10 @@ pub(crate) struct LogBlockFtl {
     log_blocks: usize,
     map: PageMap,
     planes: Vec<Plane>,
-    /// The place in each block behind its last programmed page, or behind the last unit of the page
-    /// that is begun.
+    /// The place in each block after its last programmed page, or after the last unit of its open page.
     filled: Vec<u32>,
     erases: Vec<u32>,
-    /// Planes with a flash page that is begun.
+    /// Planes with an open flash page.
     begun: Vec<u32>,
     /// Counts writes to log blocks.
     clock: u64,
@@ -65,7 +64,7 @@ struct Plane {
     logs: Vec<Log>,
     /// Erased blocks, longest free first.
     free: VecDeque<u32>,
-    /// The block whose flash page is begun, and host pages that wait in it.
+    /// The block whose flash page is open, and the host pages that wait in it.
     begun: (u32, u32),
 }
 
@@ -73,7 +72,7 @@ struct Plane {
 #[derive(Clone, Copy, Debug)]
 struct Log {
     block: u32,
-    /// The logical block that it is for.
+    /// Its logical block.
     of: u32,
     /// When it was last written.
     used: u64,
@@ -94,7 +93,7 @@ enum Target {
     Data(u32),
     /// To the next place of that log block.
     Log(usize),
-    /// That log block is the page's, and full.
+    /// That log block belongs to the page, and is full.
     FullLog(usize),
     /// A log block is needed.
     NewLog,
@@ -138,7 +137,7 @@ impl LogBlockFtl {
         self.map.find(&self.layout, unit)
     }
 
-    /// Where a page belongs: where it would be had all been written once, in order.
+    /// Where a page would be if all had been written once, in order.
     fn home(&self, unit: u32) -> Home {
         let place = Initial::Full.place(&self.layout, unit).expect("a full device has every page");
         let plane = self.layout.plane_of_place(place);
@@ -170,7 +169,7 @@ impl LogBlockFtl {
         self.filled[block as usize] == self.layout.block_units
     }
 
-    /// Does a write to that target go on with the flash page that its plane has begun?
+    /// Does a write to that target continue the open flash page of its plane?
     fn goes_on(&self, home: Home, target: Target) -> bool {
         let plane = &self.planes[home.plane as usize];
         let begun = plane.begun.0;
@@ -181,7 +180,7 @@ impl LogBlockFtl {
         }
     }
 
-    /// The place that a page is to be written to, after the merges that this takes.
+    /// The place where a page will be written, after the necessary merges.
     fn place_for(&mut self, home: Home, out: &mut Vec<Work>) -> u32 {
         let index = home.plane as usize;
         if self.planes[index].begun.0 != NONE && !self.goes_on(home, self.choose(home)) {
@@ -239,7 +238,7 @@ impl LogBlockFtl {
         clean.erases += 1;
     }
 
-    /// Makes a log block's pages and its data block's one data block again.
+    /// Merges a log block's pages and its data block into one data block.
     fn merge(&mut self, plane: u32, log: usize, out: &mut Vec<Work>) {
         let Log { block, of, .. } = self.planes[plane as usize].logs.swap_remove(log);
         let old = self.planes[plane as usize].data[of as usize];
@@ -269,7 +268,7 @@ impl LogBlockFtl {
         out.push(Work { plane, kind: WorkKind::Clean(clean) });
     }
 
-    /// Is every page of a logical block that has an offset the log block has reached at that offset?
+    /// Up to the log block's end, is every page of a logical block at its own offset?
     fn is_in_order(&self, plane: u32, of: u32, block: u32) -> bool {
         let first = block * self.layout.block_units;
         (0..self.filled[block as usize]).all(|offset| {
@@ -307,7 +306,7 @@ impl LogBlockFtl {
         }
     }
 
-    /// The flash page that a plane has begun is full, or as full as it will be.
+    /// The open flash page of a plane is full, or will not get fuller.
     fn finish_page(&mut self, plane: u32, out: &mut Vec<Work>) {
         let (block, units) = std::mem::replace(&mut self.planes[plane as usize].begun, (NONE, 0));
         self.begun.retain(|&begun| begun != plane);
@@ -353,7 +352,7 @@ impl Ftl for LogBlockFtl {
         }
     }
 
-    /// Programs whatever is begun: without a write buffer that is this request's alone.
+    /// Programs every open page: without a write buffer that is only this request's.
     fn pad(&mut self, _unit: u32, out: &mut Vec<Work>) {
         self.pad_all(out);
     }
@@ -364,7 +363,7 @@ impl Ftl for LogBlockFtl {
         }
     }
 
-    /// The page is not copied any more; its block is erased no sooner than by a merge.
+    /// The page is not copied any more; its block is erased only by a merge.
     fn discard(&mut self, unit: u32, _out: &mut Vec<Work>) {
         self.map.forget(unit);
     }

@@ -1,9 +1,9 @@
-//! Where each host page lies: a table over what lay there at the beginning.
+//! The place of each host page: a table over the initial content.
 
 use super::Layout;
 use super::initial::Initial;
 
-/// A page that is discarded; it lies nowhere.
+/// A discarded page; it has no place.
 const GONE: u32 = u32::MAX;
 
 /// The place of each host page. Costs four bytes for each, and none before the page is touched.

@@ -1,7 +1,7 @@
-//! Flash translation layers: they know where each host page lies, and turn writes into work for the flash.
+//! Flash translation layers: they map each host page to its place, and turn writes into work for the flash.
 //!
-//! A layer changes its maps at once and hands out the work that follows; the SSD lets that work take its
-//! time, in order, plane by plane. So a layer knows no time, and the SSD no mapping.
+//! A layer changes its maps at once and returns the work that follows; the SSD lets that work take its time,
+//! in order, plane by plane. So a layer knows no time, and the SSD no mapping.
 
 mod blocks;
 mod initial;
@@ -26,8 +26,8 @@ use log_block::LogBlockFtl;
 use page::PageFtl;
 use raw::RawFlash;
 
-/// The layer that a description asks for, with that on the flash. Small writes bring log blocks to their
-/// steady state at once, so for that layer a full device is as good as a steady one.
+/// The layer of a description, with that content. Small writes bring log blocks to their steady state at
+/// once, so for that layer a full device is as good as a steady one.
 pub(crate) fn layer(spec: &Spec, fill: Fill) -> Box<dyn Ftl> {
     match (spec.ftl.kind, fill) {
         (FtlKind::Page, Fill::Empty) => Box::new(PageFtl::empty(spec)),
@@ -40,7 +40,7 @@ pub(crate) fn layer(spec: &Spec, fill: Fill) -> Box<dyn Ftl> {
     }
 }
 
-/// Where a host page lies.
+/// The place of a host page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     /// The plane, counted over the whole device.
@@ -49,7 +49,7 @@ pub(crate) struct Place {
     pub flash_page: u64,
 }
 
-/// Something that a plane has to do.
+/// Work for a plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Work {
     /// Which plane.
@@ -68,13 +68,13 @@ pub(crate) enum WorkKind {
         /// Host pages that the host is waiting for; the rest is moved data or padding.
         units: u32,
     },
-    /// Moves what is valid out of a block and erases it.
+    /// Moves the valid pages out of a block and erases it.
     Clean(Clean),
-    /// Erases a block because the host said so, and waits for it.
+    /// Erases a block for the host, which waits for it.
     Erase,
 }
 
-/// What the cleaning of a block takes.
+/// The work of cleaning a block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Clean {
     /// Flash pages read.
@@ -100,9 +100,9 @@ pub struct FtlCounts {
     pub moved: u64,
     /// Blocks cleaned, or log blocks merged.
     pub cleans: u64,
-    /// Of these, merges that only made a log block, written in order, the block of its pages.
+    /// Of these, merges that turned a log block, written in order, into a data block.
     pub switch_merges: u64,
-    /// Of these, merges that filled up a log block, written in order as far as it went.
+    /// Of these, merges that filled up a log block whose written part was in order.
     pub partial_merges: u64,
     /// Of these, merges into a new block.
     pub full_merges: u64,
@@ -113,7 +113,7 @@ pub struct FtlCounts {
 }
 
 impl FtlCounts {
-    /// Bytes programmed per byte that the host wrote; 1 where it wrote nothing.
+    /// Bytes programmed per byte that the host wrote; 1 if it wrote nothing.
     #[must_use]
     pub fn write_amplification(&self, page_units: u32) -> f64 {
         if self.host_writes == 0 {
@@ -125,30 +125,30 @@ impl FtlCounts {
 
 /// A flash translation layer.
 pub(crate) trait Ftl: Send + Debug {
-    /// Where a host page lies; nothing where it was never written or is discarded.
+    /// The place of a host page; `None` if it was never written or is discarded.
     fn place(&self, unit: u32) -> Option<Place>;
 
-    /// Takes a host page, and hands out the work that this completes.
+    /// Takes a host page, and adds the work that this completes.
     fn write(&mut self, unit: u32, out: &mut Vec<Work>);
 
-    /// Programs the flash page that holds this host page, if it is begun and not full.
+    /// Programs the flash page of this host page, if it is open and not full.
     fn pad(&mut self, unit: u32, out: &mut Vec<Work>);
 
-    /// Programs all flash pages that are begun and not full.
+    /// Programs all open flash pages.
     fn pad_all(&mut self, out: &mut Vec<Work>);
 
     /// Forgets a host page.
     fn discard(&mut self, unit: u32, out: &mut Vec<Work>);
 
-    /// What a plane may do while it has nothing else to do.
+    /// Adds work that an idle plane may do.
     fn idle(&mut self, plane: u32, out: &mut Vec<Work>);
 
-    /// What keeps the layer from carrying out a request, and what to do instead.
+    /// Why the layer cannot do a request, and what to do instead.
     fn refuses(&self, _request: &Request) -> Option<String> {
         None
     }
 
-    /// Told of each request when it is submitted, in that order.
+    /// Called with each request when it is submitted, in that order.
     fn expect(&mut self, _request: &Request) {}
 
     /// What has been done so far.

@@ -17,7 +17,7 @@ use crate::spec::{Mapping, Spec, Victim};
 
 /// No block, or no page.
 const NONE: u32 = u32::MAX;
-/// A block that is worn this much more than the others takes cold data, in percent of the life left.
+/// A block that is worn this much more than the others takes cold data, in percent of the remaining life.
 const MIGRATE_BELOW_PERCENT: u64 = 85;
 /// A block that is worn this much more rests, unless chance lets it be cleaned.
 const REST_BELOW_PERCENT: u64 = 80;
@@ -27,7 +27,7 @@ const REST_BELOW_PERCENT: u64 = 80;
 pub(crate) struct PageFtl {
     layout: Layout,
     map: PageMap,
-    /// Host page at each place, plus one; 0 is what was there at the beginning, in a block never erased.
+    /// Host page at each place, plus one; 0 is the initial content, in a block never erased.
     owner: Vec<u32>,
     blocks: Blocks,
     open: Vec<Open>,
@@ -36,10 +36,10 @@ pub(crate) struct PageFtl {
     clean_at: u32,
     background: bool,
     erases_max: u32,
-    /// Where the next chunk goes, and how much of the present one is left.
+    /// Where the next chunk goes, and how much of the present one remains.
     domain: u32,
     chunk_left: u32,
-    /// The plane of each domain whose turn it is.
+    /// The next plane of each domain.
     turn: Vec<u32>,
     rng: u64,
     counts: FtlCounts,
@@ -51,7 +51,7 @@ struct Open {
     block: u32,
     /// The next unit in it.
     next: u32,
-    /// Units of the host's in the flash page that is begun.
+    /// Host units in the open flash page.
     host_units: u32,
 }
 
@@ -72,7 +72,7 @@ impl PageFtl {
         ftl
     }
 
-    /// A device as after random writes without end, in time and memory for its blocks alone.
+    /// A device as after endless random writes, in time and memory for its blocks alone.
     pub fn steady(spec: &Spec, seed: u64) -> Self {
         let initial = steady::steady(spec, &Layout::new(spec), seed);
         let mut ftl = Self::with(spec, initial);
@@ -135,7 +135,7 @@ impl PageFtl {
         (self.find(unit) == Some(place)).then_some(unit)
     }
 
-    /// The plane that takes the next unit of the host's.
+    /// The plane of the host's next unit.
     fn plane_for(&mut self, unit: u32) -> u32 {
         match self.mapping {
             Mapping::Lba => {
@@ -169,7 +169,7 @@ impl PageFtl {
         is_within || self.blocks.free_count(plane) > self.clean_at || self.blocks.has_gain(plane)
     }
 
-    /// Puts a unit into the plane's open block, which has room; says whether that fills a flash page.
+    /// Puts a unit into the plane's open block, which has space; returns whether that fills a flash page.
     fn put(&mut self, plane: u32, unit: u32) -> bool {
         let block_units = self.layout.block_units;
         let open = &mut self.open[plane as usize];
@@ -186,7 +186,7 @@ impl PageFtl {
         is_page_full
     }
 
-    /// Gives the plane an open block with room, cleaning where too few are free.
+    /// Gives the plane an open block with space, cleaning if too few are free.
     fn make_room(&mut self, plane: u32, out: &mut Vec<Work>) {
         let index = plane as usize;
         if self.open[index].block != NONE && self.open[index].next < self.layout.block_units {
@@ -207,7 +207,7 @@ impl PageFtl {
         self.open[plane as usize] = Open { block, next: 0, host_units: 0 };
     }
 
-    /// Cleans the block that is due, if cleaning any gives room.
+    /// Cleans the next block, if cleaning any frees space.
     fn clean(&mut self, plane: u32, out: &mut Vec<Work>) -> Option<Work> {
         let victim = match self.victim {
             Victim::WearAware => self.rested_victim(plane)?,
@@ -226,7 +226,7 @@ impl PageFtl {
         Some(Work { plane, kind: WorkKind::Clean(clean) })
     }
 
-    /// Moves what is valid in a block to the plane's open one.
+    /// Moves the valid pages of a block to the plane's open one.
     fn move_out(&mut self, block: u32, clean: &mut Clean, out: &mut Vec<Work>) {
         let plane = block / self.layout.blocks;
         let first = block * self.layout.block_units;
@@ -256,7 +256,7 @@ impl PageFtl {
         }
     }
 
-    /// Moves the data that have lain for longest onto a block that is worn, so that it rests.
+    /// Moves the oldest data onto a worn block, so that it rests.
     fn migrate(&mut self, worn: u32, clean: &mut Clean, out: &mut Vec<Work>) {
         let plane = worn / self.layout.blocks;
         let Some(cold) = self.blocks.coldest(plane) else { return };
@@ -296,7 +296,7 @@ impl PageFtl {
         }
     }
 
-    /// Whether the block has less of its life left than `percent` percent of the average of all.
+    /// Has the block less than `percent` percent of the average remaining life?
     fn is_worn(&self, block: u32, percent: u64) -> bool {
         let left = self.life_left(block) * self.blocks.erases().len() as u64 * 100;
         left < percent * self.life_left_of_all()
@@ -311,7 +311,7 @@ impl PageFtl {
         all.saturating_sub(self.counts.erases)
     }
 
-    /// A block that is worn is cleaned with a chance that shrinks as its life does.
+    /// A worn block is cleaned with a chance that shrinks with its life.
     fn may_be_worn_more(&mut self, block: u32) -> bool {
         let count = self.blocks.erases().len() as u64;
         let limit = REST_BELOW_PERCENT * self.life_left_of_all() / count / 100;
@@ -393,7 +393,7 @@ impl PageFtl {
         self.chunk_left = 0;
     }
 
-    /// A flash page of the host's is full, or as full as it will be.
+    /// A flash page of the host is full, or will not get fuller.
     fn finish_page(&mut self, plane: u32, out: &mut Vec<Work>) {
         self.counts.programs += 1;
         let open = &mut self.open[plane as usize];
@@ -410,7 +410,7 @@ impl PageFtl {
 
 #[cfg(test)]
 impl PageFtl {
-    /// What the place of a host page holds, by the other table.
+    /// The owner of a host page's place, by the other table.
     pub fn owner_of(&self, unit: u32) -> Option<u32> {
         self.holds(self.find(unit)?)
     }

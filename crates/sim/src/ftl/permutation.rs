@@ -38,8 +38,8 @@ impl Permutation {
         })
     }
 
-    /// The network permutes a power of four that is at most four times too large; numbers past the
-    /// limit are sent round again until they come back below it.
+    /// The network permutes a power of four that is at most four times too large; numbers past the limit are
+    /// permuted again until they are below it.
     fn walk(&self, mut number: u64, round: impl Fn(&Self, u64) -> u64) -> u64 {
         debug_assert!(number < self.limit);
         loop {

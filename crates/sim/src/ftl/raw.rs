@@ -1,9 +1,9 @@
-//! No translation at all: the pages of a raw flash chip, in the host's own hands.
+//! No translation: the host manages the pages of a raw flash chip itself.
 //!
-//! Host page and physical page are one, numbered plane by plane and block by block. The host programs
-//! the pages of a block in order, each once, and a discard of whole blocks erases them. What else it may
-//! ask is refused, as a chip would answer it with damaged data. Order is that of submission: what is
-//! in flight counts as programmed or erased, so a queue of requests for one block is fine.
+//! Host page and physical page are the same, numbered plane by plane and block by block. The host programs
+//! the pages of a block in order, each once, and a discard of whole blocks erases them. Other requests are
+//! refused, because a chip would damage data. Order is that of submission: pages in flight count as
+//! programmed or erased, so a queue of requests for one block is fine.
 
 use super::{Ftl, FtlCounts, Place, Work, WorkKind};
 use crate::spec::Spec;

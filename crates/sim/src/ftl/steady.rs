@@ -1,9 +1,9 @@
-//! How many pages of a block are valid after random writes without end.
+//! How many pages of a block are valid after endless random writes.
 //!
-//! Overwrites strike all pages alike, so a block's valid pages depend on its age, the policy and the
-//! spare blocks, and not on how many planes or blocks there are. A small plane with the same shares is
-//! run until it is steady, and the planes of the device are given what its blocks then hold, by age.
-//! That costs the same for any device, and the rest is one number per block.
+//! Overwrites hit all pages alike, so a block's valid pages depend on its age, the policy and the spare
+//! blocks, and not on the number of planes or blocks. A small plane with the same shares is run until it is
+//! steady, and its blocks' valid counts, by age, are copied to the planes of the device. That costs the same
+//! for any device, and the rest is one number per block.
 
 use super::initial::{Initial, Steady};
 use super::{Layout, PageFtl};
@@ -16,11 +16,11 @@ const BLOCKS_MAX: u32 = 512;
 /// How often the small plane is overwritten before it counts as steady.
 const OVERWRITES: u64 = 4;
 
-/// What is on a device of that description after random writes without end.
+/// The content of a device with that description after endless random writes.
 pub(super) fn steady(spec: &Spec, layout: &Layout, seed: u64) -> Initial {
     let ages = valid_by_age(spec);
-    // Cleaning in the background stops at twice the free blocks at which it must begin, as far as there are
-    // spare ones.
+    // Cleaning in the background stops at twice the free blocks at which it must begin, limited by the spare
+    // ones.
     let least = Initial::slots(layout).div_ceil(layout.block_units);
     let free = spec.clean_at_blocks() * if spec.ftl.background { 2 } else { 1 } + 1;
     let sealed = (spec.flash.blocks - free).max(least) as usize;
@@ -56,7 +56,7 @@ fn valid_by_age(spec: &Spec) -> Vec<u32> {
     plane.valid_by_age(0)
 }
 
-/// Changes counts by as little as it takes until they add up to a sum.
+/// Changes counts minimally until they add up to a sum.
 fn settle(valid: &mut [u32], sum: u32, block_units: u32) {
     let mut present: u32 = valid.iter().sum();
     while present != sum {

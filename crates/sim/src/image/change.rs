@@ -1,4 +1,4 @@
-//! A change to pages, and what chance let survive of it in a power cut.
+//! A change to pages, and what survives of it in a power cut by chance.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::workload::SplitMix64;
 /// What a device writes whole or not at all.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// Content that is to stand from a page on.
+/// New content from a page on.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     start: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Change {
 #[derive(Clone, Debug)]
 enum Content {
     Bytes(Vec<Arc<Page>>),
-    /// That many discarded pages.
+    /// This many discarded pages.
     Garbage(u64),
 }
 
@@ -66,7 +66,7 @@ impl Change {
         }
     }
 
-    /// Puts on the image what the fates let survive of the change.
+    /// Applies the surviving part of the change to the image.
     pub(crate) fn survive(&self, image: &mut Pages, fates: &mut Fates) {
         match fates.fate() {
             Fate::Old => {}
@@ -107,7 +107,7 @@ fn survive_page(number: u64, new: &Slot, image: &mut Pages, fates: &mut Fates) {
     }
 }
 
-/// What becomes of a change, or of a page of it, in a power cut.
+/// The fate of a change, or of a page of it, in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Old,
@@ -115,7 +115,7 @@ pub(crate) enum Fate {
     Mixed,
 }
 
-/// The seed at work: random numbers, save for the two seeds that always decide the same.
+/// The random fates of a seed; two seeds always decide the same.
 pub(crate) struct Fates {
     always: Option<Fate>,
     rng: SplitMix64,

@@ -1,20 +1,20 @@
-//! What bytes there are, and which of them a power cut would leave behind.
+//! The bytes of a device, and which of them a power cut would leave.
 //!
 //! The model, in the words of the laws of [`Device`](nandex_device::Device):
-//! 1. A write takes effect when its completion is handed back (by `wait`, `write`, or the drop of its
-//!    queue); a read sees what had taken effect when it was pushed. A caller that reads what it has
-//!    not waited for is thus found out.
+//! 1. A write takes effect when its completion is returned (by `wait`, `write`, or the drop of its queue);
+//!    a read sees what had taken effect when it was pushed. This exposes a caller that reads before it has
+//!    waited.
 //! 2. `sync` makes durable what has taken effect, and nothing that is still in flight.
 //! 3. `discard` takes effect at once: its pages then hold garbage, durable after the next `sync`.
 //! 4. `grow` is durable when it returns, as a file's is; it makes nothing else durable.
 //! 5. The power goes in the middle of a counted operation (write, sync, grow, discard): see
-//!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, reads
-//!    included.
-//! 6. What survives: all that was durable; then each change that had taken effect since the last sync,
-//!    in that order; then each change that was in flight, in the order of the pushes, the one the cut
-//!    struck being the last. The seed decides for each change whether it is lost, whole, or mixed; and
-//!    in a mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes.
-//!    Since an earlier change may be lost where a later one is kept, this is every order there is.
+//!    [`SimDevice::cut_after`](crate::SimDevice::cut_after). It and everything after it fails, including
+//!    reads.
+//! 6. What survives: everything that was durable; then each change that had taken effect since the last
+//!    sync, in that order; then each change that was in flight, in the order of the pushes, the one that the
+//!    cut hit being the last. The seed decides for each change whether it is lost, whole, or mixed; and in a
+//!    mixed one for each page whether it is old, new, or torn, sector by sector of 512 bytes. Since an
+//!    earlier change may be lost while a later one is kept, this covers every order.
 //!
 //! The same operations in the same order with the same seed leave the same bytes.
 
@@ -34,29 +34,28 @@ use self::pages::{Pages, Slot};
 /// The most pages whose bytes can be counted.
 pub(crate) const PAGE_COUNT_MAX: u64 = u64::MAX / PAGE_BYTES as u64;
 
-/// The pages of a device, sparse: those never written cost nothing, and neither do those discarded.
-/// The [module](self) tells what they go through.
+/// The pages of a device, sparse: those never written or discarded cost nothing. The [module](self) describes
+/// their states.
 ///
-/// Images share what is the same in them, so [`survivors`](Image::survivors) and clones cost no copy
-/// of the bytes. One page of RAM is spent for each distinct page that reads see, that is durable, or
-/// that was written since the last sync.
+/// Images share equal parts, so [`survivors`](Image::survivors) and clones cost no copy of the bytes. Each
+/// distinct page that reads see, that is durable, or that was written since the last sync takes one page of
+/// RAM.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     page_count: u64,
-    /// What reads see: what is durable, with the unsynced changes put on it in their order, and with
-    /// what was dropped.
+    /// What reads see: the durable content, the unsynced changes in their order, and the dropped ones.
     current: Pages,
-    /// What the last sync has made safe.
+    /// The content that the last sync has made durable.
     durable: Pages,
     /// Took effect since the last sync, in that order.
     unsynced: Vec<Change>,
-    /// Whether changes that reads see will never be durable.
+    /// Do reads see changes that will never be durable?
     has_dropped: bool,
-    /// Pushed and not handed back, by number of the push.
+    /// Pushed and not returned, by number of the push.
     in_flight: BTreeMap<u64, Change>,
-    /// The page count of the growth that the cut has struck.
+    /// The page count of the growth that the cut has hit.
     growing_to: Option<u64>,
-    /// What pages held before their last write, where somebody asks for it.
+    /// The content of pages before their last write, if requested.
     previous: Option<BTreeMap<u64, Slot>>,
 }
 
@@ -89,7 +88,7 @@ impl Image {
     /// All bytes as reads see them.
     ///
     /// # Panics
-    /// Where they do not fit in memory: this is for small images.
+    /// If they do not fit in memory: this is for small images.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let pages = usize::try_from(self.page_count).expect("a small image");
@@ -110,18 +109,18 @@ impl Image {
         self.current.held()
     }
 
-    /// Fills `bytes`, a whole number of pages, with what reads see from a page on: zeros where nobody
-    /// has written, which includes pages past the end.
+    /// Fills `bytes`, a whole number of pages, with what reads see from a page on: zeros if nobody has
+    /// written, which includes pages past the end.
     pub fn read(&self, page: PageId, bytes: &mut [u8]) {
         for (number, bytes) in (page.0..).zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
             self.current.read(number, bytes);
         }
     }
 
-    /// What a power cut at this moment (or the one that has been) leaves, as one of the many
-    /// possibilities, and nothing of it in danger any more. Seed 0 loses all that may be lost, seed 1
-    /// keeps all that may be kept; every other seed mixes. Costs time and memory for what changed
-    /// since the last sync, whatever the size of the image.
+    /// What a power cut now (or the one that has happened) leaves, as one of the many possibilities; all of
+    /// it is durable then. Seed 0 loses everything that may be lost, seed 1 keeps everything that may be
+    /// kept; every other seed mixes. Costs time and memory for what changed since the last sync, whatever the
+    /// size of the image.
     #[must_use]
     pub fn survivors(&self, seed: u64) -> Self {
         let mut fates = Fates::new(seed);
@@ -138,7 +137,7 @@ impl Image {
         Self::of(page_count, pages)
     }
 
-    /// A clone that has forgotten what pages held before their last write.
+    /// A clone without the content of pages before their last write.
     pub(crate) fn without_previous(&self) -> Self {
         Self {
             page_count: self.page_count,
@@ -157,7 +156,7 @@ impl Image {
         self.page_count = self.page_count.max(page_count);
     }
 
-    /// Begins a growth that a power cut strikes.
+    /// Begins a growth that a power cut hits.
     pub(crate) fn begin_growth(&mut self, page_count: u64) {
         self.growing_to = Some(page_count);
     }
@@ -189,24 +188,24 @@ impl Image {
         self.unsynced.clear();
     }
 
-    /// Forgets what has taken effect and is not durable; reads go on seeing it.
+    /// Drops what has taken effect and is not durable; reads still see it.
     pub(crate) fn drop_unsynced(&mut self) {
         self.has_dropped |= !self.unsynced.is_empty();
         self.unsynced.clear();
     }
 
-    /// From now on keeps what each page held before its last write; a discard is no write. Each page
+    /// From now on keeps the content of each page before its last write; a discard is no write. Each page
     /// that was ever written then costs one more page of RAM.
     pub(crate) fn keep_previous(&mut self) {
         self.previous.get_or_insert_default();
     }
 
-    /// Whether it is known what the page held before its last write.
+    /// Is the page's content before its last write known?
     pub(crate) fn has_previous(&self, page: u64) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.contains_key(&page))
     }
 
-    /// Fills `bytes`, one page, with what the page held before its last write, where that is known.
+    /// Fills `bytes`, one page, with the page's content before its last write, if known.
     pub(crate) fn read_previous(&self, page: u64, bytes: &mut [u8]) {
         if let Some(slot) = self.previous.as_ref().and_then(|previous| previous.get(&page)) {
             slot.read(page, bytes);

@@ -1,9 +1,9 @@
-//! Pages by number in a tree of shared nodes: what was never written costs nothing, a copy costs
-//! nothing, and a change copies the path that leads to it and no more.
+//! Pages by number in a tree of shared nodes: pages never written cost nothing, a copy costs nothing, and a
+//! change copies only the path to it.
 //!
-//! A node has 32 slots, so a device of 1 TiB is six nodes deep. Fewer slots would make it deeper and
-//! reads slower; more would make the nodes, which are copied after each sync, larger. A slot that is no node stands
-//! for all the pages below it: so an empty device is one slot, and a discard of a terabyte a few.
+//! A node has 32 slots, so a device of 1 TiB is six nodes deep. Fewer slots would make it deeper and reads
+//! slower; more would make the nodes, which are copied after each sync, larger. A slot without a node
+//! represents all the pages below it: so an empty device is one slot, and a discard of a terabyte a few.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) type Page = [u8; PAGE_BYTES];
 const FANOUT_BITS: u32 = 5;
 const FANOUT: usize = 1 << FANOUT_BITS;
 
-/// What stands at a place of the tree.
+/// The content of a place in the tree.
 #[derive(Clone)]
 pub(crate) enum Slot {
     /// Pages that nobody has written.
@@ -46,7 +46,7 @@ pub(crate) struct Pages {
 }
 
 impl Slot {
-    /// Fills `bytes`, one page long, with this content as it stands at a page.
+    /// Fills `bytes`, one page long, with this content for a page.
     pub(crate) fn read(&self, page: u64, bytes: &mut [u8]) {
         match self {
             Self::Page(found) => bytes.copy_from_slice(&found[..]),
@@ -80,7 +80,7 @@ impl fmt::Debug for Pages {
 }
 
 impl Pages {
-    /// What the page holds; never a node.
+    /// The content of the page; never a node.
     pub(crate) fn get(&self, page: u64) -> &Slot {
         static ZEROS: Slot = Slot::Zeros;
         if !fits(page, self.height) {
@@ -143,7 +143,7 @@ fn digit(page: u64, level: u32) -> usize {
     (page >> (level * FANOUT_BITS)) as usize % FANOUT
 }
 
-/// The node in a slot, this tree's alone; what stood for all its pages is written out.
+/// The node in a slot, owned by this tree alone; the content of all its pages is expanded.
 fn open(slot: &mut Slot) -> &mut Node {
     if !matches!(slot, Slot::Node(_)) {
         let slots = std::array::from_fn(|_| slot.clone());

@@ -1,4 +1,4 @@
-//! The sparse image against a dense one that does the same the plain way, and what it costs.
+//! The sparse image against a simple dense one, and its costs.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::change::SECTOR_BYTES;
 use super::pages::garbage;
 use super::*;
 
-/// Bytes that are to stand at a place, as two plain fields.
+/// Bytes for a place, as two plain fields.
 #[derive(Clone)]
 struct DenseChange {
     start: usize,
@@ -100,11 +100,11 @@ enum Step {
     Grow {
         more: u64,
     },
-    /// Looks at what a cut would leave.
+    /// Checks what a cut would leave.
     Look {
         seed: u64,
     },
-    /// Goes on from what a cut has left.
+    /// Continues from what a cut has left.
     Cut {
         seed: u64,
         growing: Option<u64>,

@@ -1,4 +1,4 @@
-//! What can be wrong with a preset, in words for the author of the file.
+//! What can be wrong with a preset, for the author of the file.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ pub enum PresetError {
     /// No preset of that name is built in.
     #[error("no preset {name:?} is built in; there are {names}; a file is given by its path")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known names.
         names: String,
     },
     /// A file cannot be read.
@@ -22,41 +22,41 @@ pub enum PresetError {
     Read {
         /// Which file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A text is not TOML.
     #[error("{origin}, line {line}: {found}; expected {expected}; correct the line")]
     Syntax {
-        /// The file, or what stands for it.
+        /// The file, or its name.
         origin: String,
         /// Counted from 1.
         line: usize,
-        /// What would do.
+        /// What is expected.
         expected: String,
-        /// What there is.
+        /// What was found.
         found: String,
     },
-    /// A field is missing, unknown, of a wrong type, or cannot be so.
+    /// A field is missing, unknown, of a wrong type, or impossible.
     #[error("{origin}, line {line}: {field}: expected {expected}, found {found}; {remedy}")]
     Field {
-        /// The file, or what stands for it.
+        /// The file, or its name.
         origin: String,
         /// Counted from 1; of a missing field, where its table begins.
         line: usize,
         /// The field, with the names of the tables it is in.
         field: String,
-        /// What would do.
+        /// What is expected.
         expected: String,
-        /// What there is.
+        /// What was found.
         found: String,
         /// What to do.
         remedy: &'static str,
     },
-    /// There can be no such device.
+    /// No such device can exist.
     #[error(transparent)]
     Machine(#[from] Error),
-    /// An SSD was asked for.
+    /// The caller asked for an SSD.
     #[error("{name} is no SSD and keeps no counters of flash; build it as a model")]
     NotSsd {
         /// The preset.
@@ -72,7 +72,7 @@ pub enum PresetError {
     },
 }
 
-/// The error for a device that cannot be, at the line of the field that makes it so.
+/// The error for an impossible device, at the line of the field that makes it so.
 pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError {
     let Error::Spec { field, expected, found, .. } = error;
     let (field, line) = match Tree::new(text) {
@@ -89,7 +89,7 @@ pub(super) fn impossible(error: &Error, text: &str, origin: &str) -> PresetError
     }
 }
 
-/// The error for a file that does not say what it describes.
+/// The error for a file without a kind.
 pub(super) fn no_kind(origin: &str, kinds: &str) -> PresetError {
     PresetError::Field {
         origin: origin.to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn no_kind(origin: &str, kinds: &str) -> PresetError {
     }
 }
 
-/// The error for a kind that there is not.
+/// The error for an unknown kind.
 pub(super) fn other_kind(text: &str, span: Range<usize>, origin: &str, kinds: &str) -> PresetError {
     PresetError::Field {
         origin: origin.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn other_kind(text: &str, span: Range<usize>, origin: &str, kinds: &s
     }
 }
 
-/// The error for what the TOML reader refuses, taken apart into its pieces.
+/// The TOML reader's error, split into its pieces.
 pub(super) fn refused(error: &toml::de::Error, text: &str, origin: &str) -> PresetError {
     let origin = origin.to_owned();
     let message = error.message();

@@ -1,4 +1,4 @@
-//! What a device that a preset describes would tell of its inside.
+//! The geometry of a device that a preset describes.
 
 use nandex_device::{Geometry, Mapping};
 
@@ -8,8 +8,8 @@ use crate::disk::DiskSpec;
 use crate::spec::{self, FtlKind, HOST_PAGE_BYTES};
 
 impl Preset {
-    /// What a device like this would tell of its inside: as many channels as the mapping has domains, and
-    /// the buses that they share.
+    /// The geometry of a device like this: as many channels as the mapping has domains, and the buses that
+    /// they share.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         match &self.machine {
@@ -36,7 +36,7 @@ fn of_ssd(spec: &Spec) -> Geometry {
     }
 }
 
-/// A raw chip has its units one behind the other.
+/// A raw chip has its units one after another.
 fn of_chip(spec: &Spec) -> Geometry {
     let units = spec.flash.count(spec.parallel.unit);
     Geometry {

@@ -1,10 +1,10 @@
-//! Which field stands where in a TOML text.
+//! Where each field is in a TOML text.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// The fields of a text and where they stand.
+/// The fields of a text and their places.
 pub(super) struct Tree<'t> {
     text: &'t str,
     /// Names with the tables they are in, and the bytes from the name to the value's end.
@@ -20,14 +20,14 @@ impl<'t> Tree<'t> {
         Some(Self { text, fields })
     }
 
-    /// The innermost field at that byte; nothing where there is none.
+    /// The innermost field at that byte; empty if there is none.
     pub fn field_at(&self, at: usize) -> String {
         let around = self.fields.iter().filter(|(_, range)| range.contains(&at));
         around.max_by_key(|(name, _)| name.len()).map_or(String::new(), |(name, _)| name.clone())
     }
 
-    /// A field's name with all tables, and its line: of the field of that name, or that ends so, or of the
-    /// innermost of the tables it would be in; else the first.
+    /// A field's full name, and its line: that of the field of that name, or that ends so, or of the
+    /// innermost of its tables; else the first line.
     pub fn find(&self, field: &str) -> (String, usize) {
         let ends = |name: &str| name.strip_suffix(field).is_some_and(|rest| rest.ends_with('.'));
         let known = self.fields.iter().find(|(name, _)| name == field || ends(name));

@@ -1,9 +1,9 @@
 //! Presets: simulated devices by name, and from files in the same format.
 //!
-//! A preset is a TOML file with a `kind`, a `name`, an `about`, and every field of what that kind is made
-//! of by its own name: nothing is assumed where a file says nothing. The files under `presets/` are
-//! built in. Where a paper prints what a drive did, its preset comes in two: `crucial-m4` is fitted to
-//! the drive's data sheet, `crucial-m4-paper` gives the paper's figures.
+//! A preset is a TOML file with a `kind`, a `name`, an `about`, and every field of that kind's description by
+//! its own name: there are no defaults. The files under `presets/` are built in. If a paper prints
+//! measurements of a drive, its preset comes in two: `crucial-m4` is fitted to the drive's data sheet,
+//! `crucial-m4-paper` gives the paper's figures.
 //!
 //! ```
 //! use nandex_sim::preset::Preset;
@@ -54,10 +54,10 @@ impl Preset {
         built_in::ALL.iter().map(|(name, _)| *name)
     }
 
-    /// One of those that are built in.
+    /// A built-in preset.
     ///
     /// # Errors
-    /// [`PresetError::Unknown`] with the names there are.
+    /// [`PresetError::Unknown`] with the known names.
     pub fn named(name: &str) -> Result<Self> {
         let Some((_, text)) = built_in::ALL.iter().find(|(known, _)| *known == name) else {
             let names = Self::names().collect::<Vec<_>>().join(", ");
@@ -66,7 +66,7 @@ impl Preset {
         Self::parse(text, name)
     }
 
-    /// The text of one that is built in: a file to begin one's own from.
+    /// The text of a built-in preset: a start for a file of one's own.
     #[must_use]
     pub fn text(name: &str) -> Option<&'static str> {
         built_in::ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
@@ -75,7 +75,7 @@ impl Preset {
     /// The preset in that file.
     ///
     /// # Errors
-    /// [`PresetError::Read`] where the file cannot be read, else as for [`from_toml`](Self::from_toml).
+    /// [`PresetError::Read`] if the file cannot be read, else as for [`from_toml`](Self::from_toml).
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let origin = path.as_ref().display().to_string();
         let text = std::fs::read_to_string(path.as_ref())
@@ -101,7 +101,7 @@ impl Preset {
     /// The same preset as the text of a file, without comments.
     ///
     /// # Errors
-    /// [`PresetError::Write`] where a number is larger than TOML can say (2^63 - 1).
+    /// [`PresetError::Write`] if a number is larger than TOML's maximum (2^63 - 1).
     pub fn to_toml(&self) -> Result<String> {
         file::write(&self.machine)
     }
@@ -115,7 +115,7 @@ impl Preset {
         }
     }
 
-    /// What it stands for and where its numbers come from.
+    /// What it models and where its numbers come from.
     #[must_use]
     pub fn about(&self) -> &str {
         match &self.machine {
@@ -130,10 +130,10 @@ impl Preset {
         &self.machine
     }
 
-    /// A device of this kind with that on it. For a disk it makes no difference.
+    /// A device of this kind with that content. For a disk it makes no difference.
     ///
     /// # Errors
-    /// [`PresetError::Machine`] where there can be no such device.
+    /// [`PresetError::Machine`] if no such device can exist.
     pub fn build(&self, fill: Fill) -> Result<Box<dyn Model>> {
         Ok(match &self.machine {
             Machine::Ssd(spec) => Box::new(Ssd::new(spec.clone(), fill)?),
@@ -141,10 +141,10 @@ impl Preset {
         })
     }
 
-    /// The device as an SSD, which can tell what it has done.
+    /// The device as an SSD, which can report its work.
     ///
     /// # Errors
-    /// [`PresetError::NotSsd`] where it is none.
+    /// [`PresetError::NotSsd`] if it is not one.
     pub fn ssd(&self, fill: Fill) -> Result<Ssd> {
         match &self.machine {
             Machine::Ssd(spec) => Ok(Ssd::new(spec.clone(), fill)?),

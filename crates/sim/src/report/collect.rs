@@ -1,4 +1,4 @@
-//! Collects what ends, in memory that does not grow with the run.
+//! Collects ended requests, in memory that does not grow with the run.
 
 use std::collections::BTreeMap;
 
@@ -26,20 +26,20 @@ impl Default for Keep {
 
 /// Takes requests as they end, and makes a [`Report`] of them.
 ///
-/// Memory: a histogram of up to 0.9 MiB for each kind of request, and what it is told to keep.
+/// Memory: a histogram of up to 0.9 MiB for each kind of request, and the requests that it keeps.
 #[derive(Clone, Debug)]
 pub struct Collector {
     start_ns: u64,
     last_ns: u64,
     kinds: [KindCount; 4],
     keep: Keep,
-    /// By latency, then by age, so that of equals the first stays.
+    /// By latency, then by age, so that the first of equals stays.
     slowest: BTreeMap<(u64, u64), Done>,
     first: Vec<Done>,
     seen: u64,
 }
 
-/// What is counted of a kind of request.
+/// The counts of a kind of request.
 #[derive(Clone, Default, Debug)]
 pub(super) struct KindCount {
     pub latencies: Histogram,
@@ -100,7 +100,8 @@ impl Collector {
         }
     }
 
-    /// Takes a request that has ended. Constant time, but for the logarithm of how many slow ones are kept.
+    /// Takes a request that has ended. Constant time, except for the logarithm of how many slow ones are
+    /// kept.
     pub fn note(&mut self, done: &Done) {
         let latency_ns = done.finished_ns - done.submitted_ns;
         let kind = &mut self.kinds[kind_index(done.request.kind)];
@@ -129,7 +130,7 @@ impl Collector {
         }
     }
 
-    /// The report, of a model that came to rest at that moment. `device` and `load` say what ran on what.
+    /// The report, of a model that came to rest at that moment. `device` and `load` describe the run.
     #[must_use]
     pub fn report(self, device: &str, load: &str, rest_ns: u64) -> Report {
         let elapsed_ns = self.last_ns - self.start_ns;
@@ -159,7 +160,7 @@ impl Collector {
         }
     }
 
-    /// The report of a run on an SSD, which was as `before` when it began.
+    /// The report of a run on an SSD whose state was `before` when it began.
     #[must_use]
     pub fn report_ssd(self, ssd: &Ssd, before: &Before, load: &str) -> Report {
         use crate::Model;

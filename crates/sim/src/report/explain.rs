@@ -9,7 +9,7 @@ use super::number::{binary_bytes, counted, exact_ps, exact_time};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, RequestKind, Spec};
 
-/// Where the time of one request went. The terms of a part add up to it, and the parts to the latency.
+/// The time of one request, part by part. The terms of a part add up to it, and the parts to the latency.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Explanation {
     /// The caller's name for the request.
@@ -37,14 +37,14 @@ pub struct PartExplained {
     pub part: &'static str,
     /// How long it took.
     pub ns: u64,
-    /// What that consists of; empty where it took no time.
+    /// Its terms; empty if it took no time.
     pub terms: Vec<Term>,
 }
 
 /// One term of a part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Term {
-    /// What it was, and its formula where it has one: `data: 4096 B x 2.5 ns`.
+    /// Its name, and its formula if it has one: `data: 4096 B x 2.5 ns`.
     pub what: String,
     /// How long it took.
     pub ns: u64,
@@ -57,7 +57,7 @@ pub fn explain(done: &Done, spec: &Spec) -> String {
 }
 
 impl Explanation {
-    /// Explains a request. Without a description there are the parts, and no formulas.
+    /// Explains a request. Without a description there are the parts, but no formulas.
     #[must_use]
     pub fn of(done: &Done, spec: Option<&Spec>) -> Self {
         let terms = match spec {
@@ -78,7 +78,7 @@ impl Explanation {
     }
 }
 
-/// What the parts are where no description says more.
+/// The parts without a description.
 const PLAIN: [&str; 6] = [
     "waited for room in the device",
     "controller and transfer to or from the host, with waiting for either",
@@ -89,7 +89,7 @@ const PLAIN: [&str; 6] = [
 ];
 
 impl PartExplained {
-    /// Gives each term what is left for it, in order; one that ends short overlapped with another part.
+    /// Gives each term its share of the rest, in order; one that ends short overlapped with another part.
     fn of(part: &'static str, ns: u64, formulas: Vec<(String, u64)>) -> Self {
         let mut left = ns;
         let mut terms = Vec::new();
@@ -108,7 +108,7 @@ impl PartExplained {
     }
 }
 
-/// The formulas of a request's parts: each list ends with one that takes whatever is left.
+/// The formulas of a request's parts: each list ends with one that takes the rest.
 struct Formulas<'a> {
     done: &'a Done,
     spec: &'a Spec,
@@ -163,8 +163,8 @@ impl Formulas<'_> {
         terms
     }
 
-    /// Bytes whose way over the link took time of its own: all of a write, and of a read the piece that
-    /// came last, since the others crossed while it was in the flash. Nothing where that is not known.
+    /// Bytes whose transfer over the link took time of its own: all of a write, and of a read the piece that
+    /// came last, since the others crossed while it was in the flash. `None` if that is not known.
     fn link_bytes(&self) -> Option<u64> {
         let request = &self.done.request;
         let all = u64::from(request.pages) * HOST_PAGE_BYTES;
@@ -214,7 +214,7 @@ impl Formulas<'_> {
     }
 
     /// Time of the bus for whole pages: those of a read cross as one, those of a program one by one, which
-    /// tells where a time for each is rounded up.
+    /// matters where a time for each is rounded up.
     fn pages_ns(&self, page_bytes: u64, pages: u64) -> u64 {
         let timing = &self.spec.timing;
         match self.done.request.kind {
@@ -239,7 +239,7 @@ impl Formulas<'_> {
         terms
     }
 
-    /// `4096 B x 2.5 ns`, with what crosses with the data.
+    /// `4096 B x 2.5 ns`, with the bytes that cross in addition to the data.
     fn data(&self, bytes: u64) -> String {
         let each = exact_ps(self.spec.timing.transfer_ps_per_byte);
         match self.spec.timing.spare_bytes_per_sector {

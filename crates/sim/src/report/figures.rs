@@ -1,4 +1,4 @@
-//! The numbers of a report as people read them, each with how it is computed.
+//! The numbers of a report as people read them, each with its formula.
 
 use super::number::{Thousandths, binary_bytes, decimal_bytes, exact_time, grouped};
 use super::ssd::{Life, Merges, SsdReport, Usage};
@@ -28,7 +28,7 @@ pub(super) fn figure(name: &str, shown: impl Into<String>, how: impl Into<String
     Figure { name: name.into(), shown: shown.into(), how: how.into() }
 }
 
-/// All numbers of a report but latencies, which make a table of their own.
+/// All numbers of a report except latencies, which have their own table.
 #[must_use]
 pub fn figures(report: &Report) -> Vec<Section> {
     let mut sections = vec![Section { title: "Run", figures: run(report) }];

@@ -18,7 +18,7 @@ pub struct Histogram {
     max_ns: u64,
 }
 
-/// A stretch of latencies and how many are in it.
+/// A range of latencies and its count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Bin {
     /// From this latency on.
@@ -36,7 +36,7 @@ const fn index(value: u64, bits: u32) -> usize {
     ((shift as usize) << bits) + (value >> shift) as usize
 }
 
-/// The first value of a bin; of the one after the last, the largest there is.
+/// The first value of a bin; for the one after the last, the largest value.
 fn first_of(index: usize, bits: u32) -> u64 {
     let octave = 1_usize << bits;
     let shift = (index >> bits).saturating_sub(1);
@@ -60,7 +60,7 @@ impl Histogram {
         self.total_ns += u128::from(latency_ns);
     }
 
-    /// How many there are.
+    /// The number of latencies.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -72,20 +72,20 @@ impl Histogram {
         self.total_ns
     }
 
-    /// The shortest; 0 where there is none.
+    /// The shortest; 0 if there is none.
     #[must_use]
     pub const fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// The longest; 0 where there is none.
+    /// The longest; 0 if there is none.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
     /// The latency that this share of 10,000 does not exceed: the one of rank ceil(count * share), counted
-    /// from 1 in ascending order. 0 where there is none.
+    /// from 1 in ascending order. 0 if there is none.
     #[must_use]
     pub fn quantile_ns(&self, share_of_10k: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(share_of_10k)).div_ceil(10_000).max(1);
@@ -99,7 +99,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// What is in it, in bins of an octave's eighth, those without any left out.
+    /// Its content, in bins of an octave's eighth, without empty ones.
     #[must_use]
     pub fn eighths(&self) -> Vec<Bin> {
         const BITS: u32 = 3;

@@ -1,4 +1,4 @@
-//! What comes out of a run: numbers, the formula behind each, and drawings.
+//! The result of a run: numbers, the formula of each, and drawings.
 //!
 //! ```text
 //!   Done, one by one --> Collector --+
@@ -9,11 +9,11 @@
 //!   one Done + Spec ---------------------------- --> explain()      its latency, part by part
 //! ```
 //!
-//! 1. Times are integer nanoseconds and sums are 128 bits wide. What is divided is divided last, once,
-//!    and rounded to a thousandth: no second is cut off, and nothing is a quotient of rounded numbers.
+//! 1. Times are integer nanoseconds and sums are 128 bits wide. Each quotient is computed last, once, and
+//!    rounded to a thousandth: no second is cut off, and nothing is a quotient of rounded numbers.
 //! 2. A percentile is a latency that occurred: the largest of its bin, and bins are 1/1024 wide.
 //! 3. The parts of an explained request add up to its latency to the nanosecond.
-//! 4. What is divided by nothing (a rate in no time) is absent, not infinite.
+//! 4. A division by zero (a rate in no time) is absent, not infinite.
 
 mod collect;
 mod explain;

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A quotient, rounded once to the nearest thousandth. Past 2^64 thousandths it stays there.
+/// A quotient, rounded once to the nearest thousandth. It is clamped at 2^64 thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Thousandths(u64);
 
 impl Thousandths {
-    /// `part / whole`; nothing where there is no whole.
+    /// `part / whole`; `None` if `whole` is 0.
     #[must_use]
     pub fn ratio(part: u128, whole: u128) -> Option<Self> {
         if whole == 0 {
@@ -20,19 +20,19 @@ impl Thousandths {
         Some(Self(u64::try_from(quotient).unwrap_or(u64::MAX)))
     }
 
-    /// A number in a time of nanoseconds, as a rate per second; nothing where no time passed.
+    /// A number in a time of nanoseconds, as a rate per second; `None` if no time passed.
     #[must_use]
     pub fn per_second(count: u128, ns: u64) -> Option<Self> {
         Self::ratio(count.saturating_mul(1_000_000_000), u128::from(ns))
     }
 
-    /// `part` of `whole` in percent; nothing where there is no whole.
+    /// `part` of `whole` in percent; `None` if `whole` is 0.
     #[must_use]
     pub fn percent(part: u128, whole: u128) -> Option<Self> {
         Self::ratio(part.saturating_mul(100), whole)
     }
 
-    /// How many thousandths.
+    /// The number of thousandths.
     #[must_use]
     pub const fn thousandths(self) -> u64 {
         self.0

@@ -10,8 +10,8 @@ use crate::ssd::{Activity, Resource, Span};
 /// Writes a trace: a track for each unit of flash, bus, link and the controller, and each request as an
 /// asynchronous slice with its parts in nanoseconds.
 ///
-/// Times are microseconds with three decimals, printed from whole nanoseconds. What the report kept is
-/// there, and `otherData` says how much it did not keep.
+/// Times are microseconds with three decimals, printed from whole nanoseconds. It contains what the report
+/// kept, and `otherData` says how much is missing.
 ///
 /// # Errors
 /// Those of `out`.
@@ -57,7 +57,7 @@ const fn track(resource: Resource) -> (u32, u32) {
     }
 }
 
-/// What a resource is called.
+/// The name of a resource.
 pub(super) fn resource_name(resource: Resource) -> String {
     match resource {
         Resource::Controller => "controller".into(),
@@ -68,7 +68,7 @@ pub(super) fn resource_name(resource: Resource) -> String {
     }
 }
 
-/// What an activity is called.
+/// The name of an activity.
 pub(super) const fn activity_name(activity: Activity) -> &'static str {
     match activity {
         Activity::Read => "read",

@@ -1,4 +1,4 @@
-//! What an SSD is made of, as rows of a data sheet.
+//! The description of an SSD, as rows of a data sheet.
 
 use super::figures::{Figure, figure};
 use super::number::{binary_bytes, counted, decimal_bytes, exact_ps, exact_time, grouped};
@@ -46,7 +46,7 @@ fn per_byte(ps: u64) -> String {
     }
 }
 
-/// The bandwidth that a time for each byte is.
+/// The bandwidth that corresponds to a time for each byte.
 fn bandwidth(ps: u64) -> String {
     match 1_000_000_000_000_u64.checked_div(ps) {
         Some(rate) => format!("{}/s at most", decimal_bytes(rate.into())),

@@ -1,4 +1,4 @@
-//! What an SSD did inside during a run: work of its flash, use of its parts, wear.
+//! The inside of an SSD during a run: work of its flash, use of its parts, wear.
 
 use serde::Serialize;
 
@@ -7,21 +7,21 @@ use crate::Ssd;
 use crate::spec::{HOST_PAGE_BYTES, Spec};
 use crate::ssd::SsdCounters;
 
-/// What an SSD had done when a run began, so that the run is told apart from what made it ready.
+/// The counters of an SSD when a run began, so that its preparation is not counted.
 #[derive(Clone, Debug)]
 pub struct Before {
     counters: SsdCounters,
 }
 
 impl Before {
-    /// The SSD as it is at this moment.
+    /// The present state of an SSD.
     #[must_use]
     pub fn of(ssd: &Ssd) -> Self {
         Self { counters: ssd.counters() }
     }
 }
 
-/// What an SSD did inside during a run. Wear counts from the factory on.
+/// The inside of an SSD during a run. Wear counts from the factory on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SsdReport {
     /// Bytes that the device offers.
@@ -30,19 +30,19 @@ pub struct SsdReport {
     pub raw_bytes: u64,
     /// Flash pages read for the host.
     pub flash_reads: u64,
-    /// Host pages whose read found its data in the write buffer, or nothing that was ever written.
+    /// Host pages whose read found its data in the write buffer, or that were never written.
     pub reads_without_flash: u64,
     /// Bytes that the host wrote.
     pub written_bytes: u64,
     /// Bytes that the flash programmed, for the host and by cleaning.
     pub programmed_bytes: u64,
-    /// Programmed for each written; nothing where nothing was written.
+    /// Programmed bytes per written byte; `None` if nothing was written.
     pub write_amplification: Option<Thousandths>,
     /// Blocks cleaned.
     pub cleans: u64,
     /// Of these, to level wear.
     pub migrations: u64,
-    /// Of these, merges of log blocks; all 0 where the mapping has none.
+    /// Of these, merges of log blocks; all 0 if the mapping has none.
     pub merges: Merges,
     /// Host pages moved by cleaning.
     pub moved_pages: u64,
@@ -54,33 +54,33 @@ pub struct SsdReport {
     pub buses: Vec<Usage>,
     /// How busy the controller was.
     pub controller: Usage,
-    /// How busy the link was: both ways together, of twice the time where it is duplex.
+    /// How busy the link was: both ways together, of twice the time if it is duplex.
     pub link: Usage,
     /// How worn the blocks are.
     pub wear: Wear,
-    /// How long it will last, if it goes on so; nothing where the flash was not written.
+    /// How long it will last at this rate; `None` if the flash was not written.
     pub life: Option<Life>,
 }
 
 /// Merges of log blocks, by what they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Merges {
-    /// Made a log block, written in order, the block of its pages.
+    /// Turned a log block, written in order, into a data block.
     pub switches: u64,
-    /// Filled up a log block, written in order as far as it went.
+    /// Filled up a log block whose written part was in order.
     pub partial: u64,
-    /// Brought all pages into a new block.
+    /// Copied all pages into a new block.
     pub full: u64,
 }
 
-/// How much of the time until the device came to rest something was busy.
+/// The share of the time until the device came to rest in which something was busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Usage {
-    /// With what the host asked for.
+    /// With the host's requests.
     pub busy_ns: u64,
     /// With cleaning.
     pub cleaning_ns: u64,
-    /// Both, in percent of the time; nothing where no time passed.
+    /// Both, in percent of the time; `None` if no time passed.
     pub percent: Option<Thousandths>,
 }
 
@@ -94,7 +94,7 @@ impl Usage {
 /// How worn the blocks are, counted from the factory on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Wear {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: u64,
     /// Erases of the least worn.
     pub erases_min: u32,
@@ -140,10 +140,10 @@ fn histogram(erases: &[u32], min: u32, max: u32) -> Vec<(u32, u32, u64)> {
     counts.into_iter().enumerate().map(bin).collect()
 }
 
-/// How long a device will last if it goes on as in this run.
+/// The lifetime of a device at the rate of this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Life {
-    /// Erases that its blocks are good for and have not had, all together.
+    /// Remaining erases of all blocks together.
     pub erases_left: u64,
     /// Bytes that the host can write until the mean block is worn out.
     pub host_bytes: u64,
@@ -152,9 +152,9 @@ pub struct Life {
 }
 
 impl Life {
-    /// Every page that is programmed must be erased one day, so a run wears as many blocks as it
-    /// programmed pages of, even where its erases are yet to come; or as many as it erased, if those are
-    /// more. What remains, divided by that, is how many more such runs there can be.
+    /// Every page that is programmed must be erased some day, so a run wears as many blocks as it programmed
+    /// pages of, even if its erases are yet to come; or as many as it erased, if those are more. The
+    /// remaining erases divided by that are the number of such runs.
     fn of(worn: Worn, written_bytes: u64, ns: u64) -> Option<Self> {
         const DAY_NS: u128 = 86_400 * 1_000_000_000;
         let Worn { erases_left, pages_per_block, programs, erases } = worn;
@@ -174,7 +174,7 @@ impl Life {
     }
 }
 
-/// What a life is computed from.
+/// The input of a life.
 #[derive(Clone, Copy, Debug)]
 struct Worn {
     erases_left: u64,
@@ -229,7 +229,7 @@ impl SsdReport {
         }
     }
 
-    /// The mean use of several parts in percent; nothing where there are none or no time passed.
+    /// The mean use of several parts in percent; `None` if there are none or no time passed.
     #[must_use]
     pub fn mean_percent(usages: &[Usage]) -> Option<Thousandths> {
         let sum: Option<u128> =

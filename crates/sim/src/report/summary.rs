@@ -1,4 +1,4 @@
-//! The numbers of a run, as programs read them.
+//! The numbers of a run, for programs.
 
 use serde::Serialize;
 
@@ -10,19 +10,19 @@ use crate::spec::HOST_PAGE_BYTES;
 use crate::ssd::Span;
 use crate::{Done, Spec};
 
-/// What came out of a run.
+/// The result of a run.
 ///
 /// As JSON, times are integer nanoseconds (`_ns`), and quotients are numbers with up to three decimals.
 /// What drawings need beyond that is not part of the JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// What the device is called.
+    /// The device's name.
     pub device: String,
-    /// What it stands for and where its numbers come from.
+    /// What it models and where its numbers come from.
     pub about: String,
-    /// What was asked of it, in words.
+    /// The load, in words.
     pub load: String,
-    /// What a reader should know before he believes the numbers.
+    /// Warnings about the numbers.
     pub notices: Vec<String>,
     /// Requests that ended.
     pub requests: u64,
@@ -35,7 +35,7 @@ pub struct Report {
     pub settled_ns: u64,
     /// The kinds of requests that occurred.
     pub kinds: Vec<KindReport>,
-    /// How many requests there were at a time.
+    /// The mean number of requests at a time.
     pub little: Little,
     /// What an SSD did inside.
     pub ssd: Option<SsdReport>,
@@ -47,7 +47,7 @@ pub struct Report {
     pub(crate) charts: Charts,
 }
 
-/// What drawings need.
+/// Data for drawings.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct Charts {
     pub spec: Option<Spec>,
@@ -61,13 +61,13 @@ pub(crate) struct Charts {
 }
 
 impl Report {
-    /// What the device is made of, where it is an SSD.
+    /// The device's description, if it is an SSD.
     #[must_use]
     pub fn spec(&self) -> Option<&Spec> {
         self.charts.spec.as_ref()
     }
 
-    /// Spans of busy time that were kept, and how many found no room.
+    /// Spans of busy time that were kept, and how many did not fit.
     #[must_use]
     pub fn spans(&self) -> (&[Span], u64) {
         (&self.charts.spans, self.charts.spans_missed)
@@ -91,7 +91,7 @@ impl Report {
         Thousandths::per_second(self.bytes.into(), self.elapsed_ns)
     }
 
-    /// That kind, where it occurred: `read`, `write`, `sync` or `discard`.
+    /// That kind, if it occurred: `read`, `write`, `sync` or `discard`.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<&KindReport> {
         self.kinds.iter().find(|kind| kind.kind == name)
@@ -113,9 +113,9 @@ pub struct KindReport {
     pub bytes_per_s: Option<Thousandths>,
     /// How long they took.
     pub latency: Latency,
-    /// Where the time went, on average.
+    /// The time, part by part, on average.
     pub parts_mean_ns: PartTimes<Thousandths>,
-    /// Where the time went, in all. Adds up to `latency.total_ns`.
+    /// The total time, part by part. Adds up to `latency.total_ns`.
     pub parts_total_ns: PartTimes<u64>,
     /// Latencies in bins of an octave's eighth; empty ones are left out.
     pub distribution: Vec<Bin>,
@@ -145,7 +145,7 @@ fn saturated(total: u128) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
-/// Latencies, each one that occurred. See [`Histogram`] on how exact they are.
+/// Latencies, each one that occurred. See [`Histogram`] for their precision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Latency {
     /// The shortest.
@@ -190,7 +190,7 @@ impl Latency {
 /// The parts of a latency. See [`Parts`](crate::Parts).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct PartTimes<T> {
-    /// Waited for room in the device's queue or write buffer.
+    /// Waited for space in the device's queue or write buffer.
     pub admission: T,
     /// Controller and link, with waiting for either.
     pub host: T,

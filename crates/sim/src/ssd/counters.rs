@@ -1,8 +1,8 @@
-//! What an SSD has done and how busy its parts were.
+//! The work of an SSD and the use of its parts.
 
 use crate::ftl::FtlCounts;
 
-/// Where something took place.
+/// The place of an activity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Resource {
     /// A unit of flash that works on one operation at a time, counted over the device.
@@ -11,20 +11,20 @@ pub enum Resource {
     Bus(u32),
     /// The controller.
     Controller,
-    /// The link, towards the device (both ways, where it is not duplex).
+    /// The link, towards the device (both ways, if it is not duplex).
     LinkIn,
     /// The link, towards the host.
     LinkOut,
 }
 
-/// What took place.
+/// An activity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Activity {
     /// Array to register.
     Read,
     /// Register to array.
     Program,
-    /// Moving pages and erasing, to have free blocks.
+    /// Moving pages and erasing, to free blocks.
     Clean,
     /// Erasing for the host, on a raw chip.
     Erase,
@@ -34,7 +34,7 @@ pub enum Activity {
     Command,
 }
 
-/// A stretch of time in which a resource was busy.
+/// A period in which a resource was busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// What was busy.
@@ -45,11 +45,11 @@ pub struct Span {
     pub start_ns: u64,
     /// Until when.
     pub end_ns: u64,
-    /// For which request; none for the device's own sake.
+    /// For which request; `None` for the device's own work.
     pub token: Option<u64>,
 }
 
-/// What an SSD has done and how busy its parts were since it was made.
+/// The work of an SSD and the use of its parts since it was made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SsdCounters {
     /// Requests ended, of any kind.
@@ -72,7 +72,7 @@ pub struct SsdCounters {
     pub ftl: FtlCounts,
 }
 
-/// Keeps spans up to a number, and counts those beyond.
+/// Keeps spans up to a limit, and counts the others.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub spans: Vec<Span>,

@@ -1,4 +1,4 @@
-//! What will happen, in the order of its time.
+//! Future events, in the order of their time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 pub(super) enum Event {
     /// A request reaches the device.
     Arrive(u32),
-    /// The controller has looked at a request.
+    /// The controller has processed a request.
     Ready(u32),
     /// The next piece of a write has crossed the link.
     Received(u32),
@@ -16,7 +16,7 @@ pub(super) enum Event {
     First(u32),
     /// The second phase has ended: a read's transfer, a program's array, all of a cleaning.
     Second(u32),
-    /// A cleaning, page by page, goes on.
+    /// A page-by-page cleaning continues.
     Clean(u32),
     /// A request ends.
     Complete(u32),
@@ -30,7 +30,7 @@ struct Entry {
     event: Event,
 }
 
-/// All that will happen.
+/// All future events.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<Entry>>,

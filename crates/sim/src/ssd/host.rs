@@ -1,4 +1,4 @@
-//! The side that faces the host: admission, controller, link, write buffer, completion.
+//! The host side: admission, controller, link, write buffer, completion.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,17 +10,17 @@ use super::{Event, Ssd};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Parts, Request, RequestKind};
 
-/// A request on its way.
+/// A request in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub request: Request,
     submitted_ns: u64,
     admitted_ns: u64,
-    /// Pages of a write that the translation layer has.
+    /// Pages of a write that the translation layer has taken.
     taken: u32,
     /// When the first byte of a write crossed the link.
     link_start_ns: u64,
-    /// Since when it waits for room in the buffer, and how long it has.
+    /// Since when it waits for space in the buffer, and how long it has waited.
     stalled_since_ns: u64,
     stalled_ns: u64,
     /// Operations of the flash that it waits for.
@@ -54,14 +54,14 @@ pub(super) struct HostSide {
     link_out_free_ns: u64,
 }
 
-/// The write buffer: pages that the device has taken and not yet programmed.
+/// The write buffer: pages that the device has accepted and not yet programmed.
 #[derive(Debug)]
 pub(super) struct Buffer {
     units_max: u64,
     used: u64,
     /// Programs in flight.
     programs: u64,
-    /// Flash pages that are begun or being programmed.
+    /// Flash pages that are open or being programmed.
     pages: HashSet<u64, BuildHasherDefault<Mix>>,
     stalled: VecDeque<u32>,
     syncs: VecDeque<SyncWait>,
@@ -118,7 +118,7 @@ impl Buffer {
         self.units_max > 0
     }
 
-    /// Whether that many pages fit. A piece larger than the buffer fits when the buffer is empty.
+    /// Do that many pages fit? A piece larger than the buffer fits when the buffer is empty.
     fn has_room(&self, units: u64) -> bool {
         self.used + units <= self.units_max || self.used == 0
     }
@@ -166,7 +166,7 @@ impl Ssd {
         }
     }
 
-    /// Takes the link as soon as it is free; gives from when until when.
+    /// Takes the link as soon as it is free; returns from when until when.
     fn take_link(&mut self, number: u32, way: Resource, bytes: u64) -> (u64, u64) {
         let free = if way == Resource::LinkIn && self.spec.host.duplex {
             &mut self.host.link_in_free_ns
@@ -182,14 +182,14 @@ impl Ssd {
         (start, end)
     }
 
-    /// One read of the flash for each flash page that the request touches. What is in the buffer or was
-    /// never written crosses the link at once.
+    /// One read of the flash for each flash page that the request touches. Pages in the buffer or never
+    /// written cross the link at once.
     fn begin_read(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
         let mut unit = first;
         let mut without_flash = 0;
-        // Held open until all reads are under way.
+        // Held open until all reads are started.
         self.requests[number].ops_left = 1;
         while unit < first + request.pages {
             let place = self.ftl.place(unit);
@@ -223,8 +223,8 @@ impl Ssd {
         }
     }
 
-    /// A flash page has crossed its bus and goes over the link. The link serves in order, so the last
-    /// page to come is the last to arrive.
+    /// A flash page has crossed its bus and goes over the link. The link serves in order, so the last page to
+    /// come is the last to arrive.
     pub(super) fn flash_read_ended(&mut self, op: &Op) {
         let (_, end) = self.take_link(op.request, Resource::LinkOut, u64::from(op.bytes));
         self.note_parts(op);
@@ -235,7 +235,7 @@ impl Ssd {
         }
     }
 
-    /// The operation that ends last tells where the time went.
+    /// The operation that ends last decides the parts.
     fn note_parts(&mut self, op: &Op) {
         let parts = &mut self.requests[op.request].parts;
         parts.queue_ns = op.queue_ns;
@@ -269,7 +269,7 @@ impl Ssd {
         }
     }
 
-    /// A piece of a write has come; it is taken at once, or waits for room.
+    /// A piece of a write has arrived; it is accepted at once, or waits for space.
     pub(super) fn received(&mut self, number: u32) {
         let units = u64::from(self.piece(number));
         if self.buffer.is_there()
@@ -290,7 +290,7 @@ impl Ssd {
         pending.taken += piece;
         let is_last = pending.taken == pending.request.pages;
         let units = first..first + piece;
-        // Held open until all of it is under way.
+        // Held open until all of it is started.
         self.requests[number].ops_left += 1;
         if self.buffer.is_there() {
             self.buffer.used += u64::from(piece);
@@ -314,7 +314,7 @@ impl Ssd {
         }
     }
 
-    /// A program or an erase that a request waits for has ended.
+    /// A program or an erase of a request has ended.
     pub(super) fn request_op_ended(&mut self, op: &Op) {
         self.note_parts(op);
         let pending = &mut self.requests[op.request];
@@ -354,7 +354,7 @@ impl Ssd {
         self.drain_if_stuck();
     }
 
-    /// Programs pages that are begun, when a write waits for room and no program would give it.
+    /// Programs open pages when a write waits for space and no running program would free it.
     fn drain_if_stuck(&mut self) {
         if self.buffer.programs == 0 && !self.buffer.stalled.is_empty() {
             self.drain();
@@ -389,7 +389,7 @@ impl Ssd {
     fn begin_discard(&mut self, number: u32) {
         let request = self.requests[number].request;
         let first = request.page as u32;
-        // Held open until all erases are under way.
+        // Held open until all erases are started.
         self.requests[number].ops_left = 1;
         self.carry_out(number, OpKind::Clean, |ftl, _, work| {
             (first..first + request.pages).for_each(|unit| ftl.discard(unit, work));
@@ -408,7 +408,7 @@ impl Ssd {
         }
     }
 
-    /// Hands the request back; what is not charged to anything else was the host side's.
+    /// Completes the request; time without another part counts for the host side.
     pub(super) fn complete(&mut self, number: u32) {
         let Pending { request, submitted_ns, admitted_ns, stalled_ns, mut parts, .. } =
             self.requests[number];

@@ -8,9 +8,9 @@
 //!   unit's queue -> array <-> register <-> bus of the channel -> (read: link) -> host
 //! ```
 //!
-//! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order,
-//! one operation at a time, and where it is pipelined the next one's first phase overlaps the last one's
-//! second. Every wait is charged to what was waited for, so that the parts of a latency add up exactly.
+//! Controller, link and buses serve in the order of arrival; a unit of flash serves its queue in order, one
+//! operation at a time. If it is pipelined the next one's first phase overlaps the last one's second. Every
+//! wait is charged to its cause, so that the parts of a latency add up exactly.
 
 mod counters;
 mod event;
@@ -34,17 +34,17 @@ use crate::ftl::{self, Clean, Ftl, Work, WorkKind};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Model, Request, Result, Spec};
 
-/// What is on a device before the first request.
+/// The content of a device before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
-    /// Nothing: the device is as from the factory.
+    /// Nothing: the device is new.
     Empty,
     /// Every page, as if written once from the first to the last.
     Sequential,
-    /// Every page, as after random writes without end: the translation layer is in its steady state. It
-    /// takes time for the blocks, not for the pages.
+    /// Every page, as after endless random writes: the translation layer is in its steady state. It takes
+    /// time for the blocks, not for the pages.
     Steady {
-        /// Which page is where.
+        /// The seed of the pages' places.
         seed: u64,
     },
 }
@@ -62,9 +62,9 @@ pub struct Ssd {
     units: Vec<Unit>,
     ops: Slab<Op>,
     bus_free_ns: Vec<u64>,
-    /// A whole page's way over the bus.
+    /// The time of a whole page on the bus.
     page_transfer_ns: u64,
-    /// Requests that have ended and were not handed out.
+    /// Requests that have ended and were not returned.
     ended: VecDeque<Done>,
     work: Vec<Work>,
     counters: SsdCounters,
@@ -72,12 +72,12 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// An SSD of that description, with that on it.
+    /// An SSD of that description, with that content.
     ///
     /// It takes about 9 bytes of RAM for each host page, most of them only once pages are written.
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) where there can be no such device.
+    /// [`Error::Spec`](crate::Error::Spec) if no such device can exist.
     pub fn new(spec: Spec, fill: Fill) -> Result<Self> {
         spec.check()?;
         let ftl = ftl::layer(&spec, fill);
@@ -109,13 +109,13 @@ impl Ssd {
         })
     }
 
-    /// What it is made of.
+    /// Its description.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// What it has done and how busy its parts were.
+    /// Its work and the use of its parts.
     #[must_use]
     pub fn counters(&self) -> SsdCounters {
         SsdCounters { ftl: self.ftl.counts(), ..self.counters.clone() }
@@ -127,7 +127,7 @@ impl Ssd {
         self.ftl.erases()
     }
 
-    /// A number that mixes every event and its time: equal only for equal runs.
+    /// A hash of every event and its time: equal only for equal runs.
     #[must_use]
     pub fn event_hash(&self) -> u64 {
         self.agenda.hash()
@@ -138,7 +138,7 @@ impl Ssd {
         self.recorder.room = count_max;
     }
 
-    /// The spans kept so far, in the order in which they were planned, and how many found no room.
+    /// The spans kept so far, in the order in which they were planned, and how many did not fit.
     #[must_use]
     pub fn spans(&self) -> (&[Span], u64) {
         (&self.recorder.spans, self.recorder.missed)
@@ -156,15 +156,15 @@ impl Ssd {
         }
     }
 
-    /// Asks the translation layer for something, and gives the work that this makes to the units. A
-    /// request waits for it, or none; cleanings among it are of that kind.
+    /// Calls the translation layer, and passes the resulting work to the units. `request` waits for it, or
+    /// none; cleanings among it get the kind `clean_as`.
     fn carry_out(
         &mut self,
         request: u32,
         clean_as: OpKind,
         ask: impl FnOnce(&mut dyn Ftl, &mut Buffer, &mut Vec<Work>),
     ) {
-        // Units that fall idle meanwhile ask as well, with a list of their own.
+        // Units that become idle meanwhile call this as well, with a list of their own.
         let mut work = std::mem::take(&mut self.work);
         ask(&mut *self.ftl, &mut self.buffer, &mut work);
         for work in work.drain(..) {
@@ -173,7 +173,7 @@ impl Ssd {
         self.work = work;
     }
 
-    /// Gives work of the translation layer to its unit.
+    /// Passes work of the translation layer to its unit.
     fn dispatch(&mut self, work: Work, request: u32, clean_as: OpKind) {
         let unit = self.unit_of_plane(work.plane);
         let op = match work.kind {

@@ -3,7 +3,7 @@
 use super::slab::NONE;
 use crate::ftl::Clean;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OpKind {
     /// Array to register, then over the bus.
@@ -12,9 +12,9 @@ pub(super) enum OpKind {
     Program,
     /// Erases blocks for the host.
     Erase,
-    /// Moves pages and erases, before anything behind it is served.
+    /// Moves pages and erases, before anything after it is served.
     Clean,
-    /// The same, giving way to the host after each page.
+    /// The same, but the host goes first after each page.
     Idle,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Op {
     pub moved: u32,
     /// Has the present move been read?
     pub has_read: bool,
-    /// Syncs that had been asked for when it began to count.
+    /// Syncs that had been requested when it began to count.
     pub epoch: u64,
     pub enqueued_ns: u64,
     /// How long its unit had been cleaning when it was enqueued.
@@ -47,7 +47,7 @@ pub(super) struct Op {
     pub cleaning_ns: u64,
     pub bus_ns: u64,
     pub array_ns: u64,
-    /// The one behind it in the unit's queue.
+    /// The next one in the unit's queue.
     pub next: u32,
     /// The one that shares its array time, on another plane.
     pub mate: u32,

@@ -1,14 +1,14 @@
-//! Things by number that come and go, without an allocation each time: what a model has in flight.
+//! Numbered things that are added and removed without an allocation each time: what a model has in flight.
 
 use std::ops::{Index, IndexMut};
 
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Things by number; the number of one that was removed is given to the next.
+/// Numbered things; the number of a removed one is reused.
 ///
 /// # Panics
-/// When it is indexed by a number that it never gave.
+/// When it is indexed by an unknown number.
 #[derive(Debug)]
 pub struct Slab<T> {
     things: Vec<T>,
@@ -22,7 +22,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Adds a thing and gives its number.
+    /// Adds a thing and returns its number.
     ///
     /// # Panics
     /// With 2^32 things.

@@ -1,8 +1,8 @@
 //! Units of flash and buses: what each works on, and what waits.
 //!
-//! An operation has two phases. A read is in the array first and on the bus second, a program the other
-//! way round. A unit has one operation in its first phase and one in its second; where it is not
-//! pipelined, one at all.
+//! An operation has two phases. A read is in the array first and on the bus second, a program in the opposite
+//! order. A unit has one operation in its first phase and one in its second; without pipelining, only one at
+//! all.
 
 use super::op::{Op, OpKind};
 use super::slab::NONE;
@@ -20,9 +20,9 @@ pub(super) struct Unit {
     running: u32,
     /// In its second phase.
     leaving: u32,
-    /// Has the running one ended its first phase and waits for the leaving one?
+    /// Has the running one ended its first phase, and does it wait for the leaving one?
     is_blocked: bool,
-    /// A cleaning that gave way to the host.
+    /// A cleaning that was interrupted for the host.
     aside: u32,
     /// Time spent cleaning, and since when it is cleaning now.
     clean_ns: u64,
@@ -117,7 +117,7 @@ impl Ssd {
         }
     }
 
-    /// Lets neighbours in the queue join that can share the array time; gives the number of all.
+    /// Lets neighbours in the queue join that can share the array time; returns the number of all.
     fn gather_mates(&mut self, first: u32) -> u64 {
         let mut count = 1;
         if !self.spec.parallel.two_plane {
@@ -159,7 +159,7 @@ impl Ssd {
         }
     }
 
-    /// Takes the bus for so long, as soon as it is free; gives when that ends. All mates wait.
+    /// Takes the bus for this time, as soon as it is free; returns when that ends. All mates wait.
     fn take_bus(&mut self, number: u32, time_ns: u64) -> u64 {
         let unit = self.ops[number].unit;
         let bus = self.units[unit as usize].bus;
@@ -182,7 +182,7 @@ impl Ssd {
         (request != NONE).then(|| self.requests[request].request.token)
     }
 
-    /// The array is busy from then, for so long.
+    /// The array is busy from then, for this time.
     fn take_array(&mut self, number: u32, from_ns: u64, time_ns: u64, activity: Activity) -> u64 {
         let unit = self.ops[number].unit;
         self.each(number, |op| op.array_ns += time_ns);
@@ -305,7 +305,7 @@ impl Ssd {
         }
     }
 
-    /// How long a cleaning inside a plane takes.
+    /// The time of a cleaning inside a plane.
     fn clean_array_ns(&self, op: &Op) -> u64 {
         let timing = &self.spec.timing;
         u64::from(op.clean.reads) * timing.read_ns
@@ -313,7 +313,7 @@ impl Ssd {
             + u64::from(op.clean.erases) * timing.erase_ns
     }
 
-    /// The next move of a cleaning that is done page by page, or its erase.
+    /// The next move of a page-by-page cleaning, or its erase.
     pub(super) fn go_on_cleaning(&mut self, number: u32) {
         let op = self.ops[number];
         let timing = self.spec.timing;
@@ -345,7 +345,7 @@ impl Ssd {
         self.agenda.plan(end + time, Event::Clean(number));
     }
 
-    /// Lets the host go first; the cleaning goes on when the unit is idle again.
+    /// Lets the host go first; the cleaning continues when the unit is idle again.
     fn give_way(&mut self, number: u32) {
         let index = self.ops[number].unit;
         let now = self.now_ns;
@@ -359,7 +359,7 @@ impl Ssd {
         self.start_next(index);
     }
 
-    /// A unit with nothing to do for the host.
+    /// The unit has nothing to do for the host.
     fn be_idle(&mut self, unit: u32) {
         let aside = std::mem::replace(&mut self.units[unit as usize].aside, NONE);
         if aside != NONE {

@@ -1,9 +1,9 @@
 //! The default output of blkparse: a line per event of a request's life, then a summary.
 //!
-//! `maj,min cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`. Letters of
-//! RWBS: R read, W write, D discard, E secure erase, F flush before or after, N neither (a command of
-//! the drive's own), and A, M, S for read-ahead, metadata and synchronous. A flush without data has no
-//! sectors. Each request is queued, merged, dispatched and completed, so one event of them is taken.
+//! `maj,min cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`. Letters of RWBS: R
+//! read, W write, D discard, E secure erase, F flush before or after, N neither (a command of the drive's
+//! own), and A, M, S for read-ahead, metadata and synchronous. A flush without data has no sectors. Each
+//! request is queued, merged, dispatched and completed, so one event of them is used.
 
 use super::error::Misfit;
 use super::fields::{decimal, extent, need, number, sectors};
@@ -84,7 +84,7 @@ fn action(field: &str) -> Result<&str, Misfit> {
     Err(Misfit::new("the action, a letter such as Q, D or C", field))
 }
 
-/// What the letters say of a request.
+/// The meaning of the letters.
 struct Letters {
     kind: RequestKind,
     flush: bool,

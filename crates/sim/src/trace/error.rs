@@ -1,8 +1,8 @@
-//! What can go wrong when a trace is read, said with the line and the remedy.
+//! What can go wrong when a trace is read, with the line and the remedy.
 
 use super::format::TraceFormat;
 
-/// A trace that cannot be read on.
+/// A trace that cannot be read further.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -16,9 +16,9 @@ pub enum TraceError {
         line: u64,
         /// The format that was expected.
         format: TraceFormat,
-        /// What should have stood there.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
         /// The line, shortened.
         text: String,
@@ -34,7 +34,7 @@ pub enum TraceError {
         /// The limit.
         bytes_max: usize,
     },
-    /// The trace ended and held no record that was asked for.
+    /// The trace ended and had no requested record.
     #[error(
         "none of the {lines} lines of the {format} trace held {wanted}; {found}: choose what the trace \
          has, or give another trace"
@@ -44,12 +44,12 @@ pub enum TraceError {
         lines: u64,
         /// The format.
         format: TraceFormat,
-        /// What was asked for.
+        /// What was requested.
         wanted: String,
         /// What was there instead.
         found: String,
     },
-    /// The beginning is of no format that is known here.
+    /// The beginning fits no known format.
     #[error(
         "no format of traces fits the beginning of the input: expected DiskSim ASCII (5 fields), \
          blkparse's default output (from 7 fields on) or MSR Cambridge CSV (7 columns), found \
@@ -79,7 +79,7 @@ pub enum TraceError {
     Input {
         /// The last line that was read.
         line: u64,
-        /// What the input said.
+        /// The input's error.
         source: std::io::Error,
     },
 }
@@ -101,7 +101,7 @@ impl Misfit {
     }
 }
 
-/// The text without what would disturb a terminal, and no longer than fits on a line.
+/// The text without what would disturb a terminal, shortened to fit on a line.
 pub(super) fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     let mut short: String = text.chars().take(CHARS_MAX).flat_map(visible).collect();

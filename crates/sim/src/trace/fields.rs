@@ -1,4 +1,4 @@
-//! Numbers out of the fields of a line, each exact, with what was expected where they are not.
+//! Numbers from the fields of a line, each exact, with what was expected if they are not.
 
 use super::error::Misfit;
 

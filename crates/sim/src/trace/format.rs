@@ -13,7 +13,7 @@ use super::{blkparse, disksim, msr};
 pub enum TraceFormat {
     /// DiskSim's ASCII input.
     DiskSim,
-    /// What blkparse prints when it is not told how.
+    /// The default output of blkparse.
     Blkparse,
     /// The CSV of the MSR Cambridge traces (SNIA IOTTA).
     Msr,
@@ -26,11 +26,11 @@ impl TraceFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::DiskSim, Self::Blkparse, Self::Msr];
 
-    /// The format of a trace that begins with these bytes: the one in which its first lines, up to 16,
-    /// all parse. A line that the sample cuts off does not count, unless it is the only one.
+    /// The format of a trace that begins with these bytes: the one in which its first lines, up to 16, all
+    /// parse. A line that the sample cuts off does not count, unless it is the only one.
     ///
     /// # Errors
-    /// [`TraceError::Unknown`] where there is none.
+    /// [`TraceError::Unknown`] if there is none.
     pub fn detect(sample: &[u8]) -> Result<Self, TraceError> {
         let text = String::from_utf8_lossy(sample);
         let whole = text.rfind('\n').map_or(text.as_ref(), |end| &text[..end]);

@@ -41,7 +41,7 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// The line without its end. Bytes that are no text are shown as such, and fit no format.
+    /// The line without its end. Invalid text is replaced, and fits no format.
     pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes.trim_ascii_end())
     }

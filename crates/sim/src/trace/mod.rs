@@ -1,4 +1,4 @@
-//! Readers of block traces: what a real machine asked of its disk, as requests for a model.
+//! Readers of block traces: the requests of a real machine to its disk, for a model.
 //!
 //! | format | a line | times |
 //! |---|---|---|
@@ -6,12 +6,12 @@
 //! | blkparse, default output | `8,0 3 1 0.000000000 697 Q W 223490 + 8 [kjournald]` | seconds |
 //! | MSR Cambridge CSV | `128166372003061629,usr,0,Read,7014609920,24576,41286`: bytes | 100 ns ticks |
 //!
-//! Lines are streamed: memory does not grow with the trace. Reading ends with an error at the first
-//! line that does not parse, and with one where a whole trace held nothing that was asked for, since a
-//! simulation of nothing looks like a fast device. Sectors are 512 bytes, times become nanoseconds
-//! since the first record, and pages are those of 4 KiB that a request touches. A trace of a larger
-//! device than the model's is [folded](crate::workload::Arrival::folded) onto it;
-//! [`try_open_loop`](crate::workload::try_open_loop) feeds it to a model.
+//! Lines are streamed: memory does not grow with the trace. Reading ends with an error at the first line that
+//! does not parse, and also if a whole trace had no requested record, since a simulation of nothing looks
+//! like a fast device. Sectors are 512 bytes, times become nanoseconds since the first record, and pages are
+//! those of 4 KiB that a request touches. A trace of a larger device than the model's is
+//! [folded](crate::workload::Arrival::folded) onto it; [`try_open_loop`](crate::workload::try_open_loop)
+//! feeds it to a model.
 //!
 //! ```
 //! use nandex_sim::trace::{Options, TraceReader};

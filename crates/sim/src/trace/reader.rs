@@ -7,7 +7,7 @@ use super::format::TraceFormat;
 use super::lines::Lines;
 use super::record::{Line, Raw, Record};
 
-/// Which event of a request's life blkparse's lines are taken at.
+/// The event of a request's life that is read from blkparse's lines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum BlkparseEvent {
     /// `Q`: it was queued, before the scheduler merged and ordered.
@@ -26,7 +26,7 @@ impl BlkparseEvent {
     }
 }
 
-/// What of a trace to take.
+/// Which records of a trace to read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
     /// Of blkparse's events.
@@ -38,8 +38,8 @@ pub struct Options {
 
 /// A trace, as the records in it.
 ///
-/// After an error there is nothing more. A record that is earlier than the one before it gets that
-/// one's time and is counted: traces of several CPUs are not quite in order.
+/// After an error there is nothing more. A record that is earlier than the one before it gets that one's time
+/// and is counted: traces of several CPUs are not quite in order.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     lines: Lines<R>,
@@ -49,7 +49,7 @@ pub struct TraceReader<R> {
     last_ns: u64,
     records: u64,
     reordered: u64,
-    /// The first line that was well formed and not asked for.
+    /// The first valid line that was not requested.
     passed: Option<String>,
     ended: bool,
 }
@@ -70,10 +70,10 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    /// Reads a trace whose format shows in what the input has buffered, which must be a line at least.
+    /// Reads a trace whose format is detected in the input's buffer, which must hold at least a line.
     ///
     /// # Errors
-    /// [`TraceError::Unknown`] where no format fits, and [`TraceError::Input`].
+    /// [`TraceError::Unknown`] if no format fits, and [`TraceError::Input`].
     pub fn detecting(mut input: R, options: Options) -> Result<Self, TraceError> {
         let sample = input.fill_buf().map_err(|source| TraceError::Input { line: 0, source })?;
         let format = TraceFormat::detect(sample)?;

@@ -7,12 +7,12 @@ use crate::{Request, RequestKind};
 /// Bytes of a page of a model.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a trace says of one request.
+/// A request in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Nanoseconds since the trace's first record. Never less than that of the record before.
     pub at_ns: u64,
-    /// What was asked.
+    /// What it does.
     pub kind: RequestKind,
     /// The first byte; 0 for a sync.
     pub offset_bytes: u64,
@@ -24,7 +24,7 @@ impl Record {
     /// The record as a request, with that name. It covers every page of 4 KiB that the bytes touch.
     ///
     /// # Errors
-    /// [`TraceError::Size`] where those are more than a request can count.
+    /// [`TraceError::Size`] if those are more than a request can count.
     pub fn arrival(&self, token: u64) -> Result<Arrival, TraceError> {
         let page = self.offset_bytes / PAGE_BYTES;
         let end = u128::from(self.offset_bytes) + u128::from(self.bytes);
@@ -39,7 +39,7 @@ impl Record {
     }
 }
 
-/// A record as it stands in a line, with the time of the trace's own clock.
+/// A record of a line, with the time of the trace's own clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Raw {
     pub clock_ns: u128,
@@ -48,12 +48,12 @@ pub(super) struct Raw {
     pub bytes: u64,
 }
 
-/// What a line turned out to be.
+/// The result of parsing a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
     /// A request of a device.
     Record { device: &'a str, raw: Raw },
-    /// A line of the format that is no request of the kind that was asked for, and what it is.
+    /// A valid line without a requested record, and what it is.
     Other(&'a str),
     /// The records end here; a summary follows.
     End,

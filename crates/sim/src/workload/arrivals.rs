@@ -1,11 +1,11 @@
-//! When requests arrive, where that does not depend on how fast the device is.
+//! When requests arrive, if that does not depend on the device's speed.
 
 use super::math::ln;
 use super::prng::SplitMix64;
 use super::requests::Requests;
 use crate::Request;
 
-/// A request and the moment at which it comes.
+/// A request and its arrival time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// Nanoseconds from the beginning of the workload or trace.
@@ -16,7 +16,7 @@ pub struct Arrival {
 
 impl Arrival {
     /// The arrival on a device of `page_count` pages (at least 1): its page is taken modulo those, moved down
-    /// where the request would reach beyond the end, and a request longer than the device is cut to it.
+    /// if the request would reach beyond the end, and a request longer than the device is cut to it.
     #[must_use]
     pub fn folded(self, page_count: u64) -> Self {
         let fits = u64::from(self.request.pages) <= page_count;

@@ -1,11 +1,11 @@
-//! The loops between a workload and a model: open, where time decides, and closed, where completions do.
+//! The loops between a workload and a model: open, by time, and closed, by completions.
 
 use std::convert::Infallible;
 
 use super::arrivals::Arrival;
 use crate::{Done, Model, Request};
 
-/// Submits each request when it arrives, and gives what ends to `sink` in the order in which it ends.
+/// Submits each request when it arrives, and passes ended ones to `sink` in the order in which they end.
 ///
 /// Arrivals count from the model's present and must not go back in time. Returns when nothing is
 /// pending. Memory grows only with what the device has in flight.
@@ -21,7 +21,7 @@ pub fn open_loop(
 /// As [`open_loop`], for arrivals that may fail to come, such as those of a trace.
 ///
 /// # Errors
-/// The first failure. What arrived before it has ended all the same, and is with the sink.
+/// The first failure. Earlier arrivals have ended all the same, and were passed to the sink.
 pub fn try_open_loop<E>(
     model: &mut dyn Model,
     arrivals: impl IntoIterator<Item = Result<Arrival, E>>,
@@ -41,7 +41,7 @@ pub fn try_open_loop<E>(
     fed
 }
 
-/// Keeps `depth` requests (at least 1) at the device: as one ends the next is submitted at that moment.
+/// Keeps `depth` requests (at least 1) at the device: when one ends the next is submitted at that moment.
 ///
 /// Returns when the requests are used up and nothing is pending.
 pub fn closed_loop(

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A seed gives the same requests at the same nanoseconds on every machine: draws are integers, and
-//! where a law needs a logarithm it is computed with IEEE additions and multiplications alone.
+//! logarithms are computed with IEEE additions and multiplications alone.
 //!
 //! | law | state | cost of a request |
 //! |---|---|---|

@@ -1,10 +1,10 @@
-//! Where requests go: the laws by which a workload chooses among the places of its range.
+//! Where requests go: the distributions over the places of a workload's range.
 
 use super::error::WorkloadError;
 use super::prng::{SplitMix64, mix};
 use super::zipf::Zipf;
 
-/// A law of places. A place is as long as a request.
+/// A distribution of places. A place is as long as a request.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pattern {
     /// One after another from that place on, and again from the first after the last.
@@ -32,7 +32,7 @@ pub enum Pattern {
     },
 }
 
-/// Where the popular places of a skewed pattern lie.
+/// The places of the popular ones in a skewed pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {
     /// The most popular first, at the beginning of the range.
@@ -41,7 +41,7 @@ pub enum Spread {
     Scattered,
 }
 
-/// A pattern at work on a number of places.
+/// A pattern over a number of places.
 #[derive(Clone, Debug)]
 pub(super) struct Picker {
     places: u64,
@@ -149,8 +149,8 @@ fn hot_places(places: u64, hot_places_ppm: u32) -> Result<u64, WorkloadError> {
     })
 }
 
-/// A permutation of the places: a Feistel network on the next even number of bits, walked until it
-/// lands within the range, which takes fewer than four rounds of it on average.
+/// A permutation of the places: a Feistel network on the next even number of bits, applied until the result
+/// is within the range, which takes fewer than four rounds on average.
 #[derive(Clone, Debug)]
 struct Scatter {
     places: u64,

@@ -1,6 +1,6 @@
 //! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): small, fast, and the same everywhere.
 
-/// A stream of random numbers from a seed. Any seed is a good one.
+/// A stream of random numbers from a seed. Any seed is good.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SplitMix64 {
     state: u64,
@@ -28,7 +28,7 @@ impl SplitMix64 {
         mix(self.state)
     }
 
-    /// A number below `bound` (at least 1), each with the same probability. Rejects as Lemire (2019) does.
+    /// A number below `bound` (at least 1), each with the same probability. Uses Lemire's rejection (2019).
     pub fn below(&mut self, bound: u64) -> u64 {
         let mut wide = u128::from(self.next_u64()) * u128::from(bound);
         if low(wide) < bound {

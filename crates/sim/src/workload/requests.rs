@@ -1,4 +1,4 @@
-//! A workload's description, and the endless stream of requests it makes.
+//! A workload's description, and its endless stream of requests.
 
 use super::arrivals::{Arrivals, Gaps};
 use super::error::WorkloadError;
@@ -6,7 +6,7 @@ use super::pattern::{Pattern, Picker, ppm};
 use super::prng::SplitMix64;
 use crate::{Request, RequestKind};
 
-/// What to ask of a device, again and again. Reads and writes only.
+/// The requests to a device. Reads and writes only.
 ///
 /// ```
 /// use nandex_sim::workload::{Pattern, Workload};
@@ -26,12 +26,12 @@ pub struct Workload {
     pub read_ppm: u32,
     /// Where requests go.
     pub pattern: Pattern,
-    /// Whatever number: it decides all that is random.
+    /// Any number: the seed of all random choices.
     pub seed: u64,
 }
 
 impl Workload {
-    /// Uniform writes of single pages over that many pages: a place to begin a description from.
+    /// Uniform writes of single pages over that many pages: a start for a description.
     #[must_use]
     pub const fn pages(page_count: u64) -> Self {
         Self { page_count, request_pages: 1, read_ppm: 0, pattern: Pattern::Uniform, seed: 1 }
@@ -39,10 +39,10 @@ impl Workload {
 
     /// The requests, endless and named 0, 1, 2 and so on.
     ///
-    /// Places and kinds are drawn apart, so that changing the share of reads moves no request.
+    /// Places and kinds are drawn separately, so that changing the share of reads moves no request.
     ///
     /// # Errors
-    /// Where a field is outside its limits, or no request fits into the pages.
+    /// If a field is outside its limits, or no request fits into the pages.
     pub fn requests(&self) -> Result<Requests, WorkloadError> {
         let places = self.page_count / u64::from(self.request_pages.max(1));
         if self.request_pages == 0 || places == 0 {

@@ -50,7 +50,7 @@ impl Zipf {
             return exp(area);
         }
         let power = area * rest + 1.0;
-        // Below the first rank rounding may reach 0; that is the first rank all the same.
+        // Below the first rank rounding may reach 0; that is still the first rank.
         if power < f64::MIN_POSITIVE { 1.0 } else { exp(ln(power) / rest) }
     }
 }

@@ -1,4 +1,4 @@
-//! The mapping of the log-block layer against a plain map, and its merges against what they must cost.
+//! The mapping of the log-block layer against a plain map, and its merges against their expected cost.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -65,8 +65,8 @@ fn write(ftl: &mut LogBlockFtl, units: impl IntoIterator<Item = u32>) -> Vec<Cle
     work.into_iter().filter_map(clean).collect()
 }
 
-/// Where all that is stored lies: no place twice, none in a block that is free or not programmed that
-/// far, data at their own offsets, and no block lost or held twice.
+/// Checks all stored pages: no place twice, none in a block that is free or not programmed that far, data at
+/// their own offsets, and no block lost or used twice.
 fn check(ftl: &LogBlockFtl, stored: &HashSet<u32>) {
     let Layout { block_units, blocks, .. } = ftl.layout;
     let mut places = HashSet::new();
@@ -104,7 +104,7 @@ struct Programmed {
 
 impl Programmed {
     /// What a flash chip would say of the work of one call: pages of a block are programmed upwards, and
-    /// never twice between two erases. Blocks that the call itself erased are left to the next one.
+    /// never twice between two erases. Blocks that the call itself erased are checked by the next one.
     fn check(&mut self, ftl: &LogBlockFtl, work: &[Work]) {
         let erases = ftl.erases.clone();
         let before = std::mem::replace(&mut self.erases, erases);

@@ -1,4 +1,4 @@
-//! A window of the run: what the controller, the link, the buses and the units of flash did when.
+//! A window of the run: the activity of the controller, the link, the buses and the units of flash.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -16,19 +16,19 @@ const ROW: f64 = 17.0;
 const ROWS_MAX: usize = 48;
 const SPANS_MAX: usize = 1500;
 
-/// What is drawn: a stretch of time that holds a limited number of spans.
+/// The content of the drawing: a stretch of time that holds a limited number of spans.
 struct Window<'a> {
     from_ns: u64,
     to_ns: u64,
     spans: Vec<&'a Span>,
     rows: BTreeMap<Resource, usize>,
     rows_left_out: usize,
-    /// The request that it is about, whose spans stand out.
+    /// Its request, whose spans are highlighted.
     token: Option<u64>,
 }
 
 impl<'a> Window<'a> {
-    /// The window around the slowest request where its spans were kept, else the beginning of the run.
+    /// The window around the slowest request if its spans were kept, else the beginning of the run.
     fn of(report: &'a Report) -> Option<Self> {
         let (spans, _) = report.spans();
         let kept_until = kept_until(report)?;
@@ -68,7 +68,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// A row for each resource; those that the request met come first where there are too many.
+    /// A row for each resource; those of the request come first if there are too many.
     fn choose_rows(&mut self) {
         let mut resources: Vec<(bool, Resource)> = Vec::new();
         for span in &self.spans {
@@ -90,7 +90,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Until when the spans that were kept are all there are.
+/// The time until which all spans were kept.
 fn kept_until(report: &Report) -> Option<u64> {
     match report.spans() {
         (spans, 0) => spans.iter().map(|span| span.end_ns).max(),
@@ -121,7 +121,7 @@ const fn class(activity: Activity) -> &'static str {
     }
 }
 
-/// Draws the window; nothing where no spans were kept.
+/// Draws the window; nothing if no spans were kept.
 pub(super) fn write_gantt(out: &mut String, report: &Report) -> fmt::Result {
     let Some(window) = Window::of(report) else { return Ok(()) };
     let length = exact_time(window.to_ns - window.from_ns);

@@ -1,4 +1,4 @@
-//! Drawings of latencies: how they are distributed, and what they consist of.
+//! Drawings of latencies: their distribution, and their parts.
 
 use std::fmt::{self, Write};
 
@@ -80,7 +80,7 @@ fn write_axes(out: &mut String, scale: &Scale) -> fmt::Result {
         line(out, "grid", (LEFT, y), (WIDTH - RIGHT, y))?;
         word(out, (LEFT - 8.0, y + 4.0), "end", &format!("{percent:.0} %"))?;
     }
-    // Fewer words where there are many octaves, so that they do not touch.
+    // Fewer words if there are many octaves, so that they do not touch.
     let factors: &[u64] = if scale.octaves < 8.0 { &[1, 2, 5] } else { &[1] };
     for power in 0..19 {
         for factor in factors {
@@ -97,7 +97,7 @@ fn write_axes(out: &mut String, scale: &Scale) -> fmt::Result {
     Ok(())
 }
 
-/// The percentiles as marks on top, in two rows; a word for which neither has room is left out.
+/// The percentiles as marks on top, in two rows; a word that fits neither is left out.
 fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Result {
     let latency = &kind.latency;
     let marks = [

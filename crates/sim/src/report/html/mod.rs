@@ -18,9 +18,9 @@ const STYLE: &str = include_str!("page.css");
 
 /// One HTML page that shows the report, for a browser at any width, light or dark.
 ///
-/// Pointing at a number shows how it is computed. Names are escaped, and the page forbids itself to load
-/// or run anything. Its size is limited whatever ran on whatever device: drawings take no more than
-/// fits on a screen, at most about 1 MiB.
+/// Pointing at a number shows its formula. Names are escaped, and the page forbids itself to load or run
+/// anything. Its size is limited for every run and device: drawings take no more than fits on a screen, at
+/// most about 1 MiB.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let mut out = String::new();
