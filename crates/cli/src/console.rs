@@ -1,4 +1,4 @@
-//! What the command says, and where: data on stdout, messages and progress on stderr.
+//! The output of the command: data on stdout, messages and progress on stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// How a long command tells what it has done so far.
+/// How a long command reports its progress
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum ProgressMode {
     /// A bar on a terminal, nothing otherwise
@@ -47,7 +47,7 @@ impl Console {
         Ok(out.flush()?)
     }
 
-    /// Says something on stderr that is no error.
+    /// Prints a message on stderr that is no error.
     pub fn note(&self, text: &str) {
         eprintln!("{text}");
     }
@@ -77,7 +77,7 @@ fn style(has_total: bool) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is a fixed text that parses")
 }
 
-/// Shows how far a long command has come.
+/// Shows the progress of a long command.
 #[derive(Debug)]
 pub struct Meter {
     bar: ProgressBar,
@@ -86,15 +86,15 @@ pub struct Meter {
     said: Said,
 }
 
-/// How often plain progress speaks.
+/// How often plain progress prints a line.
 const PLAIN_EVERY: Duration = Duration::from_secs(2);
 
-/// When plain progress last spoke.
+/// When plain progress last printed.
 #[derive(Debug, Default)]
 struct Said(std::cell::Cell<Duration>);
 
 impl Meter {
-    /// Notes that this many bytes are done by now, in all.
+    /// Notes that this many bytes are done so far.
     pub fn at(&self, bytes: u64) {
         self.bar.set_position(bytes);
         let elapsed = self.bar.elapsed();
@@ -107,7 +107,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(self) {
         self.bar.finish_and_clear();
     }

@@ -1,5 +1,4 @@
-//! The devices that hold a volume: one or several, perhaps one more for its log, and how they are
-//! read and written.
+//! The devices of a volume: one or several, perhaps one more for its log, and how they are read and written.
 
 use std::collections::HashSet;
 use std::fs;
@@ -90,19 +89,19 @@ impl FromStr for StripeArg {
 pub struct Devices {
     /// The device of the volume, or the array.
     pub volume: Arc<dyn Device>,
-    /// The device of its log, where that has its own.
+    /// The device of its log, if it has its own.
     pub log: Option<Arc<dyn Device>>,
     /// The paths of the members in the array's order; none for a volume on one device.
     pub members: Vec<String>,
-    /// Files that this call has made.
+    /// Files that this call has created.
     made: Vec<PathBuf>,
 }
 
 impl Devices {
-    /// Removes the files that were made, where what was to be in them has failed.
+    /// Removes the created files after a failure.
     pub fn remove_made(&self) {
         for path in &self.made {
-            // Best effort: the first error is the news.
+            // Best effort: the first error counts.
             let _ = fs::remove_file(path);
         }
     }
@@ -117,10 +116,10 @@ impl VolumeArgs {
         Self { file, devices }
     }
 
-    /// Opens what is there. The member of an array is known by its label.
+    /// Opens existing devices. A label identifies the member of an array.
     ///
     /// # Errors
-    /// A device that is not there or in use, is named twice, or does not belong.
+    /// A device that is missing or in use, is named twice, or does not belong.
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
         let engine = self.devices.engine.into();
@@ -147,15 +146,15 @@ impl VolumeArgs {
         first.unwrap_or(Ok(false)).with_context(|| self.cannot("open"))
     }
 
-    /// Makes files, and takes block devices as they are; several become an array.
+    /// Creates files, and takes block devices; several become an array.
     ///
     /// # Errors
-    /// A file that is there already, a device that is named twice or holds something.
+    /// A file that exists already, a device that is named twice or holds something.
     pub fn create(&self, striping: Striping) -> Result<Devices> {
         self.refuse_twice()?;
         let mut made = Vec::new();
         self.create_noting(striping, &mut made).inspect_err(|_| {
-            // Best effort: the first error is the news.
+            // Best effort: the first error counts.
             made.iter().for_each(|path| drop(fs::remove_file(path)));
         })
     }
@@ -195,7 +194,7 @@ impl VolumeArgs {
         std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
     }
 
-    /// Two handles of one file would only find each other's lock.
+    /// Two handles of one file would block each other by the lock.
     fn refuse_twice(&self) -> Result<()> {
         let mut seen = HashSet::new();
         for path in self.paths().chain(self.devices.log_device.as_deref()) {
@@ -207,7 +206,7 @@ impl VolumeArgs {
         Ok(())
     }
 
-    /// What an error of the whole volume begins with.
+    /// The prefix of an error of the whole volume.
     #[must_use]
     pub fn cannot(&self, verb: &str) -> String {
         let file = self.file.display();
@@ -223,7 +222,7 @@ fn member(path: &Path, options: &FileOptions) -> Result<Member> {
     Ok(Member::new(path.display().to_string(), Arc::new(device)))
 }
 
-/// An error of one device, with its path told once.
+/// An error of one device, with its path once.
 fn cannot(verb: &str, path: &Path, error: nandex::device::Error) -> anyhow::Error {
     let error = match error {
         nandex::device::Error::Open { source, .. } => source.into(),

@@ -3,14 +3,14 @@
 use std::io;
 use std::process::ExitCode;
 
-/// The command did what it was asked to.
+/// The command succeeded.
 pub const SUCCESS: u8 = 0;
 /// It could not, or the answer is no.
 pub const FAILURE: u8 = 1;
 /// The volume is damaged. (2 is a wrong command line, and clap's.)
 pub const DAMAGE: u8 = 3;
 
-/// An end that has been explained already, or needs no explanation.
+/// An end that was explained already, or needs no explanation.
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet(pub u8);
 
@@ -22,7 +22,7 @@ impl std::fmt::Display for Quiet {
 
 impl std::error::Error for Quiet {}
 
-/// Says on stderr what went wrong, and chooses the exit code.
+/// Prints on stderr what went wrong, and chooses the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(Quiet(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -34,7 +34,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_damage(error) { DAMAGE } else { FAILURE })
 }
 
-/// The error and its causes in one line. Causes that the line holds already are left out.
+/// The error and its causes in one line, without repetitions.
 pub fn words(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -46,7 +46,7 @@ pub fn words(error: &anyhow::Error) -> String {
     line
 }
 
-/// Whoever read our output has seen enough.
+/// The reader of our output has closed it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
@@ -56,7 +56,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Does a cause say that bytes on flash are not what was written there?
+/// Does a cause say that bytes on flash differ from what was written?
 pub fn is_damage(error: &anyhow::Error) -> bool {
     use nandex::device::{Error as Device, LabelFault};
     use nandex::store::Error as Store;

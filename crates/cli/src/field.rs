@@ -39,7 +39,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// One column of a table: what it is, how wide, and how it is written.
+/// One column of a table: its role, its width, and its format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     /// Key or value.
@@ -67,7 +67,7 @@ impl Column {
     /// Reads one field.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the text and what would do.
+    /// A sentence that says what is wrong with the text and what is expected.
     pub fn parse(&self, text: &str) -> Result<Vec<u8>, String> {
         let bytes = match self.format {
             FieldFormat::Hex => self.parse_hex(text)?,

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens for interrupts and requests to terminate. The first sets the flag; the second ends the
-    /// process at once, which a volume survives as it survives a crash.
+    /// Listens for interrupts and requests to terminate. The first sets the flag; the second ends the process
+    /// at once, which a volume survives like a crash.
     ///
     /// # Errors
     /// A second listener in one process.
@@ -33,7 +33,7 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for a library that looks at it.
+    /// The flag itself, for a library that reads it.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }

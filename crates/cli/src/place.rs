@@ -1,4 +1,4 @@
-//! Volumes and tables, as the verbs open and make them.
+//! Volumes and tables, as the verbs open and create them.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -90,10 +90,10 @@ impl Opened {
     }
 }
 
-/// Makes a volume with one empty table. Files that this call has made are removed when it fails.
+/// Creates a volume with one empty table. Created files are removed if it fails.
 ///
 /// # Errors
-/// A file that is there already, sizes that cannot work, no space.
+/// A file that exists already, sizes that cannot work, no space.
 pub fn create(
     volume: &VolumeArgs,
     striping: Striping,
@@ -123,7 +123,7 @@ fn fill(
     Ok(Opened { volume, name: name.to_owned(), table })
 }
 
-/// Opens a volume, and tells which devices hold it.
+/// Opens a volume, and returns its devices.
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, a wrong member, damage.
@@ -135,10 +135,10 @@ pub fn open_volume(volume: &VolumeArgs, durability: Durability) -> Result<(Volum
     Ok((opened.with_context(|| volume.cannot("open"))?, devices))
 }
 
-/// Opens a volume and the table that was named, or the only one.
+/// Opens a volume and the named table, or the only one.
 ///
 /// # Errors
-/// As `open_volume`, and a table that is not there or not the only one.
+/// As `open_volume`, and a table that is missing or not the only one.
 pub fn open(volume: &VolumeArgs, args: &TableArgs) -> Result<Opened> {
     open_with(volume, args, Durability::default())
 }

@@ -1,8 +1,8 @@
 //! Records in files: CSV, NDJSON and plain binary, read and written one at a time.
 //!
-//! CSV has two columns and, where the first line is `key,value`, a header. NDJSON has one object
-//! `{"key": .., "value": ..}` a line; numbers may stand without quotes. Binary is key after value
-//! after key, with nothing between.
+//! CSV has two columns and, if the first line is `key,value`, a header. NDJSON has one object `{"key": ..,
+//! "value": ..}` a line; numbers may be without quotes. Binary is key after value after key, without
+//! separators.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -115,7 +115,7 @@ struct BinaryReader<'a> {
 }
 
 impl BinaryReader<'_> {
-    /// Fills `bytes`, or says how many there were before the end.
+    /// Fills `bytes`, or returns how many there were before the end.
     fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -196,7 +196,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Hands everything to the system.
+    /// Flushes everything to the system.
     ///
     /// # Errors
     /// The output's refusal.

@@ -1,4 +1,4 @@
-//! What a table is asked for on the command line, and which structure meets it.
+//! The requirements of a table on the command line, and which structure meets them.
 
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -12,7 +12,7 @@ use crate::size;
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
-/// Which structure a table is to be: one of the register's kinds, or nothing for the one that suits.
+/// The structure of a table: one of the register's kinds, or none for the most suitable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StructureArg(pub Option<&'static str>);
 
@@ -31,7 +31,7 @@ impl StructureArg {
 /// Reads a policy by its word; its number may be a size.
 ///
 /// # Errors
-/// What is no policy, with the choices.
+/// An unknown policy, with the choices.
 pub fn policy(word: &str) -> Result<Policy, String> {
     match word.split_once(':') {
         Some((name, number)) => format!("{name}:{}", size::parse(number)?).parse(),
@@ -76,7 +76,7 @@ impl RequirementArgs {
     /// A table for that many entries of these widths, within these limits.
     ///
     /// # Errors
-    /// Widths that are no widths.
+    /// Invalid widths.
     pub fn of(&self, entries: u64, key_bytes: u64, value_bytes: u64) -> Result<Requirements> {
         let load = Load {
             inserts_per_s: self.inserts.unwrap_or(0) as f64,
@@ -99,19 +99,19 @@ impl RequirementArgs {
     }
 }
 
-/// The structure to make, and why.
+/// The structure to create, and why.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Why this one, where there was a choice.
+    /// Why this one, if there was a choice.
     pub reasons: Vec<String>,
-    /// What it will be and cost.
+    /// The predicted table and costs.
     pub prediction: Prediction,
 }
 
-/// Sizes the structure that was named, or the one that suits best.
+/// Sizes the named structure, or the most suitable one.
 ///
 /// # Errors
-/// Requirements that cannot be met, with what would do.
+/// Requirements that cannot be met, with what is enough.
 pub fn choose(structure: StructureArg, requirements: &Requirements) -> Result<Choice> {
     if let Some(kind) = structure.0 {
         let prediction = requirements.advise_one(kind)?;
@@ -135,7 +135,7 @@ pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
     parameters.iter().map(member).collect()
 }
 
-/// What a table was made as: figures for people and programs.
+/// The costs of a table: figures for people and programs.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TableCosts {
     /// What happens when it is full.
@@ -156,7 +156,7 @@ impl TableCosts {
     /// What a table of this configuration costs once it is full, by its model.
     ///
     /// # Errors
-    /// A configuration that is none.
+    /// An invalid configuration.
     pub fn of(config: &AnyConfig, entry_bytes: usize) -> Result<Self> {
         let (costs, described) = (config.operation_costs()?, config.describe());
         Ok(Self {

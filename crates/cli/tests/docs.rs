@@ -1,4 +1,4 @@
-//! Runs the commands that README.md and the pages under docs/ show, so that none of them is wrong.
+//! Runs the commands in README.md and the pages under docs/, so that none of them is wrong.
 //!
 //! Each page has a folder of its own with a small tree in `sample`. Lines of `console` blocks that
 //! begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its path, and must
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command, and where the page shows it.
+/// A command, and its line in the page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Shown {
     line: usize,
@@ -68,7 +68,7 @@ fn commands(text: &str) -> Vec<Shown> {
     found
 }
 
-/// A folder with a small tree in it, some of it there twice.
+/// A folder with a small tree in it, with duplicates.
 fn folder_with_sample() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let sample = folder.path().join("sample");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use common::{Folder, Outcome};
 use serde_json::Value;
 
-/// Runs the command with these bytes on stdin; gives its exit code, and what it printed.
+/// Runs the command with these bytes on stdin; returns its exit code, and its output.
 fn piped(folder: &Folder, words: &str, input: &[u8]) -> (i32, Vec<u8>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_nandex"))
         .args(words.split_whitespace())
@@ -23,7 +23,7 @@ fn piped(folder: &Folder, words: &str, input: &[u8]) -> (i32, Vec<u8>) {
         .expect("the command can be started");
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
-    // A command that has seen enough closes the pipe.
+    // A command that has read enough closes the pipe.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("the command ends");
     feeder.join().expect("the feeder does not panic");
@@ -117,7 +117,7 @@ fn counts_are_those_of_the_input_and_deletes_take_them_down() {
         assert!(found == expected, "counts differ");
     };
     counted(&oracle);
-    // Each of some words once less, one far more often than it is there, one that is not there.
+    // Some words once less, one far more often than it was added, and an absent one.
     let mut gone: Vec<String> = oracle.keys().step_by(5).map(|word| (*word).clone()).collect();
     let once = gone.len() as u64;
     let often = words.iter().find(|word| oracle[word] > 1 && !gone.contains(word)).expect("one is");

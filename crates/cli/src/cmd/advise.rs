@@ -1,4 +1,4 @@
-//! `nandex advise`: which structure for requirements, and what it would cost, before there is one.
+//! `nandex advise`: which structure fits some requirements, and what it would cost, before it is created.
 
 use anyhow::{Result, bail};
 use nandex::{Advice, Prediction, Requirements};
@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::size;
 use crate::sizing::{RequirementArgs, members};
 
-/// What is required.
+/// The requirements.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Entries the table must hold
@@ -25,8 +25,8 @@ pub struct Args {
     requirements: RequirementArgs,
 }
 
-/// The choice, the figures of the chosen one, and those of all: under a structure's kind its figures or null, and
-/// under its kind and `_refused` why it cannot do it or null.
+/// The choice, the figures of the chosen one, and those of all. The key is a structure's kind; the value is
+/// its figures or null. The kind with `_refused` says why it cannot do it, or is null.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     structure: &'static str,
@@ -37,7 +37,7 @@ struct Shown<'a> {
     candidates: Map<String, Value>,
 }
 
-/// The parts of a prediction that a program may want.
+/// The parts of a prediction for programs.
 #[derive(Clone, Debug, Serialize)]
 struct Figures<'a> {
     entries: u64,
@@ -114,7 +114,7 @@ fn shown(advice: &Advice) -> Result<Shown<'_>> {
 /// Prints the advice.
 ///
 /// # Errors
-/// Requirements that no structure can meet, with the least that would do.
+/// Requirements that no structure can meet, with the least that is enough.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let advice = requirements(args)?.advise()?;
     console.print(&shown(&advice)?, |_| advice.to_string())

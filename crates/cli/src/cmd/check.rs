@@ -1,4 +1,4 @@
-//! `nandex check`: reads everything that a volume holds and proves it, without writing.
+//! `nandex check`: reads everything in a volume and proves it, without writing.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Args {
     volume: VolumeArgs,
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Checked {
     path: PathBuf,
@@ -31,7 +31,7 @@ struct Checked {
     damage_left_out: u64,
 }
 
-/// A table and what was found in it.
+/// A table and its entries.
 #[derive(Debug, Serialize)]
 struct CheckedTable {
     name: String,
@@ -40,7 +40,7 @@ struct CheckedTable {
     whole: bool,
 }
 
-/// Something that is not as it was written.
+/// Something that differs from what was written.
 #[derive(Debug, Serialize)]
 struct Damage {
     table: Option<String>,
@@ -48,10 +48,10 @@ struct Damage {
     text: String,
 }
 
-/// Prints what was found.
+/// Prints the result.
 ///
 /// # Errors
-/// What is no volume, a newer one, one in use, or, after what was found has been printed, damage.
+/// Not a volume, a newer one, one in use, or, after the result has been printed, damage.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let devices = args.volume.open(Access::ReadOnly)?;
     let meter = console.meter("checked", None);

@@ -49,7 +49,7 @@ pub struct Args {
     durability: DurabilityArg,
 }
 
-/// What was made.
+/// The new volume.
 #[derive(Debug, Serialize)]
 struct Created {
     path: PathBuf,

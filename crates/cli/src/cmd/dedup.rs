@@ -18,7 +18,7 @@ use crate::place::{Opened, TableArgs, create, open};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
 
-/// Fingerprints that the index can hold, at least.
+/// The fewest fingerprints that the index can hold.
 const ENTRIES_MIN: u64 = 100_000;
 /// The name of the table in an index.
 const TABLE: &str = "fingerprints";
@@ -64,7 +64,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The volume of an index that is to be kept.
+    /// The volume of an index that is kept.
     fn volume(&self) -> Result<Option<VolumeArgs>> {
         let devices = self.devices.clone();
         if self.index.is_none() && (!devices.members.is_empty() || devices.log_device.is_some()) {
@@ -74,10 +74,10 @@ impl Args {
     }
 }
 
-/// Reads all paths and prints what is there twice.
+/// Reads all paths and prints the duplicates.
 ///
 /// # Errors
-/// A path that is not there, an index of another hash, no space.
+/// A missing path, an index of another hash, no space.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let options = options(args)?;
@@ -114,7 +114,7 @@ fn tell(args: &Args, summary: &Summary, console: &Console) {
     }
 }
 
-/// The index of a run, and the folder that goes with it when it is temporary.
+/// The index of a run, and its folder if it is temporary.
 struct Index {
     opened: Opened,
     _folder: Option<TempDir>,
@@ -140,8 +140,8 @@ impl Index {
     }
 }
 
-/// A folder for an index that nobody wants to keep: in `$TMPDIR` where that is set, else here, because
-/// the system's default is often kept in memory. `option` is the one that names a place to keep it.
+/// A folder for a temporary index: in `$TMPDIR` if that is set, else here, because the system's default is
+/// often kept in memory. `option` is the one that names a permanent place.
 ///
 /// # Errors
 /// A folder that cannot be written to.
@@ -156,8 +156,8 @@ pub fn scratch_folder(option: &str) -> Result<TempDir> {
     })
 }
 
-/// A table for the chunks that the survey leads to expect, and half as many more; or for as many as the
-/// RAM allows, with a word about it.
+/// A table for the chunks that the survey predicts, and half as many more; or for as many as the RAM allows,
+/// with a note.
 fn plan(args: &Args, survey: &Survey, console: &Console) -> Result<Prediction> {
     let chunks = survey.bytes / args.avg.max(1) + survey.files;
     let wanted = (chunks + chunks / 2).max(ENTRIES_MIN);
@@ -176,7 +176,7 @@ fn plan(args: &Args, survey: &Survey, console: &Console) -> Result<Prediction> {
     Ok(plan)
 }
 
-/// The most entries, up to those required, for which there is RAM.
+/// The most entries, up to those required, that fit the RAM.
 fn most_that_fit(structure: StructureArg, required: Requirements) -> Result<(u64, Prediction)> {
     let fits = |entries| {
         let requirements = Requirements { entries, ..required.clone() };

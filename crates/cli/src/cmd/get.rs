@@ -26,11 +26,11 @@ pub struct Args {
     fields: FieldArgs,
 }
 
-/// Prints a line for each key: the key, a tab and its value; a key that is not there is named on
-/// stderr. With `--json`, an object for each key, with null for a value that is not there.
+/// Prints a line for each key: the key, a tab and its value; absent keys are named on stderr. With `--json`,
+/// an object for each key, with null for an absent value.
 ///
 /// # Errors
-/// A key of the wrong width, damage, or, quietly, a key that is not there.
+/// A key of the wrong width, damage, or, quietly, an absent key.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.table)?;
     let columns = args.fields.columns(&opened.table)?;

@@ -43,10 +43,10 @@ struct Info {
 struct TableInfo {
     name: String,
     kind: String,
-    /// Nothing for a structure that is no table.
+    /// `None` for a structure that is no table.
     #[serde(flatten)]
     figures: Option<Figures>,
-    /// Nothing for a structure that is no filter.
+    /// `None` for a structure that is no filter.
     #[serde(flatten)]
     filter: Option<FilterFigures>,
 }

@@ -39,7 +39,7 @@ pub struct Args {
     fields: FieldArgs,
 }
 
-/// What was done.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Loaded {
     table: String,
@@ -131,7 +131,7 @@ impl Loader<'_> {
     }
 }
 
-/// An input that counts what was read of it, and its size where it has one.
+/// An input with a counter of bytes read, and its size if it has one.
 type Input = (Box<dyn BufRead>, Arc<AtomicU64>, Option<u64>);
 
 fn open_input(path: &Path) -> Result<Input> {

@@ -18,7 +18,7 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-/// What was written.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Written {
     pages: Vec<PathBuf>,

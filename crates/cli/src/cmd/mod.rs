@@ -57,7 +57,7 @@ impl Command {
     /// Runs the verb.
     ///
     /// # Errors
-    /// Whatever stops it; the exit code follows from the error.
+    /// Any failure; the exit code follows from the error.
     pub fn run(self, console: &Console) -> Result<()> {
         match self {
             Self::Dedup(args) => dedup::run(&args, console),

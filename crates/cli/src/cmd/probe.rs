@@ -14,7 +14,7 @@ use crate::chart;
 use crate::console::{Console, aligned};
 use crate::size::{self, show_bytes, show_count};
 
-/// What to probe, and what may be done to it.
+/// What to probe, and what the probe may overwrite.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A new file, which is removed afterwards; or a file or block device that is there, which is only
@@ -85,20 +85,20 @@ impl<'a> Answer<'a, u32> {
     }
 }
 
-/// A file that was made to be probed; it goes when this does.
+/// A file that was made to be probed; dropping this removes it.
 struct Made<'a>(&'a Path);
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        // It may be gone already, which is as well.
+        // It may be gone already.
         let _ = fs::remove_file(self.0);
     }
 }
 
-/// Probes and prints what was found.
+/// Probes and prints the findings.
 ///
 /// # Errors
-/// A place that cannot be opened, made or read; a size that is too small or larger than what is there.
+/// A place that cannot be opened, made or read; a size that is too small or larger than the device.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (place, (findings, bytes)) = match (&args.file, &args.preset) {
         (Some(file), _) => (file.display().to_string(), file_or_device(args, file)?),
@@ -108,7 +108,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     show(args, console, place, &findings, bytes)
 }
 
-/// Probes the device that holds a file, and gives what was found in how many bytes.
+/// Probes the device of a file; returns the findings and the number of bytes.
 fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
     let is_new =
         !path.try_exists().with_context(|| format!("cannot look at {}", path.display()))?;
@@ -231,7 +231,7 @@ fn text(shown: &Shown<'_>, findings: &Findings) -> String {
     text
 }
 
-/// The chunk; where channels cannot be seen for the same reason, theirs tells it.
+/// The chunk; if channels are invisible for the same reason, their line gives it.
 fn chunk(findings: &Findings) -> String {
     let chunk = &findings.chunk_bytes;
     if chunk.value.is_none() && chunk.reason == findings.channels.reason {

@@ -49,17 +49,17 @@ impl Structure {
     }
 }
 
-/// Runs the experiments and prints what came out next to what the paper printed.
+/// Runs the experiments and prints the results next to the paper's.
 ///
 /// # Errors
-/// An experiment that the paper does not have, a scale that cannot be, a file that cannot be written.
+/// An experiment that the paper does not have, an impossible scale, a file that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let paper = args.paper.paper();
     let scale = Scale::new(args.scale, args.seed)?;
     let chosen = chosen(experiments(paper), &args.only)?;
     if let Some(path) = &args.report {
-        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report stays
-        // until there is a new one.
+        // Opened before the run, so that no run is lost to a path that cannot be written; an earlier report
+        // stays until there is a new one.
         let file = OpenOptions::new().create(true).write(true).truncate(false).open(path);
         file.with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -82,7 +82,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&report, text)
 }
 
-/// Those of the names, or all where none was given.
+/// The named experiments, or all if none was named.
 fn chosen(all: Vec<Box<dyn Experiment>>, only: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     let names: Vec<_> = all.iter().map(|experiment| experiment.name()).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {

@@ -1,4 +1,4 @@
-//! `nandex sim`: a load on a simulated device, and what came of it.
+//! `nandex sim`: a load on a simulated device, and the report.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -19,12 +19,12 @@ use serde::Serialize;
 use crate::console::{Console, aligned};
 use crate::size;
 
-/// Spans and requests that a trace file holds, at most: some 200 MB.
+/// The most spans and requests in a trace file: some 200 MB.
 const TRACED_MAX: usize = 1 << 20;
-/// Spans and requests from which a page chooses what it draws.
+/// Spans and requests from which a page chooses its drawings.
 const DRAWN_MAX: usize = 1 << 16;
 
-/// What runs on what.
+/// The load and the device.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("device").required(true).args(["preset", "spec", "list"]))]
 #[command(group = clap::ArgGroup::new("load").args(["workload", "replay"]))]
@@ -132,7 +132,7 @@ fn pages(text: &str) -> Result<u32, String> {
 /// Runs the load and prints the report, or lists the devices.
 ///
 /// # Errors
-/// A device that is not known or cannot be, a trace that does not parse, a file that cannot be written.
+/// An unknown or impossible device, a trace that does not parse, a file that cannot be written.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     if args.list {
         return list(console);
@@ -155,12 +155,12 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     Ok(())
 }
 
-/// Ends the process as a wrong command line does.
+/// Ends the process like a wrong command line.
 fn wrong(kind: ErrorKind, text: &str) -> ! {
     clap::Error::raw(kind, format!("{text}\n")).exit()
 }
 
-/// The report and the requests that were to be explained.
+/// The report and the requests to explain.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -173,7 +173,7 @@ fn explained(report: &Report, count: usize) -> Vec<Explanation> {
     slowest.map(|done| Explanation::of(done, report.spec())).collect()
 }
 
-/// The devices that have a name.
+/// The named devices.
 #[derive(Serialize)]
 struct List {
     presets: Vec<Listed>,
@@ -274,7 +274,7 @@ impl Args {
         }))
     }
 
-    /// What a failure happened at.
+    /// The subject of a failure.
     fn what(&self) -> String {
         match &self.replay {
             Some(path) => format!("cannot replay {}", path.display()),
@@ -283,8 +283,8 @@ impl Args {
     }
 }
 
-/// Files that were asked for, opened before the run, so that no run is lost to a path that cannot be written, and
-/// emptied after it, so that a run that fails leaves an earlier report as it was.
+/// Requested files, opened before the run, so that no run is lost to a path that cannot be written, and
+/// emptied after it, so that a failed run keeps an earlier report.
 struct Outputs<'a> {
     trace: Option<(&'a Path, File)>,
     page: Option<(&'a Path, File)>,
@@ -328,7 +328,7 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Replaces what is in a file. What is no regular file, such as a pipe, has nothing to be replaced.
+/// Replaces the content of a file. A non-regular file, such as a pipe, has no content to replace.
 fn write_file(
     path: &Path,
     file: &mut File,

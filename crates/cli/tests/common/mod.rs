@@ -1,20 +1,20 @@
-//! A folder to run the command in, and what a run gave.
+//! A folder to run the command in, and the result of a run.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-/// An empty folder that goes with the test.
+/// An empty folder that is removed with the test.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The exit code; -1 when a signal ended it.
     pub code: i32,
-    /// What it printed as data.
+    /// Its stdout.
     pub stdout: String,
-    /// What it said.
+    /// Its stderr.
     pub stderr: String,
 }
 
@@ -29,7 +29,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Runs the command with these words, parted by spaces, in the folder.
+    /// Runs the command with these words, separated by spaces, in the folder.
     pub fn run(&self, words: &str) -> Outcome {
         self.command(words).output().expect("the command can be started").into()
     }
