@@ -1,7 +1,7 @@
-//! A memory limit that holds for everything: heap, page cache, threads of foreign libraries.
+//! A memory limit for everything: heap, page cache, threads of foreign libraries.
 //!
-//! The process makes a child cgroup, sets its limit, moves itself in, and undoes all of it at the end.
-//! Both generations of the kernel's interface are known; the one that has the memory controller is used.
+//! The process makes a child cgroup, sets its limit, moves itself in, and undoes all of it at the end. Both
+//! generations of the kernel's interface are supported; the one with the memory controller is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-/// What the harness itself needs on top of the engine's budget: program, stacks, latency histograms,
-/// batches. It is added to the budget to give the cgroup's limit, for every engine alike.
+/// The memory of the harness itself in addition to the engine's budget: program, stacks, latency histograms,
+/// batches. The cgroup's limit is their sum, for every engine alike.
 pub const HARNESS_BYTES: u64 = 32 << 20;
 
 const PREFIX: &str = "nandex-bench-";
@@ -33,7 +33,7 @@ pub struct MemoryLimit {
     pub kind: &'static str,
     /// The limit, read back from the kernel.
     pub bytes: Option<u64>,
-    /// The most that was used under it, page cache included, where the kernel tells.
+    /// The most that was used under it, page cache included, if the kernel reports it.
     pub peak_bytes: Option<u64>,
 }
 
@@ -55,8 +55,8 @@ pub struct MemoryCgroup {
 }
 
 impl MemoryCgroup {
-    /// Moves this process under a limit of `bytes`. Call it before threads and tables are made: what
-    /// was allocated earlier stays charged where it was.
+    /// Moves this process under a limit of `bytes`. Call it before threads and tables are made: earlier
+    /// allocations stay charged where they were.
     ///
     /// # Errors
     /// No memory controller, or no permission; the message says which file refused and what to do.
@@ -88,12 +88,12 @@ impl MemoryCgroup {
             Version::V2 => ("memory.max", "memory.swap.max", 0),
         };
         write(&self.child.join(limit), &bytes.to_string())?;
-        // Kernels without swap accounting have no such file, and then no swap to keep out of.
+        // Kernels without swap accounting have no such file, and then there is no swap to exclude.
         let swap = self.child.join(swap);
         if swap.exists() { write(&swap, &swap_bytes.to_string()) } else { Ok(()) }
     }
 
-    /// The limit as the kernel has it, and the most that was used so far.
+    /// The kernel's limit, and the most that was used so far.
     #[must_use]
     pub fn in_force(&self) -> MemoryLimit {
         let read = |name| fs::read_to_string(self.child.join(name)).ok()?.trim().parse().ok();
@@ -107,7 +107,7 @@ impl MemoryCgroup {
 
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here but to leave an empty cgroup behind.
+        // Nothing can be done about a failure here except to leave an empty cgroup behind.
         let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
         let _ = fs::remove_dir(&self.child);
     }
@@ -128,7 +128,7 @@ fn locate(mounts: &str, own: &str) -> Result<(Version, PathBuf)> {
         }
     };
     let home = root.join(name.unwrap_or("/").trim_start_matches('/'));
-    // In a container the name is the host's and means nothing here: the mount is the own cgroup then.
+    // In a container the name is the host's and means nothing here: then the mount is the own cgroup.
     Ok((version, if home.is_dir() { home } else { root }))
 }
 
@@ -148,8 +148,8 @@ fn own_name<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// The cgroup of version 2 that may have children with a memory limit: this process's own where it is
-/// the root, else its parent, because a cgroup with processes may not hand controllers on.
+/// The cgroup of version 2 that may have children with a memory limit: this process's own if it is the root,
+/// else its parent, because a cgroup with processes may not pass controllers on.
 fn delegate(home: &Path) -> Result<PathBuf> {
     let controls = |dir: &Path| {
         let path = dir.join("cgroup.subtree_control");
@@ -168,7 +168,7 @@ fn delegate(home: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Removes what killed runs left behind. Only empty cgroups can be removed, so none in use is.
+/// Removes the cgroups of killed runs. Only empty cgroups can be removed, so none in use is.
 fn sweep(parent: &Path) {
     let names = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.file_name());
     for name in names {

@@ -1,4 +1,4 @@
-//! The passes that workloads are made of: each runs its operations on a number of threads.
+//! The passes of workloads: each runs its operations on a number of threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,26 +13,26 @@ use crate::subject::Subject;
 use crate::worker::{Change, Counters, Expect, Pass, Point, Step, Worker, check, on_threads};
 use crate::workload::{Flow, Mix, Operation};
 
-/// Indices a thread claims at once while it inserts, where a batch is not longer. Between two claims it looks
-/// at the clock, so an engine that takes some 20 keys a second has to be able to stop.
+/// Indices that a thread claims at once while it inserts, if a batch is not longer. Between two claims it
+/// reads the clock, so that an engine with some 20 keys a second can stop.
 const CLAIM: u64 = 64;
 /// The inserting thread sleeps this long when it is ahead of its rate.
 const NAP: Duration = Duration::from_micros(500);
-/// Lookup calls between two looks at whether the inserts have ended.
+/// Lookup calls between two checks whether the inserts have ended.
 const CALLS_PER_LOOK: u64 = 16;
 
-/// How much a load puts in.
+/// The size of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// Entries, from index 0 on.
     pub entries: u64,
     /// It ends after this long, full or not.
     pub time_max: Option<Duration>,
-    /// Points of its curve over time, about.
+    /// Approximate points of its curve over time.
     pub points: u32,
 }
 
-/// Notes the time whenever another stretch of operations is done.
+/// Notes the time after every stretch of operations.
 struct Curve {
     stretch: u64,
     done: AtomicU64,
@@ -63,8 +63,8 @@ impl Curve {
     }
 }
 
-/// Inserts entries from index 0 on, and makes them durable; both are timed. The entries that are in are
-/// always the first ones, and the counters count them.
+/// Inserts entries from index 0 on, and makes them durable; both are timed. The inserted entries are always
+/// the first ones, and the counters count them.
 ///
 /// # Errors
 /// The engine's.
@@ -99,7 +99,7 @@ fn pairs_from(pass: Pass, mut index: u64) -> impl FnMut() -> (u64, u64) {
     }
 }
 
-/// The pairs of new entries, whose indices `next` gives out.
+/// The pairs of new entries, whose indices come from `next`.
 fn new_pairs(pass: Pass, next: &AtomicU64) -> impl FnMut() -> (u64, u64) {
     move || pass.pair(next.fetch_add(1, Ordering::Relaxed))
 }
@@ -133,8 +133,8 @@ pub fn lookup_misses(subject: &dyn Subject, pass: Pass, operations: u64) -> Resu
     })
 }
 
-/// Looks up `operations` keys that are there, each thread's share in one stream. Single lookups of a
-/// stream have no time of their own, so there are no latencies.
+/// Looks up `operations` keys that are there, each thread's share in one stream. Single lookups of a stream
+/// have no time of their own, so there are no latencies.
 ///
 /// # Errors
 /// The engine's, a wrong answer, or another number of answers than of lookups.
@@ -191,8 +191,8 @@ pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Resu
     })
 }
 
-/// Draws once more the keys whose counts a pass of [`change_picked`] added to, and asks for the counts of about
-/// `sample` of them. Gives the share of these counts that is above the true ones.
+/// Draws the keys of a pass of [`change_picked`] again, and asks for the counts of about `sample` of them.
+/// Returns the share of these counts that is above the true ones.
 ///
 /// # Errors
 /// The engine's, or a count below the true one.
@@ -259,7 +259,7 @@ pub fn mixed(
     })
 }
 
-/// Tells lookups to end, whatever way the inserts end.
+/// Ends the lookups, however the inserts end.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -268,8 +268,8 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Looks up keys that are there on the threads of `pass`, for as long as one thread more inserts `flow`.
-/// New entries take the indices from `next` on, which is moved.
+/// Looks up keys that are there on the threads of `pass`, while one more thread inserts `flow`. New entries
+/// take the indices from `next` on, which is moved.
 ///
 /// # Errors
 /// The engine's, or a wrong answer.

@@ -12,8 +12,8 @@ use crate::subject::Status;
 use crate::worker::Counters;
 use crate::workload::Kind;
 
-/// The figures of one run by their names, which are keys of the JSON; null where one does not apply or cannot
-/// be had. A table and a filter have each the figures that are named for it.
+/// The figures of one run by their names, which are keys of the JSON; null if one does not apply or is
+/// unknown. Tables and filters each have their own figures.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figures(Map<String, Value>);
@@ -32,7 +32,7 @@ const OF_ALL: [&str; 11] = [
     // of just before and just after the run.
     "device_reads_per_s",
     "device_write_bytes_per_s",
-    // Bytes the kernel read from disks, in units of 4 KiB per lookup; all engines, page cache in the way.
+    // Bytes the kernel read from disks, in units of 4 KiB per lookup; all engines, through the page cache.
     "disk_reads_per_lookup",
     // CPU time of all threads per operation, settling included, in microseconds.
     "cpu_us_per_op",
@@ -49,16 +49,16 @@ const OF_TABLES: [&str; 13] = [
     "hits",
     // Inserts and overwrites per second.
     "inserts_per_s",
-    // Where there are lookups: lookups per second over `device_reads_per_s`. Else: bytes written per second over
+    // With lookups: lookups per second over `device_reads_per_s`. Otherwise: bytes written per second over
     // `device_write_bytes_per_s`.
     "ratio_to_device",
     // Pages read per lookup that found its key and per one that did not, as the index counts them.
     "reads_per_hit",
     "reads_per_miss",
-    // RAM the engine says it holds, and the same per entry.
+    // RAM the engine reports, and the same per entry.
     "ram_bytes",
     "ram_bytes_per_entry",
-    // Bytes written per byte the caller handed over: the index's own count (data and log) where it keeps one,
+    // Bytes written per byte of the caller's entries: the index's own count (data and log) if it has one,
     // else the kernel's.
     "write_amplification",
     // Bytes written per insert: the index's to its pages and to its log, and the kernel's to disks.
@@ -83,26 +83,26 @@ const OF_FILTERS: [&str; 20] = [
     "device_read_bytes_per_s",
     // Lookups per second over `device_reads_per_s`.
     "lookups_to_device",
-    // Part of the run, settling included, that the device would need at its sequential limits for the bytes that
-    // were moved: near 1 where the device is what limits.
+    // The part of the run, settling included, that the device would need at its sequential limits for the
+    // moved bytes: near 1 if the device is the bottleneck.
     "device_share",
     // Pages read per lookup, as the filter counts them.
     "reads_per_lookup",
     // Bytes the kernel read from and wrote to disks per change, settling included.
     "disk_bytes_read_per_change",
     "disk_bytes_written_per_change",
-    // RAM the filter says it holds, flash it occupies, and that over the RAM it was given.
+    // RAM the filter reports, flash it occupies, and that over its RAM budget.
     "ram_bytes",
     "flash_bytes",
     "flash_over_ram",
-    // Bits of flash, or of RAM where there is no flash, per key.
+    // Bits of flash, or of RAM without flash, per key.
     "bits_per_key",
     // Levels on flash that lookups ask.
     "levels",
-    // The rate of false positives that the filter says it has.
+    // The rate of false positives that the filter reports.
     "rate_stated",
-    // False positives over lookups of absent keys, where nothing else was looked up, and the least and the
-    // greatest rate that these lookups leave likely (95 %).
+    // False positives over lookups of absent keys, if nothing else was looked up, and the interval of likely
+    // rates (95 %).
     "rate_measured",
     "rate_low",
     "rate_high",
@@ -110,15 +110,15 @@ const OF_FILTERS: [&str; 20] = [
     "counts_above",
 ];
 
-/// What is known of a run when it has ended.
+/// The data of a run that has ended.
 pub(crate) struct Run<'a> {
     /// What the engine is.
     pub(crate) kind: Kind,
     /// What was done.
     pub(crate) counters: &'a Counters,
-    /// What the engine said before.
+    /// The engine's status before.
     pub(crate) before: &'a Status,
-    /// What it says now.
+    /// The engine's status now.
     pub(crate) after: &'a Status,
     /// Entries in it now.
     pub(crate) entries: u64,
@@ -133,7 +133,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Figures {
-    /// No figure yet of all that an engine of this kind has.
+    /// All figures of an engine of this kind, empty.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         let own: &[&str] = match kind {
@@ -149,7 +149,7 @@ impl Figures {
         self.0.keys()
     }
 
-    /// A figure as a number, where there is one.
+    /// A figure as a number, if there is one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.as_f64()
@@ -162,7 +162,7 @@ impl Figures {
         }
     }
 
-    /// All but those of memory, false positives and the device.
+    /// All except those of memory, false positives and the device.
     pub(crate) fn of_run(run: &Run<'_>) -> Self {
         let mut figures = Self::of(run.kind);
         figures.rates(run);
@@ -281,7 +281,7 @@ impl Figures {
 }
 
 impl Run<'_> {
-    /// A table's own figures of this run: those that count since its begin, others as they are now.
+    /// A table's own figures of this run: counters since its begin, others as they are now.
     pub(crate) fn delta(&self) -> Option<TableStats> {
         let (mut delta, before) = (self.after.table.clone()?, self.before.table.as_ref()?);
         delta.hits -= before.hits;
@@ -298,12 +298,12 @@ impl Run<'_> {
     }
 }
 
-/// Their quotient, where there is a whole.
+/// The quotient, if `whole` is not 0.
 pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// Wilson's interval of 95 % for a rate of which `hits` of `draws` were seen.
+/// Wilson's interval of 95 % for a rate with `hits` in `draws`.
 fn interval(hits: u64, draws: u64) -> (f64, f64) {
     const Z: f64 = 1.959_964;
     if draws == 0 {

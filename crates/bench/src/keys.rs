@@ -1,14 +1,14 @@
 //! Keys, values and choices among them, all computed from a seed.
 //!
-//! The key of entry `index` is a bijection of `index`, so any number of unique random-looking keys is
-//! known without being stored, every engine gets the same ones, and a key that was never inserted is
-//! one with an index past the end.
+//! The key of entry `index` is a bijection of `index`. So any number of unique random-looking keys needs no
+//! storage, every engine gets the same ones, and a key that was never inserted is one with an index past the
+//! end.
 
 /// Bytes in every key.
 pub const KEY_BYTES: usize = 8;
 /// Bytes in every value.
 pub const VALUE_BYTES: usize = 8;
-/// Bytes a caller hands over per entry; write amplification counts against these.
+/// Bytes of an entry from the caller; write amplification is relative to these.
 pub const ENTRY_BYTES: u64 = (KEY_BYTES + VALUE_BYTES) as u64;
 /// Indices from here on are never inserted.
 pub const ABSENT_START: u64 = 1 << 63;

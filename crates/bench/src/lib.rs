@@ -1,8 +1,8 @@
 //! Named workloads, the device's own limits in the same run, and one report for all engines.
 //!
-//! `nandex-bench` runs the workloads on nandex; `nandex-peers` runs the very same keys, memory limit,
-//! disk limits and report on other engines. Everything the two share is here: a figure that only one
-//! of them could compute would be no comparison.
+//! `nandex-bench` runs the workloads on nandex; `nandex-peers` runs the same keys, memory limit, disk limits
+//! and report on other engines. Everything that both share is here: a figure that only one of them could
+//! compute would be no comparison.
 #![forbid(unsafe_code)]
 
 pub mod cgroup;

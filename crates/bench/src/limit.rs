@@ -1,8 +1,8 @@
 //! The device's own limits, measured in the same run and through the same engine as the index.
 //!
-//! An index can be no faster than the device below it, and devices differ from hour to hour. So a
-//! scratch file next to the index is really written once. Between the runs its random 4 KiB reads per second
-//! (same threads, same depth) and its sequential write bandwidth are taken, and more of it for filters.
+//! An index can be no faster than its device, and devices vary from hour to hour. So a scratch file next to
+//! the index is really written once. Between the runs its random 4 KiB reads per second (same threads, same
+//! depth) and its sequential write bandwidth are measured, and more of it for filters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::workload::Kind;
 const CHUNK_PAGES: usize = 256;
 /// I/O chunks in flight.
 const CHUNK_DEPTH: usize = 4;
-/// Reads between two looks at the clock.
+/// Reads between two checks of the clock.
 const READS_PER_LOOK: u64 = 64;
 
 /// A file of known size to measure the device on; removed when dropped.
@@ -34,7 +34,7 @@ pub struct Scratch {
     path: Option<PathBuf>,
     page_count: u64,
     next_chunk: AtomicU64,
-    /// Buffers that are idle between measurements. They are kept, because big buffers that come and go
+    /// Idle buffers between measurements. They are kept, because big buffers that are freed and allocated
     /// make the C library hold on to memory, which would then be charged to the index.
     spare: Mutex<Vec<PageBuf>>,
 }
@@ -78,7 +78,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Which engine carries the operations.
+    /// The engine of the operations.
     #[must_use]
     pub fn engine(&self) -> EngineReport {
         self.device.engine()
@@ -168,7 +168,7 @@ impl Scratch {
     }
 
     /// Transfers I/O chunks in order, from the one after the last on, round and round the file, as long as
-    /// more than those done are wanted. Gives how many were done.
+    /// `wanted` asks for more. Returns how many were done.
     fn transfer(&self, kind: OpKind, mut wanted: impl FnMut(u64) -> bool) -> Result<u64> {
         let mut queue = self.device.queue(CHUNK_DEPTH)?;
         let mut spare = self.spare.lock().expect("no holder of this lock panics");
@@ -193,12 +193,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A scratch that cannot be removed is only rubbish; the next run overwrites it.
+        // A scratch that cannot be removed does no harm; the next run overwrites it.
         let _ = self.path.as_deref().map(fs::remove_file);
     }
 }
 
-/// Waits for an operation at least; the buffers of those that finished go to `spare`.
+/// Waits for at least one operation; the buffers of those that finished go to `spare`.
 fn reclaim(
     queue: &mut dyn Queue,
     done: &mut Vec<Completion>,
@@ -212,7 +212,7 @@ fn reclaim(
     Ok(())
 }
 
-/// A chunk of random bytes, so that no layer below can compress or deduplicate it away.
+/// A chunk of random bytes, so that no lower layer can compress or deduplicate it.
 fn noise(seed: u64) -> PageBuf {
     let mut rng = Rng::new(seed, 0, 0);
     let mut buf = PageBuf::zeroed(CHUNK_PAGES);
@@ -225,7 +225,7 @@ fn noise(seed: u64) -> PageBuf {
 pub struct Limits(pub(crate) Vec<(&'static str, f64)>);
 
 impl Limits {
-    /// Measures each that is of interest for this kind of engine for about `time`.
+    /// Measures each limit of this kind of engine for about `time`.
     ///
     /// # Errors
     /// A failed read or write of the scratch.

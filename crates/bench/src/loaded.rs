@@ -1,4 +1,4 @@
-//! The note that says what a loaded engine holds, so that the next run need not load again.
+//! The note on the content of a loaded engine, so that the next run need not load again.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::workload::Kind;
 /// Raised whenever keys, values or the note itself change meaning.
 const NOTE_VERSION: u32 = 1;
 
-/// What an engine in a directory holds. All of it must match for the engine to be used again.
+/// The content of an engine in a directory. All of it must match for the engine to be reused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loaded {
     /// Version of this note.
@@ -24,9 +24,9 @@ pub struct Loaded {
     pub index: String,
     /// Entries asked for.
     pub entries: u64,
-    /// Entries the engine was made for.
+    /// Entries of the engine's configuration.
     pub entries_max: u64,
-    /// Entries that are in it: fewer than asked for when the time ran out.
+    /// Entries that are in it: fewer than requested if the time ran out.
     pub count: u64,
     /// How they were put in.
     pub load: Load,
@@ -61,7 +61,7 @@ impl Loaded {
         }
     }
 
-    /// The entries that are in the engine of this plan, or `None` when it must be loaded first.
+    /// The number of entries in this plan's engine, or `None` if it must be loaded first.
     #[must_use]
     pub fn find(plan: &Plan, maker: &dyn Maker) -> Option<u64> {
         let text = fs::read_to_string(path(&plan.dir, &name(plan, maker))).ok()?;
@@ -81,7 +81,7 @@ impl Loaded {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Forgets what is loaded; called before anything is changed.
+    /// Removes the note; called before anything is changed.
     ///
     /// # Errors
     /// The file system's.

@@ -15,7 +15,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The place of `key` in this order, in the whole range of 64 bits.
+    /// The rank of `key` in this order, in the whole range of 64 bits.
     #[must_use]
     pub const fn rank(self, key: u64) -> u64 {
         match self {

@@ -22,7 +22,7 @@ impl Recorder {
         self.histogram.get_or_insert_with(empty).saturating_record(latency_ns.max(1));
     }
 
-    /// Adds all that `other` has counted.
+    /// Adds everything that `other` has counted.
     pub fn merge(&mut self, other: &Self) {
         if let Some(histogram) = &other.histogram {
             let all = self.histogram.get_or_insert_with(empty);
@@ -83,7 +83,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`, or `None` of none. Values that are no numbers are left out.
+    /// The spread of `values`, or `None` of none. NaN values are skipped.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
@@ -95,7 +95,7 @@ impl Spread {
     }
 }
 
-/// The middle one of measured numbers, of which there is one at least.
+/// The median of at least one number.
 ///
 /// # Panics
 /// If there is none.
@@ -111,13 +111,13 @@ pub struct Laps {
 }
 
 impl Laps {
-    /// Starts the first lap, or does nothing for ever when `measure` is [`Latency::Off`].
+    /// Starts the first lap, or never does anything if `measure` is [`Latency::Off`].
     #[must_use]
     pub fn start(measure: Latency) -> Self {
         Self { last: (measure == Latency::On).then(Instant::now) }
     }
 
-    /// Begins a lap here, so that what went before is not counted.
+    /// Begins a lap here, so that the time before is not counted.
     pub fn restart(&mut self) {
         if self.last.is_some() {
             self.last = Some(Instant::now());
@@ -139,7 +139,7 @@ impl Laps {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Latency {
-    /// One clock reading per call; `clock_ns` in the report says what that costs.
+    /// One clock reading per call; `clock_ns` in the report is its cost.
     On,
     /// No clock reading: throughput alone.
     Off,

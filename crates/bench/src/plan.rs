@@ -1,4 +1,4 @@
-//! The settings of a benchmark: flags that `nandex-bench` and `nandex-peers` have in common, checked once.
+//! The settings of a benchmark: flags that `nandex-bench` and `nandex-peers` share, checked once.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl Plan {
     /// Refuses settings that cannot work.
     ///
     /// # Errors
-    /// The setting, what is wrong with it and what would do.
+    /// The setting, what is wrong with it and what is expected.
     pub fn check(&self) -> Result<()> {
         ensure!(self.entries > 0, "--entries 0: ask for at least 1");
         ensure!(self.entries < 1 << 62, "--entries {}: at most 2^62", self.entries);
@@ -241,7 +241,7 @@ impl Plan {
         self.zipf.or((self.workload == Workload::Count).then_some(COUNT_THETA))
     }
 
-    /// The most entries a run may put in: the loaded ones, and the new ones of mixed streams or during
+    /// The most entries that a run may put in: the loaded ones, and the new ones of mixed streams or during
     /// lookups.
     #[must_use]
     pub fn entries_max(&self) -> u64 {
@@ -252,11 +252,11 @@ impl Plan {
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);
-        // The draws of a binomial law stray; six standard deviations are never passed in practice.
+        // Draws of a binomial distribution vary; six standard deviations are never exceeded in practice.
         self.entries + (extra + 6.0 * extra.sqrt()).ceil() as u64
     }
 
-    /// What the engine is asked to be.
+    /// The engine's spec.
     #[must_use]
     pub fn spec(&self) -> Spec {
         let counting = self.workload == Workload::Count;
@@ -273,7 +273,7 @@ impl Plan {
         }
     }
 
-    /// Enters the memory cgroup that was asked for, if any.
+    /// Enters the requested memory cgroup, if any.
     ///
     /// # Errors
     /// No cgroups here, or no permission.

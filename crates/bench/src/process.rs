@@ -1,8 +1,8 @@
-//! This process: what the kernel says it has used (CPU time, resident memory, bytes to and from disks), and how
-//! it ends.
+//! This process: its CPU time, resident memory, and bytes to and from disks, from the kernel; and how it
+//! ends.
 //!
-//! The kernel counts for every engine alike, threads of its own included, which no engine's own
-//! statistics do. Where a file of `/proc` is missing the figure is absent, never zero.
+//! The kernel counts for every engine alike, including the engine's own threads, which no engine's own
+//! statistics do. If a file of `/proc` is missing the figure is absent, never zero.
 
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ fn clock_ns(clock: ClockId) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Ends the program of this name: prints what it gives, or why it gives nothing.
+/// Ends the program of this name: prints its output, or its error.
 pub fn finish(name: &str, text: Result<String>) -> ExitCode {
     let printed = text.and_then(|text| Ok(std::io::stdout().write_all(text.as_bytes())?));
     match printed {
@@ -48,7 +48,7 @@ pub fn rss_bytes() -> Option<u64> {
     Some(field(&status, "VmRSS:")? * 1024)
 }
 
-/// Bytes this process made block devices move so far.
+/// Bytes that this process has moved to and from block devices so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DiskBytes {
     /// Read, page faults and read-ahead included.
@@ -58,7 +58,7 @@ pub struct DiskBytes {
 }
 
 impl DiskBytes {
-    /// The count so far, where the kernel keeps one.
+    /// The count so far, if the kernel keeps one.
     #[must_use]
     pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/self/io").ok()?)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Reads a whole number with an optional suffix: `K M G T` are powers of 1000 (as are `KB` and so on),
-/// `KiB MiB GiB TiB` powers of 1024. A fraction is fine where the product is whole: `1.5M`.
+/// Reads a whole number with an optional suffix: `K M G T` are powers of 1000 (as are `KB` and so on), `KiB
+/// MiB GiB TiB` powers of 1024. A fraction is fine if the product is whole: `1.5M`.
 ///
 /// # Errors
 /// A sentence that says what is wrong with `text`.

@@ -10,13 +10,13 @@ use nandex::store::fingerprint::Universe;
 
 use crate::subject::{Client, Counts, Spec, Status, Subject, yes};
 
-/// Slots in use when as many keys are in as it is made for.
+/// The share of slots in use with all its keys.
 const FILL: f64 = 0.94;
-/// Bits of a slot's count, where it counts.
+/// Bits of a slot's count, if it counts.
 const COUNT_BITS: u32 = 8;
 
 /// 64 bits of a key: one multiplication, folded. Filters in RAM that take hashes all get this one, so that
-/// their hashers are not what is compared.
+/// their hashers are not compared.
 #[inline]
 #[must_use]
 pub const fn hash(key: u64) -> u64 {

@@ -12,7 +12,7 @@
 //! * Of a filter these are `change_ns`. A case holds `curves`, for inserts: one per run, of points with the
 //!   operations done and the seconds since the start.
 //!
-//! A figure that does not apply or cannot be had is `null`. Keys are added, never changed, while `schema` stays.
+//! A figure that does not apply or is unknown is `null`. Keys are added, never changed, while `schema` stays.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(crate) const fn change_key(kind: Kind) -> &'static str {
 /// All runs of one mix, or of a workload that has no mixes.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Case {
-    /// The workload, with its proportions where it has any.
+    /// The workload, with its proportions if it has any.
     pub name: String,
     /// The proportions.
     pub mix: Option<Mix>,
@@ -60,7 +60,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The spread of every figure over the runs; figures that no run has are left out.
+    /// The spread of every figure over the runs; figures without values are left out.
     #[must_use]
     pub fn spread(&self) -> BTreeMap<String, Spread> {
         let spread = |name: &String| {

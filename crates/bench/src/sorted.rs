@@ -1,10 +1,10 @@
 //! Loads in key order, for engines that would take days to load at random.
 //!
-//! A B-tree that is many times larger than memory reads and writes a page per entry when keys come at
-//! random: 256 million of them are hours of disk time. The same entries in the tree's own order fill
-//! page after page. That is the kindest load an engine can get: its pages are full, its levels settled,
-//! its files in one piece. So what is measured on such a table is the best the engine can do, and a
-//! comparison with it favours the engine and never nandex.
+//! A B-tree that is many times larger than memory reads and writes a page per entry when keys come at random:
+//! 256 million of them are hours of disk time. The same entries in the tree's own order fill page after page.
+//! That is the best load an engine can get: its pages are full, its levels settled, its files in one piece.
+//! So such a table shows the engine at its best, and a comparison with it favours the engine and never
+//! nandex.
 //!
 //! The keys are those of the random load. They are not stored: a slice of the key space is filled by
 //! going over all indices and keeping what falls into it, then sorted. A slice takes [`SLICE_ENTRIES`]

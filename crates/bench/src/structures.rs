@@ -1,5 +1,5 @@
 //! The structures of nandex as subjects: those of the register, each in a volume of its own in a file of the
-//! directory, the quotient filter in RAM, and what the harness itself is tried on.
+//! directory, the quotient filter in RAM, and the oracles that test the harness.
 
 use std::fs;
 use std::ops::Deref;
@@ -26,7 +26,7 @@ use crate::workload::Kind;
 /// The structure's name in its volume.
 const NAME: &str = "bench";
 
-/// A structure of nandex, or what it is compared with.
+/// A structure of nandex, or an oracle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
     /// A table in a `HashMap` behind a lock.
@@ -137,7 +137,7 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     })
 }
 
-/// The structure that [`create`] made, with all in RAM that lookups need.
+/// The structure that [`create`] made, with everything in RAM that lookups need.
 fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     let options = options(kind, spec)?;
     let volume = open_volume(file(kind, spec), spec)?;
@@ -156,13 +156,13 @@ fn file(kind: &str, spec: &Spec) -> PathBuf {
     spec.dir.join(format!("{kind}.nandex"))
 }
 
-/// What the structure's advisor makes of the budget.
+/// The configuration of the structure's advisor for the budget.
 fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
     match family(kind)? {
         Family::Table(row) => {
             let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
             let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
-            // The paper's SliceHash has no filters, and leaves all RAM to buffers.
+            // The paper's SliceHash has no filters, and gives all RAM to buffers.
             let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
             Ok((row.advise)(&Requirements { miss_reads_max, ..asked })?.config)
         }
@@ -178,7 +178,7 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
     }
 }
 
-/// What a structure is created and opened with.
+/// The options to create and open a structure.
 fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
     let mut options = AnyOptions::default();
     options.read_depth = Some(spec.depth);
@@ -301,7 +301,7 @@ impl<T: Table> Client for TableClient<'_, T> {
         Ok(())
     }
 
-    /// The table keeps as many reads in flight as it was opened for, whatever the batch.
+    /// The table keeps its own number of reads in flight, whatever the batch.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,
@@ -325,7 +325,7 @@ impl<T: Table> Client for TableClient<'_, T> {
 /// Any [`Filter`].
 pub struct FilterSubject<F> {
     filter: F,
-    /// The same as a counter, where it can count.
+    /// The same as a counter, if it can count.
     counter: fn(&F) -> Option<&dyn Counter>,
 }
 

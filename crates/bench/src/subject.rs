@@ -1,8 +1,8 @@
 //! The seam between workloads and engines: what a workload needs of a table or a filter.
 //!
 //! A [`Maker`] creates or reopens one engine; a [`Subject`] is the open engine; a [`Client`] is one thread's
-//! view of it, so that engines with transactions can keep one open across calls. A filter takes part with its
-//! keys alone: it ignores values, and [`yes`] is what it answers for a key that is there.
+//! view of it, so that engines with transactions can keep one open across calls. A filter uses keys alone: it
+//! ignores values, and answers [`yes`] for a key that is there.
 
 use std::path::PathBuf;
 
@@ -26,14 +26,14 @@ pub enum Durability {
     Never,
 }
 
-/// What an engine is asked to be.
+/// The requested engine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
     /// Where its files go; the directory exists.
     pub dir: PathBuf,
     /// Entries it will hold.
     pub entries: u64,
-    /// RAM it may use in all, where it is on flash.
+    /// RAM it may use in all, if it is on flash.
     pub ram_bytes: u64,
     /// Device operations in flight per client.
     pub depth: usize,
@@ -63,7 +63,7 @@ pub trait Maker {
     /// The engine's name in reports.
     fn name(&self) -> &str;
 
-    /// What it is.
+    /// Its kind.
     fn kind(&self) -> Kind {
         Kind::Table
     }
@@ -84,10 +84,10 @@ pub trait Maker {
         false
     }
 
-    /// An empty engine; what an earlier one left in the directory is removed.
+    /// An empty engine; an earlier one in the directory is removed.
     ///
     /// # Errors
-    /// Whatever the engine or the file system refuses.
+    /// Any error of the engine or the file system.
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>>;
 
     /// The engine that `create` made with the same spec and that was dropped since.
@@ -102,7 +102,7 @@ pub trait Subject: Send + Sync {
     /// One thread's view.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn client(&self) -> Result<Box<dyn Client + '_>>;
 
     /// Makes everything written so far durable; a static filter is built here. Part of the timed load.
@@ -111,7 +111,7 @@ pub trait Subject: Send + Sync {
     /// A failed write or sync.
     fn sync(&self) -> Result<()>;
 
-    /// Puts everything buffered on flash where lookups would suffer from it, and waits for work in the
+    /// Puts everything buffered on flash if lookups would suffer from it, and waits for work in the
     /// background; not timed, but its bytes and its processor time count.
     ///
     /// # Errors
@@ -125,21 +125,21 @@ pub trait Subject: Send + Sync {
         Order::Number
     }
 
-    /// Begins a load of the empty engine in that order, where it has a faster way than batches of inserts.
+    /// Begins a load of the empty engine in that order, if it has a faster way than batches of inserts.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn bulk(&self) -> Result<Option<Box<dyn Bulk + '_>>> {
         Ok(None)
     }
 
-    /// What it says of itself now.
+    /// Its present status.
     fn status(&self) -> Status {
         Status::default()
     }
 }
 
-/// What an engine says of itself at one moment, where it knows.
+/// The status of an engine at one moment, if it knows.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Entries or fingerprints held.
@@ -163,32 +163,32 @@ pub trait Client {
     /// Puts one pair.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn insert(&mut self, key: u64, value: u64) -> Result<()>;
 
-    /// Puts each pair, in one call of the engine where it has one.
+    /// Puts each pair, in one call of the engine if it has one.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()>;
 
     /// The value under `key`.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn get(&mut self, key: u64) -> Result<Option<u64>>;
 
-    /// Appends the values under all `keys` to `found`, in one call of the engine where it has one.
+    /// Appends the values under all `keys` to `found`, in one call of the engine if it has one.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()>;
 
-    /// Looks up all `keys` and gives each answer to `answer` with its key, in any order. Engines that can
+    /// Looks up all `keys` and passes each answer to `answer` with its key, in any order. Engines that can
     /// keep the device's queue full from the first key to the last do so; others take batches of `batch`.
     ///
     /// # Errors
-    /// Whatever the engine or `answer` refuses.
+    /// Any error of the engine or of `answer`.
     fn stream(
         &mut self,
         keys: &mut dyn Iterator<Item = u64>,
@@ -208,10 +208,10 @@ pub trait Client {
         }
     }
 
-    /// Takes back one insert of each key.
+    /// Removes one insert of each key.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
         bail!("{} keys to delete from an engine that cannot delete", keys.len())
     }
@@ -219,7 +219,7 @@ pub trait Client {
     /// Adds 1 to the count of each key.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn add_many(&mut self, keys: &[u64]) -> Result<()> {
         bail!("{} keys to count by an engine that cannot count", keys.len())
     }
@@ -227,27 +227,27 @@ pub trait Client {
     /// Appends the counts of `keys` to `counts`.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn count_many(&mut self, keys: &[u64], _counts: &mut Vec<u64>) -> Result<()> {
         bail!("{} counts asked of an engine that cannot count", keys.len())
     }
 
-    /// Ends what is open, such as a transaction; the last call, and timed.
+    /// Ends open work, such as a transaction; the last call, and timed.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// What a filter answers: no value where the key is not there, and a meaningless one where it is.
+/// A filter's answer: no value if the key is absent, and a meaningless one if it is there.
 #[must_use]
 pub fn yes(found: bool) -> Option<u64> {
     found.then_some(0)
 }
 
-/// The value an engine gave back, as the number that was put in.
+/// The engine's value, as the number that was put in.
 ///
 /// # Errors
 /// A value of another width than was put in.
@@ -259,10 +259,10 @@ pub fn number(bytes: &[u8]) -> Result<u64> {
 
 /// A load in key order. It is never timed.
 pub trait Bulk {
-    /// Puts pairs that ascend in the engine's order and come after all that were put before.
+    /// Puts pairs that ascend in the engine's order and come after all earlier ones.
     ///
     /// # Errors
-    /// Whatever the engine refuses.
+    /// Any error of the engine.
     fn append(&mut self, sorted: &[(u64, u64)]) -> Result<()>;
 
     /// Ends the load and makes it durable.

@@ -37,7 +37,7 @@ fn plain(value: &Value) -> String {
 /// How a number is shown.
 type Show = fn(f64) -> String;
 
-/// A column of the summary: how a case fills it.
+/// A column of the summary.
 enum Column {
     /// The median of this figure, shown in this way.
     Figure(&'static str, Show),
@@ -202,7 +202,7 @@ fn details_text(kind: Kind, case: &Case) -> String {
     text
 }
 
-/// The rate over time: what was done by each point, and how fast since the one before.
+/// The rate over time: the operations done by each point, and the rate since the one before.
 fn curve_text(name: &str, curve: &[Point]) -> String {
     let mut rows = vec![["seconds", "operations", "ops/s since"].map(str::to_owned).to_vec()];
     let mut last = Point { operations: 0, seconds: 0.0 };

@@ -12,16 +12,16 @@ use crate::percentiles::{Laps, Latency, Recorder};
 use crate::subject::{Client, Subject};
 use crate::workload::Kind;
 
-/// What all threads of a pass have in common.
+/// The settings of all threads of a pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// What the engine is, which decides what it may answer.
+    /// The engine's kind, which decides its possible answers.
     pub kind: Kind,
     /// The keys.
     pub keys: KeySpace,
     /// Seed of the streams.
     pub seed: u64,
-    /// Which pass this is, so that no two draw the same stream.
+    /// The number of this pass, so that no two draw the same stream.
     pub number: u64,
     /// Threads at work.
     pub threads: usize,
@@ -45,7 +45,7 @@ impl Pass {
     }
 }
 
-/// What a pass did.
+/// The work of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Inserts, overwrites, deletes and increments.
@@ -90,7 +90,7 @@ impl Counters {
     }
 }
 
-/// Runs `work` on `pass.threads` threads, which begin together, and adds up what they did.
+/// Runs `work` on `pass.threads` threads, which begin together, and adds up their counters.
 pub(crate) fn on_threads(
     subject: &dyn Subject,
     pass: Pass,
@@ -107,7 +107,7 @@ pub(crate) fn on_threads(
 }
 
 /// Runs `run` on that many threads and adds up their counters. Each thread waits once for all others to be
-/// ready, come what may; the time is from then to the end of the last.
+/// ready, even after an error; the time is from then to the end of the last.
 fn together(
     threads: usize,
     run: impl Fn(u64, &Barrier) -> Result<Counters> + Sync,
@@ -132,7 +132,7 @@ fn together(
     Ok(all)
 }
 
-/// What is done to a key.
+/// A change of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Put it, with its value.
@@ -143,7 +143,7 @@ pub enum Change {
     Add,
 }
 
-/// What is known of a key that is looked up.
+/// The expected result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expect {
     /// It was inserted.
@@ -184,7 +184,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Changes `count` keys, in batches where the pass has them.
+    /// Changes `count` keys, in batches if the pass has them.
     pub(crate) fn changes(
         &mut self,
         change: Change,
@@ -216,7 +216,7 @@ impl<'a> Worker<'a> {
         (0..count).try_for_each(|_| self.insert(pair(), &mut laps))
     }
 
-    /// Looks up `count` keys, in batches where the pass has them, and checks the answers.
+    /// Looks up `count` keys, in batches if the pass has them, and checks the answers.
     pub(crate) fn lookups(
         &mut self,
         count: u64,
@@ -315,8 +315,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// 1 for a hit, 0 for a miss, an error for what an engine of this kind may not answer: a table any value but
-/// the right one, a filter that a key is absent which was inserted. A table may have evicted it.
+/// 1 for a hit, 0 for a miss, an error for an impossible answer: any value but the right one from a table,
+/// "absent" from a filter for an inserted key. A table may have evicted it.
 pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) -> Result<u64> {
     let Pass { kind, keys, .. } = pass;
     match (kind, expect, found) {

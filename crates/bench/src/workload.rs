@@ -1,4 +1,4 @@
-//! Workloads, and the streams of operations that some of them are made of.
+//! Workloads, and their streams of operations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{ABSENT_START, Picker, Rng};
 
-/// What is done to the table or filter.
+/// The operations on the table or filter
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -34,7 +34,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Does it leave the table as it found it, so that the next run can use it again?
+    /// Does it leave the table unchanged, so that the next run can use it again?
     #[must_use]
     pub const fn only_reads(self) -> bool {
         matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
@@ -47,7 +47,7 @@ impl Workload {
         value.get_name().to_owned()
     }
 
-    /// What it needs, where it is not for tables and filters alike.
+    /// The kind that it needs, if it is not for both tables and filters.
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         match self {
@@ -58,12 +58,12 @@ impl Workload {
     }
 }
 
-/// What an engine is.
+/// The kind of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// From keys to values. It may forget keys, and never gives a wrong value.
+    /// From keys to values. It may evict keys, and never returns a wrong value.
     Table,
-    /// Of keys alone. It forgets none, and may take a key for one that is there.
+    /// Of keys alone. It loses none, and may report an absent key as present.
     Filter,
 }
 
@@ -106,7 +106,7 @@ impl Mix {
 pub struct Flow {
     /// How many.
     pub inserts: u64,
-    /// How many per second, or as many as the engine can where that is less.
+    /// How many per second, or as many as the engine can if that is less.
     pub inserts_per_s: u64,
 }
 

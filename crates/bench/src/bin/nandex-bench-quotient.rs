@@ -1,8 +1,8 @@
-//! `nandex-bench-quotient`: how fast the quotient filter is, and what it takes.
+//! `nandex-bench-quotient`: the speed of the quotient filter, and its size.
 //!
-//! Rates are per second of processor time of the one thread that runs, medians of several runs: where other
-//! programs run too, they change less than rates per second of the clock on the wall. They are the machine's;
-//! bits per key and false positives are the same everywhere.
+//! Rates are per second of processor time of the one running thread, medians of several runs: if other
+//! programs run too, they vary less than rates per second of wall time. They depend on the machine; bits per
+//! key and false positives are the same everywhere.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ struct Rates {
     iteration: f64,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(serde::Serialize, Debug)]
 struct Figures {
     slots: u64,
@@ -76,7 +76,7 @@ struct Keys {
     all: Vec<u64>,
     /// Some of them, in another order.
     there: Vec<u64>,
-    /// Others. A few are there all the same: false positives.
+    /// Others. A few are there anyway: false positives.
     others: Vec<u64>,
 }
 
@@ -91,7 +91,7 @@ fn keys(arguments: &Arguments, universe: Universe, seed: u64) -> Keys {
     Keys { all, there, others }
 }
 
-/// What a run took of this thread's processor time, in seconds.
+/// The processor time of a run on this thread, in seconds.
 fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
     let start = thread_cpu_ns();
     let result = run();
@@ -119,7 +119,7 @@ fn found(filter: &QuotientFilter, keys: &[u64], calls: Calls) -> usize {
     batches.sum()
 }
 
-/// One run; gives also bits per key, and the share of others that were found.
+/// One run; also returns bits per key, and the share of others that were found.
 fn run(arguments: &Arguments, calls: Calls, seed: u64) -> Result<(Rates, f64, f64)> {
     let universe = Universe::new(arguments.slots << arguments.remainder_bits)?;
     let keys = keys(arguments, universe, seed);
@@ -180,7 +180,7 @@ fn measure(arguments: &Arguments) -> Result<Figures> {
         runs,
         bits_per_key,
         false_positive_percent: 100.0 * wrong,
-        // Keys share fingerprints, so fewer of these are taken than there are keys.
+        // Keys share fingerprints, so there are fewer of these than keys.
         false_positive_percent_expected: 100.0 * (1.0 - (-share).exp()),
         single: medians(&single),
         batched: medians(&batched),

@@ -1,8 +1,8 @@
-//! `nandex-bench-run`: how fast runs of fingerprints are written, read, merged and looked at, and how many
-//! bits they take.
+//! `nandex-bench-run`: how fast runs of fingerprints are written, read, merged and looked up, and their size
+//! in bits.
 //!
-//! Rates are of one core and a device of memory, medians of several runs: no flash is measured. They
-//! are the machine's; bits and pages are the same everywhere.
+//! Rates are of one core and a device of memory, medians of several runs: no flash is measured. They depend
+//! on the machine; bits and pages are the same everywhere.
 #![forbid(unsafe_code)]
 
 use nandex_store::IoChunks;
@@ -47,7 +47,7 @@ struct Flash {
     run: Run,
 }
 
-/// About `keys` different fingerprints, in order, of a universe as large as the rate asks.
+/// About `keys` different fingerprints, in order, of a universe as large as the rate requires.
 fn entries(universe: Universe, keys: u64, seed: u64) -> Vec<Entry> {
     let mut rng = Rng::new(seed, 0, 0);
     let mut all: Vec<_> = (0..keys).map(|_| universe.of(rng.next())).collect();
@@ -86,7 +86,7 @@ fn median_of(runs: usize, mut measure: impl FnMut() -> Result<f64>) -> Result<f6
     Ok(median(all))
 }
 
-/// Entries that come out of a source per second.
+/// Entries read from a source per second.
 fn drained(source: &mut dyn Source) -> Result<f64> {
     let (mut batch, mut entries) = (Vec::new(), 0);
     let start = Instant::now();
@@ -111,10 +111,10 @@ fn decoded(flash: &Flash) -> Result<f64> {
     Ok(entries as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Nanoseconds of a look at a page that is in memory: all of it, and without its proof.
+/// Nanoseconds of a lookup in a page that is in memory: all of it, and without its proof.
 fn looks(flash: &Flash, entries: &[Entry]) -> Result<(f64, f64)> {
     let (device, run) = (&flash.device, &flash.run);
-    // Neighbours, so that the pages stay in the processor's cache, as one stays that was just read.
+    // Neighbours, so that the pages stay in the processor's cache like a page that was just read.
     let asked: Vec<_> = entries.iter().take(100_000).map(|entry| entry.fingerprint).collect();
     let pages = asked.last().map_or(0, |last| run.page_of(*last).0 as usize + 1);
     let image = device.read(PageId(0), PageBuf::zeroed(pages))?;

@@ -1,7 +1,7 @@
-//! `nandex-bench-sim`: how fast the simulated flash is, and what it costs.
+//! `nandex-bench-sim`: the speed of the simulated flash, and its costs.
 //!
-//! Rates are of requests simulated per second of one core, medians of several runs. They are the
-//! machine's; what the simulated device does is the same everywhere.
+//! Rates are of requests simulated per second of one core, medians of several runs. They depend on the
+//! machine; the behaviour of the simulated device is the same everywhere.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -35,7 +35,7 @@ struct Arguments {
     json: bool,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(serde::Serialize, Debug)]
 struct Figures {
     requests: u64,

@@ -129,8 +129,7 @@ impl Session<'_> {
         Ok(cases)
     }
 
-    /// Lookups alone and lookups during inserts by turns, so that a device that changes its mind does so
-    /// to both.
+    /// Lookups alone and lookups during inserts alternate, so that changes of the device affect both.
     fn during_inserts_cases(&mut self) -> Result<Vec<Case>> {
         let loading = self.load_or_open()?;
         let picker = self.picker(&loading);

@@ -24,14 +24,14 @@ use crate::subject::{Maker, Subject};
 use crate::worker::{Counters, Pass};
 use crate::workload::{Kind, Workload};
 
-/// What the binary lends to a session.
+/// What the binary provides to a session.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Bytes allocated and not freed, of the whole process.
     pub allocated_bytes: fn() -> u64,
     /// The memory limit in force; asked at the end, so that it knows the peak.
     pub memory_limit: &'a dyn Fn() -> MemoryLimit,
-    /// Told what happens, a sentence at a time.
+    /// Receives progress messages, a sentence at a time.
     pub progress: &'a dyn Fn(&str),
 }
 
@@ -85,7 +85,7 @@ struct Session<'a> {
     limits: Option<Limits>,
 }
 
-/// The engine under test, and what was charged before it was made.
+/// The engine under test, and the memory charged before it was made.
 struct Loading {
     subject: Box<dyn Subject>,
     count: u64,
@@ -96,12 +96,12 @@ struct Loading {
 struct Measured {
     figures: Figures,
     counters: Counters,
-    /// Lookups by the pages they read, where the engine counts them.
+    /// Lookups by the pages they read, if the engine counts them.
     reads_histogram: Option<Vec<u64>>,
 }
 
 impl Session<'_> {
-    /// An empty engine; what an earlier run left is forgotten.
+    /// An empty engine; the result of an earlier run is removed.
     fn empty(&self) -> Result<Loading> {
         Loaded::forget(self.plan, self.maker)?;
         let allocated_before = (self.surroundings.allocated_bytes)();
@@ -134,7 +134,7 @@ impl Session<'_> {
         found
     }
 
-    /// The loaded engine of an earlier run where it fits, else a new one.
+    /// The loaded engine of an earlier run if it fits, else a new one.
     fn load_or_open(&mut self) -> Result<Loading> {
         let allocated_before = (self.surroundings.allocated_bytes)();
         let found = self.find_loaded();
@@ -153,7 +153,7 @@ impl Session<'_> {
         Ok(Loading { subject, count, allocated_before })
     }
 
-    /// Closes what was just loaded and opens it again, where it lasts, so that a fresh load and a reused one
+    /// Closes a fresh engine and opens it again, if it is persistent, so that a fresh load and a reused one
     /// are measured alike.
     fn reopen(&self, subject: Box<dyn Subject>, count: u64) -> Result<Box<dyn Subject>> {
         if !self.maker.lasting() {
@@ -166,8 +166,8 @@ impl Session<'_> {
         self.open()
     }
 
-    /// Opens what was loaded, none of it in the page cache: what a load has left there is not charged to
-    /// the limit under which it is looked up.
+    /// Opens a loaded engine, none of it in the page cache: pages that a load has left there are not charged
+    /// to the limit of the lookups.
     fn open(&self) -> Result<Box<dyn Subject>> {
         cold::evict(&self.plan.dir)?;
         self.maker.open(&self.plan.spec()).context("what was loaded cannot be opened")
@@ -243,7 +243,7 @@ impl Session<'_> {
         let (before, disk, cpu) = (subject.status(), DiskBytes::now(), process::cpu_ns());
         let counters = work(subject)?;
         let settling = Instant::now();
-        // What lookups leave to be settled belongs to none of the figures.
+        // Work that lookups leave to settle belongs to none of the figures.
         let filled = self.kind == Kind::Filter || self.plan.workload == Workload::Insert;
         if filled && counters.changes > 0 {
             subject.settle()?;

@@ -1,5 +1,5 @@
-//! Whole benchmarks of filters on the exact multiset: every workload runs, the report has its keys,
-//! mistakes are told.
+//! Whole benchmarks of filters on the exact multiset: every workload runs, the report has its keys, mistakes
+//! are reported.
 
 use serde_json::Value;
 

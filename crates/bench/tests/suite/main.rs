@@ -1,4 +1,4 @@
-//! Whole benchmarks: every workload runs, the report has its keys, mistakes are told.
+//! Whole benchmarks: every workload runs, the report has its keys, mistakes are reported.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod filters;
@@ -16,14 +16,14 @@ fn bench(dir: &Path, arguments: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The JSON of a benchmark that must go well.
+/// The JSON of a benchmark that must succeed.
 fn json_in(dir: &Path, arguments: &str) -> Value {
     let output = bench(dir, &format!("--json {arguments}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What is said about arguments that are refused.
+/// The error message for refused arguments.
 fn refusal(arguments: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let output = bench(dir.path(), arguments);

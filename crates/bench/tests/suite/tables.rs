@@ -1,4 +1,4 @@
-//! Whole benchmarks on the oracle: every workload runs, the report has its keys, mistakes are told.
+//! Whole benchmarks on the oracle: every workload runs, the report has its keys, mistakes are reported.
 
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn an_insert_has_insert_latencies_and_a_lookup_lookup_latencies() {
 #[test]
 fn the_heap_that_a_table_takes_is_seen() {
     let json = json("--workload insert --entries 50k");
-    // Two boxes of 8 bytes and their pointers in a map: the oracle is no miser.
+    // Two boxes of 8 bytes and their pointers in a map: the oracle wastes memory.
     assert!(json["allocated_bytes"].as_f64().unwrap() > 50_000.0 * 64.0);
 }
 
