@@ -1,9 +1,9 @@
 //! Batches of lookups and inserts on a simulated device, timed in virtual time.
 //!
-//! A batch keeps the drive's queue full and refills it as requests end, so how it runs depends on the
-//! drive: it cannot be taped. The structure is on a [`SimDevice`] instead and moves its time itself.
-//! The processor's time is no part of that; where it can overlap with the drive's, as with as many threads
-//! as requests in flight, the slower of the two decides.
+//! A batch keeps the drive's queue full and refills it as requests end, so its course depends on the drive:
+//! it cannot be taped. The structure is on a [`SimDevice`] instead and moves its time itself. The processor's
+//! time is not part of that; if it can overlap with the drive's, as with as many threads as requests in
+//! flight, the slower of the two decides.
 
 use nandex::Table;
 use nandex::device::Device;
@@ -11,7 +11,7 @@ use nandex_sim::SimDevice;
 
 use crate::Result;
 
-/// What a run of batches took.
+/// The result of a run of batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Batched {
     /// Lookups and inserts.
@@ -20,7 +20,7 @@ pub struct Batched {
     pub device_ns: u64,
 }
 
-/// What an operation costs the processor.
+/// The processor's cost of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Processor {
     /// Time of a core for each operation, in nanoseconds.
@@ -30,7 +30,7 @@ pub struct Processor {
 }
 
 impl Batched {
-    /// Operations in a second, where processor and drive work at the same time and the slower decides.
+    /// Operations in a second, if processor and drive work at the same time and the slower decides.
     #[must_use]
     pub fn operations_per_s(self, processor: Processor) -> f64 {
         let cpu_ns = self.operations * processor.operation_ns / u64::from(processor.cores.max(1));
@@ -38,7 +38,7 @@ impl Batched {
     }
 }
 
-/// Looks all keys up, `batch` in each call. How many reads are in flight is the table's own option.
+/// Looks all keys up, `batch` in each call. The number of reads in flight is the table's own option.
 ///
 /// # Errors
 /// As [`Table::get_many`].

@@ -1,4 +1,4 @@
-//! The papers' drives, made smaller with the tables on them.
+//! The papers' drives, scaled down with the tables on them.
 
 use nandex::device::Geometry;
 use nandex_sim::preset::{Machine, Preset, PresetError};
@@ -6,30 +6,30 @@ use nandex_sim::{Disk, Fill, Model, Ssd};
 
 use crate::{Error, Result, Scale};
 
-/// Blocks that each plane keeps at least, so that its few percent of spare blocks are whole ones.
+/// The fewest blocks of each plane, so that its few percent of spare blocks are whole ones.
 const BLOCKS_MIN: u32 = 64;
-/// Cylinders that a disk keeps at least, so that its seeks keep their lengths.
+/// The fewest cylinders of a disk, so that its seeks keep their lengths.
 const CYLINDERS_MIN: u32 = 64;
 
 /// A drive of a paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drive {
-    /// What the paper calls it.
+    /// Its name in the paper.
     pub name: &'static str,
-    /// The preset that stands for it.
+    /// Its preset.
     pub preset: &'static str,
-    /// Does it clean blocks while nobody asks for anything, also where its preset does not?
+    /// Does it clean blocks while idle, even if its preset does not?
     pub cleans_at_rest: bool,
 }
 
-/// What is on a drive at the beginning.
+/// The initial content of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filled {
     /// Nothing.
     Never,
     /// Every page, once, in order.
     Once,
-    /// Every page, as after random writes without end.
+    /// Every page, as after endless random writes.
     ForEver,
 }
 
@@ -59,11 +59,11 @@ impl Drive {
     }
 
     /// The drive with its capacity divided by the scale, by fewer blocks in each plane or fewer cylinders;
-    /// all times stay, those of seeks over the same part of the disk included. It is not made smaller than
-    /// 64 blocks a plane, or 64 cylinders, nor than those pages need.
+    /// all times stay, including those of seeks over the same part of the disk. It keeps at least 64 blocks a
+    /// plane, or 64 cylinders, and the pages that it needs.
     ///
     /// # Errors
-    /// [`Error::Drive`] where there can be no such drive.
+    /// [`Error::Drive`] if no such drive can exist.
     pub fn model(self, scale: Scale, filled: Filled, pages_min: u64) -> Result<Box<dyn Model>> {
         let fill = match filled {
             Filled::Never => Fill::Empty,
@@ -77,10 +77,10 @@ impl Drive {
         })
     }
 
-    /// What it tells of itself.
+    /// Its geometry.
     ///
     /// # Errors
-    /// [`Error::Drive`] where there is no such drive.
+    /// [`Error::Drive`] if there is no such drive.
     pub fn geometry(self) -> Result<Geometry> {
         match Preset::named(self.preset) {
             Ok(preset) => Ok(preset.geometry()),
@@ -118,7 +118,7 @@ impl Drive {
     }
 }
 
-/// How many pieces of `each` pages hold these, and an eighth more for what a translation layer rounds off.
+/// How many pieces of `each` pages hold these, and an eighth more for the rounding of a translation layer.
 fn pieces(pages: u64, each: u64) -> u32 {
     u32::try_from((pages + pages / 8).div_ceil(each)).unwrap_or(u32::MAX)
 }

@@ -10,24 +10,24 @@ pub enum Error {
     /// The structure under test failed.
     #[error(transparent)]
     Index(#[from] nandex::Error),
-    /// There can be no such drive at this scale.
+    /// No such drive can exist at this scale.
     #[error(
         "the drive {preset} cannot be made {times} times smaller: {source}; take a smaller scale"
     )]
     Drive {
-        /// The preset it was to be.
+        /// The preset.
         preset: &'static str,
         /// How many times smaller.
         times: u32,
-        /// What the simulator says.
+        /// The simulator's error.
         source: Box<nandex_sim::PresetError>,
     },
-    /// A scale that leaves nothing to measure, or nothing that fits RAM.
+    /// A scale that leaves nothing to measure, or that does not fit RAM.
     #[error(
         "a table {found} times smaller than the paper's: take a power of two from {least} to {most}"
     )]
     Scale {
-        /// What was asked for.
+        /// The requested scale.
         found: u32,
         /// The largest table.
         least: u32,

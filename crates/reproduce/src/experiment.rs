@@ -1,4 +1,4 @@
-//! What an experiment is, and what comes of one: our numbers and those that the paper printed.
+//! An experiment, and its outcome: our numbers and those of the paper.
 
 use serde::Serialize;
 
@@ -6,37 +6,37 @@ use crate::{Result, Scale};
 
 /// A figure, table or paragraph of a paper that can be measured again.
 pub trait Experiment {
-    /// What it is called on the command line and in JSON: lower case, with hyphens.
+    /// Its name on the command line and in JSON: lower case, with hyphens.
     fn name(&self) -> &'static str;
 
     /// What it is about, in a few words.
     fn title(&self) -> &'static str;
 
-    /// Where in the paper it stands.
+    /// Its place in the paper.
     fn reference(&self) -> &'static str;
 
     /// Runs it. The same scale gives the same outcome.
     ///
     /// # Errors
-    /// Whatever stops it; a structure on a simulated drive has no reason to.
+    /// Any failure; a structure on a simulated drive has no reason to fail.
     fn run(&self, scale: Scale) -> Result<Outcome>;
 }
 
-/// What came of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Outcome {
-    /// What ran on what, in plain sentences.
+    /// The setup, in plain sentences.
     pub setup: Vec<String>,
     /// Numbers with the paper's.
     pub tables: Vec<Table>,
-    /// Curves, with points where the paper printed one.
+    /// Curves, with points if the paper printed one.
     pub charts: Vec<Chart>,
 }
 
-/// Rows that belong together.
+/// Related rows.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// What its rows are about.
+    /// The subject of its rows.
     pub title: String,
     /// The rows.
     pub rows: Vec<Row>,
@@ -45,17 +45,17 @@ pub struct Table {
 /// A number, the paper's number for it, and why they differ.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// What is measured.
     pub what: String,
-    /// In which unit; empty for counts and ratios.
+    /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// What came out here; none where only the paper has one.
+    /// Our number; `None` if only the paper has one.
     pub ours: Option<f64>,
-    /// What the paper printed; none where it says nothing.
+    /// The paper's number; `None` if it has none.
     pub paper: Option<Printed>,
     /// Ours over the paper's.
     pub ratio: Option<f64>,
-    /// Where the two differ and why, in a sentence; empty where nothing is to be said.
+    /// How the two differ and why, in a sentence; empty if there is nothing to say.
     pub why: String,
 }
 
@@ -64,11 +64,11 @@ pub struct Row {
 pub struct Printed {
     /// The number.
     pub value: f64,
-    /// How it is meant.
+    /// Its meaning.
     pub sense: Sense,
 }
 
-/// How a printed number is meant.
+/// The meaning of a printed number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sense {
@@ -81,7 +81,7 @@ pub enum Sense {
 }
 
 impl Row {
-    /// A number of ours, which the paper does not have.
+    /// A number of ours that the paper does not have.
     #[must_use]
     pub fn ours(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Row {
         }
     }
 
-    /// A number of the paper, which was not measured here.
+    /// A number of the paper that was not measured here.
     #[must_use]
     pub fn theirs(what: impl Into<String>, unit: &'static str, paper: f64) -> Self {
         Self { ours: None, ..Self::ours(what, unit, 0.0) }.with(paper, Sense::Exactly)
@@ -118,7 +118,7 @@ impl Row {
         self.with(value, Sense::AtLeast)
     }
 
-    /// Why ours is not the paper's, or what to keep in mind.
+    /// Why ours differs from the paper's, or what to keep in mind.
     #[must_use]
     pub fn why(self, why: impl Into<String>) -> Self {
         Self { why: why.into(), ..self }
@@ -133,11 +133,11 @@ impl Row {
 /// Curves over the same axes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What goes from left to right, with its unit.
+    /// The horizontal axis, with its unit.
     pub x: &'static str,
-    /// What goes from bottom to top.
+    /// The vertical axis.
     pub y: &'static str,
     /// How x is spaced.
     pub x_scaling: Scaling,
@@ -153,14 +153,14 @@ pub struct Chart {
 pub enum Scaling {
     /// Evenly.
     Linear,
-    /// By powers of ten; what is not positive is left out.
+    /// By powers of ten; numbers up to 0 are left out.
     Logarithmic,
 }
 
 /// A curve, or points of the paper.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Series {
-    /// What it is, for the legend.
+    /// Its name, for the legend.
     pub name: String,
     /// Did the paper print these points? They are drawn as dots, and nothing between them.
     pub of_paper: bool,

@@ -1,4 +1,4 @@
-//! Many latencies, and what is said of them.
+//! Many latencies, and statistics of them.
 
 /// Latencies in nanoseconds, sorted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,25 +26,25 @@ impl FromIterator<u64> for Latencies {
 }
 
 impl Latencies {
-    /// How many there are.
+    /// Their number.
     #[must_use]
     pub fn count(&self) -> usize {
         self.sorted_ns.len()
     }
 
-    /// Their mean in milliseconds; 0 where there are none.
+    /// Their mean in milliseconds; 0 if there are none.
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         millis(self.total_ns as f64 / self.count().max(1) as f64)
     }
 
-    /// The longest in milliseconds; 0 where there are none.
+    /// The longest in milliseconds; 0 if there are none.
     #[must_use]
     pub fn max_ms(&self) -> f64 {
         millis(self.sorted_ns.last().copied().unwrap_or(0) as f64)
     }
 
-    /// The least of them that this share (0 to 1) does not exceed, in milliseconds; 0 where there are none.
+    /// The least of them that this share (0 to 1) does not exceed, in milliseconds; 0 if there are none.
     #[must_use]
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = (share * self.count() as f64).ceil() as usize;
@@ -52,7 +52,7 @@ impl Latencies {
         millis(self.sorted_ns.get(at).copied().unwrap_or(0) as f64)
     }
 
-    /// The shortest of those that take longer than `ms` milliseconds; 0 where there are none.
+    /// The shortest of those that take longer than `ms` milliseconds; 0 if there are none.
     #[must_use]
     pub fn least_above_ms(&self, ms: f64) -> f64 {
         let above = self.sorted_ns.partition_point(|&ns| millis(ns as f64) <= ms);
@@ -66,14 +66,14 @@ impl Latencies {
         within as f64 / self.count().max(1) as f64
     }
 
-    /// The distribution: milliseconds, and the share that takes no longer. Each place at which the curve
-    /// rises by as much as can be seen.
+    /// The distribution: milliseconds, and the share that takes no longer. One point for each visible rise of
+    /// the curve.
     #[must_use]
     pub fn distribution(&self) -> Vec<(f64, f64)> {
         let count = self.count();
         let step = count.div_ceil(CURVE_POINTS).max(1);
         let mut ranks: Vec<usize> = (1..=count).step_by(step).chain([count]).collect();
-        // The tail is thin and long, so that its last hundred each count.
+        // The tail is thin and long, so each of the last hundred counts.
         ranks.extend(count.saturating_sub(100)..count);
         ranks.retain(|&rank| rank > 0);
         ranks.sort_unstable();
@@ -89,8 +89,8 @@ impl Latencies {
         points.into_iter().map(|(ns, share)| (millis(ns as f64), share)).collect()
     }
 
-    /// The share that takes longer, over milliseconds: the distribution upside down, for axes on which one
-    /// in a million can be seen.
+    /// The share that takes longer, over milliseconds: the distribution reversed, for axes on which one in a
+    /// million is visible.
     #[must_use]
     pub fn tail(&self) -> Vec<(f64, f64)> {
         let points = self.distribution().into_iter().map(|(ms, share)| (ms, 1.0 - share));

@@ -1,18 +1,18 @@
 //! The experiments of the papers, run again on simulated drives in virtual time.
 //!
-//! The papers' drives are gone and ours differ from one machine to the next; a simulated drive is the
-//! same everywhere. A structure runs once, without threads and with fixed seeds, on a device that writes
-//! down what each operation asks for: the [`tape`]. The tape is then [played](play) against a model
-//! of each drive, by as many virtual threads as the experiment has, each of which pays a stated time of the
-//! processor for each operation. So every number comes out the same on every run.
+//! The papers' drives are gone and ours differ from one machine to the next; a simulated drive is the same
+//! everywhere. A structure runs once, without threads and with fixed seeds, on a device that records the
+//! requests of each operation: the [`tape`]. The tape is then [played](play) against a model of each drive,
+//! by the experiment's number of virtual threads. Each thread pays a stated time of the processor for each
+//! operation. So every number is the same on every run.
 //!
 //! ```text
 //!   keys, seed -> structure -> tape -> model of a drive -> latencies -> tables and curves
 //!                 (index)     (device)      (sim)                       with the paper's
 //! ```
 //!
-//! A paper is a module with a function that lists its [`Experiment`]s; [`experiments`] names them all. What a
-//! table on paper printed is shown with what came out here, with the reason where the two differ.
+//! A paper is a module with a function that lists its [`Experiment`]s; [`experiments`] names them all. A
+//! paper's numbers are shown next to ours, with the reason if the two differ.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -66,7 +66,7 @@ impl Paper {
         }
     }
 
-    /// What of it is divided by the scale, and what is as in the paper.
+    /// The quantities divided by the scale, and those of the paper.
     #[must_use]
     pub const fn scaled(self) -> &'static str {
         match self {

@@ -1,15 +1,15 @@
 //! Plays a tape against a model of a drive: virtual threads, in virtual time.
 //!
 //! Operation `i` belongs to thread `i % threads`, which does its operations one after another: first the
-//! processor's work, then wave after wave of requests. Each thread has a core of its own. No thread waits
-//! for another but at the drive, so the outcome is exact and always the same.
+//! processor's work, then wave after wave of requests. Each thread has a core of its own. Threads wait for
+//! each other only at the drive, so the outcome is exact and always the same.
 
 use nandex_sim::{Done, Model, Request};
 
 use crate::Latencies;
 use crate::tape::{Act, Tape};
 
-/// Who plays.
+/// The threads that play a tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Player {
     /// Virtual threads, at least one.
@@ -18,11 +18,11 @@ pub struct Player {
     pub lookup_cpu_ns: u64,
     /// The processor's time for an insert, in nanoseconds.
     pub insert_cpu_ns: u64,
-    /// How long a thread rests before each operation, in nanoseconds. It is no part of the latency.
+    /// The pause of a thread before each operation, in nanoseconds. It is not part of the latency.
     pub pause_ns: u64,
 }
 
-/// What came of it.
+/// The result of playing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Played {
     /// The latency of each operation in nanoseconds, in the order of the tape.
@@ -53,7 +53,7 @@ impl Played {
     }
 }
 
-/// Where a thread stands.
+/// The state of a thread.
 #[derive(Clone, Copy, Default)]
 struct Thread {
     operation: usize,
@@ -62,7 +62,7 @@ struct Thread {
     in_flight: usize,
 }
 
-/// A play that is going on.
+/// A play in progress.
 struct Stage<'a> {
     player: Player,
     tape: &'a Tape,

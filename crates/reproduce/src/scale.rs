@@ -1,12 +1,12 @@
-//! How much smaller than the paper's an experiment is.
+//! How much smaller an experiment is than the paper's.
 
 use serde::Serialize;
 
 use crate::{Error, Result};
 
 /// How much smaller, and which run of many. Counts of super tables, entries and the drives' capacity are
-/// divided; sizes of pages, buffers and entries, incarnations, bits per entry and the drives' times stay.
-/// So a lookup meets as many filters and a flush as many bytes as in the paper.
+/// divided; sizes of pages, buffers and entries, incarnations, bits per entry and the drives' times stay. So
+/// a lookup asks as many filters and a flush writes as many bytes as in the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Scale {
     times: u32,
@@ -24,7 +24,7 @@ impl Scale {
     /// A table `times` times smaller than the paper's, and the seed of its keys.
     ///
     /// # Errors
-    /// [`Error::Scale`] where that is no power of two from [`LEAST`](Self::LEAST) to [`MOST`](Self::MOST).
+    /// [`Error::Scale`] if that is no power of two from [`LEAST`](Self::LEAST) to [`MOST`](Self::MOST).
     pub fn new(times: u32, seed: u64) -> Result<Self> {
         if !times.is_power_of_two() || !(Self::LEAST..=Self::MOST).contains(&times) {
             return Err(Error::Scale { found: times, least: Self::LEAST, most: Self::MOST });
@@ -38,7 +38,7 @@ impl Scale {
         self.times
     }
 
-    /// What all that is random begins with.
+    /// The seed of everything random.
     #[must_use]
     pub const fn seed(self) -> u64 {
         self.seed

@@ -1,9 +1,9 @@
-//! What each operation of a structure asked of its device, in order, and the device that writes it down.
+//! The requests of each operation of a structure, in order, and the device that records them.
 //!
-//! A structure without threads does the same whatever the time, so one run serves every drive. Requests
-//! that it submits before it waits go out together, in one *wave*; the next wave waits for them. That is
-//! exact for operations that wait for all they have in flight, as single lookups, inserts and flushes do;
-//! a batch that refills its queue has to run on a simulated device itself: see [`crate::batch`].
+//! A structure without threads does the same whatever the time, so one run is enough for every drive.
+//! Requests that it submits before it waits go out together, in one *wave*; the next wave waits for them.
+//! That is exact for operations that wait for everything in flight, such as single lookups, inserts and
+//! flushes; a batch that refills its queue has to run on a simulated device itself: see [`crate::batch`].
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use nandex::device::{
 };
 use nandex_sim::RequestKind;
 
-/// What an operation of a table does.
+/// The kind of a table's operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// Looks a key up.
@@ -36,7 +36,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The number of the device that was asked, where several share the tape, and the page there.
+    /// The number of the device, if several share the tape, and the page there.
     #[must_use]
     pub const fn place(&self) -> (usize, u64) {
         ((self.page / DEVICE_PAGES) as usize, self.page % DEVICE_PAGES)
@@ -58,19 +58,19 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// How many operations are on it.
+    /// The number of operations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Is nothing on it?
+    /// Is it empty?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// What the operation of that number did, and its requests.
+    /// The kind of the operation of that number, and its requests.
     ///
     /// # Panics
     /// If there is no such operation.
@@ -99,7 +99,7 @@ impl Tape {
         self.marks.push(Mark { act, end: self.steps.len() });
     }
 
-    /// The same operations with only those requests that are wanted.
+    /// The same operations with only the wanted requests.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(Act, &Step) -> bool) -> Self {
         let mut tape = Self::default();
@@ -114,7 +114,7 @@ impl Tape {
 /// Pages from the first of a device to the first of the next one on the same tape.
 const DEVICE_PAGES: u64 = 1 << 40;
 
-/// A device in memory that notes what it is asked for. Clones share everything.
+/// A device in memory that records its requests. Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct TapedDevice {
     memory: MemoryDevice,
@@ -128,7 +128,7 @@ pub struct TapedDevice {
 struct Noted {
     steps: Vec<Step>,
     wave: u32,
-    /// Has something gone out in this wave?
+    /// Has a request gone out in this wave?
     is_open: bool,
     asked_ns: u64,
 }
@@ -144,7 +144,7 @@ impl Noted {
         self.wave += u32::from(std::mem::take(&mut self.is_open));
     }
 
-    /// Something that the caller waits for at once.
+    /// Adds a request that the caller waits for at once.
     fn add_alone(&mut self, kind: RequestKind, page: u64, pages: u64) {
         self.end_wave();
         self.add(kind, page, pages);
@@ -166,14 +166,14 @@ impl TapedDevice {
         Self { memory: MemoryDevice::new(), noted: Arc::clone(&self.noted), first_page }
     }
 
-    /// Puts what was noted since the last call on a tape, as one operation.
+    /// Puts the requests since the last call on a tape, as one operation.
     pub fn take(&self, act: Act, tape: &mut Tape) {
         let mut noted = self.lock();
         tape.push(act, &noted.steps);
         noted.forget();
     }
 
-    /// Forgets what was noted since the last call.
+    /// Drops the requests since the last call.
     pub fn forget(&self) {
         self.lock().forget();
     }
@@ -218,7 +218,7 @@ impl Device for TapedDevice {
         self.memory.discard(pages)
     }
 
-    /// Counts questions, since time is not known before the tape is played.
+    /// Counts calls, since time is not known before the tape is played.
     fn now(&self) -> u64 {
         let mut noted = self.lock();
         noted.asked_ns += 1;
@@ -230,7 +230,7 @@ impl Device for TapedDevice {
     }
 }
 
-/// A queue that notes what passes through.
+/// A queue that records its operations.
 struct TapedQueue {
     inner: Box<dyn Queue>,
     device: TapedDevice,

@@ -1,4 +1,4 @@
-//! A table on a device that writes down what each of its operations asks for.
+//! A table on a device that records the requests of each operation.
 
 use nandex::Table;
 
@@ -21,14 +21,14 @@ impl Counts {
         self.found as f64 / self.lookups.max(1) as f64
     }
 
-    /// What was counted since then.
+    /// The counts since then.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { lookups: self.lookups - before.lookups, found: self.found - before.found }
     }
 }
 
-/// A table of keys and values of 8 bytes, and the tape of what was done with it.
+/// A table of keys and values of 8 bytes, and the tape of its operations.
 #[derive(Debug)]
 pub struct Taped<T> {
     /// The table.
@@ -46,7 +46,7 @@ impl<T: Table> Taped<T> {
         Self { table, device, tape: Tape::default(), counts: Counts::default() }
     }
 
-    /// Looks a key up, and tells whether it was there.
+    /// Looks a key up, and returns whether it was there.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -68,12 +68,12 @@ impl<T: Table> Taped<T> {
         Ok(())
     }
 
-    /// Leaves what was done with the table itself since the last operation off the tape.
+    /// Keeps requests of the table itself since the last operation off the tape.
     pub fn forget(&self) {
         self.device.forget();
     }
 
-    /// What is on the tape.
+    /// The tape.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape

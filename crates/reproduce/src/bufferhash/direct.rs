@@ -1,7 +1,7 @@
 //! A hash table without buffers: each bucket is a page of the drive, changed in place.
 //!
 //! It is what section 6.3 calls a traditional hash table, and the nearest thing to Berkeley DB's that can be
-//! played here: no cache, no log, no splits. Only what it asks of the drive is made, not its bytes.
+//! simulated here: no cache, no log, no splits. Only its requests to the drive are made, not its bytes.
 
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Model, RequestKind};
@@ -15,11 +15,11 @@ use crate::{Latencies, Scale};
 pub struct Direct {
     /// 0 to 1.
     pub drive_share: f64,
-    /// Which keys come.
+    /// The seed of the keys.
     pub seed: u64,
 }
 
-/// What operations on it take.
+/// The results of operations on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DirectRun {
     /// Lookups: a page read each.
@@ -46,8 +46,8 @@ impl Direct {
         tape
     }
 
-    /// Plays that many operations on the drive. The first half is not counted: a drive slows down before it
-    /// has found its pace.
+    /// Plays that many operations on the drive. The first half is not counted: a drive slows down before its
+    /// rate is stable.
     pub fn play(
         self,
         player: Player,
@@ -62,7 +62,7 @@ impl Direct {
     }
 }
 
-/// What comes between inserts.
+/// The operations between inserts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookups {
     /// Nothing.

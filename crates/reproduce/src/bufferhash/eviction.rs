@@ -26,7 +26,7 @@ struct Evicting {
     run: Measured,
     intel: Played,
     transcend: Played,
-    /// As the paper's policy does it: incarnations written and read, and no page read to verify.
+    /// With the paper's policy: incarnations written and read, and no page read to verify.
     bare_intel: Played,
     bare_transcend: Played,
 }
@@ -93,7 +93,7 @@ fn evicting(policy: Policy, scale: Scale) -> Result<Evicting> {
     })
 }
 
-/// The tape with what lookups write moved to the next insert: a table without threads flushes where a
+/// The tape with the writes of lookups moved to the next insert: a table without threads flushes when a
 /// re-insertion has filled a buffer, but in the paper no lookup waits for that.
 fn paid_by_inserts(tape: &Tape) -> Tape {
     let mut moved = Tape::default();
@@ -115,7 +115,7 @@ fn paid_by_inserts(tape: &Tape) -> Tape {
     moved
 }
 
-/// Puts steps behind others, in waves of their own.
+/// Puts steps after others, in waves of their own.
 fn append(to: &mut Vec<Step>, steps: &[Step]) {
     let offset = to.last().map_or(0, |last| last.wave + 1);
     to.extend(steps.iter().map(|step| Step { wave: step.wave + offset, ..*step }));
@@ -234,5 +234,5 @@ fn tried_chart(update: &Evicting) -> Chart {
     }
 }
 
-/// Incarnations tried, as far as the chart goes.
+/// Incarnations tried, limited by the chart.
 const INCARNATIONS_SHOWN: usize = 40;

@@ -1,4 +1,4 @@
-//! A BufferHash of the paper's measures, on a taped device.
+//! A BufferHash with the paper's sizes, on a taped device.
 
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ const AGED_PART: u64 = 5;
 pub enum Filters {
     /// Bloom filters of [`FILTER_BITS`].
     Bloom,
-    /// None that tells anything: a Bloom filter of a single bit, which every key sets. All the rest of the
-    /// table works as ever, and a lookup reads each incarnation until it finds its key.
+    /// A filter without information: a Bloom filter of a single bit, which every key sets. The rest of the
+    /// table works as usual, and a lookup reads each incarnation until it finds its key.
     Blind,
 }
 
-/// What a table is made for.
+/// The settings of a table.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Setup {
     /// How much smaller than the paper's.
     pub scale: Scale,
     /// Its filters.
     pub filters: Filters,
-    /// What goes when flash is full.
+    /// Which entries go when flash is full.
     pub policy: Policy,
 }
 
@@ -60,14 +60,15 @@ impl Setup {
         self.scale.of(SUPER_TABLES) * INCARNATIONS * BUFFER_ENTRIES as u64
     }
 
-    /// The last inserts that a full FIFO table remembers: its incarnations, and buffers that are half full.
+    /// The number of last inserts that a full FIFO table remembers: its incarnations, and buffers that are
+    /// half full.
     pub const fn remembered(&self) -> u64 {
         self.capacity() + self.capacity() / (2 * INCARNATIONS)
     }
 
-    /// An empty table on a device that is written down. Without threads, and with fixed ids, so that
-    /// the same keys give the same tape. The paper's table has no log; this one has it on a device
-    /// of its own, and writes nothing to it that nobody asks for.
+    /// An empty table on a taped device. Without threads, and with fixed ids, so that the same keys give the
+    /// same tape. The paper's table has no log; this one has it on a device of its own, and writes nothing to
+    /// it without a request.
     pub fn open(&self) -> Result<Taped<BufferHash>> {
         let device = TapedDevice::new();
         let volume = VolumeOptions {
@@ -119,13 +120,13 @@ impl Setup {
     }
 }
 
-/// The tape without what the paper's table does not write: superblocks, checkpoints and syncs. What is
-/// left are pages that lookups read, and whole incarnations.
+/// The tape without the writes that the paper's table does not have: superblocks, checkpoints and syncs. The
+/// rest is pages that lookups read, and whole incarnations.
 pub fn incarnations_only(tape: &Tape) -> Tape {
     tape.only(|_, step| step.kind == RequestKind::Read || is_incarnation(step))
 }
 
-/// A drive on which this tape's table has been for long: written once in order, and then again and again
+/// A drive in the state after long use by this tape's table: written once in order, and then again and again
 /// where the table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
     let mut model = drive.model(scale, Filled::Once, tape.page_count())?;
@@ -139,12 +140,12 @@ pub fn aged(drive: Drive, scale: Scale, tape: &Tape) -> Result<Box<dyn Model>> {
     Ok(model)
 }
 
-/// Is this the write of an incarnation, with its filter behind it?
+/// Is this the write of an incarnation, with its filter after it?
 pub fn is_incarnation(step: &Step) -> bool {
     step.kind == RequestKind::Write && step.pages >= BUFFER_PAGES
 }
 
-/// Is this the read of a whole incarnation, as a partial discard does it?
+/// Is this the read of a whole incarnation by a partial discard?
 pub fn is_discard_read(step: &Step) -> bool {
     step.kind == RequestKind::Read && step.pages >= BUFFER_PAGES
 }

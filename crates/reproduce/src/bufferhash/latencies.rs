@@ -21,11 +21,11 @@ const DRIVES: [Drive; 4] = [Drive::INTEL, Drive::TRANSCEND, Drive::DISK, Drive::
 struct OnDrive {
     lookups: Latencies,
     inserts: Latencies,
-    /// Inserts where only incarnations are written, as in the paper.
+    /// Inserts if only incarnations are written, as in the paper.
     bare_inserts: Latencies,
-    /// The longest insert of all, those included that filled the table: few flushes wait for an erase.
+    /// The longest insert of all, including those that filled the table: few flushes wait for an erase.
     longest_ms: f64,
-    /// The same where only incarnations are written.
+    /// The same if only incarnations are written.
     bare_longest_ms: f64,
 }
 

@@ -97,7 +97,7 @@ fn why(reads: usize, success: f64) -> &'static str {
     }
 }
 
-/// What lookups of one, two and three reads take.
+/// The times of lookups of one, two and three reads.
 fn times(run: &Measured, drive: Drive, paper: [f64; ROWS], scale: Scale) -> Result<Table> {
     let tape = lookups_only(run.taped.tape(), run.from);
     let mut model = drive.model(scale, Filled::Once, tape.page_count())?;

@@ -2,7 +2,7 @@
 //!
 //! The table is configured as the paper's (7.1.1): buffers and incarnations of 128 KiB with 4096 entries of
 //! 16 bytes, 16 incarnations for each super table, Bloom filters of 16 bits for each entry. Berkeley DB is
-//! not run: its numbers are the paper's, and say so.
+//! not run: its rows are the paper's numbers, and say so.
 
 mod buffering;
 mod direct;
@@ -20,8 +20,8 @@ mod workload;
 use crate::Experiment;
 use crate::play::Player;
 
-/// What a lookup or an insert costs the processor, in nanoseconds, where an experiment needs it: the
-/// paper's 0.006 ms for an insert on the Intel SSD, less a 4096th of the 0.83 to 2.72 ms that a flush takes.
+/// The processor's time of a lookup or an insert, in nanoseconds, if an experiment needs it: the paper's
+/// 0.006 ms for an insert on the Intel SSD, minus a 4096th of the 0.83 to 2.72 ms of a flush.
 pub const CPU_NS: u64 = 5_500;
 
 /// All experiments, in the paper's order.

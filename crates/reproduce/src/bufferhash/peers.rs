@@ -1,4 +1,4 @@
-//! Figure 7: Berkeley DB's latencies as the paper printed them, and what we measured to compare with them.
+//! Figure 7: Berkeley DB's latencies from the paper, and our measurements to compare with.
 
 use super::direct::{Direct, DirectRun, Lookups, operations, share_of};
 use super::lab::{Setup, aged};
@@ -16,7 +16,7 @@ pub struct Figure7;
 /// Lookups and inserts of BufferHash that are measured.
 const OPERATIONS: u64 = 1 << 27;
 
-/// A drive, its bytes, how it begins, and what the paper printed of Berkeley DB on it.
+/// A drive, its bytes, its initial state, and the paper's numbers of Berkeley DB on it.
 struct Compared {
     drive: Drive,
     bytes: f64,

@@ -11,12 +11,12 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 /// See the [module](self).
 pub struct NoBitSlicing;
 
-/// Keys that are asked for.
+/// The number of keys to look up.
 const ASKED: u64 = 1 << 27;
-/// What a cache line that is not in the cache takes, in nanoseconds: assumed, as of the paper's machines.
+/// The time of a cache miss, in nanoseconds: assumed, as for the paper's machines.
 const LINE_NS: f64 = 60.0;
 
-/// Words of memory that were looked at, for one and the other layout.
+/// Words of memory that were read, for both layouts.
 #[derive(Default)]
 struct Touched {
     sliced: u64,
@@ -69,7 +69,7 @@ impl Experiment for NoBitSlicing {
     }
 }
 
-/// Which keys are asked for.
+/// Which keys are looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Absent,
@@ -101,7 +101,7 @@ fn touched(asked: u64, which: Asked, seed: u64) -> Result<Touched> {
     Ok(touched)
 }
 
-/// Rows until no column is left.
+/// Rows until no column remains.
 fn sliced(rows: &[u64]) -> u64 {
     let mut left = (1_u64 << INCARNATIONS) - 1;
     let mut looked = 0;

@@ -19,9 +19,9 @@ const MEASURED_MIB: [f64; 10] =
     [32.0, 64.0, 128.0, 192.0, 256.0, 384.0, 512.0, 1024.0, 2048.0, 3072.0];
 /// Entries of each filter, as in a buffer of the paper.
 const ENTRIES: u32 = 4096;
-/// Where the spurious reads are fewer than that, chance decides what is measured.
+/// With fewer spurious reads the measurement is too random.
 const HITS_WANTED: f64 = 400.0;
-/// Keys asked for, at most.
+/// The most keys to look up.
 const ASKED_MAX: f64 = 4e9;
 
 impl Experiment for Figure5 {
@@ -100,7 +100,7 @@ fn chart(measured: Vec<(f64, f64)>) -> Chart {
     }
 }
 
-/// Asks as many filters as the buffers leave incarnations for, of as many bits as they leave RAM.
+/// Asks as many filters as there are incarnations beside the buffers, with the bits that the RAM allows.
 fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
     let incarnations = CLAM.incarnations(buffers_mib * MIB).round() as usize;
     let bits = (RAM_MIB - buffers_mib) * MIB * 8.0 / CLAM.entries();

@@ -1,5 +1,5 @@
-//! The paper's synthetic workloads (7.2): keys at random from a range whose length decides how often a
-//! lookup finds its key.
+//! The paper's synthetic workloads (7.2): random keys from a range whose length decides how often a lookup
+//! finds its key.
 
 use nandex::{BufferHash, Table};
 use nandex_sim::workload::SplitMix64;
@@ -7,18 +7,18 @@ use nandex_sim::workload::SplitMix64;
 use super::lab::Setup;
 use crate::{Counts, Result, Taped};
 
-/// What is asked of a table.
+/// The operations on a table.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Workload {
-    /// The share of lookups that shall find their key, 0 to below 1, in a table that evicts in FIFO order.
+    /// The share of lookups that find their key, 0 to below 1, in a table that evicts in FIFO order.
     pub success_rate: f64,
-    /// What the operations are.
+    /// The kinds of operations.
     pub mix: Mix,
-    /// How far the table is filled before anything is measured.
+    /// How full the table is before the measurement.
     pub filled: Fullness,
 }
 
-/// How far a table is filled.
+/// How full a table is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fullness {
     /// It has just begun to evict.
@@ -28,7 +28,7 @@ pub enum Fullness {
 }
 
 impl Fullness {
-    /// Inserts for that.
+    /// Inserts until then.
     const fn inserts(self, capacity: u64) -> u64 {
         match self {
             Self::Once => capacity + capacity / 8,
@@ -37,7 +37,7 @@ impl Fullness {
     }
 }
 
-/// What the operations are.
+/// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Mix {
     /// Every key is first looked up and then inserted.
@@ -54,7 +54,7 @@ pub enum Mix {
 pub struct Measured {
     /// The table and its tape.
     pub taped: Taped<BufferHash>,
-    /// The first operation of the tape that counts; those before filled the table.
+    /// The first operation of the tape that counts; earlier ones filled the table.
     pub from: usize,
     /// Lookups since then.
     pub counts: Counts,

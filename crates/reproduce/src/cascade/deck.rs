@@ -11,7 +11,7 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 /// See the [module](self).
 pub struct Deck;
 
-/// What was measured of one filter.
+/// The measurements of one filter.
 struct Both {
     inserts: Measured,
     lookups_per_s: f64,
@@ -118,7 +118,7 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
     Table { title: "Lookups of absent keys, one after another".into(), rows }
 }
 
-/// All again on a processor that is fitted to the deck's.
+/// Everything again on a processor that is fitted to the deck's.
 fn slow(cascades: &[Both], blooms: &[Both]) -> Table {
     let passes = cascades[0].inserts.written.map_or(1.0, |(writes, _)| writes);
     let costs = Costs::fitted(DECK_INSERTS_PER_S, passes);

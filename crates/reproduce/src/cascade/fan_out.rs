@@ -18,7 +18,7 @@ const FAN_OUTS: [Option<u32>; 5] = [Some(2), Some(4), Some(8), Some(16), None];
 /// This part of the deck's keys: a ratio of 64 with one level writes each a hundred times.
 const PART: u64 = 8;
 
-/// What was measured.
+/// The measurements.
 struct Measurement {
     ratio: u64,
     fan_out: Option<u32>,

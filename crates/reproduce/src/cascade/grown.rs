@@ -1,4 +1,4 @@
-//! A cascade filter that grows key by key, and what was seen of it.
+//! A cascade filter that grows key by key, and its measurements.
 
 use nandex::{Cascade, Filter, Volume};
 use nandex_sim::SimDevice;
@@ -26,11 +26,11 @@ pub struct Looked {
     pub reads: f64,
     /// The drive's time for each, in nanoseconds.
     pub device_ns: f64,
-    /// The share that was answered with yes.
+    /// The share of positive answers.
     pub positive: f64,
 }
 
-/// What the processor does for a lookup: assumed; a page's time is the drive's ninety times over.
+/// The processor's time of a lookup: assumed; the drive's time of a page is ninety times as long.
 const LOOKUP_CPU_NS: f64 = 1_000.0;
 
 impl Looked {
@@ -117,8 +117,8 @@ impl Grown {
             let stats = self.filter.stats();
             if stats.merges > self.merges {
                 self.merges = stats.merges;
-                // A merge takes all levels above the one that it makes, which so is the first that
-                // is not empty.
+                // A merge takes all levels above the one that it makes, so that one is the first that is not
+                // empty.
                 let mut entries = stats.levels.iter().map(|level| level.entries);
                 self.open.merged = entries.find(|entries| *entries > 0).unwrap_or(0);
                 let merge_ns = now_ns(&self.drive) - start_ns;
@@ -129,8 +129,8 @@ impl Grown {
         Ok(())
     }
 
-    /// What a checkpoint takes where nothing has changed: as long with small runs as with large ones, so that it
-    /// counts for much here and for nothing at the deck's size.
+    /// The time of a checkpoint without changes: the same with small runs as with large ones, so that it
+    /// matters here and not at the deck's size.
     fn checkpoint_ns(&self) -> Result<u64> {
         let start_ns = now_ns(&self.drive);
         self.volume.checkpoint()?;
@@ -182,7 +182,7 @@ impl Grown {
         })
     }
 
-    /// Looks up `count` keys that are not there, one after another.
+    /// Looks up `count` absent keys, one after another.
     pub fn look_up(&mut self, count: u64, stream: u64) -> Result<Looked> {
         let mut rng = SplitMix64::stream(self.measures.scale.seed(), 100 + stream);
         let keys: Vec<u64> = (0..count).map(|_| ABSENT + rng.below(ABSENT)).collect();

@@ -22,14 +22,14 @@ const FILLS: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 0.94];
 /// Bits of a Bloom filter for each key at that rate.
 const BLOOM_BITS: f64 = 11.54;
 
-/// What an operation touches, on average.
+/// The memory touched by an operation, on average.
 #[derive(Clone, Copy, Default)]
 struct Touched {
     lines: f64,
     jumps: f64,
 }
 
-/// Of each operation.
+/// The measurements of each operation.
 struct Measured {
     insert: Touched,
     absent: Touched,
@@ -97,8 +97,8 @@ fn shape(slots: u64, fill: f64) -> Result<Shape> {
     Ok(Shape::new(universe, slots, Counts::One, (slots as f64 * fill) as u64)?)
 }
 
-/// A filter filled with random fingerprints: its shape, and the quotient of each in ascending order. Where a
-/// fingerprint is stored follows from these, in either layout.
+/// A filter filled with random fingerprints: its shape, and the quotient of each in ascending order. The
+/// place of a fingerprint follows from these, in either layout.
 fn filled(slots: u64, fill: f64, seed: u64) -> Result<(Shape, Vec<u64>)> {
     let shape = shape(slots, fill)?;
     let mut filter = QuotientFilter::new(shape);
@@ -140,7 +140,7 @@ fn bloom(slots: u64, seed: u64) -> Measured {
     let absent = |key: u64| {
         let mut goes_on = true;
         lines_of(places(key).take_while(|bit| {
-            // The bit that is not set is looked at too.
+            // The bit that is not set is read too.
             std::mem::replace(&mut goes_on, set[*bit as usize])
         }))
     };
@@ -151,7 +151,7 @@ fn bloom(slots: u64, seed: u64) -> Measured {
     }
 }
 
-/// The deck's fill is not known; three quarters is what its space for a rate of 0.4 % comes to.
+/// The deck's fill is not known; its space for a rate of 0.4 % corresponds to three quarters.
 const DECK_FILL: usize = 2;
 const CASCADE_FILL: usize = 3;
 

@@ -9,7 +9,7 @@ use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Tab
 /// See the [module](self).
 pub struct Insertion;
 
-/// A fan-out and what it is called.
+/// A fan-out and its name.
 pub const FAN_OUTS: [(Option<u32>, &str); 3] = [
     (Some(2), "cascade filter, fan-out 2, as published"),
     (Some(8), "cascade filter, two levels, fan-out 8"),
@@ -17,20 +17,20 @@ pub const FAN_OUTS: [(Option<u32>, &str); 3] = [
 ];
 /// Inserts a second of the deck's cascade filter.
 pub const DECK_INSERTS_PER_S: f64 = 670_000.0;
-/// By how much the deck's cascade filter was faster than the others it had.
+/// How much faster the deck's cascade filter was than its others.
 pub const DECK_GAIN: f64 = 40.0;
 /// Parts of a curve.
 const PARTS: u32 = 48;
 /// Rounds of Bloom filters: queues that are filled, or hundreds of keys.
 const BLOOM_ROUNDS: u64 = 5;
 
-/// What a filter takes in.
+/// The rounds of a filter.
 pub struct Measured {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Its rounds.
     pub rounds: Vec<Round>,
-    /// What they cost the processor.
+    /// Their cost on the processor.
     pub costs: Costs,
     /// Of a cascade filter: how often a key is written, and bytes written for each.
     pub written: Option<(f64, f64)>,
@@ -70,7 +70,7 @@ impl Measured {
     }
 }
 
-/// What is measured on what, in sentences.
+/// The setup, in sentences.
 pub fn setup(measures: &Measures, bloom_pages: u64) -> Result<Vec<String>> {
     let buffer_entries = measures.config(None)?.buffer_entries;
     let ram_bits = measures.ram_bits()?;

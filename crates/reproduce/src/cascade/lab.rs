@@ -1,4 +1,4 @@
-//! The deck's measures at a scale: keys, RAM for whoever holds a filter, one drive.
+//! The deck's sizes at a scale: keys, RAM for a filter, one drive.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ pub const KEYS: u64 = 8_400_000_000;
 pub const RATE: f64 = 1.0 / 256.0;
 /// The filter over RAM: the deck's 16 GB over 0.994.
 pub const FILTER_OVER_RAM: u64 = 16;
-/// Pages of an I/O chunk: an eighth of what the structure takes by itself, so that a run of a few MiB is several.
+/// Pages of an I/O chunk: an eighth of the structure's default, so that a run of a few MiB has several.
 pub const CHUNK_PAGES: u32 = 32;
 /// Keys from here on are in no filter.
 pub const ABSENT: u64 = 1 << 40;
-/// Keys that are inserted with one call, at most.
+/// The most keys that are inserted with one call.
 const BATCH: u64 = 512;
 /// Pages that the drive must have on top of the filters' own.
 const SPARE_PAGES: u64 = 8192;
 
-/// How large a filter gets, and what RAM it has.
+/// The size of a filter, and its RAM.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measures {
     /// Keys that are inserted.
@@ -37,7 +37,7 @@ pub struct Measures {
     pub ram_bytes: u64,
     /// A cascade filter's bytes on flash over those of RAM.
     pub filter_over_ram: u64,
-    /// Where it all begins.
+    /// The scale.
     pub scale: Scale,
 }
 
@@ -53,7 +53,7 @@ impl Measures {
         Ok(Self { keys, ram_bytes: flash_bytes / filter_over_ram, filter_over_ram, scale })
     }
 
-    /// The deck's drive, written once in order, empty for whoever comes.
+    /// The deck's drive, written once in order, without a volume.
     pub fn drive(&self) -> Result<SimDevice> {
         let pages_min = 4 * flash_bytes(self.keys)? / PAGE_BYTES as u64 + SPARE_PAGES;
         let model = Drive::X25M.model(self.scale, Filled::Once, pages_min)?;
@@ -89,8 +89,8 @@ impl Measures {
         Ok(Config { buffer_entries, fan_out, ..config(self.keys) })
     }
 
-    /// The part of all keys that each of two buffers holds which share the RAM. It is that of the deck's size, so
-    /// that there are as many merges: small buffers take more bits for a fingerprint.
+    /// The part of all keys in each of two buffers that share the RAM. It is that of the deck's size, so that
+    /// there are as many merges: small buffers take more bits for a fingerprint.
     fn buffer_part(&self) -> Result<f64> {
         let ram_bytes = flash_bytes(KEYS)? as f64 / self.filter_over_ram as f64;
         let mut entries = ram_bytes / 4.0;
@@ -131,12 +131,12 @@ fn full_shape(config: &Config) -> Result<Shape> {
     Ok(shapes.pop().expect("a buffer has a size"))
 }
 
-/// RAM of a quotient filter by rank and select: blocks of 64 slots behind a head of 18 bytes.
+/// RAM of a quotient filter by rank and select: blocks of 64 slots after a head of 18 bytes.
 fn buffer_bytes(shape: Shape) -> f64 {
     shape.slots() as f64 * (18.0 + 8.0 * f64::from(shape.slot_bits())) / 64.0
 }
 
-/// What a run of `keys` takes on flash, in bytes.
+/// The flash that a run of `keys` takes, in bytes.
 pub fn flash_bytes(keys: u64) -> Result<u64> {
     let universe = Universe::for_rate(keys, RATE)?;
     Ok(RunShape::for_entries(universe, keys, 0).slot_pages * PAGE_BYTES as u64)

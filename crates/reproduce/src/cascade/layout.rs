@@ -1,7 +1,7 @@
-//! Which cache lines an operation on a filter in RAM touches: pure functions of what the filter holds.
+//! The cache lines that an operation on a filter in RAM touches: pure functions of the filter's content.
 //!
-//! The place of fingerprints in a quotient filter follows from their quotients alone. In ascending order each one
-//! takes the first free slot from its quotient's on:
+//! The places of fingerprints in a quotient filter follow from their quotients alone. In ascending order each
+//! one takes the first free slot from its quotient's on:
 //!
 //! ```text
 //!   quotients   1 1 2     5        slot   0   1   2   3   4   5   6
@@ -30,13 +30,13 @@ impl Lines {
         self.0.extend(bits.start() / LINE_BITS..=bits.end() / LINE_BITS);
     }
 
-    /// How many there are.
+    /// Their number.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// How many of them are not the one behind another: what a processor cannot foresee.
+    /// How many of them do not follow another: the ones that a processor cannot prefetch.
     #[must_use]
     pub fn jumps(&self) -> u64 {
         let is_jump = |line: &&u64| line.checked_sub(1).is_none_or(|it| !self.0.contains(&it));
@@ -44,22 +44,22 @@ impl Lines {
     }
 }
 
-/// How slots are laid out in RAM.
+/// The layout of slots in RAM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slots {
-    /// One behind the other, each with three bits of its own.
+    /// One after another, each with three bits of its own.
     Plain {
         /// Bits of a slot, the three included.
         bits: u64,
     },
-    /// In blocks of 64 behind a head, for rank and select.
+    /// In blocks of 64 after a head, for rank and select.
     Blocks {
         /// Bits of a slot.
         bits: u64,
     },
 }
 
-/// Where the fingerprints of a quotient filter are.
+/// The places of a quotient filter's fingerprints.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     slots: Slots,
@@ -73,7 +73,7 @@ impl Layout {
     /// The layout of these quotients, in ascending order, below `quotients`.
     ///
     /// # Panics
-    /// If one is not below.
+    /// If one is not below that.
     #[must_use]
     pub fn new(slots: Slots, quotients: u64, ascending: impl Iterator<Item = u64>) -> Self {
         let mut held: Vec<Option<u64>> = Vec::new();
@@ -94,8 +94,8 @@ impl Layout {
         self.held.get(slot as usize).is_some_and(Option::is_some)
     }
 
-    /// The first slot of the cluster that a slot in use belongs to: the nearest at or before it that holds its
-    /// own quotient, or the one behind a free one.
+    /// The first slot of a used slot's cluster: the nearest at or before it that holds its own quotient, or
+    /// the one after a free one.
     fn cluster_start(&self, slot: u64) -> u64 {
         let is_own = |at: u64| self.held[at as usize] == Some(at);
         let is_first_of_run = |at: u64| self.runs[at as usize].is_some_and(|run| run.0 == at);
@@ -106,7 +106,7 @@ impl Layout {
         at
     }
 
-    /// The first free slot at or behind that one.
+    /// The first free slot at or after that one.
     fn free(&self, mut slot: u64) -> u64 {
         while self.is_used(slot) {
             slot += 1;
@@ -114,7 +114,7 @@ impl Layout {
         slot
     }
 
-    /// Lines that looking a quotient's run up touches.
+    /// Lines that a lookup of a quotient's run touches.
     #[must_use]
     pub fn lookup(&self, quotient: u64) -> Lines {
         let mut lines = Lines::default();
@@ -182,7 +182,7 @@ impl Layout {
     }
 }
 
-/// Lines that these bits of a Bloom filter are in.
+/// The lines of these bits of a Bloom filter.
 #[must_use]
 pub fn lines_of(bits: impl Iterator<Item = u64>) -> Lines {
     let mut lines = Lines::default();
@@ -219,7 +219,7 @@ mod tests {
         // From slot 1: two of its own; and to the free slot 4.
         assert_eq!(counts(1), [2, 4]);
         assert_eq!(counts(2), [3, 4]);
-        // Slot 3 is in use by another quotient: that it has no run is seen at once.
+        // Slot 3 is in use by another quotient: it is visible at once that it has no run.
         assert_eq!(counts(3), [1, 4]);
         assert_eq!(counts(5), [1, 2]);
         assert_eq!(layout.insert(2).jumps(), 1);

@@ -11,16 +11,16 @@ pub struct Lookups;
 
 /// Lookups a second of the deck's cascade filter.
 pub const DECK_LOOKUPS_PER_S: f64 = 530.0;
-/// The deck's cascade filter answers a third of what the others do.
+/// The deck's cascade filter answers a third as fast as the others.
 pub const DECK_PART: f64 = 1.0 / 3.0;
 
-/// What a filter answers.
+/// The answers of a filter.
 struct Answers {
     name: &'static str,
     last: Final,
     /// Of a cascade filter, on average as it grew.
     mean: Option<Looked>,
-    /// As it grew; nothing of a Bloom filter.
+    /// As it grew; empty for a Bloom filter.
     grown: Vec<Looked>,
 }
 
@@ -125,7 +125,7 @@ fn reads(all: &[Answers]) -> Table {
 
 fn while_growing(all: &[Answers]) -> Chart {
     let keys = all[0].last.absent.keys as f64;
-    // What is read of a buffered filter is what is read of a page-blocked one.
+    // Reads of a buffered filter equal those of a page-blocked one.
     let mut series: Vec<Series> = all
         .iter()
         .filter(|it| it.name != Kind::Buffered.name())

@@ -1,9 +1,9 @@
-//! The experiments of the HotStorage 2011 deck: what a cascade filter takes in and answers, compared with Bloom filters
-//! on the same flash in the same RAM; and what of it is still so with today's processors.
+//! The experiments of the HotStorage 2011 deck: the throughput of a cascade filter, compared with Bloom
+//! filters on the same flash in the same RAM; and what still holds with today's processors.
 //!
 //! All filters really run, on a simulated X25-M: each key is inserted and found. The drive's virtual time is
-//! noted round by round, a round being what fills a buffer and what is merged then; the processor's time, which
-//! is stated, is added to it afterwards, so that one run serves several [processors](rounds::Costs).
+//! noted round by round; a round fills a buffer and does its merge. The stated time of the processor is added
+//! afterwards, so that one run is enough for several [processors](rounds::Costs).
 
 mod bloom;
 mod deck;

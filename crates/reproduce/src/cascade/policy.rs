@@ -1,17 +1,17 @@
-//! What a fan-out costs, as the merge policy has it: a formula, and the policy itself on counts alone.
+//! The cost of a fan-out under the merge policy: a formula, and the policy itself on counts alone.
 //!
 //! A full buffer is merged with every level above the first that can hold all of it, into that level; level
 //! i can hold `fan-out^(i+1)` buffers. With one level, buffer number m makes a run of m buffers, so that of
 //! n buffers a key is written (n + 1) / 2 times on average.
 
-/// What a number of buffers cost.
+/// The cost of a number of buffers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
     /// How often a key is written to flash, on average.
     pub writes: f64,
     /// Levels that are not empty, on average over the buffers: what a lookup of an absent key reads.
     pub reads: f64,
-    /// Levels that are not empty, at most.
+    /// The most levels that are not empty.
     pub reads_max: u32,
     /// Those at the end.
     pub reads_end: u32,

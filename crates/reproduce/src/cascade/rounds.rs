@@ -1,4 +1,4 @@
-//! Rounds of inserts, and how fast they go with a processor and a drive.
+//! Rounds of inserts, and their speed with a processor and a drive.
 //!
 //! ```text
 //!   meanwhile  inserts  |--buffer 1--|--buffer 2--|..|--buffer 3--|     two buffers: the second is full
@@ -8,14 +8,14 @@
 //!
 //! A merge reads, works and writes at the same time, in I/O chunks; the slower of processor and drive decides.
 
-/// What fills a buffer, and what happens to it.
+/// The keys that fill a buffer, and the merge that follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Round {
     /// Keys that are inserted.
     pub keys: u64,
-    /// Fingerprints, or keys, that the processor works on when the buffer is full.
+    /// Fingerprints, or keys, that the processor processes when the buffer is full.
     pub merged: u64,
-    /// How long the drive takes for that by itself, in nanoseconds.
+    /// The drive's time for that alone, in nanoseconds.
     pub device_ns: u64,
 }
 
@@ -28,7 +28,7 @@ pub enum Merging {
     Between,
 }
 
-/// What keys cost the processor.
+/// The processor's cost of keys.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// For each key that goes into a buffer, in nanoseconds.
@@ -40,8 +40,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// A cascade filter on one of today's processors: 6 M keys a second into quotient filters that no cache
-    /// holds, 120 M fingerprints a second through a merge, as measured on one.
+    /// A cascade filter on a current processor: 6 M keys a second into quotient filters that fit no cache,
+    /// 120 M fingerprints a second through a merge, as measured on one.
     pub const CASCADE: Self = Self { insert_ns: 170.0, merge_ns: 8.0, merging: Merging::Meanwhile };
     /// A queue of keys for one page each, and its sweep: 36 M a second in all, as measured.
     pub const PAGES: Self = Self { insert_ns: 10.0, merge_ns: 18.0, merging: Merging::Between };
@@ -50,9 +50,9 @@ impl Costs {
     /// Bits set in pages that are there: 8 M keys a second, as measured.
     pub const CACHED: Self = Self { insert_ns: 120.0, merge_ns: 0.0, merging: Merging::Between };
 
-    /// A processor on which a cascade filter whose merges write each key `passes` times takes `keys_per_s` keys a
-    /// second with one thread, if the drive takes no time. What a key costs the buffer is assumed; the rest is
-    /// what it costs a merge.
+    /// A processor on which a cascade filter whose merges write each key `passes` times takes `keys_per_s`
+    /// keys a second with one thread, if the drive takes no time. The cost of a key in the buffer is assumed;
+    /// the rest is its cost in a merge.
     #[must_use]
     pub fn fitted(keys_per_s: f64, passes: f64) -> Self {
         let insert_ns = 400.0;
@@ -61,7 +61,7 @@ impl Costs {
     }
 }
 
-/// Keys that are in, and when.
+/// Inserted keys, and when.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Point {
     /// Nanoseconds since the first insert.
@@ -74,7 +74,7 @@ pub struct Point {
 #[must_use]
 pub fn timeline(rounds: &[Round], costs: Costs) -> Vec<Point> {
     let mut points = vec![Point::default()];
-    // When the inserting thread goes on, and when the merging one has ended what it does.
+    // When the inserting thread continues, and when the merging one has ended its work.
     let (mut goes_on_ns, mut merged_ns) = (0.0_f64, 0.0_f64);
     let mut keys = 0.0;
     for round in rounds {

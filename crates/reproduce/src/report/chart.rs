@@ -14,12 +14,12 @@ const LEFT: f64 = 72.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
-/// Colours that the style sheet has.
+/// Colours of the style sheet.
 const COLOURS: usize = 6;
-/// Words along an axis, about.
+/// The approximate number of labels along an axis.
 const TICKS: f64 = 6.0;
 
-/// Where numbers are along an axis, from 0 to 1.
+/// The places of numbers along an axis, from 0 to 1.
 struct Axis {
     scaling: Scaling,
     low: f64,
@@ -47,7 +47,7 @@ impl Axis {
         }
     }
 
-    /// None where the number cannot be shown.
+    /// `None` if the number cannot be shown.
     fn part(&self, number: f64) -> Option<f64> {
         let at = match self.scaling {
             Scaling::Linear => number,
@@ -140,7 +140,7 @@ fn write_axes(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
     word(out, (LEFT, base + 36.0), "start", &format!("upwards: {}", chart.y))
 }
 
-/// A round number without the zeros that three digits would have.
+/// A round number without trailing zeros.
 fn label(number: f64) -> String {
     let text = shown(number);
     if !text.contains('.') || text.contains('e') {
@@ -159,7 +159,7 @@ fn write_series(out: &mut String, series: &Series, colour: usize, plane: &Plane)
         }
         writeln!(out, "<path class=\"s{colour}\" d=\"{path}\"><title>{name}</title></path>")?;
     }
-    // Few points are shown as such; a paper's always are.
+    // Few points are drawn as dots; a paper's always are.
     if series.of_paper || series.points.len() <= 20 {
         for point in &series.points {
             let Some((x, y)) = place(point) else { continue };

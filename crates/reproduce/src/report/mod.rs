@@ -1,4 +1,4 @@
-//! What came of a run, for a browser, a terminal, or as data.
+//! The result of a run, for a browser, a terminal, or as data.
 
 mod chart;
 mod page;
@@ -11,16 +11,16 @@ use crate::{Experiment, Outcome, Paper, Result, Scale};
 pub use page::html;
 pub use plain::text;
 
-/// An experiment and what came of it.
+/// An experiment and its outcome.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Ran {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is about.
+    /// Its title.
     pub title: &'static str,
-    /// Where in the paper it stands.
+    /// Its place in the paper.
     pub reference: &'static str,
-    /// What came of it.
+    /// Its outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -30,12 +30,12 @@ pub struct Ran {
 pub struct Report {
     /// The paper.
     pub paper: &'static str,
-    /// What of it is smaller.
+    /// What is scaled down.
     #[serde(skip)]
     pub scaled: &'static str,
-    /// How much smaller, and with which seed.
+    /// The scale and the seed.
     pub scale: Scale,
-    /// What ran.
+    /// The experiments.
     pub experiments: Vec<Ran>,
 }
 
@@ -43,7 +43,7 @@ impl Ran {
     /// Runs an experiment.
     ///
     /// # Errors
-    /// The experiment's.
+    /// The experiment's error.
     pub fn run(experiment: &dyn Experiment, scale: Scale) -> Result<Self> {
         let outcome = experiment.run(scale)?;
         let (name, title) = (experiment.name(), experiment.title());
@@ -52,14 +52,14 @@ impl Ran {
 }
 
 impl Report {
-    /// A report of a paper without anything that ran yet.
+    /// A report of a paper without any experiments yet.
     #[must_use]
     pub fn new(paper: Paper, scale: Scale) -> Self {
         Self { paper: paper.title(), scaled: paper.scaled(), scale, experiments: Vec::new() }
     }
 }
 
-/// A number for people: three digits that count, and no powers of ten from a millionth to a million.
+/// A number for people: three significant digits, and no powers of ten from a millionth to a million.
 fn shown(number: f64) -> String {
     let size = number.abs();
     match size {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Report, shown};
 use crate::experiment::{Printed, Row, Sense};
 
-/// A number of the paper, as it is meant.
+/// A number of the paper, with its meaning.
 pub(super) fn printed(paper: Printed) -> String {
     let sign = match paper.sense {
         Sense::Exactly => "",

@@ -1,4 +1,4 @@
-//! Figure 2: what parallel reads and writes and large reads are worth on this drive.
+//! Figure 2: the gain of parallel reads and writes and of large reads on this drive.
 
 use nandex::store::schedule::Channels;
 use nandex_sim::RequestKind;
@@ -18,11 +18,11 @@ pub struct Figure2;
 const ALL_THREADS: [usize; 6] = [1, 2, 4, 8, 16, THREADS];
 /// Reads that are measured for each point.
 const READS: usize = 4_000;
-/// Pages that the reads are spread over, where the paper has the drive's 128 GB.
+/// Pages that the reads are spread over; the paper has the drive's 128 GB.
 const PAGES: u64 = 1 << 18;
 /// Pages of a write: a block of 128 KiB.
 const BLOCK_PAGES: u32 = 32;
-/// Blocks written for each point: 128 MiB, much more than the drive's buffer takes.
+/// Blocks written for each point: 128 MiB, much more than the drive's buffer.
 const BLOCKS: u64 = 1_000;
 /// Pages of a read in the third part.
 const SIZES: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -134,7 +134,7 @@ fn charts(
     ]
 }
 
-/// Threads that do nothing but wait for the drive.
+/// Threads that only wait for the drive.
 fn threads(count: usize) -> WorkerModel {
     WorkerModel {
         window: count,

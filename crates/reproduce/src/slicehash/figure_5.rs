@@ -18,7 +18,7 @@ pub const FULL_BANDWIDTH: &str = "Each 7 K inserts read a slicetable of 4 MiB an
      would do that, which the paper does not speak of: its table took the whole drive, and \
      ours takes a small part, so that hardly a live page is moved.";
 
-/// What the paper printed for a workload.
+/// The paper's numbers of a workload.
 struct Printed {
     slice_hash: f64,
     buffer_hash: f64,

@@ -1,4 +1,4 @@
-//! Figure 6: what lookups lose when they are started in the order in which they were asked for.
+//! Figure 6: the loss of lookups that are started in the order of their requests.
 
 use nandex::store::schedule::Channels;
 
@@ -15,8 +15,8 @@ pub struct Figure6;
 
 /// Lookups that are measured for each order.
 const LOOKUPS: usize = 8_000;
-/// Lookups that a schedule may choose from where it has as many as the paper's batches may have: all
-/// channels of the worst order.
+/// Lookups that a schedule may choose from, if it has as many as the paper's batches may have: all channels
+/// of the worst order.
 const WIDE: usize = 32 * THREADS;
 /// Orders, and the paper's share without the schedule.
 const ORDERS: [(&str, Order, Option<f64>); 9] = [
@@ -31,7 +31,7 @@ const ORDERS: [(&str, Order, Option<f64>); 9] = [
     ("ordered, K = 32", Order::Ordered(32), None),
 ];
 
-/// Why some orders beat the one that the paper calls the best.
+/// Why some orders are faster than the paper's best.
 const PIPELINED: &str = "In this model two reads of one plane that follow each other overlap: \
      the plane reads on while its register crosses the bus, 75 us each and not 116. The paper's \
      schedule spreads them, as it did where this was best.";

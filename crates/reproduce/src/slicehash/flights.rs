@@ -1,10 +1,10 @@
-//! Requests in flight, and what each is for.
+//! Requests in flight, and the purpose of each.
 
 use nandex_sim::Request;
 
 use crate::tape::Step;
 
-/// What requests in flight are for, by their tokens.
+/// The purposes of requests in flight, by their tokens.
 #[derive(Debug)]
 pub(super) struct Flights<T> {
     flights: Vec<Option<T>>,
@@ -18,7 +18,7 @@ impl<T> Default for Flights<T> {
 }
 
 impl<T> Flights<T> {
-    /// The request for a step, at that page of its drive, with a token that no other in flight has.
+    /// The request for a step, at that page of its drive, with a token that is unique among those in flight.
     pub fn start(&mut self, step: Step, page: u64, flight: T) -> Request {
         let token = self.idle.pop().unwrap_or_else(|| {
             self.flights.push(None);
@@ -33,7 +33,7 @@ impl<T> Flights<T> {
         self.idle.len() == self.flights.len()
     }
 
-    /// What the request was for that has ended.
+    /// The purpose of a request that has ended.
     pub fn land(&mut self, token: u64) -> T {
         let token = usize::try_from(token).expect("tokens are indices");
         self.idle.push(token);

@@ -1,4 +1,4 @@
-//! A SliceHash of the paper's measures (section 7.1) on taped devices: one, or an array of several.
+//! A SliceHash with the paper's sizes (section 7.1) on taped devices: one, or an array of several.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const ROUND_PAGES: u32 = 64;
 const CHUNK_PAGES: u32 = 128;
 /// Merges that are measured, at least.
 const MERGES_MIN: u64 = 24;
-/// The clock's tick while drives are aged, when nobody looks.
+/// The clock's tick while drives are aged and nobody measures.
 const AGING_TICK_NS: u64 = 50_000;
 /// A drive is aged by writing this part of its pages: more than it has to spare.
 const AGED_PART: u64 = 5;
@@ -40,7 +40,7 @@ pub enum Design {
     Memory,
 }
 
-/// What a table is made for.
+/// The settings of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// Partitions.
@@ -51,7 +51,7 @@ pub struct Setup {
     pub drives: u32,
     /// How they are used, where there are several.
     pub design: Design,
-    /// Where keys begin, and which table of many this is.
+    /// The seed of the keys, and which table of many this is.
     pub seed: u64,
 }
 
@@ -73,8 +73,8 @@ impl Setup {
         u64::from(config.partitions) * u64::from(config.slices) * u64::from(config.slice_entries())
     }
 
-    /// An empty table on devices that are written down. Without threads, and with fixed ids, so that the
-    /// same keys give the same tape. The paper's table has no log; this one has it on a device of its own.
+    /// An empty table on taped devices. Without threads, and with fixed ids, so that the same keys give the
+    /// same tape. The paper's table has no log; this one has it on a device of its own.
     pub fn open(&self) -> Result<Taped<SliceHash>> {
         let taped = TapedDevice::new();
         Ok(Taped::new(self.create(self.device(&taped)?)?, taped))
@@ -101,8 +101,8 @@ impl Setup {
         Ok(SliceHash::create_with(&volume, "paper", config, options)?)
     }
 
-    /// A table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of all buffers but
-    /// the last one are on flash. What a lookup reads and a merge rewrites is the same for any number
+    /// A table with the keys from 1 on: those of `buffers` buffers for each partition. The keys of all
+    /// buffers except the last one are on flash. Lookups read and merges rewrite the same for any number
     /// above one.
     pub fn filled(&self, buffers: u64) -> Result<Taped<SliceHash>> {
         let taped = self.open()?;
@@ -113,7 +113,7 @@ impl Setup {
         Ok(taped)
     }
 
-    /// Keys of a full buffer: the paper's 7 K, about.
+    /// Keys of a full buffer: approximately the paper's 7 K.
     pub fn buffer_keys(&self) -> u64 {
         let config = self.config();
         let incarnations = config.incarnations().expect("the paper's table is a table");
@@ -125,8 +125,8 @@ impl Setup {
         buffers * u64::from(self.partitions) * self.buffer_keys()
     }
 
-    /// How often every buffer is filled while inserts are measured: enough merges that a few unfinished
-    /// ones do not count.
+    /// How often every buffer is filled while inserts are measured: enough merges that a few unfinished ones
+    /// do not count.
     pub fn rounds(&self) -> u64 {
         (MERGES_MIN / u64::from(self.partitions)).max(2)
     }
@@ -179,7 +179,7 @@ impl Setup {
     }
 }
 
-/// What is done with a filled table.
+/// The operations on a filled table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mix {
     /// Keys that are there are looked up.
@@ -209,8 +209,8 @@ pub fn tape_of<T: Table>(
     Ok(taped.take_tape())
 }
 
-/// The tape without what the paper's prototype does not ask for: superblocks, checkpoints and syncs. What
-/// remains are reads of lookups, and whole I/O chunks.
+/// The tape without the requests that the paper's prototype does not make: superblocks, checkpoints and
+/// syncs. Reads of lookups, and whole I/O chunks remain.
 pub fn chunks_only(tape: &Tape) -> Tape {
     let is_chunk = |step: &Step| step.pages >= BUFFER_PAGES;
     tape.only(|act, step| match step.kind {
@@ -220,7 +220,7 @@ pub fn chunks_only(tape: &Tape) -> Tape {
     })
 }
 
-/// Drives on which the tape's table has been for long: written once in order, and then again where the
+/// Drives in the state after long use by the tape's table: written once in order, and then again where the
 /// table is, until no block is fresh and writes wait for erases.
 pub fn aged(drive: Drive, scale: Scale, tape: &Tape, count: u32) -> Result<Vec<Box<dyn Model>>> {
     let new = || drive.model(scale, Filled::Once, tape.page_count());
@@ -251,9 +251,8 @@ fn write(tape: &Tape, pages: u64, drives: &mut [Box<dyn Model>]) {
     }
 }
 
-/// RAM of each entry of a full table, in bytes: what a partition takes, over what its slicetable holds. A table
-/// in FIFO order that is full stays full, to the last slice; what all partitions share counts for nothing
-/// among 32,768 of them.
+/// RAM of each entry of a full table, in bytes: a partition's RAM, over the entries of its slicetable. A full
+/// table in FIFO order stays full, to the last slice; shared RAM is negligible among 32,768 partitions.
 pub fn ram_bytes_per_entry(setup: Setup) -> Result<f64> {
     let ram_bytes = |partitions| {
         let table = Setup { partitions, ..setup }.open()?.table;

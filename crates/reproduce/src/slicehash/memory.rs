@@ -20,8 +20,8 @@ const PRINTED: [(Mix, u32, [f64; 2]); 3] = [
     (Mix::Both, 50, [0.21, 0.57]),
     (Mix::Inserts, 100, [0.21, 1.46]),
 ];
-/// What the other tables take, as printed in Table 1: their names, pages of a lookup on average and at worst, and
-/// bytes of RAM for an entry.
+/// The paper's numbers of the other tables in Table 1: their names, pages of a lookup on average and at
+/// worst, and bytes of RAM for an entry.
 const OTHERS: [(&str, [f64; 3]); 3] = [
     ("FlashStore", [1.0, 1.0, 6.0]),
     ("SkimpyStash", [5.0, 10.0, 1.0]),
@@ -40,7 +40,7 @@ struct BufferRam {
 /// Columns of filters in one word.
 const COLUMNS: f64 = 64.0;
 
-/// Worked out as that of SliceHash.
+/// Computed like that of SliceHash.
 fn buffer_hash_ram() -> Result<BufferRam> {
     let measure = |times| {
         let scale = Scale::new(times, 1)?;

@@ -1,5 +1,5 @@
-//! The I/O chunks of a merge, in the order in which the structure's rewriter starts them: a chunk is
-//! written once it was read and all before it are being written, and four are in memory.
+//! The I/O chunks of a merge, in the order in which the structure's rewriter starts them. A chunk is written
+//! once it was read and all before it are being written; four are in memory.
 
 use nandex_sim::RequestKind;
 
@@ -8,7 +8,7 @@ use crate::tape::Step;
 /// Chunks in memory, as in the structure.
 const CHUNKS: usize = 4;
 
-/// A slicetable, or a buffer, on its way to flash.
+/// A slicetable, or a buffer, that is written to flash.
 #[derive(Debug)]
 pub(super) struct Merge {
     reads: Vec<Step>,
@@ -20,7 +20,7 @@ pub(super) struct Merge {
     waited_for: bool,
 }
 
-/// A chunk that goes on or has ended.
+/// A chunk's next state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
     Read(usize),
@@ -28,19 +28,19 @@ pub(super) enum Progress {
 }
 
 impl Merge {
-    /// What these steps read and write.
+    /// The reads and writes of these steps.
     pub fn new(steps: &[Step], waited_for: bool) -> Self {
         let of = |kind| steps.iter().filter(move |step| step.kind == kind).copied();
         let (reads, writes): (Vec<_>, Vec<_>) =
             (of(RequestKind::Read).collect(), of(RequestKind::Write).collect());
-        // A buffer that goes to flash as it is, or into the first slicetable, reads nothing.
+        // A buffer that goes to flash unchanged, or into the first slicetable, reads nothing.
         let fits = reads.is_empty() || reads.len() == writes.len();
         assert!(fits, "{} chunks read, {} written", reads.len(), writes.len());
         let is_read = vec![reads.is_empty(); writes.len()];
         Self { reads, writes, is_read, next_read: 0, next_write: 0, written: 0, waited_for }
     }
 
-    /// The next chunk that may go, if any.
+    /// The next chunk that may start, if any.
     pub fn next(&mut self) -> Option<(Step, Progress)> {
         let next = self.next_write;
         if self.is_read.get(next).is_some_and(|is_read| *is_read) && next - self.written < CHUNKS {
@@ -63,7 +63,7 @@ impl Merge {
         }
     }
 
-    /// Is all on flash?
+    /// Is everything on flash?
     pub fn is_over(&self) -> bool {
         self.written == self.writes.len()
     }

@@ -1,10 +1,10 @@
-//! The experiments of ANCS 2014, sections 4, 5.4 and 7: what SliceHash reaches on a Crucial M4, and what of
-//! it comes from slices and what from knowing the drive's channels.
+//! The experiments of ANCS 2014, sections 4, 5.4 and 7: the throughput of SliceHash on a Crucial M4, and how
+//! much of it comes from slices and how much from knowing the drive's channels.
 //!
 //! The table is configured as the paper's (7.1): buffers of 128 KiB whose buckets have 3 entries, 32
-//! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) go through
-//! the tape: lookups in the order of the structure's own schedule, merges at the same time. SILT is not run:
-//! its numbers are the paper's.
+//! incarnations in a slicetable of 4 MiB. It is taped once, and [modelled workers](workers) process the tape:
+//! lookups in the order of the structure's own schedule, merges at the same time. SILT is not run: its
+//! numbers are the paper's.
 
 mod analysis;
 mod figure_2;

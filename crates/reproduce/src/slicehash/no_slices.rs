@@ -1,4 +1,4 @@
-//! Section 7.3, "Slicing": what lookups cost with neither slices nor Bloom filters.
+//! Section 7.3, "Slicing": the cost of lookups with neither slices nor Bloom filters.
 
 use super::lab::{Mix, Setup};
 use super::throughput::Part;

@@ -38,8 +38,8 @@ impl Order {
         }
     }
 
-    /// A number of lookups in that order, each of which reads one of these pages, whose channels are
-    /// those of slicetables.
+    /// A number of lookups in that order, each of which reads one of these pages, whose channels are those of
+    /// slicetables.
     ///
     /// # Panics
     /// If there is a channel without a page.

@@ -13,7 +13,7 @@ const PAPER: [(u32, [f64; 3]); 3] = [
     (2, [138_000.0, 186_000.0, 0.3]),
     (3, [207_000.0, 279_000.0, 0.2]),
 ];
-/// Partitions, at least: three drives have 3, 3 and 2 of them.
+/// The fewest partitions: three drives have 3, 3 and 2 of them.
 const PARTITIONS_MIN: u32 = 8;
 
 /// Why mixes grow less than the drives.
@@ -80,7 +80,7 @@ impl Experiment for Table6 {
 struct Rates {
     lookups: f64,
     mixed: f64,
-    /// The part of all reads that the drive has which is asked for most.
+    /// The share of all reads on the busiest drive.
     share_most: f64,
 }
 
@@ -97,7 +97,7 @@ fn row(what: String, rate: f64) -> Row {
     Row::ours(what, "operations/s", rate)
 }
 
-/// What the drive with the most partitions costs all.
+/// The effect of the drive with the most partitions.
 fn balance(setup: &Setup, rates: &Rates) -> String {
     let left = 1.0 / (f64::from(setup.drives) * rates.share_most);
     if left > 0.99 {

@@ -1,4 +1,4 @@
-//! Workers on a tape: what is under way, and what happens next.
+//! Workers on a tape: the work in progress, and the next events.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,7 +20,7 @@ struct Read {
     step: Step,
 }
 
-/// What a request in flight is for.
+/// The purpose of a request in flight.
 #[derive(Clone, Copy, Debug)]
 enum Flight {
     Read(Read),
@@ -31,7 +31,7 @@ enum Flight {
     },
 }
 
-/// A lookup that waits for reads: of the operation's steps, how many were asked for and are not there yet.
+/// A lookup that waits for reads: how many of the operation's steps were requested and have not ended yet.
 #[derive(Clone, Copy, Default)]
 struct Lookup {
     steps_done: usize,
@@ -39,10 +39,10 @@ struct Lookup {
 }
 
 impl WorkerModel {
-    /// Works through a whole tape, from the drives' present on.
+    /// Processes a whole tape, from the drives' present on.
     ///
     /// # Panics
-    /// If the tape asks for a drive or a page that is not there, or for what no structure asks: then it is
+    /// If the tape has a drive or a page that does not exist, or requests that no structure makes: then it is
     /// no tape of lookups that read and inserts that rewrite.
     #[must_use]
     pub fn work(self, tape: &Tape, drives: &mut [Box<dyn Model>]) -> Worked {
@@ -81,18 +81,18 @@ pub(super) struct Stage<'a> {
     thinking: BinaryHeap<Reverse<(u64, usize)>>,
     lookups: Vec<Lookup>,
     schedules: Vec<Schedule<Read>>,
-    /// Merges that go on, by slot.
+    /// Merges in progress, by slot.
     merges: Vec<Option<Merge>>,
     /// Those that wait for a slot.
     full: VecDeque<Merge>,
     flights: Flights<Flight>,
     /// Reads in flight, summed over time.
     read_ns: u64,
-    /// Kept to be filled again.
+    /// Reused.
     done: Vec<Done>,
 }
 
-/// Where a stage stood.
+/// The state of a stage at one time.
 pub(super) struct Mark {
     pub now_ns: u64,
     pub finished: usize,
@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
         self.drives.len()
     }
 
-    /// Goes on until `finished` operations have finished.
+    /// Continues until `finished` operations have finished.
     pub fn until(&mut self, finished: usize) -> Mark {
         loop {
             self.take_up();
@@ -146,7 +146,7 @@ impl<'a> Stage<'a> {
         Mark { now_ns: self.now_ns, finished: self.finished, read_ns: self.read_ns }
     }
 
-    /// Lets all end that was begun, so that the drives know nothing of these workers any more.
+    /// Completes all work in progress, so that the drives keep no state of these workers.
     pub fn come_to_rest(&mut self) -> Mark {
         let _ = self.until(self.tape.len());
         while !self.flights.is_empty() {
@@ -156,7 +156,7 @@ impl<'a> Stage<'a> {
         self.mark()
     }
 
-    /// Lets time pass until something happens.
+    /// Lets time pass until an event.
     fn tick(&mut self) {
         let in_flight: usize = self.schedules.iter().map(Schedule::in_flight).sum();
         let start_ns = self.now_ns;
@@ -171,7 +171,7 @@ impl<'a> Stage<'a> {
         self.read_ns += in_flight as u64 * (self.now_ns - start_ns);
     }
 
-    /// Takes what a drive has done up to now, if anything.
+    /// Processes what a drive has done up to now, if anything.
     fn land(&mut self, drive: usize) -> bool {
         let mut all = std::mem::take(&mut self.done);
         self.drives[drive].advance(self.now_ns, &mut all);
@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         happened
     }
 
-    /// Takes operations while the window is not full, each with a core's time, and goes on with those whose time
+    /// Takes operations while the window is not full, each with a core's time, and continues those whose time
     /// has passed.
     fn take_up(&mut self) {
         loop {
@@ -223,7 +223,7 @@ impl<'a> Stage<'a> {
         self.under_way += 1;
     }
 
-    /// The processor is done with an operation.
+    /// The processor has finished an operation.
     fn ready(&mut self, operation: usize) {
         match self.tape.operation(operation) {
             (_, []) => self.finish(),
@@ -276,7 +276,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Starts what may be started.
+    /// Starts every request that may start.
     fn ask_drives(&mut self) {
         for drive in 0..self.drives.len() {
             let rests = self.model.pace == Pace::Batches && self.schedules[drive].in_flight() > 0;

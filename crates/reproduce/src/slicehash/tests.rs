@@ -1,4 +1,4 @@
-//! Workers are as fast as the structure itself on the simulated drive, and not faster than it may.
+//! Workers are as fast as the structure itself on the simulated drive, and not faster.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn inserts_wait_for_merges_or_for_cores_whichever_is_slower() {
     assert!((38.0..50.0).contains(&buffers_per_s), "{buffers_per_s}");
     let busy = WorkerModel { insert_cpu_ns: 80_000, ..workers() }.work(&tape, &mut drives);
     assert!((99_000.0..=100_100.0).contains(&busy.operations_per_s), "{busy:?}");
-    // The drive knows nothing of the first two models, and the third is as fast as the first.
+    // The drive has no state of the first two models, and the third is as fast as the first.
     let again = workers().work(&tape, &mut drives);
     let ratio = again.operations_per_s / free.operations_per_s;
     assert!((0.9..1.1).contains(&ratio), "{again:?} and {free:?}");

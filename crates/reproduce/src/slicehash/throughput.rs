@@ -1,4 +1,4 @@
-//! Tapes of SliceHash and BufferHash under the paper's workloads, and what a drive makes of them.
+//! Tapes of SliceHash and BufferHash under the paper's workloads, and their rates on a drive.
 
 use nandex::store::schedule::Channels;
 use nandex::{BufferHash, Table};
@@ -9,7 +9,7 @@ use crate::bufferhash::lab::{Filters, Setup as BufferSetup};
 use crate::tape::{Act, Tape};
 use crate::{Drive, Result, Scale, Taped};
 
-/// A table's tape and what was counted on it.
+/// A table's tape and its counts.
 pub struct Part {
     /// Reads of lookups, and I/O chunks.
     pub tape: Tape,
@@ -21,7 +21,7 @@ pub struct Part {
     pub inserts_per_flush: f64,
     /// By how many bytes the table's RAM has grown.
     pub ram_growth_bytes: f64,
-    /// The part of all reads that the drive has which is asked for most.
+    /// The share of all reads on the busiest drive.
     pub share_most: f64,
     drives: u32,
 }
@@ -31,7 +31,7 @@ pub const LOOKUPS: u64 = 20_000;
 /// Buffers' keys in a table before anything is measured: one on flash, one in RAM.
 const BUFFERS: u64 = 2;
 
-/// Keys from here on are far from all that a table is filled with.
+/// Keys from here on are not in any table.
 const NEW_KEYS: u64 = 1 << 40;
 
 impl Part {
@@ -110,7 +110,7 @@ impl Part {
 
     /// The workers' rates on drives that the table has aged.
     pub fn work(&self, model: WorkerModel, drive: Drive, scale: Scale) -> Result<Worked> {
-        // Buffers that are written as they are take no time to speak of, whenever they come.
+        // Buffers that are written unchanged take negligible time, whenever they come.
         let merges = self.inserts_per_flush > 0.0 && model.spare_buffers.is_some();
         let span = if merges { Span::Whole } else { Span::Middle };
         Ok(WorkerModel { span, ..model }

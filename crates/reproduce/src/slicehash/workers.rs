@@ -1,22 +1,22 @@
 //! Many lookups at once during merges, from a tape, on one drive or several, in virtual time.
 //!
-//! A [player](crate::play) gives each thread its operations beforehand; here whoever is idle takes the
-//! next one, as the paper's threads do, and reads can be started in another order than they were asked
-//! for: by the very schedule that the structures use. The tape tells what each operation reads and
-//! writes; what is decided here is when.
+//! A [player](crate::play) gives each thread its operations beforehand; here an idle worker takes the next
+//! one, as the paper's threads do, and reads can be started in another order than they were requested: by the
+//! same schedule that the structures use. The tape has each operation's reads and writes; this decides their
+//! times.
 //!
 //! ```text
 //!   tape -> a core's time -> lookups: a line for each channel -> depth in flight \
 //!           (window)         buffers: merges, four chunks each                    -> models of drives
 //! ```
 //!
-//! Time goes in ticks, so that drives share one clock.
+//! Time advances in ticks, so that drives share one clock.
 
 use nandex::store::schedule::Channels;
-/// Who works, and how.
+/// The workers' settings.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WorkerModel {
-    /// Operations under way at the same time: the threads, or what a schedule may choose from.
+    /// Operations in progress at the same time: the threads, or the choice of a schedule.
     pub window: usize,
     /// Reads of lookups in flight on each drive.
     pub depth: usize,
@@ -32,12 +32,12 @@ pub struct WorkerModel {
     pub insert_cpu_ns: u64,
     /// Merges, or writes of buffers, at the same time.
     pub merges: usize,
-    /// Full buffers that may wait or be merged while operations go on: with one more nothing is taken up
-    /// until a merge ends. None where the thread that fills a buffer writes it, and others go on.
+    /// Full buffers that may wait or be merged while operations continue; with one more nothing starts until
+    /// a merge ends. `None` if the thread that fills a buffer writes it, and others continue.
     pub spare_buffers: Option<usize>,
     /// Which part of the run counts.
     pub span: Span,
-    /// A tick of the clock that the drives share: what happens within one is seen at its end.
+    /// A tick of the clock that the drives share: events within one are visible at its end.
     pub tick_ns: u64,
 }
 
@@ -53,13 +53,13 @@ pub enum Span {
 /// When the next reads are started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// Another for each that ends.
+    /// Another one for each that ends.
     Stream,
-    /// As many as the depth allows, when all before have ended.
+    /// As many as the depth allows, when all earlier ones have ended.
     Batches,
 }
 
-/// What came of it.
+/// The result of the workers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Worked {
     /// Operations in a second.
@@ -78,9 +78,9 @@ const CORES: usize = 8;
 const WAITING_PER_DEPTH: usize = 8;
 
 impl WorkerModel {
-    /// SliceHash as the paper runs it: a schedule of all lookups that wait, and merges at the same time on every
-    /// drive. The processor's times are what Table 4 says of eight cores at the rates of Figure 5: 16 % of
-    /// them at 69 K lookups a second, 8 % at 125 K inserts a second.
+    /// SliceHash as in the paper: a schedule of all waiting lookups, and merges at the same time on every
+    /// drive. The processor's times are Table 4's share of eight cores at the rates of Figure 5: 16 % of them
+    /// at 69 K lookups a second, 8 % at 125 K inserts a second.
     #[must_use]
     pub fn channel_aware(channels: Channels, drives: u32) -> Self {
         let drives = drives as usize;

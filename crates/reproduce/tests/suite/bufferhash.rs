@@ -9,7 +9,7 @@ fn run(name: &str) -> Ran {
     outcome::run(Paper::BufferHash, name)
 }
 
-/// What comes of an experiment that was run twice.
+/// The outcome of an experiment that was run twice.
 fn outcome(name: &str) -> Outcome {
     let [first, second] = [run(name), run(name)];
     let json = |ran: &Ran| serde_json::to_string(ran).expect("it is plain data");
@@ -17,7 +17,7 @@ fn outcome(name: &str) -> Outcome {
     first.outcome
 }
 
-/// What comes of one that takes long, run once: it goes the same way as the others.
+/// The outcome of a long one, run once: it uses the same code as the others.
 fn outcome_once(name: &str) -> Outcome {
     run(name).outcome
 }

@@ -1,5 +1,5 @@
-//! A tape that is played takes the time that the structure takes on the simulated drive itself, and batches
-//! fill a drive's queue.
+//! A played tape takes the time that the structure takes on the simulated drive itself, and batches fill a
+//! drive's queue.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn model(drive: Drive) -> Box<dyn Model> {
     drive.model(Scale::default(), Filled::Once, 4096).expect("there can be such a drive")
 }
 
-/// Keys in an order that jumps about.
+/// Keys in a shuffled order.
 fn keys(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 7919 % count)
 }
@@ -54,7 +54,7 @@ fn a_tape_takes_as_long_as_the_drive_itself() {
         }
         assert!(taped.table.stats().flushes > 12 && taped.counts().found > 1000);
         let played = Player::single(0).play(taped.tape(), &mut *model(drive));
-        // The drive itself was written to while the volume was created; that is all the difference.
+        // The drive itself was written to while the volume was created; that is the only difference.
         let ratio = played.elapsed_ns as f64 / direct_ns as f64;
         assert!((0.98..1.02).contains(&ratio), "{drive:?}: {} of {direct_ns}", played.elapsed_ns);
         let slower = Player::single(10_000).play(taped.tape(), &mut *model(drive));

@@ -1,4 +1,4 @@
-//! Runs one experiment and finds numbers in what came of it.
+//! Runs one experiment and finds numbers in its outcome.
 
 use nandex_reproduce::{Outcome, Paper, Ran, Scale, experiments};
 
@@ -16,8 +16,8 @@ pub(crate) fn run(paper: Paper, name: &str) -> Ran {
     ran
 }
 
-/// Our number in the row of that table. The table is named by how it begins, and so is the row where none has
-/// that very name.
+/// Our number in the row of that table. A prefix is enough for the table, and for the row if none has that
+/// exact name.
 pub(crate) fn ours(outcome: &Outcome, table: &str, row: &str) -> f64 {
     let table = outcome.tables.iter().find(|it| it.title.starts_with(table)).expect(table);
     let exact = table.rows.iter().find(|it| it.what == row);

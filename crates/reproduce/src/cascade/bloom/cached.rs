@@ -1,6 +1,6 @@
-//! Pages in RAM, brought in when they are touched, as a memory map has them: one after another.
+//! Pages in RAM, loaded when they are touched, like a memory map: one after another.
 //!
-//! Which one leaves is decided by lot. Pages are touched by lot too, so no rule does better.
+//! The evicted page is random. Pages are touched at random too, so no policy does better.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use nandex_sim::workload::SplitMix64;
 
 use crate::Result;
 
-/// What a page is touched for.
+/// The purpose of a touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// To look at it.
+    /// To read it.
     Look,
     /// To change it.
     Change,

@@ -7,11 +7,11 @@
 //! | buffered | on one page | a queue of bits, 5 bytes each | a share of a sweep over pages |
 //! | page-blocked | on one page | a queue of keys, 8 bytes each | a share of a sweep in I/O chunks |
 //!
-//! A sweep applies what waits in the order of its pages: each page that has some is read and written by itself, or
-//! the whole filter is, in chunks.
+//! A sweep applies waiting updates in the order of their pages: either each page with updates is read and
+//! written by itself, or the whole filter is, in chunks.
 //!
-//! "One page" is the two-step hash of Canim et al. (2010), "buffered" has their queue of bits in addition. The last
-//! one is in the way of BloomFlash (2011), and the strongest there is: nothing it does is random.
+//! "One page" is the two-step hash of Canim et al. (2010), "buffered" has their queue of bits in addition.
+//! The last one resembles BloomFlash (2011), and is the strongest possible: nothing it does is random.
 
 mod cached;
 mod queued;
@@ -28,15 +28,15 @@ use crate::Result;
 use cached::Cache;
 use queued::Queue;
 
-/// Bits of the filter for each key, at which eight hash functions err as often as the cascade filter; pages that
-/// chance fills more than others are reckoned in.
+/// Bits of the filter for each key, at which eight hash functions err as often as the cascade filter; it
+/// accounts for pages that are fuller by chance.
 const BITS_PER_KEY: f64 = 11.6;
 /// k.
 pub const HASHES: usize = 8;
 /// Bits of a page.
 const PAGE_BITS: u64 = PAGE_BYTES as u64 * 8;
 
-/// How a filter is laid out and buffered.
+/// The layout and buffering of a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Bits anywhere, pages in a cache.
@@ -53,7 +53,7 @@ impl Kind {
     /// From the simplest to the strongest.
     pub const ALL: [Self; 4] = [Self::Plain, Self::OnePage, Self::Buffered, Self::PageBlocked];
 
-    /// What it is called in tables.
+    /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain Bloom filter, cached pages",
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// What its keys cost the processor.
+    /// The processor's cost of its keys.
     pub const fn costs(self) -> Costs {
         match self {
             Self::Plain | Self::OnePage => Costs::CACHED,
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// Where a key's bits are.
+/// The places of a key's bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     kind: Kind,
@@ -82,7 +82,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// A number that says all of a key. Those of one page stand together, pages in ascending order.
+    /// A number that identifies a key. Those of one page are together, pages in ascending order.
     fn name_of(self, key: u64) -> u64 {
         SplitMix64::stream(self.seed, key).next_u64()
     }
@@ -105,7 +105,7 @@ impl Shape {
         places
     }
 
-    /// The page of a key whose bits are all on one.
+    /// The page of a key whose bits are all on one page.
     fn page_of(self, name: u64) -> u64 {
         high(name, self.pages)
     }
@@ -150,7 +150,7 @@ impl Bloom {
         Ok(bloom)
     }
 
-    /// How it is laid out and buffered.
+    /// Its layout and buffering.
     pub fn kind(&self) -> Kind {
         self.shape.kind
     }
@@ -179,7 +179,7 @@ impl Bloom {
         Ok(self.drive.sync()?)
     }
 
-    /// Fills the cache with pages that were changed.
+    /// Fills the cache with changed pages.
     fn warm_up(&mut self, frames: usize) -> Result<()> {
         let pages_each = match self.shape.kind {
             Kind::Plain => HASHES,
@@ -203,7 +203,7 @@ impl Bloom {
         Ok(())
     }
 
-    /// Inserts more: a number of full queues, or as many keys as there is patience for.
+    /// Inserts more: a number of full queues, or a limited number of keys.
     pub fn insert(&mut self, rounds: u64) -> Result<Vec<Round>> {
         match self.shape.kind {
             Kind::Plain | Kind::OnePage => (0..rounds).map(|_| self.cached_round()).collect(),
@@ -213,7 +213,7 @@ impl Bloom {
         }
     }
 
-    /// A hundred inserts; the last changes stay in the cache, as those before them did.
+    /// A hundred inserts; the last changes stay in the cache, like those before them.
     fn cached_round(&mut self) -> Result<Round> {
         let keys = 100;
         let start_ns = now_ns(&self.drive);

@@ -1,4 +1,4 @@
-//! Inserts that wait in RAM until no more fit, and are then applied in the order of their pages.
+//! Inserts that wait in RAM until it is full, and are then applied in the order of their pages.
 
 use nandex::device::PageBuf;
 use nandex_sim::SimDevice;
@@ -11,12 +11,12 @@ use crate::Result;
 const BIT_BYTES: u64 = 5;
 /// Bytes of a key in the queue.
 const KEY_BYTES: u64 = 8;
-/// Pages in flight where each is read and written by itself.
+/// Pages in flight if each is read and written by itself.
 const PAGES_IN_FLIGHT: usize = 32;
 /// I/O chunks in flight, as in a merge.
 const CHUNKS: usize = 3;
 
-/// Bits or keys that wait.
+/// Waiting bits or keys.
 pub(super) struct Queue {
     kind: Kind,
     /// Keys that fill it.
@@ -26,7 +26,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// One that takes so much RAM.
+    /// A queue of this much RAM.
     pub(super) fn new(kind: Kind, ram_bytes: u64) -> Self {
         let key_bytes = if kind == Kind::Buffered { HASHES as u64 * BIT_BYTES } else { KEY_BYTES };
         Self { kind, keys_max: (ram_bytes / key_bytes).max(1), waiting: Vec::new() }
@@ -41,7 +41,7 @@ impl Queue {
         self.waiting.extend(bits);
     }
 
-    /// Applies what waits, in the order of its pages, and makes that durable.
+    /// Applies waiting updates, in the order of their pages, and makes them durable.
     pub(super) fn flush(&mut self, shape: Shape, drive: &SimDevice) -> Result<()> {
         self.waiting.sort_unstable();
         let kind = self.kind;

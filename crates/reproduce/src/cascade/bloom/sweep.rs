@@ -1,4 +1,4 @@
-//! Many pages at once: read, changed and written back, or read and looked at.
+//! Many pages at once: read, changed and written back, or only read.
 
 use nandex::device::{Completion, Device, Op, OpKind, PageBuf, PageId};
 use nandex_sim::SimDevice;
@@ -41,11 +41,11 @@ pub(super) fn rewrite(
 /// Reads in flight in a batch of lookups.
 const DEPTH: usize = 32;
 
-/// A key's places, and how many of its bits were looked at.
+/// A key's places, and how many of its bits were checked.
 pub(super) type Asked = ([(u64, u64); HASHES], usize);
 
-/// Looks keys up, the last one first: reads the page of a key's next bit, until one is not set or none is left
-/// on another page. Gives how many have all their bits.
+/// Looks keys up, the last one first: reads the page of a key's next bit, until one is not set or none
+/// remains on another page. Returns how many have all their bits.
 pub(super) fn look_up(drive: &SimDevice, waiting: &mut Vec<Asked>, reads: &mut u64) -> Result<u64> {
     let mut queue = drive.queue(DEPTH)?;
     let mut asked: Vec<Option<Asked>> = vec![None; DEPTH];
