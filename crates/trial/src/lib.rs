@@ -28,7 +28,7 @@ pub use contract::{Contract, Stop, Trust};
 pub use course::{Watcher, live};
 pub use device_kind::{DeviceKind, small};
 use nandex_sim::workload::SplitMix64;
-pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Setup, Structure};
+pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Structure, StructureSetup};
 pub use report::{Counters, Failure};
 pub use session::Session;
 pub use sweep::{Sweep, recover, sweep};
@@ -46,8 +46,8 @@ const CALLS_MAX: u64 = 40;
 pub fn run(seed: u64, one_in: u64) -> Result<Counters, Box<Failure>> {
     let plan = Plan::of(seed);
     let trial = || match plan.setup {
-        Setup::Table(setup) => carry_out(&plan, setup, one_in),
-        Setup::Filter(setup) => carry_out(&plan, setup, one_in),
+        StructureSetup::Table(setup) => carry_out(&plan, setup, one_in),
+        StructureSetup::Filter(setup) => carry_out(&plan, setup, one_in),
     };
     let result = catch_unwind(AssertUnwindSafe(trial));
     let result = result.unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic))));

@@ -47,12 +47,12 @@ struct Life<'a, C: Contract> {
     counters: &'a mut Counters,
     rng: SplitMix64,
     device: SimDevice,
-    trace: Trace,
+    trace: Arc<Trace>,
     session: Session<C>,
     /// The fault of this opening.
     fault: Option<Fault>,
-    /// What shall lie once it is open: a log whose last block cannot be read right ends before it, and nothing
-    /// tells that from a torn tail.
+    /// What goes wrong silently once it is open. Not before: a log whose last block cannot be read right ends before
+    /// it, and nothing tells that from a torn tail.
     lies_later: Option<Faults>,
     story: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub fn run<C: Contract>(plan: &Plan, setup: C, counters: &mut Counters) -> Resul
         counters,
         rng: SplitMix64::stream(plan.seed, 2),
         device: plan.device.with_image(Image::new()),
-        trace: Trace::default(),
+        trace: Arc::default(),
         session: Session::new(setup.clone()),
         setup,
         fault: None,
@@ -161,7 +161,7 @@ impl<C: Contract> Life<'_, C> {
 
     /// Makes or opens it, and asks for everything. False where something that went wrong prevents it.
     fn open(&mut self) -> Result<bool, String> {
-        let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
+        let device = Arc::new(Traced::with(self.device.clone(), Arc::clone(&self.trace)));
         let is_made = self.session.is_made();
         let struck = self.device.faults().len();
         let opened = if is_made { self.session.open(device) } else { self.session.create(device) };
@@ -263,7 +263,7 @@ impl<C: Contract> Life<'_, C> {
             return Ok(());
         }
         self.story.push("mended".into());
-        let device = Arc::new(Traced::new(self.device.clone(), self.trace.clone()));
+        let device = Arc::new(Traced::with(self.device.clone(), Arc::clone(&self.trace)));
         self.counters.reopenings += 1;
         let result = self.session.open(device).and_then(|()| self.session.look());
         self.session.kill();

@@ -17,10 +17,10 @@ const USAGE: &str =
 [--minutes M] [--threads N]]
 --seed N     runs that one
 --start N    begins with that seed (default 0)
---seeds N    ends after so many seeds (default all structures once, unless another limit is given)
---cuts N     ends after so many cut points
+--seeds N    ends after that many seeds (default all structures once, unless another limit is given)
+--cuts N     ends after that many cut points
 --hours H, --minutes M   ends after so long
---threads N  runs so many at once (default: as many as there are cores)";
+--threads N  runs that many at once (default: as many as there are cores)";
 
 /// When to end.
 #[derive(Clone, Copy, Debug)]

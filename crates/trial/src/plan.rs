@@ -11,7 +11,7 @@ use crate::{filter, table};
 /// What goes wrong in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adversity {
-    /// The power is cut in the midst of every single operation, and again during recoveries.
+    /// The power is cut in the middle of every single operation, and again during recoveries.
     EveryCut,
     /// Processes are killed and the power is cut now and then.
     Cuts,
@@ -74,14 +74,18 @@ impl Structure {
         Self::all().nth(turn as usize).expect("as many as were counted")
     }
 
-    fn setup(self, seed: u64) -> Setup {
+    fn setup(self, seed: u64) -> StructureSetup {
         match self {
-            Self::BufferHash => Setup::Table(table::Setup::bufferhash(seed)),
-            Self::SliceHash => Setup::Table(table::Setup::slicehash(seed)),
-            Self::Cascade => Setup::Filter(filter::Setup::cascade(seed)),
+            Self::BufferHash => StructureSetup::Table(table::TableSetup::bufferhash(seed)),
+            Self::SliceHash => StructureSetup::Table(table::TableSetup::slicehash(seed)),
+            Self::Cascade => StructureSetup::Filter(filter::FilterSetup::cascade(seed)),
             Self::Further(kind) => match registry::find(kind).map(|row| &row.family) {
-                Some(Family::Table(row)) => Setup::Table(table::Setup::registered(row, seed)),
-                Some(Family::Filter(row)) => Setup::Filter(filter::Setup::registered(row, seed)),
+                Some(Family::Table(row)) => {
+                    StructureSetup::Table(table::TableSetup::registered(row, seed))
+                }
+                Some(Family::Filter(row)) => {
+                    StructureSetup::Filter(filter::FilterSetup::registered(row, seed))
+                }
                 _ => unreachable!("it was taken from the register"),
             },
         }
@@ -90,14 +94,14 @@ impl Structure {
 
 /// A structure's configuration.
 #[derive(Clone, Copy, Debug)]
-pub enum Setup {
+pub enum StructureSetup {
     /// A table's.
-    Table(table::Setup),
+    Table(table::TableSetup),
     /// A filter's.
-    Filter(filter::Setup),
+    Filter(filter::FilterSetup),
 }
 
-impl Setup {
+impl StructureSetup {
     /// Structure and policy, for lists.
     #[must_use]
     pub fn policy(&self) -> String {
@@ -123,7 +127,7 @@ pub struct Plan {
     /// The seed it comes from.
     pub seed: u64,
     /// The structure's configuration.
-    pub setup: Setup,
+    pub setup: StructureSetup,
     /// The device.
     pub device: DeviceKind,
     /// What goes wrong.

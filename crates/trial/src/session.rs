@@ -9,7 +9,7 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::{Contract, Stop, Trust, fold};
 use crate::versions::Oracle;
 
-/// The structure under trial, and one beside it that comes and goes.
+/// The structure under trial, and another one that comes and goes.
 const NAME: &str = "t";
 const NEIGHBOUR: &str = "u";
 
@@ -269,11 +269,11 @@ impl<C: Contract> Session<C> {
     /// An update of these keys has returned.
     ///
     /// # Errors
-    /// [`Stop::Failed`] for any error but that the structure is full. Each part of a refused batch is in or not,
-    /// so the attempts stay possible.
+    /// [`Stop::Failed`] for any error but that a structure that may refuse is full. Each part of a refused batch is in
+    /// or not, so the attempts stay possible.
     pub fn updated(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
         match result {
-            Err(Error::Full { .. }) => Ok(()),
+            Err(Error::Full { .. }) if self.past.may_refuse() => Ok(()),
             result => {
                 result?;
                 self.pending = Pending::Updated(keys.to_vec());

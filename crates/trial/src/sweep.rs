@@ -49,11 +49,11 @@ struct Cuts<'a> {
 pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Result<(), String> {
     let device = sweep.device.with_image(Image::new());
     device.record_cuts();
-    let trace = Trace::default();
+    let trace = Arc::<Trace>::default();
     let mut session = Session::new(setup);
     let rng = SplitMix64::stream(sweep.seed, 2);
     let mut cuts = Cuts { counters, rng, device, one_in: sweep.one_in, part: "" };
-    let traced = Arc::new(Traced::new(cuts.device.clone(), trace.clone()));
+    let traced = Arc::new(Traced::with(cuts.device.clone(), Arc::clone(&trace)));
     let result = live(&mut session, traced, (sweep.seed, sweep.calls), &mut cuts);
     // A test that compares traces must see the answers too.
     cuts.counters.trace = fold(fold(cuts.counters.trace, trace.hash()), session.answers());

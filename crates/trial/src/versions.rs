@@ -56,6 +56,11 @@ pub trait Oracle: Clone + Send {
     /// The versions of all keys, by their numbers.
     fn keys(&mut self) -> &mut [Versions<Self::Version>];
 
+    /// Whether an update may be refused because the structure is full.
+    fn may_refuse(&self) -> bool {
+        true
+    }
+
     /// Notes that all updates of that key were acknowledged, and perhaps are durable by that.
     fn acknowledge(&mut self, key: u64, is_durable: bool) {
         let versions = &mut self.keys()[key as usize];

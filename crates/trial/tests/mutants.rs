@@ -27,7 +27,7 @@ const INDEX: &str = "unittests src/lib.rs (nandex)";
 const SUITE: &str = "tests/suite/main.rs";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
     Check { program: STORE, filter: "", hang_seconds: 60 },
@@ -36,8 +36,9 @@ const CHECKS: [Check; 13] = [
     Check { program: "tests/run/main.rs", filter: "failures::", hang_seconds: 60 },
     Check { program: SUITE, filter: "faults::", hang_seconds: 300 },
     Check { program: SUITE, filter: "filters::threads::", hang_seconds: 120 },
-    Check { program: "tests/volumes/main.rs", filter: "closed::", hang_seconds: 20 },
-    Check { program: SUITE, filter: "tables::failures::", hang_seconds: 20 },
+    Check { program: SUITE, filter: "tables::closed::", hang_seconds: 20 },
+    Check { program: SUITE, filter: "failures::", hang_seconds: 20 },
+    Check { program: SUITE, filter: "tables::durability::", hang_seconds: 20 },
     Check { program: "tests/shadow/main.rs", filter: "", hang_seconds: 200 },
     Check { program: SUITE, filter: "crash::", hang_seconds: 300 },
     Check { program: "tests/trials.rs", filter: "thousands_of_cuts", hang_seconds: 400 },
@@ -81,7 +82,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 11] = [
         "failures::",
         &[Barrier::RewriteProvesPages, Barrier::RewriteEndsItsWrites],
     ),
-    (SUITE, "tables::failures::closing", &[Barrier::FailurePoisons]),
+    (SUITE, "failures::closing", &[Barrier::FailurePoisons]),
     (
         SUITE,
         "faults::a_failed_growth",

@@ -29,14 +29,13 @@ const COMMON: [&str; 10] = [
 ];
 
 /// Names that are still to be told apart. This list only shrinks.
-const STILL: [(&str, &str); 7] = [
+const STILL: [(&str, &str); 6] = [
     ("crates/index", "Candidate"),
     ("crates/index", "Counters"),
     ("crates/index", "Filter"),
     ("crates/index", "Job"),
     ("crates/index", "Layout"),
     ("crates/index", "Probe"),
-    ("crates/trial", "Setup"),
 ];
 
 /// The folder of a crate and a name, and where it is defined.

@@ -8,7 +8,7 @@ use nandex::{AnyFilter, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 pub use oracle::{Found, Past};
-pub use setup::{Setup, further};
+pub use setup::{FilterSetup, further};
 
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
@@ -20,7 +20,7 @@ fn key_of(number: u64) -> Vec<u8> {
     bytes
 }
 
-impl Contract for Setup {
+impl Contract for FilterSetup {
     type Handle = AnyFilter;
     type Past = Past;
 
@@ -118,7 +118,7 @@ impl Contract for Setup {
     }
 }
 
-impl Session<Setup> {
+impl Session<FilterSetup> {
     /// What only a cascade filter can do.
     fn cascade(&self) -> Option<&Cascade> {
         self.handle().of()

@@ -14,7 +14,7 @@ const FAN_OUTS: [Option<u32>; 3] = [Some(2), Some(4), None];
 
 /// A configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct FilterSetup {
     /// When updates are durable.
     pub durability: Durability,
     config: Config,
@@ -28,7 +28,7 @@ pub struct Setup {
     keys_max: u64,
 }
 
-impl Setup {
+impl FilterSetup {
     /// Of 48 consecutive numbers each fan-out comes with each durability, with and without counts, and with
     /// a universe so large that no two keys share a fingerprint and one in which many do; the rest is by
     /// chance.

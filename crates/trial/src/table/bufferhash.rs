@@ -4,6 +4,7 @@ use nandex::Threads;
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
 use nandex::store::entries::EntryLayout;
+use nandex::testing::Retention;
 use nandex_sim::workload::SplitMix64;
 
 use super::setup::Widths;
@@ -47,11 +48,6 @@ impl Rings {
     /// Does a full table refuse?
     pub(super) fn refuses(&self) -> bool {
         self.policy == Policy::Reject
-    }
-
-    /// Does a lookup make its entry young?
-    pub(super) fn lookups_age(&self) -> bool {
-        self.policy == Policy::Lru
     }
 
     fn buffer_entries(&self, Widths { key_bytes, value_bytes }: Widths) -> u64 {
@@ -103,7 +99,7 @@ impl Rings {
         RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
     }
 
-    /// How many keys there are: where partial discards keep all live entries so few that there is room for
+    /// How many keys there are: where partial discards keep all live entries so few that there is space for
     /// them.
     pub(super) fn keys(&self, widths: Widths) -> u64 {
         let buffered = self.buffered_entries(widths);
@@ -111,16 +107,18 @@ impl Rings {
         if keeps { buffered * 5 / 4 } else { buffered * 4 }
     }
 
-    /// How many updates an entry survives at least, where the ring is short; none where nothing is evicted.
-    pub(super) fn window(&self, widths: Widths, threads: Threads) -> Option<u64> {
-        // With threads a flush that finds no free segment may have to evict a whole one.
-        let keeps = matches!(self.policy, Policy::Update | Policy::Threshold(_));
-        if self.policy == Policy::Reject || keeps && threads == Threads::Inline {
-            return None;
-        }
+    /// Which entries it must still have where the ring is short.
+    pub(super) fn retention(&self, widths: Widths, threads: Threads) -> Retention {
         // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they
         // are quite full, and of what a partial discard leaves much may have been put back.
-        let buffers = if self.policy.is_partial() { 1 } else { 2 };
-        Some(buffers * self.buffer_entries(widths))
+        let entries = self.buffer_entries(widths);
+        match self.policy {
+            Policy::Reject => Retention::Refuses,
+            // With threads a flush that finds no free segment may have to evict a whole one.
+            Policy::Update | Policy::Threshold(_) if threads == Threads::Inline => Retention::All,
+            Policy::Lru => Retention::NewestUsed(2 * entries),
+            policy if policy.is_partial() => Retention::Newest(entries),
+            _ => Retention::Newest(2 * entries),
+        }
     }
 }

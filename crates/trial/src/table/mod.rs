@@ -6,24 +6,54 @@ mod registered;
 mod setup;
 mod slicehash;
 
-use nandex::{AnyTable, Result, Table, Value, Volume, VolumeOptions};
+use std::fmt::Debug;
+
+use nandex::testing::Retention;
+use nandex::{AnyConfig, AnyOptions, AnyTable, Result, Table, Value, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 pub use bufferhash::Rings;
 pub use oracle::{Found, Past};
 pub use registered::{Registered, further};
-pub use setup::{DURABILITIES, Kind, Setup, Widths, stretch};
+pub use setup::{DURABILITIES, Kind, TableSetup, Widths, stretch};
 pub use slicehash::Slices;
 
 use crate::contract::{Contract, Stop, Trust};
 use crate::session::Session;
 
-impl Contract for Setup {
+/// One configuration of a table. Its calls and its oracle are the same for all of them.
+pub trait TableContract: Clone + Debug + Send + 'static {
+    /// What the table is created with, and what it is created and opened with.
+    fn made(&self) -> (AnyConfig, AnyOptions);
+
+    /// What the volume is created with.
+    fn volume(&self) -> VolumeOptions;
+
+    /// How many keys there are, at most 65,536.
+    fn keys(&self) -> u64;
+
+    /// Which entries it must still have.
+    fn retention(&self) -> Retention;
+
+    /// The bytes of a key, which begin with its number.
+    fn key(&self, number: u64) -> Vec<u8>;
+
+    /// The value that the put of that number gives the key: as long as it may be, it begins with the put's number
+    /// above 16 bits of the key's.
+    fn value(&self, key: u64, put: u64) -> Vec<u8>;
+
+    /// How many keys a batch of updates has at most.
+    fn batch_max(&self) -> u64 {
+        (self.keys() / 2).min(120)
+    }
+}
+
+impl<C: TableContract> Contract for C {
     type Handle = AnyTable;
     type Past = Past;
 
     fn past(&self) -> Past {
-        Past::new(self.keys(), self.window())
+        Past::new(self.keys(), self.retention())
     }
 
     fn volume_options(&self) -> VolumeOptions {
@@ -31,11 +61,12 @@ impl Contract for Setup {
     }
 
     fn create(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::create_with(volume, name, &self.config(), &self.options())
+        let (config, options) = self.made();
+        AnyTable::create_with(volume, name, &config, &options)
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
-        AnyTable::open_with(volume, name, &self.options())
+        AnyTable::open_with(volume, name, &self.made().1)
     }
 
     fn close(table: AnyTable) -> Result<()> {
@@ -47,7 +78,8 @@ impl Contract for Setup {
         match rng.below(20) {
             0..=2 => session.insert(key),
             3..=9 => {
-                let keys = session.run(rng, (session.past.count() / 2).min(120));
+                let batch_max = session.setup().batch_max();
+                let keys = session.run(rng, batch_max);
                 session.insert_many(&keys)
             }
             10 | 11 => session.remove(key),
@@ -101,7 +133,7 @@ impl Contract for Setup {
     }
 }
 
-impl Session<Setup> {
+impl<C: TableContract> Session<C> {
     fn insert(&mut self, key: u64) -> std::result::Result<(), Stop> {
         let put = self.past.attempt(key, false);
         let result = self.handle().insert(&self.setup().key(key), &self.setup().value(key, put));
@@ -125,18 +157,21 @@ impl Session<Setup> {
         self.updated(&[key], result)
     }
 
+    /// What the bytes found under a key prove.
+    fn proven(&self, key: u64, found: Option<&[u8]>) -> Found {
+        Found::proven(found, |put| self.setup().value(key, put))
+    }
+
     fn judge(&mut self, key: u64, found: Found) -> std::result::Result<(), Stop> {
         self.note_answer(found.number());
-        if self.setup().lookups_age() {
-            self.past.aged();
-        }
+        self.past.looked_up();
         self.past.judge(key, found, self.trust()).map_err(Stop::Wrong)
     }
 
     fn get(&mut self, key: u64) -> std::result::Result<Option<Found>, Stop> {
         let result = self.handle().get(&self.setup().key(key));
         let Some(found) = self.allowed(result)? else { return Ok(None) };
-        let found = self.setup().proven(key, found.as_deref());
+        let found = self.proven(key, found.as_deref());
         self.judge(key, found)?;
         Ok(Some(found))
     }
@@ -152,8 +187,7 @@ impl Session<Setup> {
         };
         let Some(values) = self.allowed(result)? else { return Ok(None) };
         let pairs = keys.iter().zip(&values);
-        let found: Vec<_> =
-            pairs.map(|(key, value)| self.setup().proven(*key, value.as_deref())).collect();
+        let found: Vec<_> = pairs.map(|(key, value)| self.proven(*key, value.as_deref())).collect();
         for (key, found) in keys.iter().zip(&found) {
             self.judge(*key, *found)?;
         }
@@ -171,7 +205,7 @@ impl Session<Setup> {
             let Some(key) = key else {
                 return Err(Stop::Wrong(format!("iteration gives the foreign key {bytes:?}")));
             };
-            let found = self.setup().proven(key, Some(&value));
+            let found = self.proven(key, Some(&value));
             if seen[key as usize].replace(found).is_some() && self.trust() < Trust::EverOrError {
                 return Err(Stop::Wrong(format!("iteration gives key {key} twice")));
             }

@@ -4,6 +4,8 @@
 //! after a reopening, the newest durable version or a later one. Nothing is found where that version was a
 //! removal, or where it is so old that the ring may have evicted it.
 
+use nandex::testing::Retention;
+
 use crate::contract::Trust;
 use crate::versions::{Oracle, Versions};
 
@@ -26,8 +28,7 @@ pub struct Past {
     puts: u64,
     /// Updates, and lookups where they make entries young.
     acts: u64,
-    /// How many acts an entry survives at least; none where nothing is evicted.
-    window: Option<u64>,
+    retention: Retention,
 }
 
 impl Oracle for Past {
@@ -35,6 +36,10 @@ impl Oracle for Past {
 
     fn keys(&mut self) -> &mut [Versions<Version>] {
         &mut self.keys
+    }
+
+    fn may_refuse(&self) -> bool {
+        self.retention == Retention::Refuses
     }
 }
 
@@ -76,10 +81,21 @@ impl Found {
 }
 
 impl Past {
-    /// Nothing has happened to so many keys. An entry survives `window` acts at least, or for ever.
+    /// Nothing has happened to this many keys.
     #[must_use]
-    pub fn new(keys: u64, window: Option<u64>) -> Self {
-        Self { keys: (0..keys).map(|_| Versions::only(NEVER)).collect(), puts: 0, acts: 0, window }
+    pub fn new(keys: u64, retention: Retention) -> Self {
+        let keys = (0..keys).map(|_| Versions::only(NEVER)).collect();
+        Self { keys, puts: 0, acts: 0, retention }
+    }
+
+    /// How many acts an entry survives at least; none where nothing is evicted.
+    const fn window(&self) -> Option<u64> {
+        match self.retention {
+            Retention::All | Retention::Refuses => None,
+            Retention::Newest(count)
+            | Retention::NewestUsed(count)
+            | Retention::AllUnlessForced(count) => Some(count),
+        }
     }
 
     /// How many keys there are.
@@ -97,9 +113,9 @@ impl Past {
         self.puts
     }
 
-    /// Notes a lookup that makes an entry young, and so others old.
-    pub fn aged(&mut self) {
-        self.acts += 1;
+    /// Notes a lookup. Where it makes an entry young, it makes others old.
+    pub fn looked_up(&mut self) {
+        self.acts += u64::from(matches!(self.retention, Retention::NewestUsed(_)));
     }
 
     /// Judges what was found under a key.
@@ -115,7 +131,7 @@ impl Past {
             (Trust::EverOrError, _) => true,
             (_, Found::Nothing) => {
                 let oldest = allowed.first().map_or(0, |version| version.at);
-                let is_old = self.window.is_some_and(|window| self.acts - oldest > window);
+                let is_old = self.window().is_some_and(|window| self.acts - oldest > window);
                 is_old || allowed.iter().any(|version| version.put.is_none())
             }
             (_, Found::Put(put)) => allowed.iter().any(|version| version.put == Some(put)),
@@ -124,10 +140,10 @@ impl Past {
         if fits {
             return Ok(());
         }
-        let Self { puts, acts, window, .. } = self;
+        let Self { puts, acts, retention, .. } = self;
         Err(format!(
             "key {key}: {found:?} was found, and one of {allowed:?} is possible (puts {puts}, acts {acts}, \
-             window {window:?}, durable {:?})",
+             {retention:?}, durable {:?})",
             versions.durable()
         ))
     }
@@ -167,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_is_acknowledged_is_found_and_what_is_durable_survives() {
-        let mut past = Past::new(1, None);
+        let mut past = Past::new(1, Retention::All);
         past.attempt(0, false);
         past.acknowledge(0, true);
         past.attempt(0, false);
@@ -183,10 +199,10 @@ mod tests {
 
     #[test]
     fn only_old_entries_may_be_evicted_and_never_come_back_older() {
-        let mut past = Past::new(2, Some(3));
+        let mut past = Past::new(2, Retention::NewestUsed(3));
         past.attempt(0, false);
         past.acknowledge(0, true);
-        (0..3).for_each(|_| past.aged());
+        (0..3).for_each(|_| past.looked_up());
         assert!(!fits(&past, Found::Nothing));
         past.attempt(0, false);
         assert!(fits(&past, Found::Nothing));
@@ -196,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_device_that_lost_what_it_had_still_gives_no_foreign_value() {
-        let mut past = Past::new(1, None);
+        let mut past = Past::new(1, Retention::All);
         past.attempt(0, false);
         past.acknowledge(0, true);
         let ever = |found| past.judge(0, found, Trust::EverOrError).is_ok();

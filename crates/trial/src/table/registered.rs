@@ -53,20 +53,13 @@ impl Registered {
         }
     }
 
-    /// How many updates an entry survives at least; none where nothing is evicted.
-    pub(super) fn window(&self, threads: usize) -> Option<u64> {
+    /// Which entries it must still have, with that many threads.
+    pub(super) fn retention(&self, threads: usize) -> Retention {
         match self.made(threads).retention {
-            Retention::All | Retention::Refuses => None,
             // Without threads nothing is forced.
-            Retention::AllUnlessForced(_) if threads == 0 => None,
-            Retention::Newest(count)
-            | Retention::NewestUsed(count)
-            | Retention::AllUnlessForced(count) => Some(count),
+            Retention::AllUnlessForced(_) if threads == 0 => Retention::All,
+            retention => retention,
         }
-    }
-
-    pub(super) fn lookups_age(&self) -> bool {
-        matches!(self.made(0).retention, Retention::NewestUsed(_))
     }
 }
 

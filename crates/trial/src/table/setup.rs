@@ -1,15 +1,16 @@
-//! One configuration of a table, as small as it can be: volumes of a few dozen pages. What all rooms draw is
-//! here; what a room has of its own is in its module.
+//! One configuration of a table, as small as it can be: volumes of a few dozen pages. What all tables draw is
+//! here; what a structure has of its own is in its module.
 
 use std::time::Duration;
 
 use nandex::device::PAGE_BYTES;
 use nandex::registry::TableRow;
+use nandex::testing::{Retention, TestTable};
 use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
+use super::TableContract;
 use super::bufferhash::Rings;
-use super::oracle::Found;
 use super::registered::Registered;
 use super::slicehash::Slices;
 use crate::contract::pick;
@@ -48,7 +49,7 @@ pub enum Kind {
 
 /// A configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct TableSetup {
     /// When updates are durable.
     pub durability: Durability,
     /// The structure.
@@ -57,12 +58,12 @@ pub struct Setup {
     log_block_pages: u64,
     /// The log's size in what all buffers hold.
     log_buffers: u64,
-    /// Is there so much room that nothing is ever evicted?
+    /// Is there so much space that nothing is ever evicted?
     pub is_roomy: bool,
     threads: Threads,
 }
 
-impl Setup {
+impl TableSetup {
     /// A BufferHash: of 48 consecutive numbers each policy comes with each durability and each kind of filter;
     /// the rest is by chance.
     #[must_use]
@@ -126,54 +127,6 @@ impl Setup {
         }
     }
 
-    pub(super) fn config(&self) -> AnyConfig {
-        match self.kind {
-            Kind::Rings(rings) => rings.config(self.widths, self.is_roomy).into(),
-            Kind::Slices(slices) => slices.config(self.is_roomy).into(),
-            Kind::Registered(table) => table.made(0).config,
-        }
-    }
-
-    pub(super) fn options(&self) -> AnyOptions {
-        match self.kind {
-            Kind::Rings(rings) => AnyOptions::default().with(rings.options(self.threads)),
-            Kind::Slices(slices) => AnyOptions::default().with(slices.options(self.threads)),
-            Kind::Registered(table) => table.made(self.thread_count()).options,
-        }
-    }
-
-    /// How many keys there are: so many that buffers fill, and where nothing may go so few that there is room
-    /// for them.
-    #[must_use]
-    pub fn keys(&self) -> u64 {
-        match self.kind {
-            Kind::Rings(rings) => rings.keys(self.widths),
-            Kind::Slices(slices) => slices.keys(self.is_roomy),
-            Kind::Registered(table) => table.keys(),
-        }
-    }
-
-    /// How many updates an entry survives at least; none where nothing is evicted.
-    #[must_use]
-    pub fn window(&self) -> Option<u64> {
-        match self.kind {
-            Kind::Registered(table) => table.window(self.thread_count()),
-            _ if self.is_roomy => None,
-            Kind::Rings(rings) => rings.window(self.widths, self.threads),
-            Kind::Slices(slices) => slices.window(),
-        }
-    }
-
-    /// Does a lookup make its entry young?
-    #[must_use]
-    pub fn lookups_age(&self) -> bool {
-        match self.kind {
-            Kind::Rings(rings) => rings.lookups_age(),
-            Kind::Slices(_) => false,
-            Kind::Registered(table) => table.lookups_age(),
-        }
-    }
-
     fn thread_count(&self) -> usize {
         if self.threads == Threads::Inline { 0 } else { 2 }
     }
@@ -183,9 +136,28 @@ impl Setup {
     pub const fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
     }
+}
 
-    /// What the volume is created with.
-    pub(super) fn volume(&self) -> VolumeOptions {
+impl TableContract for TableSetup {
+    fn made(&self) -> (AnyConfig, AnyOptions) {
+        let options = AnyOptions::default();
+        match self.kind {
+            Kind::Rings(rings) => {
+                let config = rings.config(self.widths, self.is_roomy);
+                (config.into(), options.with(rings.options(self.threads)))
+            }
+            Kind::Slices(slices) => {
+                let config = slices.config(self.is_roomy);
+                (config.into(), options.with(slices.options(self.threads)))
+            }
+            Kind::Registered(table) => {
+                let TestTable { config, options, .. } = table.made(self.thread_count());
+                (config, options)
+            }
+        }
+    }
+
+    fn volume(&self) -> VolumeOptions {
         let Widths { key_bytes, value_bytes } = self.widths;
         let entry_bytes = (1 + key_bytes + value_bytes) as u64;
         let buffers_bytes = self.buffered_entries() * entry_bytes;
@@ -201,21 +173,30 @@ impl Setup {
         }
     }
 
-    /// The key of that number.
-    #[must_use]
-    pub fn key(&self, number: u64) -> Vec<u8> {
+    /// As many as fill buffers, and where nothing may go so few that there is space for them.
+    fn keys(&self) -> u64 {
+        match self.kind {
+            Kind::Rings(rings) => rings.keys(self.widths),
+            Kind::Slices(slices) => slices.keys(self.is_roomy),
+            Kind::Registered(table) => table.keys(),
+        }
+    }
+
+    fn retention(&self) -> Retention {
+        match self.kind {
+            Kind::Registered(table) => table.retention(self.thread_count()),
+            _ if self.is_roomy => Retention::All,
+            Kind::Rings(rings) => rings.retention(self.widths, self.threads),
+            Kind::Slices(slices) => slices.retention(),
+        }
+    }
+
+    fn key(&self, number: u64) -> Vec<u8> {
         stretch(number, self.widths.key_bytes)
     }
 
-    /// The value that the put of that number gives the key.
-    #[must_use]
-    pub fn value(&self, key: u64, put: u64) -> Vec<u8> {
+    fn value(&self, key: u64, put: u64) -> Vec<u8> {
         stretch(put << 16 | key, self.widths.value_bytes)
-    }
-
-    /// What the bytes found under a key prove.
-    pub(super) fn proven(&self, key: u64, found: Option<&[u8]>) -> Found {
-        Found::proven(found, |put| self.value(key, put))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use nandex::Threads;
 use nandex::slicehash::{Config, Policy, RuntimeOptions};
+use nandex::testing::Retention;
 use nandex_sim::workload::SplitMix64;
 
 use super::setup::Widths;
@@ -33,8 +34,8 @@ pub struct Slices {
     filter_bytes: u64,
     partitions: u32,
     buffer_pages: u32,
-    /// Where there is little room, what a slicetable holds at least, in thirds of a full buffer.
-    room_thirds: u32,
+    /// Where there is little space, what a slicetable holds at least, in thirds of a full buffer.
+    space_thirds: u32,
     group_slices: u32,
     align_pages: u32,
     spare_blocks: u32,
@@ -60,7 +61,7 @@ impl Slices {
             filter_bytes,
             partitions: pick(rng, partitions),
             buffer_pages: pick(rng, &[1, 1, 2]),
-            room_thirds: pick(rng, &[6, 9, 12, 18]),
+            space_thirds: pick(rng, &[6, 9, 12, 18]),
             group_slices: pick(rng, &[1, 2]),
             align_pages: pick(rng, &[1, 1, 4]),
             spare_blocks: pick(rng, &[1, 1, 2]),
@@ -100,7 +101,7 @@ impl Slices {
         u64::from(self.partitions) * u64::from(self.buffer_entries())
     }
 
-    /// Do so many entries, whose keys come by chance, find room in as many slices of each partition? A slice
+    /// Do that many entries, whose keys come by chance, find space in that many slices of each partition? A slice
     /// takes its share of them with eight deviations.
     fn fits(&self, entries: u64, slices: u32) -> bool {
         let all = f64::from(slices * self.partitions);
@@ -114,7 +115,7 @@ impl Slices {
             let all = 2 * self.buffered_entries();
             return (1..).find(|slices| self.fits(all, *slices)).expect("slices can be many");
         }
-        (self.room_thirds * self.buffer_entries()).div_ceil(3 * self.plain().slice_entries())
+        (self.space_thirds * self.buffer_entries()).div_ceil(3 * self.plain().slice_entries())
     }
 
     /// What the table is created with.
@@ -135,35 +136,40 @@ impl Slices {
         }
     }
 
-    /// How many keys there are: what two buffers hold, and where there is little room more than there is.
+    /// How many keys there are: what two buffers hold, and where there is little space more than that.
     pub(super) fn keys(&self, is_roomy: bool) -> u64 {
-        let room = u64::from(self.partitions) * u64::from(self.config(is_roomy).entries_max);
+        let space = u64::from(self.partitions) * u64::from(self.config(is_roomy).entries_max);
         let two = 2 * self.buffered_entries();
-        if is_roomy { two } else { two.max(room * 5 / 4) }
+        if is_roomy { two } else { two.max(space * 5 / 4) }
     }
 
-    /// How many updates an entry survives at least, where there is little room; none where nothing is evicted.
-    pub(super) fn window(&self) -> Option<u64> {
+    /// Which entries it must still have where there is little space.
+    pub(super) fn retention(&self) -> Retention {
         if self.policy == Policy::Reject {
-            return None;
+            return Retention::Refuses;
         }
-        // What was in its buffer beside it may seem newer than it is.
+        // What was in its buffer with it may seem newer than it is.
         let mates = self.buffered_entries();
         let slices = self.slices(false);
         let lost = (0..).find(|puts| !self.fits(mates + puts, slices));
-        Some(lost.expect("slices have an end").saturating_sub(1))
+        Retention::Newest(lost.expect("slices have an end").saturating_sub(1))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nandex::testing::Retention;
+
     use crate::plan::BLOCK;
-    use crate::table::Setup;
+    use crate::table::{TableContract, TableSetup};
 
     #[test]
     fn most_tables_that_evict_are_held_to_their_newest_entries() {
-        let windows: Vec<_> =
-            (BLOCK..2 * BLOCK).filter_map(|number| Setup::slicehash(number).window()).collect();
+        let newest = |number| match TableSetup::slicehash(number).retention() {
+            Retention::Newest(count) => Some(count),
+            _ => None,
+        };
+        let windows: Vec<_> = (BLOCK..2 * BLOCK).filter_map(newest).collect();
         let held = windows.iter().filter(|window| **window >= 10).count();
         assert!(windows.len() > 100 && 3 * held >= 2 * windows.len(), "{held}: {windows:?}");
     }

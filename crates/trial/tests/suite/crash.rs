@@ -30,20 +30,20 @@ fn cut_all<C: Contract>(setups: impl Iterator<Item = C>, device: DeviceKind, one
 
 #[test]
 fn what_a_bufferhash_with_threads_vouched_for_outlives_a_power_cut() {
-    let setups = (0..24).map(|number| table::Setup::bufferhash(number).threaded());
+    let setups = (0..24).map(|number| table::TableSetup::bufferhash(number).threaded());
     cut_all(setups, DeviceKind::Instant, 20);
 }
 
 #[test]
 fn what_a_slicehash_with_threads_vouched_for_outlives_a_power_cut() {
     let setups =
-        (0..48).step_by(2).map(|number| table::Setup::slicehash(number / 3 * 3).threaded());
+        (0..48).step_by(2).map(|number| table::TableSetup::slicehash(number / 3 * 3).threaded());
     cut_all(setups, DeviceKind::Instant, 20);
 }
 
 #[test]
 fn what_a_cascade_with_threads_vouched_for_outlives_a_power_cut() {
-    let setups = (0..24).map(|number| filter::Setup::cascade(number).threaded());
+    let setups = (0..24).map(|number| filter::FilterSetup::cascade(number).threaded());
     cut_all(setups, DeviceKind::Instant, 60);
 }
 
@@ -58,25 +58,25 @@ fn what_a_table_of_large_values_vouched_for_outlives_a_power_cut() {
 #[test]
 fn what_any_structure_of_the_register_vouched_for_outlives_a_power_cut() {
     for (_, row) in registry::tables() {
-        let setups = (0..6).map(|number| table::Setup::registered(row, number));
+        let setups = (0..6).map(|number| table::TableSetup::registered(row, number));
         cut_all(setups.clone(), DeviceKind::Instant, 40);
-        cut_all(setups.map(table::Setup::threaded), DeviceKind::Instant, 40);
+        cut_all(setups.map(table::TableSetup::threaded), DeviceKind::Instant, 40);
     }
     for (_, row) in registry::filters() {
-        let setups = (0..6).map(|number| filter::Setup::registered(row, 7 * number));
+        let setups = (0..6).map(|number| filter::FilterSetup::registered(row, 7 * number));
         cut_all(setups.clone(), DeviceKind::Instant, 40);
-        cut_all(setups.map(filter::Setup::threaded), DeviceKind::Instant, 40);
+        cut_all(setups.map(filter::FilterSetup::threaded), DeviceKind::Instant, 40);
     }
 }
 
 #[test]
 fn what_was_vouched_for_outlives_a_power_cut_of_a_simulated_drive() {
     for device in ["crucial-m4-paper", "transcend-ts32"].map(DeviceKind::Preset) {
-        let tables = [table::Setup::bufferhash(2), table::Setup::slicehash(1)];
+        let tables = [table::TableSetup::bufferhash(2), table::TableSetup::slicehash(1)];
         cut_all(tables.into_iter(), device, 20);
-        cut_all(tables.into_iter().map(table::Setup::threaded), device, 20);
-        let filters = [filter::Setup::cascade(0), filter::Setup::cascade(25)];
+        cut_all(tables.into_iter().map(table::TableSetup::threaded), device, 20);
+        let filters = [filter::FilterSetup::cascade(0), filter::FilterSetup::cascade(25)];
         cut_all(filters.into_iter(), device, 20);
-        cut_all(filters.into_iter().map(filter::Setup::threaded), device, 20);
+        cut_all(filters.into_iter().map(filter::FilterSetup::threaded), device, 20);
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nandex::Error;
+use nandex::device::Watched;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_trial::{Contract, Session, Stop, Watcher, amount, filter, live, recover, table};
@@ -84,19 +85,20 @@ const LIFE: (u64, u64) = (1, 60);
 /// Notes which part of the life an operation is of. After a failed write or sync nothing is acknowledged any more,
 /// and nothing written.
 struct Failing {
-    device: Arc<Sites<SimDevice>>,
+    device: Watched<SimDevice, Sites>,
     on: FaultOn,
     error: Option<Error>,
 }
 
 impl Failing {
     fn new(on: FaultOn) -> Self {
-        Self { device: Arc::new(Sites::new(SimDevice::instant())), on, error: None }
+        let device = Watched::with(SimDevice::instant(), Arc::default());
+        Self { device, on, error: None }
     }
 
     fn live<C: Contract>(&mut self, setup: &C) -> (Session<C>, Result<(), String>) {
         let mut session = Session::new(setup.clone());
-        let device = Arc::clone(&self.device);
+        let device = Arc::new(self.device.clone());
         let result = live(&mut session, device, LIFE, self);
         session.kill();
         (session, result)
@@ -105,7 +107,7 @@ impl Failing {
 
 impl<C: Contract> Watcher<C> for Failing {
     fn begins(&mut self, part: &'static str) {
-        self.device.begin(part);
+        self.device.observer().begin(part);
     }
 
     fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String> {
@@ -116,7 +118,7 @@ impl<C: Contract> Watcher<C> for Failing {
         };
         let text = error.to_string();
         self.error = Some(error);
-        // The volume goes on after a failed read, and where a new structure or run found no room.
+        // The volume goes on after a failed read, and where a new structure or run found no space.
         let may_go_on = matches!(self.on, FaultOn::Read | FaultOn::Grow);
         if session.is_open() && (session.is_poisoned() || !may_go_on) {
             let written = self.device.inner().seen(FaultOn::Write);
@@ -142,7 +144,11 @@ fn case<C: Contract>(setup: &C, fault: Fault, site: Site) {
     failing.device.inner().arm(fault);
     let (session, result) = failing.live(setup);
     let story = format!("{setup:?}, {fault:?} at {site:?} ({result:?})");
-    assert_eq!(failing.device.site(fault.on, fault.at), Some(site), "{story}: another run");
+    assert_eq!(
+        failing.device.observer().site(fault.on, fault.at),
+        Some(site),
+        "{story}: another run"
+    );
     let error = failing.error.unwrap_or_else(|| panic!("{story}: not told"));
     assert!(names_place_and_remedy(fault.on, &error), "{story}: {error}");
     // All that it was given, as a process that goes on finds it.
@@ -155,7 +161,7 @@ fn sites<C: Contract>(setup: &C, on: FaultOn) -> Vec<Site> {
     let mut failing = Failing::new(on);
     let (_, result) = failing.live(setup);
     result.unwrap();
-    failing.device.sites(on)
+    failing.device.observer().sites(on)
 }
 
 /// Fails operations of one sort: all of them, or some of each class, spread over the life. Gives how many.
@@ -187,21 +193,21 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
 }
 
 /// Of tables: each durability with policies that keep nothing, part and everything, and slices of two sorts.
-fn tables() -> impl Iterator<Item = table::Setup> {
-    let bufferhash = [0, 2, 6, 8, 12, 14, 18, 20].map(table::Setup::bufferhash);
-    let slicehash = [0, 2, 8, 12, 20, 38].map(table::Setup::slicehash);
+fn tables() -> impl Iterator<Item = table::TableSetup> {
+    let bufferhash = [0, 2, 6, 8, 12, 14, 18, 20].map(table::TableSetup::bufferhash);
+    let slicehash = [0, 2, 8, 12, 20, 38].map(table::TableSetup::slicehash);
     let further = table::further();
     let further =
-        further.flat_map(|(_, row)| (0..4).map(move |it| table::Setup::registered(row, it)));
+        further.flat_map(|(_, row)| (0..4).map(move |it| table::TableSetup::registered(row, it)));
     bufferhash.into_iter().chain(slicehash).chain(further)
 }
 
-fn filters() -> impl Iterator<Item = filter::Setup> {
-    let wide = [2, 15].map(|number| filter::Setup::cascade(number).wide());
+fn filters() -> impl Iterator<Item = filter::FilterSetup> {
+    let wide = [2, 15].map(|number| filter::FilterSetup::cascade(number).wide());
     let further = filter::further();
     let further =
-        further.flat_map(|(_, row)| (0..4).map(move |it| filter::Setup::registered(row, it)));
-    [0, 4, 8, 14, 18, 22].map(filter::Setup::cascade).into_iter().chain(wide).chain(further)
+        further.flat_map(|(_, row)| (0..4).map(move |it| filter::FilterSetup::registered(row, it)));
+    [0, 4, 8, 14, 18, 22].map(filter::FilterSetup::cascade).into_iter().chain(wide).chain(further)
 }
 
 fn sweep(on: FaultOn) {
@@ -220,7 +226,7 @@ fn reach<C: Contract>(setups: impl Iterator<Item = C>, reached: &mut Reached) {
         let mut failing = Failing::new(FaultOn::Read);
         failing.live(&setup).1.unwrap();
         for (on, _) in SITES {
-            for site in failing.device.sites(on) {
+            for site in failing.device.observer().sites(on) {
                 let (count, parts) = reached.entry((on as usize, site.about)).or_default();
                 *count += 1;
                 if !parts.contains(&site.part) {

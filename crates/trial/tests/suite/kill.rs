@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nandex::bufferhash::Policy;
-use nandex::cascade::Cascade;
 use nandex::device::Device;
-use nandex::{AnyTable, Counter, Durability, Filter, Table};
+use nandex::{AnyOptions, Durability, OpenOptions, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::amount;
+use nandex_trial::table::TableContract;
 
-use crate::filters::{self, key};
+use crate::filters;
 use crate::processes::{again, device};
+use crate::structure::{Made, Structure};
 use crate::tables::{SLICES, Setup};
 
 /// Tells a child which structure it is to open, which round comes first, and the volume's file.
@@ -25,70 +26,47 @@ const CHILD: &str = "NANDEX_KILL_CHILD";
 /// Keys of a round: one alone, then some together.
 const ROUND: u64 = 32;
 
-/// Keys of tables come again after so many: all of them have room where something may be evicted.
+/// Keys of tables come again after this many: there is space for all of them where something may be evicted.
 const KEYS: u64 = 8192;
 
-/// The structures that are killed, by the number that a child is told.
-enum Victim {
-    Table(AnyTable),
-    Filter(Cascade),
+/// A structure that is killed.
+struct Victim {
+    made: Made,
+    volume: VolumeOptions,
+    /// Its keys come again after this many.
+    keys: u64,
 }
 
 impl Victim {
-    fn table(number: usize) -> Setup {
+    fn numbered(number: u64) -> Self {
         let setup = Setup::new(Policy::Fifo, Durability::Always);
-        if number == 0 { setup } else { Setup { super_tables: 8, ..setup }.sliced(SLICES[0]) }
-    }
-
-    fn filter() -> filters::Setup {
-        filters::Setup::exact(Durability::Always).threaded()
-    }
-
-    fn create(number: usize, device: Arc<dyn Device>) -> nandex::Result<()> {
+        let sliced = Setup { super_tables: 8, ..setup }.sliced(SLICES[0]);
+        let table = |setup: Setup| Self {
+            made: setup.made().into(),
+            volume: setup.volume_options(),
+            keys: KEYS,
+        };
+        let filter = filters::Setup::exact(Durability::Always).threaded();
+        let options = AnyOptions::default().with(filter.runtime());
         match number {
-            2 => Self::filter().create(device)?.close(),
-            _ => Self::table(number).create(device)?.close(),
+            0 => table(setup),
+            1 => table(sliced),
+            _ => Self {
+                made: (filter.config.into(), options).into(),
+                volume: filter.volume_options(),
+                keys: u64::MAX,
+            },
         }
     }
 
-    fn open(number: usize, device: Arc<dyn Device>) -> Self {
-        match number {
-            2 => Self::Filter(Self::filter().open(device).unwrap()),
-            _ => Self::Table(Self::table(number).open(device).unwrap()),
-        }
+    fn create(self, device: Arc<dyn Device>) -> nandex::Result<()> {
+        self.made.create(&Volume::create(device, self.volume)?, "t")?.close()
     }
 
-    fn insert_many(&self, numbers: std::ops::Range<u64>) {
-        match self {
-            Self::Table(table) => {
-                let keys: Vec<_> = numbers.map(|number| (number % KEYS).to_le_bytes()).collect();
-                let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
-                table.insert_many(&pairs).unwrap();
-            }
-            Self::Filter(filter) => {
-                let keys: Vec<_> = numbers.map(key).collect();
-                filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-            }
-        }
-    }
-
-    fn insert(&self, number: u64) {
-        match self {
-            Self::Table(table) => table.insert_u64(number % KEYS, number % KEYS).unwrap(),
-            Self::Filter(filter) => filter.insert(&key(number)).unwrap(),
-        }
-    }
-
-    /// How often a key is there.
-    fn count(&self, number: u64) -> u64 {
-        match self {
-            Self::Table(table) => {
-                let found = table.get_u64(number % KEYS).unwrap();
-                assert!(found.is_none_or(|value| value == number % KEYS), "{found:?} of {number}");
-                found.iter().len() as u64
-            }
-            Self::Filter(filter) => filter.count(&key(number)).unwrap(),
-        }
+    fn open(&self, device: Arc<dyn Device>) -> Structure {
+        let VolumeOptions { durability, threads, .. } = self.volume;
+        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
+        self.made.open(&Volume::open(device, options).unwrap(), "t").unwrap()
     }
 }
 
@@ -99,20 +77,22 @@ fn child_of_the_kill_test() {
     let mut words = role.splitn(3, ' ');
     let mut number = || words.next().unwrap().parse::<u64>().unwrap();
     let (victim, first) = (number(), number());
-    let victim = Victim::open(victim as usize, device(Path::new(words.next().unwrap())));
+    let victim = Victim::numbered(victim);
+    let open = victim.open(device(Path::new(words.next().unwrap())));
     println!();
     for round in first.. {
         let start = round * ROUND;
-        victim.insert(start);
+        let key = start % victim.keys;
+        open.insert(key).unwrap();
         println!("acknowledged {start}");
-        victim.insert_many(start + 1..start + ROUND);
+        open.insert_many(key + 1..key + ROUND).unwrap();
         println!("acknowledged {}", start + ROUND - 1);
         std::io::stdout().flush().unwrap();
     }
 }
 
 /// Starts a child that goes on at `round`, kills it after a while, and gives the last key it named.
-fn kill_one(victim: usize, path: &Path, round: u64, rng: &mut SplitMix64) -> Option<u64> {
+fn kill_one(victim: u64, path: &Path, round: u64, rng: &mut SplitMix64) -> Option<u64> {
     let role = format!("{victim} {round} {}", path.display());
     let mut command = again("kill::child_of_the_kill_test", CHILD, &role);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -129,10 +109,10 @@ fn kill_one(victim: usize, path: &Path, round: u64, rng: &mut SplitMix64) -> Opt
     reader.join().unwrap()
 }
 
-fn kill_again_and_again(victim: usize) {
+fn kill_again_and_again(victim: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume");
-    Victim::create(victim, device(&path)).unwrap();
+    Victim::numbered(victim).create(device(&path)).unwrap();
     // 200 take up to two minutes on a slow disk.
     let kills = amount::count(24, 200);
     let (mut rng, mut told, mut round) = (SplitMix64::new(9), Vec::new(), 0);
@@ -142,9 +122,10 @@ fn kill_again_and_again(victim: usize) {
         told.extend(last.map(|last| round * ROUND..last + 1));
         round = last.map_or(round, |last| last / ROUND) + 2;
         if kill % 4 == 3 || kill == kills - 1 {
-            let open = Victim::open(victim, device(&path));
+            let victim = Victim::numbered(victim);
+            let open = victim.open(device(&path));
             for number in 0..round * ROUND {
-                let count = open.count(number);
+                let count = open.count(number % victim.keys).unwrap();
                 let is_told = told.iter().any(|keys| keys.contains(&number));
                 assert!(
                     count == 1 || count == 0 && !is_told,

@@ -5,13 +5,17 @@
 //! hour, instead of at a spread of them that suits a short run.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agreement;
+mod bad_input;
 mod crash;
+mod devices;
+mod failures;
 mod faults;
 mod filters;
-mod ground;
 mod guarded;
 mod kill;
 mod large;
 mod processes;
 mod sites;
+mod structure;
 mod tables;

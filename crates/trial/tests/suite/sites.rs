@@ -2,12 +2,9 @@
 //! pages hold that it is about. Pages tell that themselves, in their headers.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use nandex::device::{
-    Completion, Device, EngineReport, Geometry, Op, OpKind, PAGE_BYTES, PageId, Queue, Result,
-};
+use nandex::device::{Call, Observer, OpKind, PAGE_BYTES, PageId, Result};
 use nandex::store::log::format::BLOCK_MAGIC;
 use nandex::store::page::PAGE_MAGIC;
 use nandex_sim::FaultOn;
@@ -31,23 +28,11 @@ struct State {
     seen: [Vec<Site>; 4],
 }
 
-/// Passes everything on, and notes its class.
-#[derive(Debug)]
-pub struct Sites<D> {
-    inner: D,
-    state: Arc<Mutex<State>>,
-}
+/// Notes the class of all that a device is asked for.
+#[derive(Default, Debug)]
+pub struct Sites(Mutex<State>);
 
-impl<D: Device> Sites<D> {
-    pub fn new(inner: D) -> Self {
-        Self { inner, state: Arc::default() }
-    }
-
-    /// The device inside.
-    pub fn inner(&self) -> &D {
-        &self.inner
-    }
-
+impl Sites {
     /// Names the part of the run that begins.
     pub fn begin(&self, part: &'static str) {
         self.lock().part = part;
@@ -64,7 +49,7 @@ impl<D: Device> Sites<D> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.0.lock().unwrap()
     }
 }
 
@@ -74,11 +59,10 @@ impl State {
         self.seen[on as usize].push(site);
     }
 
-    fn op(&mut self, op: &Op) {
-        let pages = op.buf.len() / PAGE_BYTES;
-        let about = match op.kind {
-            OpKind::Read => self.pages.get(&op.page.0).copied().unwrap_or("blank"),
-            OpKind::Write => what_is(op.buf.page(0)),
+    fn start(&mut self, kind: OpKind, first: PageId, pages: u64, bytes: &[u8]) {
+        let about = match kind {
+            OpKind::Read => self.pages.get(&first.0).copied().unwrap_or("blank"),
+            OpKind::Write => what_is(bytes),
         };
         let about = match about {
             "data" if pages > 1 => "whole data",
@@ -86,18 +70,12 @@ impl State {
             "run" if pages > 1 => "I/O chunk of a run",
             about => about,
         };
-        match op.kind {
-            OpKind::Read => self.note(FaultOn::Read, about),
-            OpKind::Write => {
-                self.note(FaultOn::Write, about);
-                self.unsynced = Some(about);
-                for index in 0..pages {
-                    // A block of the log, and of values, has one header for all its pages.
-                    let is_block = ["log", "values"].contains(&about);
-                    let holds = if is_block { about } else { what_is(op.buf.page(index)) };
-                    self.pages.insert(op.page.0 + index as u64, holds);
-                }
-            }
+        self.note(kind.into(), about);
+        for (number, page) in (first.0..).zip(bytes.chunks(PAGE_BYTES)) {
+            // A block of the log, and of values, has one header for all its pages.
+            let is_block = ["log", "values"].contains(&about);
+            self.pages.insert(number, if is_block { about } else { what_is(page) });
+            self.unsynced = Some(about);
         }
     }
 }
@@ -119,67 +97,20 @@ fn what_is(page: &[u8]) -> &'static str {
     }
 }
 
-impl<D: Device> Device for Sites<D> {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn page_count(&self) -> u64 {
-        self.inner.page_count()
-    }
-
-    fn grow(&self, page_count: u64) -> Result<()> {
-        let about = if self.inner.page_count() == 0 { "empty" } else { "longer" };
-        self.lock().note(FaultOn::Grow, about);
-        self.inner.grow(page_count)
-    }
-
-    fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
-        let inner = self.inner.queue(depth)?;
-        Ok(Box::new(SitesQueue { inner, state: Arc::clone(&self.state) }))
-    }
-
-    fn sync(&self) -> Result<()> {
+impl Observer for Sites {
+    fn before(&self, call: Call<'_>) -> Result<()> {
         let mut state = self.lock();
-        let about = state.unsynced.take().unwrap_or("blank");
-        state.note(FaultOn::Sync, about);
-        drop(state);
-        self.inner.sync()
-    }
-
-    fn discard(&self, pages: Range<PageId>) -> Result<()> {
-        panic!("nothing in store and index discards yet, so no fault of {pages:?} is planned");
-    }
-
-    fn now(&self) -> u64 {
-        self.inner.now()
-    }
-
-    fn engine(&self) -> EngineReport {
-        self.inner.engine()
-    }
-}
-
-struct SitesQueue {
-    inner: Box<dyn Queue>,
-    state: Arc<Mutex<State>>,
-}
-
-impl Queue for SitesQueue {
-    fn push(&mut self, op: Op) -> Result<()> {
-        self.state.lock().unwrap().op(&op);
-        self.inner.push(op)
-    }
-
-    fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
-        self.inner.wait(count_min, done)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.inner.in_flight()
-    }
-
-    fn depth(&self) -> usize {
-        self.inner.depth()
+        match call {
+            Call::Start { kind, page, pages, bytes } => state.start(kind, page, pages, bytes),
+            Call::Grow { from: 0, .. } => state.note(FaultOn::Grow, "empty"),
+            Call::Grow { .. } => state.note(FaultOn::Grow, "longer"),
+            Call::Sync => {
+                let about = state.unsynced.take().unwrap_or("blank");
+                state.note(FaultOn::Sync, about);
+            }
+            Call::Discard { .. } => panic!("nothing in store and index discards yet: {call:?}"),
+            Call::Wait { .. } => {}
+        }
+        Ok(())
     }
 }

@@ -1,119 +1,104 @@
-//! Every configuration agrees with the oracle, and so with every other.
+//! Filters of every row of the register, and the one in RAM that threads share, agree with the exact multiset; their
+//! wrong answers and their figures are what chance and the calls let expect.
+
+use std::sync::Arc;
 
 use nandex::cascade::Cascade;
-use nandex::device::EngineChoice;
-use nandex::{Counter, Durability, Filter, Result};
-use nandex_sim::preset::Preset;
+use nandex::device::MemoryDevice;
+use nandex::quotient::{self, Counts, QuotientFilter, SharedFilter};
+use nandex::registry::{self, FilterRow};
+use nandex::testing::TestFilter;
+use nandex::{
+    AnyFilter, Counter, Durability, Filter, OpenOptions, Result, Threads, Volume, VolumeOptions,
+};
 use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
 
-use super::runner::{Act, Law, Maker, Runner, acts, acts_of};
-use super::support::Setup;
-use crate::ground::Ground;
+use super::runner::{Law, Maker, Runner, acts, acts_of};
+use crate::devices::DURABILITIES;
 
-/// Filters of one configuration, one after another on the same ground.
-pub struct Filters {
-    setup: Setup,
-    ground: Ground,
-    created: bool,
+/// Rates of false positives.
+const RATES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-6, 1e-9];
+
+/// Filters of one variant of a row, one after another on the same device.
+struct Registered {
+    made: TestFilter,
+    durability: Durability,
+    threads: Threads,
+    device: MemoryDevice,
+    is_made: bool,
 }
 
-impl Filters {
-    pub fn new(setup: Setup, ground: Ground) -> Self {
-        Self { setup, ground, created: false }
+impl Registered {
+    /// Of consecutive numbers each variant comes with each durability, with and without threads.
+    fn numbered(row: &FilterRow, number: u64) -> Self {
+        let (variant, round) = (number % row.testing.variants, number / row.testing.variants);
+        let threads = (variant + round) % 2;
+        let made = (row.testing.config)(variant, threads as usize);
+        println!("{}, {number}", made.label);
+        Self {
+            made,
+            durability: DURABILITIES[round as usize % 3],
+            threads: if threads == 0 { Threads::Inline } else { Threads::Background },
+            device: MemoryDevice::new(),
+            is_made: false,
+        }
     }
 }
 
-impl Maker for Filters {
-    type Made = Cascade;
+impl Maker for Registered {
+    type Made = AnyFilter;
 
-    fn open(&mut self) -> Cascade {
-        let device = self.ground.device();
-        let created = std::mem::replace(&mut self.created, true);
-        if created { self.setup.open(device) } else { self.setup.create(device) }.unwrap()
+    fn open(&mut self) -> AnyFilter {
+        let device = Arc::new(self.device.clone());
+        let Self { durability, threads, .. } = *self;
+        let TestFilter { config, options, .. } = &self.made;
+        if std::mem::replace(&mut self.is_made, true) {
+            let of_volume = OpenOptions { durability, threads, ..OpenOptions::default() };
+            let volume = Volume::open(device, of_volume).unwrap();
+            return AnyFilter::open(&volume, "f", options).unwrap();
+        }
+        let of_volume = VolumeOptions { durability, threads, ..VolumeOptions::tiny() };
+        let volume = Volume::create(device, of_volume).unwrap();
+        AnyFilter::create_with(&volume, "f", config, options).unwrap()
     }
 
-    fn close(&mut self, filter: Cascade) -> Result<()> {
+    fn close(&mut self, filter: AnyFilter) -> Result<()> {
         filter.close()
     }
 
-    fn filter<'f>(&self, filter: &'f Cascade) -> &'f dyn Filter {
-        filter
+    fn filter<'f>(&self, filter: &'f AnyFilter) -> &'f dyn Filter {
+        &**filter
     }
 
-    fn counter<'f>(&self, filter: &'f Cascade) -> Option<&'f dyn Counter> {
-        Some(filter)
+    fn counter<'f>(&self, filter: &'f AnyFilter) -> Option<&'f dyn Counter> {
+        filter.counter().map(|counter| counter as _)
     }
 
-    fn compact(&self, filter: &Cascade) -> Result<()> {
-        filter.compact()
+    fn compact(&self, filter: &AnyFilter) -> Result<()> {
+        filter.of::<Cascade>().map_or(Ok(()), Cascade::compact)
     }
 
-    fn entries(&self, filter: &Cascade) -> Option<Vec<(u64, i64)>> {
-        let entries = filter.iter().map(|entry| entry.unwrap());
+    fn entries(&self, filter: &AnyFilter) -> Option<Vec<(u64, i64)>> {
+        let entries = filter.of::<Cascade>()?.iter().map(|entry| entry.unwrap());
         Some(entries.map(|entry| (entry.fingerprint, entry.count)).collect())
     }
 
     fn law(&self) -> Law {
-        Law { universe: Some(self.setup.universe()), shows_figures: true }
-    }
-}
-
-fn run(setup: Setup, ground: Ground, acts: &[Act]) -> Vec<bool> {
-    println!("{setup:?}");
-    let mut runner = Runner::new(Filters::new(setup, ground));
-    runner.run(acts);
-    runner.transcript
-}
-
-/// Waiting for each acknowledgement makes a run long.
-fn len(setup: Setup, len: usize) -> usize {
-    if setup.durability == Durability::Always { len.min(6) } else { len }
-}
-
-#[test]
-fn every_configuration_in_memory_agrees_with_the_oracle() {
-    for (seed, setup) in (0..).zip((0..120).map(Setup::numbered)) {
-        run(setup, Ground::memory(), &acts_of(seed, len(setup, 10)));
+        let shows_figures = self.made.config.kind() == "cascade";
+        Law { universe: self.made.universe as f64, shows_figures }
     }
 }
 
 #[test]
-fn configurations_of_one_universe_give_the_same_answers() {
-    let acts = acts_of(77, 20);
-    let with = |number| {
-        let setup = Setup::numbered(number);
-        let config = Setup::exact(setup.durability).config;
-        let nandex::cascade::Config { keys, rate, .. } = config;
-        let config = nandex::cascade::Config { keys, rate, ..setup.config };
-        Setup { config, ..setup }
-    };
-    let run = |number| run(with(number), Ground::memory(), &acts);
-    let first = run(0);
-    assert!((1..16).all(|number| run(number * 7) == first));
-}
-
-#[test]
-fn filters_in_files_agree_with_the_oracle_on_every_engine() {
-    let engines = [EngineChoice::Uring, EngineChoice::Threads, EngineChoice::Buffered];
-    for number in 0..12 {
-        let setup = Setup::numbered(number * 7);
-        let Some(ground) = Ground::file(engines[number % 3]) else { continue };
-        run(setup, ground, &acts_of(100 + number as u64, len(setup, 15)));
+fn every_row_of_the_register_agrees_with_the_oracle_in_each_durability() {
+    for (_, row) in registry::filters() {
+        for number in 0..3 * row.testing.variants {
+            // Waiting for each acknowledgement makes a run long.
+            let len = if number < row.testing.variants { 6 } else { 10 };
+            Runner::new(Registered::numbered(row, number)).run(&acts_of(number, len));
+        }
     }
-}
-
-#[test]
-fn filters_on_every_simulated_drive_agree_with_the_oracle() {
-    let mut drives = 0;
-    for (number, name) in Preset::names().enumerate() {
-        let Some(ground) = Ground::preset(name) else { continue };
-        drives += 1;
-        let setup = Setup::numbered(number * 11);
-        println!("on {name}");
-        run(setup, ground, &acts_of(200 + number as u64, len(setup, 15)));
-    }
-    assert!(drives >= 14, "{drives} drives");
 }
 
 proptest! {
@@ -122,9 +107,67 @@ proptest! {
     })]
 
     #[test]
-    fn any_acts_on_any_configuration_agree_with_the_oracle(
-        number in 0..1200_usize, acts in acts(20),
-    ) {
-        Runner::new(Filters::new(Setup::numbered(number), Ground::memory())).run(&acts);
+    fn any_acts_on_any_filter_agree_with_the_oracle(number in 0..1200_u64, acts in acts(20)) {
+        for (_, row) in registry::filters() {
+            Runner::new(Registered::numbered(row, number)).run(&acts);
+        }
+    }
+}
+
+/// Filters in RAM that are saved and taken up again.
+struct Shared {
+    config: quotient::Config,
+    saved: Option<QuotientFilter>,
+}
+
+impl Maker for Shared {
+    type Made = SharedFilter;
+
+    fn open(&mut self) -> SharedFilter {
+        match self.saved.take() {
+            Some(filter) => SharedFilter::with_filter(self.config, filter).unwrap(),
+            None => SharedFilter::new(self.config).unwrap(),
+        }
+    }
+
+    fn close(&mut self, filter: SharedFilter) -> Result<()> {
+        self.saved = Some(filter.filter().clone());
+        Ok(())
+    }
+
+    fn filter<'f>(&self, filter: &'f SharedFilter) -> &'f dyn Filter {
+        filter
+    }
+
+    fn counter<'f>(&self, filter: &'f SharedFilter) -> Option<&'f dyn Counter> {
+        // Without counts each insert takes a slot, and a great amount would take too many.
+        matches!(self.config.counts, Counts::Small(_)).then_some(filter as &dyn Counter)
+    }
+
+    fn entries(&self, filter: &SharedFilter) -> Option<Vec<(u64, i64)>> {
+        let filter = filter.filter();
+        Some(filter.iter().map(|entry| (entry.fingerprint, entry.count)).collect())
+    }
+
+    fn law(&self) -> Law {
+        let universe = self.config.shape().unwrap().split().universe().size();
+        Law { universe: universe as f64, shows_figures: true }
+    }
+}
+
+#[test]
+fn a_filter_in_ram_agrees_with_the_oracle_whatever_its_rate_and_counts() {
+    for (number, rate) in (0..).zip(RATES) {
+        // Space for the counts that are too great for slots: one in a hundred may be.
+        for (counts, capacity) in [
+            (Counts::One, 4),
+            (Counts::One, 3000),
+            (Counts::Signed, 10),
+            (Counts::Small(8), 200_000),
+        ] {
+            println!("{rate}, {counts:?}, {capacity}");
+            let config = quotient::Config { counts, capacity, ..quotient::Config::new(3000, rate) };
+            Runner::new(Shared { config, saved: None }).run(&acts_of(number, 25));
+        }
     }
 }

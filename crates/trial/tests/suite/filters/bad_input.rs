@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Cascade, Config, RuntimeOptions, WhenFull};
-use nandex::device::{Device, MemoryDevice, PAGE_BYTES};
+use nandex::device::{MemoryDevice, PAGE_BYTES};
 use nandex::store::page::PageKind;
-use nandex::{AnyTable, BufferHash, Counter, Filter, SliceHash, Volume, VolumeOptions, bufferhash};
-use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex::{Counter, Filter, Volume, VolumeOptions};
 
 use super::runner::key;
 use super::support::Setup;
-use crate::ground::DURABILITIES;
+use crate::bad_input::refusal;
+use crate::devices::DURABILITIES;
 use crate::guarded::guarded;
 
 fn setup() -> Setup {
@@ -22,13 +22,19 @@ fn volume() -> Volume {
     Volume::create(Arc::new(MemoryDevice::new()), setup().volume_options()).unwrap()
 }
 
-fn refusal<T>(result: nandex::Result<T>) -> String {
-    result.err().expect("this is refused").to_string()
-}
-
 fn insert(filter: &Cascade, numbers: std::ops::Range<u64>) -> nandex::Result<()> {
     let keys: Vec<_> = numbers.map(key).collect();
     filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+}
+
+fn delete(filter: &Cascade, numbers: std::ops::Range<u64>) {
+    let keys: Vec<_> = numbers.map(key).collect();
+    filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+}
+
+/// A filter of this setup in a volume of its own.
+fn filter_of(setup: Setup) -> Cascade {
+    setup.create(Arc::new(MemoryDevice::new())).unwrap()
 }
 
 fn assert_holds(filter: &Cascade, numbers: std::ops::Range<u64>) {
@@ -75,75 +81,33 @@ fn configurations_that_cannot_work_are_refused_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_log_too_small_for_the_buffers_is_refused_with_the_size_that_would_do() {
-    let volume = volume();
-    let config = Config { buffer_entries: 1_000_000, keys: 1 << 30, ..Config::tiny() };
-    let error = refusal(Cascade::create(&volume, "f", config));
-    assert!(error.starts_with("log_bytes: ") && error.contains("bytes"), "{error}");
-    Cascade::create(&volume, "f", Config::tiny()).unwrap();
-}
-
-#[test]
-fn names_that_are_taken_unknown_or_in_use_and_other_kinds_are_refused() {
-    let volume = volume();
-    let filter = Cascade::create(&volume, "f", Config::tiny()).unwrap();
-    BufferHash::create(&volume, "t", bufferhash::Config::tiny()).unwrap().close().unwrap();
-    assert!(refusal(Cascade::create(&volume, "f", Config::tiny())).contains("already"));
-    assert!(refusal(Cascade::create(&volume, "t", Config::tiny())).contains("already"));
-    assert!(refusal(Cascade::open(&volume, "f")).contains("open already"));
-    assert!(refusal(Cascade::open(&volume, "g")).contains("no structure named \"g\""));
-    assert!(refusal(Cascade::open(&volume, "t")).contains("not a cascade"));
-    filter.insert(b"a").unwrap();
-    filter.close().unwrap();
-    for error in [
-        refusal(BufferHash::open(&volume, "f")),
-        refusal(SliceHash::open(&volume, "f")),
-        refusal(AnyTable::open(&volume, "f")),
-    ] {
-        assert!(error.to_lowercase().contains("cascade"), "{error}");
-    }
-    assert!(Cascade::open(&volume, "f").unwrap().contains(b"a").unwrap());
-}
-
-#[test]
 fn keys_of_no_bytes_and_of_a_hundred_thousand_are_keys_like_others() {
-    let volume = volume();
-    let filter = setup().create_filter(&volume, "f").unwrap();
+    let filter = filter_of(setup());
     let long = [vec![0u8; 100_000], vec![1u8; 100_000], vec![0u8; 99_999]];
     let keys: [&[u8]; 5] = [b"", b"\0", &long[0], &long[1], &long[2]];
     for (number, key) in (1..).zip(keys) {
         assert!(!filter.contains(key).unwrap());
         filter.add(key, number).unwrap();
     }
-    filter.flush_and_compact();
+    filter.flush().unwrap();
+    filter.compact().unwrap();
     assert_eq!(filter.count_many(&keys).unwrap(), [1, 2, 3, 4, 5]);
     filter.delete(b"").unwrap();
     let found = filter.contains_many(&keys).unwrap();
     assert_eq!(found, [false, true, true, true, true]);
 }
 
-trait FlushAndCompact {
-    fn flush_and_compact(&self);
-}
-
-impl FlushAndCompact for Cascade {
-    fn flush_and_compact(&self) {
-        self.flush().unwrap();
-        self.compact().unwrap();
-    }
-}
-
 #[test]
 fn nothing_asked_is_nothing_done() {
-    let volume = volume();
-    let filter = setup().create_filter(&volume, "f").unwrap();
+    let filter = filter_of(setup());
     filter.insert_many(&[]).unwrap();
     filter.delete_many(&[]).unwrap();
     filter.add_many(&[]).unwrap();
     filter.add(b"a", 0).unwrap();
     assert!(filter.contains_many(&[]).unwrap().is_empty());
     assert!(filter.count_many(&[]).unwrap().is_empty());
-    filter.flush_and_compact();
+    filter.flush().unwrap();
+    filter.compact().unwrap();
     assert_eq!(filter.iter().count(), 0);
     let stats = filter.stats();
     assert_eq!((stats.entries, stats.inserts, stats.deletes, stats.rate), (0, 0, 0, 0.0));
@@ -155,11 +119,9 @@ fn nothing_asked_is_nothing_done() {
 fn deletes_of_keys_that_are_not_there_harm_no_other_key_and_are_counted() {
     for durability in DURABILITIES {
         let setup = Setup::exact(durability);
-        let volume = Volume::create(Arc::new(MemoryDevice::new()), setup.volume_options()).unwrap();
-        let filter = setup.create_filter(&volume, "f").unwrap();
+        let filter = filter_of(setup);
         insert(&filter, 0..700).unwrap();
-        let keys: Vec<_> = (10_000..10_300).map(key).collect();
-        filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        delete(&filter, 10_000..10_300);
         insert(&filter, 700..1000).unwrap();
         assert_holds(&filter, 0..1000);
         assert!((10_000..10_300).all(|number| !filter.contains(&key(number)).unwrap()));
@@ -183,8 +145,7 @@ fn a_filter_that_refuses_says_so_and_takes_deletes_and_then_keys_again() {
     refusal(insert(&filter, 1000..1010));
     assert_holds(&filter, 0..1000);
     // Others go as they came.
-    let keys: Vec<_> = (0..500).map(key).collect();
-    filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+    delete(&filter, 0..500);
     filter.compact().unwrap();
     for number in 2000..2500 {
         filter.insert(&key(number)).unwrap();
@@ -197,8 +158,7 @@ fn a_filter_that_refuses_says_so_and_takes_deletes_and_then_keys_again() {
 #[test]
 fn counts_past_their_limit_are_refused_or_stay_there_and_never_wrap() {
     for setup in [setup(), setup().counting()] {
-        let volume = Volume::create(Arc::new(MemoryDevice::new()), setup.volume_options()).unwrap();
-        let filter = setup.create_filter(&volume, "f").unwrap();
+        let filter = filter_of(setup);
         for round in 0..3 {
             let _ = filter.add(b"a", i64::MAX);
             assert!(filter.count(b"a").unwrap() >= i64::MAX as u64, "round {round}");
@@ -218,10 +178,9 @@ fn counts_past_their_limit_are_refused_or_stay_there_and_never_wrap() {
 
 /// Pages are made for counts of a byte or two; these take nine each.
 #[test]
-fn a_buffer_full_of_great_counts_finds_its_room_on_flash() {
+fn a_buffer_full_of_great_counts_finds_its_space_on_flash() {
     for setup in [setup(), setup().counting(), setup().fanned(None).counting()] {
-        let volume = Volume::create(Arc::new(MemoryDevice::new()), setup.volume_options()).unwrap();
-        let filter = setup.create_filter(&volume, "f").unwrap();
+        let filter = filter_of(setup);
         let count = |number: u64| (1i64 << 60) + number.cast_signed();
         let keys: Vec<_> = (0..3000).map(key).collect();
         let amounts: Vec<_> =
@@ -362,7 +321,7 @@ fn filters_merge_with_their_like_and_refuse_others_and_themselves() {
     let other = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let like = Volume::create(Arc::new(MemoryDevice::new()), setup().volume_options()).unwrap();
     let filter = setup().create_filter(&one, "f").unwrap();
-    let theirs = setup().counting().fanned(None).create_filter(&like, "f").unwrap();
+    let theirs = setup().counting().fanned(None).parted(3).create_filter(&like, "f").unwrap();
     insert(&filter, 0..900).unwrap();
     insert(&theirs, 450..1350).unwrap();
     filter.absorb(&theirs).unwrap();
@@ -390,8 +349,7 @@ fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
     insert(&filter, 0..5000).unwrap();
     filter.compact().unwrap();
     let full = filter.stats().flash_bytes;
-    let keys: Vec<_> = (0..5000).map(key).collect();
-    filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+    delete(&filter, 0..5000);
     filter.compact().unwrap();
     volume.checkpoint().unwrap();
     let stats = filter.stats();
@@ -404,44 +362,9 @@ fn a_filter_of_which_everything_was_deleted_shrinks_to_nothing() {
     let mut lengths = Vec::new();
     for _ in 0..12 {
         insert(&filter, 0..3000).unwrap();
-        let keys: Vec<_> = (0..3000).map(key).collect();
-        filter.delete_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        delete(&filter, 0..3000);
         filter.compact().unwrap();
         lengths.push(device.image().len());
     }
     assert_eq!(lengths[4], lengths[11], "{lengths:?}");
-}
-
-#[test]
-fn a_read_that_fails_once_fails_one_lookup_and_no_other() {
-    let setup = Setup::exact(DURABILITIES[1]).fanned(None);
-    let device = Arc::new(SimDevice::instant());
-    let filter = setup.create(Arc::clone(&device) as Arc<dyn Device>).unwrap();
-    let keys: Vec<_> = (0..3000).map(key).collect();
-    let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
-    filter.insert_many(&keys).unwrap();
-    filter.compact().unwrap();
-    let (on, kind, span) = (FaultOn::Read, FaultKind::Io, FaultSpan::Once);
-    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
-    let failed: Vec<_> = keys.iter().filter_map(|key| filter.contains(key).err()).collect();
-    assert_eq!(failed.len(), 1);
-    assert!(failed[0].to_string().contains("read of 1 page(s) at page"), "{}", failed[0]);
-    device.arm(Fault { on, at: device.seen(on) + 5, kind, span });
-    filter.contains_many(&keys).unwrap_err();
-    assert!(filter.contains_many(&keys).unwrap().iter().all(|found| *found));
-    filter.insert(keys[0]).unwrap();
-    filter.close().unwrap();
-}
-
-#[test]
-fn closing_a_poisoned_filter_tells_that_not_all_was_saved() {
-    let setup = Setup::exact(DURABILITIES[1]);
-    let device = SimDevice::instant();
-    let filter = setup.create(Arc::new(device.clone())).unwrap();
-    filter.insert(&key(1)).unwrap();
-    let (on, kind, span) = (FaultOn::Sync, FaultKind::Io, FaultSpan::Once);
-    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
-    filter.sync().unwrap_err();
-    let error = filter.close().unwrap_err().to_string();
-    assert!(error.contains("an earlier one failed"), "{error}");
 }

@@ -152,7 +152,7 @@ fn a_merge_reads_its_runs_once_and_writes_the_new_one_once() {
     assert_eq!(cost.pages_read, read, "nothing else is read");
     // Checkpoints and the cut in the log are small.
     assert!((written..=written + 24).contains(&cost.pages_written), "{written}: {cost:?}");
-    // In strokes of three pages.
+    // In chunks of three pages.
     assert!(cost.reads <= read / 3 + levels + 2, "{cost:?}");
 }
 
@@ -179,8 +179,8 @@ fn what_is_written_per_key_is_what_the_levels_let_expect() {
 fn inserts_read_nothing_but_merges() {
     let lab = Lab::new(setup(None));
     lab.insert(0..20_000);
-    let room = lab.filter.config().buffer_entries - lab.stats().buffered;
-    let cost = lab.cost(|_| lab.insert(STRANGERS..STRANGERS + room - 1));
+    let space = lab.filter.config().buffer_entries - lab.stats().buffered;
+    let cost = lab.cost(|_| lab.insert(STRANGERS..STRANGERS + space - 1));
     assert_eq!((cost.reads, cost.writes, cost.syncs), (0, 0, 0), "{cost:?}");
 }
 
@@ -227,7 +227,7 @@ fn the_ram_of_the_buffers_is_what_their_slots_take() {
     let filter = setup.create_filter(&volume, "f").unwrap();
     let bits = || filter.stats().ram_bytes as f64 * 8.0 / entries as f64;
     // Remainders of 15 bits, a sign, 2.13 bits of metadata, nine slots of ten in use; two spare buffers,
-    // a merge's strokes and the log's blocks.
+    // a merge's I/O chunks and the log's blocks.
     let bits_max = 24.0;
     assert!(bits() <= bits_max, "{} bits", bits());
     let keys: Vec<_> = (0..1_500_000u64).map(|number| number.to_le_bytes()).collect();

@@ -1,11 +1,10 @@
-//! One suite for every configuration of every filter: the contract against an exact multiset, bad
-//! input, costs and threads.
+//! What filters alone can be asked, in each configuration: an exact multiset and binomial bounds, bad input, costs
+//! and threads.
 
 mod agreement;
 mod bad_input;
 mod cost;
 mod flawed;
-mod kinds;
 mod odds;
 mod runner;
 mod support;

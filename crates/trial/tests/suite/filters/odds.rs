@@ -22,7 +22,7 @@ impl Odds {
         Self { clump, trials: 0, wrong: 0, mean: 0.0, drift: 0.0 }
     }
 
-    /// So many keys were compared with a filter of so many different ones.
+    /// Notes trials against a filter of that many different keys.
     pub fn add(&mut self, keys: f64, universe: f64, trials: u64, wrong: u64) {
         let rate = -(-keys / universe).exp_m1();
         // Of n keys, about n^2 / 2U have the fingerprint of another one.
@@ -50,7 +50,7 @@ impl Odds {
     }
 }
 
-/// Chernoff's bound: so many or more (or less, where they are less than the mean) come with a chance of
+/// Chernoff's bound: as many or more (or less, where they are less than the mean) come with a chance of
 /// at most e to minus this.
 fn exponent(count: f64, mean: f64) -> f64 {
     if count <= 0.0 {

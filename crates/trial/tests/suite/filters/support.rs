@@ -5,12 +5,6 @@ use std::sync::Arc;
 use nandex::cascade::{Cascade, Config, RuntimeOptions};
 use nandex::device::Device;
 use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
-use nandex_sim::workload::SplitMix64;
-
-use crate::ground::DURABILITIES;
-
-/// Rates of false positives.
-pub const RATES: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-6, 1e-9];
 
 /// How much larger each level is; nothing for a single wide one.
 pub const FAN_OUTS: [Option<u32>; 4] = [Some(2), Some(4), None, Some(16)];
@@ -32,36 +26,12 @@ impl Setup {
         Self { config, durability, threads: Threads::Inline, merge_threads: 0, io_chunk_pages: 3 }
     }
 
-    /// Each 120 numbers in turn give all rates, fan-outs, durabilities and both answers to whether it counts;
-    /// the rest is mixed.
-    pub fn numbered(number: usize) -> Self {
-        let mut rng = SplitMix64::new(number as u64);
-        let rate = RATES[number % 5];
-        let config = Config {
-            // As many as come at most, or so many that the universe is wide for its rate.
-            keys: if rng.below(3) == 0 { 100_000 } else { 3000 },
-            rate,
-            buffer_entries: 60 + rng.below(400),
-            parts: 1 + rng.below(5) as u32,
-            fan_out: FAN_OUTS[number / 5 % 4],
-            counts: (number / 20).is_multiple_of(2),
-            ..Config::tiny()
-        };
-        Self {
-            config,
-            durability: DURABILITIES[number / 40 % 3],
-            threads: if rng.below(2) == 0 { Threads::Inline } else { Threads::Background },
-            merge_threads: rng.below(2) as usize,
-            io_chunk_pages: 1 + rng.below(6) as u32,
-        }
-    }
-
     /// The same with other levels.
     pub fn fanned(self, fan_out: Option<u32>) -> Self {
         Self { config: Config { fan_out, ..self.config }, ..self }
     }
 
-    /// The same in so many parts, each with buffers as large.
+    /// The same in that many parts, each with buffers as large.
     pub fn parted(self, parts: u32) -> Self {
         let buffer_entries = self.config.buffer_entries * u64::from(parts);
         Self { config: Config { parts, buffer_entries, ..self.config }, ..self }
@@ -75,11 +45,6 @@ impl Setup {
     /// The same, with threads in the background.
     pub fn threaded(self) -> Self {
         Self { threads: Threads::Background, merge_threads: 1, ..self }
-    }
-
-    /// How many fingerprints there are.
-    pub fn universe(&self) -> f64 {
-        self.config.universe().unwrap().size() as f64
     }
 
     pub fn volume_options(&self) -> VolumeOptions {

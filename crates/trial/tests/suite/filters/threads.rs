@@ -1,4 +1,4 @@
-//! Many threads at once: writers of their own keys, each with its oracle, beside readers of what was there
+//! Many threads at once: writers of their own keys, each with its oracle, during lookups of what was there
 //! before, merges, checkpoints, compactions and iterations; and filters that are dropped while all of it goes on.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use nandex_sim::workload::SplitMix64;
 
 use super::runner::key;
 use super::support::{FAN_OUTS, Setup};
-use crate::ground::DURABILITIES;
+use crate::devices::DURABILITIES;
 
 /// Keys of one writer.
 const KEYS: u64 = 1000;
@@ -165,7 +165,7 @@ fn two_filters_of_one_volume_leave_each_other_alone() {
 }
 
 #[test]
-fn a_filter_dropped_in_the_midst_of_its_merges_loses_nothing_it_had_logged() {
+fn a_filter_dropped_in_the_middle_of_its_merges_loses_nothing_it_had_logged() {
     let setup = Setup::exact(DURABILITIES[0]).threaded();
     let device = Arc::new(MemoryDevice::new());
     for opening in 0..12u64 {

@@ -98,7 +98,7 @@ fn a_damaged_value_is_an_error_that_names_its_page_and_others_are_found() {
             }
         }
     }
-    assert!((1..=3).contains(&errors), "{errors} values lie on one page");
+    assert!((1..=3).contains(&errors), "{errors} values are on one page");
     drop(table);
     let report = nandex::check(Arc::new(device), None, &mut |_| {}).unwrap();
     assert_eq!(report.findings.len(), 1, "{:?}", report.findings);

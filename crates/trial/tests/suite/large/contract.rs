@@ -1,6 +1,7 @@
 //! Large values under trial: their calls. What they must answer is what a table must.
 
 use nandex::large::WhenFull;
+use nandex::testing::Retention;
 use nandex::{BufferHash, LargeTable, Result, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{Found, Past, stretch};
@@ -20,10 +21,17 @@ pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
     })
 }
 
-/// The value that the put of that number gives the key: none at all, or the number and more.
-fn value(key: u64, put: u64) -> Vec<u8> {
-    let bytes = value_bytes(&mut SplitMix64::new(put));
-    stretch(put << 16 | key, if bytes == 0 { 0 } else { bytes.max(8) })
+impl Setup {
+    /// The value that the put of that number gives the key: none at all, or the number and more.
+    fn value(&self, key: u64, put: u64) -> Vec<u8> {
+        let mut rng = SplitMix64::new(put);
+        let bytes = match rng.below(2) {
+            // Around the ends of pages, where there is space for that.
+            0 if self.values.segments >= 40 => [3900, 7900][rng.below(2) as usize] + rng.below(300),
+            _ => value_bytes(&mut SplitMix64::new(put)) as u64,
+        };
+        stretch(put << 16 | key, if bytes == 0 { 0 } else { bytes.max(8) as usize })
+    }
 }
 
 impl Contract for Setup {
@@ -32,7 +40,8 @@ impl Contract for Setup {
 
     fn past(&self) -> Past {
         // What is overwritten may be gone at once.
-        Past::new(KEYS, (self.values.when_full == WhenFull::Overwrite).then_some(0))
+        let evicts = self.values.when_full == WhenFull::Overwrite;
+        Past::new(KEYS, if evicts { Retention::Newest(0) } else { Retention::All })
     }
 
     fn volume_options(&self) -> VolumeOptions {
@@ -73,7 +82,8 @@ impl Contract for Setup {
             10 => put_many(session, &[number, (number + 1) % KEYS]),
             _ => {
                 let put = session.past.attempt(number, false);
-                let result = session.handle().put(&key(number), &value(number, put));
+                let result =
+                    session.handle().put(&key(number), &session.setup().value(number, put));
                 session.updated(&[number], result)
             }
         }
@@ -88,7 +98,8 @@ impl Contract for Setup {
     fn updates(session: &mut Session<Self>) -> Vec<(&'static str, Result<()>)> {
         let put = session.past.attempt(0, false);
         session.past.attempt(0, true);
-        let (key, value, table) = (key(0), value(0, put), session.handle());
+        let (key, value) = (key(0), session.setup().value(0, put));
+        let table = session.handle();
         vec![
             ("put", table.put(&key, &value)),
             ("put_many", table.put_many(&[(&key, &value)])),
@@ -100,7 +111,9 @@ impl Contract for Setup {
 }
 
 fn put_many(session: &mut Session<Setup>, keys: &[u64]) -> std::result::Result<(), Stop> {
-    let pair = |number: &u64| (key(*number), value(*number, session.past.attempt(*number, false)));
+    let setup = *session.setup();
+    let pair =
+        |number: &u64| (key(*number), setup.value(*number, session.past.attempt(*number, false)));
     let pairs: Vec<_> = keys.iter().map(pair).collect();
     let borrowed: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     let result = session.handle().put_many(&borrowed);
@@ -116,7 +129,7 @@ fn get_many(
     let values = session.handle().get_many(&borrowed)?;
     let mut answers = Vec::with_capacity(numbers.len());
     for (&number, found) in numbers.iter().zip(values) {
-        let found = Found::proven(found.as_deref(), |put| value(number, put));
+        let found = Found::proven(found.as_deref(), |put| session.setup().value(number, put));
         session.past.judge(number, found, session.trust()).map_err(Stop::Wrong)?;
         answers.push(found);
     }

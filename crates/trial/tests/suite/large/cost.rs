@@ -31,7 +31,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
     for number in 1..1500 {
         table.put(&key(number), &value(number, sizes(number))).unwrap();
         let bytes = HEADERS + key(number).len() + sizes(number);
-        // Where in a page it begins depends on the strokes; it touches one more page than it fills at most.
+        // Where in a page it begins depends on the I/O chunks; it touches one more page than it fills at most.
         pages.push((bytes.div_ceil(PAYLOAD) as u64, bytes.div_ceil(PAYLOAD) as u64 + 1));
         at += bytes;
     }
@@ -66,7 +66,7 @@ fn a_value_is_written_once() {
     }
     table.sync().unwrap();
     let stats = table.stats();
-    // A stroke of 8 pages lacks half a record on average, and a page has headers of 34 bytes.
+    // An I/O chunk of 8 pages lacks half a record on average, and a page has headers of 34 bytes.
     assert!((1.0..1.04).contains(&stats.written_per_byte()), "{}", stats.written_per_byte());
     assert_eq!(stats.values.copied_bytes, 0);
     let records: usize = (1..1000).map(|number| HEADERS + key(number).len() + 1000).sum();
@@ -99,7 +99,7 @@ fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
 }
 
 #[test]
-fn ram_is_bounded_by_a_stroke_and_a_record() {
+fn ram_is_bounded_by_an_io_chunk_and_a_record() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
     let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
     let empty = table.stats().values.ram_bytes;
@@ -109,6 +109,6 @@ fn ram_is_bounded_by_a_stroke_and_a_record() {
         most = most.max(table.stats().values.ram_bytes);
     }
     // A vector that grows by doubling holds up to twice what is in it.
-    let stroke = 8 * PAGE_BYTES as u64;
-    assert!(most - empty <= 2 * (stroke + 3000), "{} bytes", most - empty);
+    let chunk = 8 * PAGE_BYTES as u64;
+    assert!(most - empty <= 2 * (chunk + 3000), "{} bytes", most - empty);
 }

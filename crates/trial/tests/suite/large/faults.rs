@@ -27,7 +27,7 @@ fn after_a_failed_write_updates_are_refused_and_what_waits_is_still_found() {
     assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// A map that takes so many entries.
+/// A map that takes that many entries.
 #[derive(Debug)]
 struct Limited(MapTable, u64);
 

@@ -23,7 +23,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[test]
-fn records_lie_on_flash_as_the_format_says() {
+fn records_are_on_flash_as_the_format_says() {
     let device = MemoryDevice::new();
     let setup = Setup::new(Durability::Never, WhenFull::Keep);
     let table = setup.create(Arc::new(device.clone())).unwrap();

@@ -1,6 +1,4 @@
-//! Large keys and values against a map: alone, in batches, reopened, cleaned, overwritten, cut and fed
-//! nonsense.
-mod agreement;
+//! What tables of large keys and values alone can be asked: shared by threads, overwritten, full and fed nonsense.
 mod bad_input;
 mod collisions;
 mod contract;
@@ -8,8 +6,8 @@ mod cost;
 mod faults;
 mod format;
 mod full;
-mod generated;
 mod support;
+mod threads;
 
 pub use contract::configurations;
 pub use support::Setup;

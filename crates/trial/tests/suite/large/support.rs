@@ -1,6 +1,5 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex::bufferhash::filter::FilterShape;
@@ -15,10 +14,7 @@ use nandex::{
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
-pub use crate::ground::DURABILITIES;
-
-/// The oracle: what must be found.
-pub type Map = HashMap<Vec<u8>, Vec<u8>>;
+pub use crate::devices::DURABILITIES;
 
 /// One configuration of everything.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +32,7 @@ impl Setup {
         Self { durability, threads: Threads::Inline, hash: HashKind::Xxh3, values }
     }
 
-    /// The same with room for everything.
+    /// The same with space for everything.
     pub fn roomy(self) -> Self {
         let values =
             ValuesConfig { segment_pages: 64, segments: 64, io_chunk_pages: 8, ..self.values };
@@ -104,7 +100,7 @@ pub fn key(number: u64) -> Vec<u8> {
     stretch(number, bytes)
 }
 
-/// A value of so many bytes that no other number has.
+/// A value of that many bytes, as no other number has.
 pub fn value(number: u64, bytes: usize) -> Vec<u8> {
     stretch(number ^ 0xfeed_0000_0000, bytes)
 }

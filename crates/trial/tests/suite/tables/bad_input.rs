@@ -1,20 +1,18 @@
-//! What is damaged, foreign, missing, too small or in use: each is refused with words of its own, and the
-//! rest goes on working.
+//! What is damaged, foreign, missing, too small or in use below a table: each is refused with words of its own, and
+//! the rest goes on working.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use nandex::bufferhash::model::Budget;
 use nandex::bufferhash::{Config, Policy};
-use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES};
+use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId};
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::store::superblock::Superblock;
-use nandex::{
-    AnyTable, BufferHash, OpenOptions, SliceHash, Table, Volume, VolumeOptions, slicehash,
-};
+use nandex::{AnyTable, BufferHash, OpenOptions, Table, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use super::support::{DURABILITIES, SLICES, Setup};
+use crate::bad_input::refusal;
 use crate::processes::again;
 
 const KEYS: u64 = 5000;
@@ -23,7 +21,7 @@ fn setup() -> Setup {
     Setup::new(Policy::Fifo, DURABILITIES[1])
 }
 
-/// The same as a SliceHash, with room for all keys.
+/// The same as a SliceHash, with space for all keys.
 fn sliced() -> Setup {
     Setup { super_tables: 8, ..setup() }.sliced(SLICES[0])
 }
@@ -48,10 +46,6 @@ fn open(image: Vec<u8>) -> nandex::Result<AnyTable> {
     AnyTable::open(&Volume::open(device, setup().open_options())?, "t")
 }
 
-fn refusal<T: std::fmt::Debug>(result: nandex::Result<T>) -> String {
-    result.unwrap_err().to_string()
-}
-
 /// The pages of this kind, by what their headers say.
 fn pages_of(image: &[u8], kind: PageKind) -> Vec<usize> {
     let is_kind = |page: &[u8]| page[4..8] == *b"ndx1" && page[8] == kind as u8;
@@ -63,22 +57,39 @@ fn flip(image: &mut [u8], page: usize) {
     image[page * PAGE_BYTES + 1000] ^= 4;
 }
 
-#[test]
-fn a_truncated_volume_says_how_much_is_missing() {
-    let mut image = image();
-    let pages = image.len() / PAGE_BYTES;
-    image.truncate((pages - 3) * PAGE_BYTES);
-    let error = refusal(open(image));
-    let expected = format!("needs {pages} pages of 4096 bytes, the device has {}", pages - 3);
-    assert!(error.contains("truncated") && error.contains(&expected), "{error}");
+/// The same in a format of the future.
+fn newer(mut image: Vec<u8>) -> Vec<u8> {
+    for place in 0..2 {
+        let page = &mut image[place * PAGE_BYTES..(place + 1) * PAGE_BYTES];
+        page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + 2].copy_from_slice(&7u16.to_le_bytes());
+        let generation = u64::from_le_bytes(page[16..24].try_into().unwrap());
+        let (kind, structure) = (PageKind::Superblock, StructureId::VOLUME);
+        seal(page, PageLabel { kind, structure, generation, page: PageId(place as u64) });
+    }
+    image
 }
 
 #[test]
-fn a_volume_truncated_to_almost_nothing_is_foreign() {
-    let mut image = image();
-    image.truncate(PAGE_BYTES);
-    let error = refusal(open(image));
-    assert!(error.contains("not a nandex volume: it has 1 page"), "{error}");
+fn what_is_no_whole_volume_of_this_version_is_refused_and_named() {
+    let whole = image();
+    let pages = whole.len() / PAGE_BYTES;
+    let end = |pages: usize| whole[..pages * PAGE_BYTES].to_vec();
+    let needs = format!("needs {pages} pages of 4096 bytes, the device has {}", pages - 3);
+    let mut spoiled = whole.clone();
+    pages_of(&whole, PageKind::Checkpoint).into_iter().for_each(|page| flip(&mut spoiled, page));
+    for (image, words) in [
+        (end(pages - 3), &needs[..]),
+        (end(pages - 3), "truncated"),
+        (end(1), "not a nandex volume: it has 1 page"),
+        (b"GIF89a".repeat(4000), "not a nandex volume: it begins with"),
+        (vec![0; 10 * PAGE_BYTES], "its first pages are all zeros"),
+        (Vec::new(), "it is empty, or shorter than a page"),
+        (spoiled, "is damaged: expected checksum"),
+        (newer(image()), "format version 7, and this nandex reads version 1"),
+    ] {
+        let error = refusal(open(image));
+        assert!(error.contains(words), "{words}: {error}");
+    }
 }
 
 #[test]
@@ -108,22 +119,8 @@ fn one_flipped_superblock_is_passed_over_and_two_are_told() {
 }
 
 #[test]
-fn a_flipped_checkpoint_is_told() {
-    let mut image = image();
-    for page in pages_of(&image, PageKind::Checkpoint) {
-        flip(&mut image, page);
-    }
-    let error = refusal(open(image));
-    assert!(error.contains("is damaged: expected checksum"), "{error}");
-}
-
-#[test]
-fn a_flipped_data_page_spoils_its_own_keys_and_no_others() {
+fn a_flipped_page_of_entries_spoils_its_own_keys_and_no_others() {
     spoil_page(setup(), PageKind::Data, 100..400);
-}
-
-#[test]
-fn a_flipped_slice_page_spoils_its_own_keys_and_no_others() {
     spoil_page(sliced(), PageKind::Slice, 10..150);
 }
 
@@ -168,57 +165,6 @@ fn a_flipped_filter_page_is_told_by_lookups_that_need_it() {
     );
     let fine = results.iter().filter(|result| result.is_ok()).count() as u64;
     assert!(fine > KEYS / 2, "the other super tables go on: {fine}");
-}
-
-#[test]
-fn a_foreign_file_and_an_empty_one_are_refused() {
-    let error = refusal(open(b"GIF89a".repeat(4000)));
-    assert!(error.contains("not a nandex volume: it begins with"), "{error}");
-    let error = refusal(open(vec![0; 10 * PAGE_BYTES]));
-    assert!(error.contains("its first pages are all zeros"), "{error}");
-    let error = refusal(open(Vec::new()));
-    assert!(error.contains("it is empty, or shorter than a page"), "{error}");
-}
-
-#[test]
-fn a_newer_version_is_refused() {
-    let mut image = image();
-    for place in 0..2 {
-        let page = &mut image[place * PAGE_BYTES..(place + 1) * PAGE_BYTES];
-        page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + 2].copy_from_slice(&7u16.to_le_bytes());
-        let generation = u64::from_le_bytes(page[16..24].try_into().unwrap());
-        let (kind, structure) = (PageKind::Superblock, StructureId::VOLUME);
-        let page_id = nandex::device::PageId(place as u64);
-        seal(page, PageLabel { kind, structure, generation, page: page_id });
-    }
-    let error = refusal(open(image));
-    assert!(error.contains("format version 7, and this nandex reads version 1"), "{error}");
-}
-
-#[test]
-fn a_budget_too_small_says_what_would_do() {
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default()).unwrap();
-    let budget = Budget { entries: 1_000_000, ram_bytes: 10_000 };
-    let error = refusal(BufferHash::with_budget(&volume, "t", budget));
-    assert!(error.contains("10000") || error.contains("bytes"), "{error}");
-    assert!(error.chars().any(|c| c.is_ascii_digit()), "{error}");
-    println!("{error}");
-}
-
-#[test]
-fn a_full_device_refuses_the_table_and_keeps_what_is_there() {
-    let device = MemoryDevice::with_limit(150);
-    let volume = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap();
-    let small = Config { segments: 8, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "small", small).unwrap();
-    table.insert_u64(1, 2).unwrap();
-    let error = refusal(BufferHash::create(&volume, "big", Config::tiny()));
-    assert!(error.contains("no room for") && error.contains("limited to 150 pages"), "{error}");
-    table.insert_u64(3, 4).unwrap();
-    table.flush().unwrap();
-    assert_eq!((table.get_u64(1).unwrap(), table.get_u64(3).unwrap()), (Some(2), Some(4)));
-    let error = refusal(BufferHash::open(&volume, "big"));
-    assert!(error.contains("no structure named \"big\"; it holds \"small\""), "{error}");
 }
 
 #[test]
@@ -302,27 +248,6 @@ fn keys_and_values_of_another_width_are_refused() {
 }
 
 #[test]
-fn names_that_are_missing_taken_bad_or_open_are_refused() {
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny()).unwrap();
-    let error = refusal(BufferHash::open(&volume, "a"));
-    assert!(error.contains("no structure named \"a\"; it holds none"), "{error}");
-    let table = BufferHash::create(&volume, "a", Config::tiny()).unwrap();
-    let error = refusal(BufferHash::create(&volume, "a", Config::tiny()));
-    assert!(error.contains("holds a structure named \"a\" already"), "{error}");
-    let error = refusal(BufferHash::open(&volume, "a"));
-    assert!(error.contains("\"a\" is open already"), "{error}");
-    assert!(volume.drop_structure("a").unwrap_err().to_string().contains("open already"));
-    let error = refusal(BufferHash::create(&volume, "a/b", Config::tiny()));
-    assert!(error.contains("is not 1 to 64 letters"), "{error}");
-    table.close().unwrap();
-    let error = volume.open_structure("a", "slicehash").unwrap_err().to_string();
-    assert_eq!(error, "the structure \"a\" is a bufferhash, not a slicehash");
-    BufferHash::open(&volume, "a").unwrap();
-    volume.drop_structure("a").unwrap();
-    assert!(refusal(BufferHash::open(&volume, "a")).contains("it holds none"));
-}
-
-#[test]
 fn a_volume_is_not_made_over_another() {
     let device = MemoryDevice::from_image(image());
     let error = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap_err().to_string();
@@ -384,39 +309,4 @@ fn flip_bytes(setup: Setup) {
             }
         }
     }
-}
-
-#[test]
-fn a_table_of_another_kind_is_refused_by_either_and_taken_for_what_it_is() {
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny()).unwrap();
-    SliceHash::create(&volume, "s", slicehash::Config::tiny()).unwrap().close().unwrap();
-    BufferHash::create(&volume, "b", Config::tiny()).unwrap().close().unwrap();
-    let error = refusal(BufferHash::open(&volume, "s"));
-    assert_eq!(error, "the structure \"s\" is a slicehash, not a bufferhash");
-    let error = refusal(SliceHash::open(&volume, "b"));
-    assert_eq!(error, "the structure \"b\" is a bufferhash, not a slicehash");
-    for (name, kind) in [("s", "slicehash"), ("b", "bufferhash")] {
-        assert_eq!(AnyTable::open(&volume, name).unwrap().kind(), kind);
-    }
-    let error = refusal(AnyTable::open(&volume, "c"));
-    assert!(error.contains("no structure named \"c\"; it holds \"s\", \"b\""), "{error}");
-    volume.create_structure("c", "sieve", Vec::new(), 1).unwrap();
-    let error = refusal(AnyTable::open(&volume, "c"));
-    assert!(error.contains("\"c\" is of the kind \"sieve\""), "{error}");
-}
-
-#[test]
-fn a_slicehash_that_finds_no_room_is_refused_and_keeps_no_pages() {
-    let volume = Volume::create(Arc::new(MemoryDevice::with_limit(150)), VolumeOptions::tiny());
-    let volume = volume.unwrap();
-    let free = volume.stats().free_pages;
-    let big = slicehash::Config { slices: 100, ..slicehash::Config::tiny() };
-    let error = refusal(SliceHash::create(&volume, "big", big));
-    assert!(error.contains("no room for") && error.contains("limited to 150 pages"), "{error}");
-    assert_eq!((volume.stats().free_pages, volume.structures().len()), (free, 0));
-    let log = VolumeOptions { log_bytes: 1 << 16, ..VolumeOptions::tiny() };
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), log).unwrap();
-    let large = slicehash::Config { buffer_pages: 5, slices: 20, ..slicehash::Config::tiny() };
-    let error = refusal(SliceHash::create(&volume, "large", large));
-    assert!(error.contains("log of 64.0 KiB is too small"), "{error}");
 }

@@ -1,12 +1,10 @@
-//! One suite for every configuration of every table: the contract against an oracle, bad input,
-//! costs and threads.
+//! What tables alone can be asked, in each configuration: bad input, costs and threads.
 
-mod agreement;
 mod bad_input;
+mod closed;
 mod cost;
-mod failures;
-mod inline;
-mod runner;
+mod durability;
+mod full;
 mod support;
 mod threads;
 

@@ -1,4 +1,4 @@
-//! What all modules share: the configurations, and keys and values made from numbers.
+//! What all modules share: the configurations.
 
 use std::sync::Arc;
 
@@ -6,11 +6,13 @@ use nandex::bufferhash::{Config, Policy};
 use nandex::device::Device;
 use nandex::registry::{self, Family, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{AnyTable, Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::{
+    AnyConfig, AnyOptions, AnyTable, Durability, OpenOptions, Threads, Volume, VolumeOptions,
+};
 use nandex_sim::workload::SplitMix64;
-use nandex_trial::table::stretch;
+use nandex_trial::table::{TableContract, stretch};
 
-pub use crate::ground::{DURABILITIES, Ground};
+pub use crate::devices::DURABILITIES;
 
 /// All policies of BufferHash, in the order of its variants.
 pub const POLICIES: [Policy; 6] = [
@@ -41,7 +43,7 @@ pub struct Setup {
     pub widths: (usize, usize),
     pub flush_threads: usize,
     pub threads: Threads,
-    /// Is there so much room that nothing is ever evicted?
+    /// Is there so much space that nothing is ever evicted?
     pub roomy: bool,
     /// How many buffers there are to fill.
     pub super_tables: u32,
@@ -121,7 +123,7 @@ impl Setup {
     }
 
     /// The configuration as the register has it, and its law.
-    pub fn made(&self) -> TestTable {
+    fn test_table(&self) -> TestTable {
         let request = TableRequest {
             variant: self.variant,
             key_bytes: self.widths.0,
@@ -137,17 +139,17 @@ impl Setup {
 
     /// Entries with which a buffer is full, at most.
     pub fn buffer_entries(&self) -> u64 {
-        self.made().buffer_entries
+        self.test_table().buffer_entries
     }
 
     /// Does it hold all that was put, evictions by force aside?
     pub fn keeps(&self) -> bool {
-        !matches!(self.made().retention, Retention::Newest(_) | Retention::NewestUsed(_))
+        !matches!(self.test_table().retention, Retention::Newest(_) | Retention::NewestUsed(_))
     }
 
     /// The configuration of a BufferHash.
     pub fn config(&self) -> Config {
-        self.made().config.of::<Config>().unwrap().clone()
+        self.test_table().config.of::<Config>().unwrap().clone()
     }
 
     pub fn volume_options(&self) -> VolumeOptions {
@@ -162,13 +164,13 @@ impl Setup {
 
     /// Creates a table of this setup in a volume.
     pub fn create_table(&self, volume: &Volume, name: &str) -> nandex::Result<AnyTable> {
-        let made = self.made();
+        let made = self.test_table();
         AnyTable::create_with(volume, name, &made.config, &made.options)
     }
 
     /// Opens a table of this setup.
     pub fn open_table(&self, volume: &Volume, name: &str) -> nandex::Result<AnyTable> {
-        AnyTable::open_with(volume, name, &self.made().options)
+        AnyTable::open_with(volume, name, &self.test_table().options)
     }
 
     pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<AnyTable> {
@@ -178,13 +180,40 @@ impl Setup {
     pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<AnyTable> {
         self.open_table(&Volume::open(device, self.open_options())?, "t")
     }
+}
 
-    pub fn key(&self, number: u64) -> Vec<u8> {
+impl TableContract for Setup {
+    fn made(&self) -> (AnyConfig, AnyOptions) {
+        let TestTable { config, options, .. } = self.test_table();
+        (config, options)
+    }
+
+    fn volume(&self) -> VolumeOptions {
+        self.volume_options()
+    }
+
+    fn keys(&self) -> u64 {
+        3000
+    }
+
+    fn retention(&self) -> Retention {
+        match self.test_table().retention {
+            // Many more keys are live than the ring can keep: any may have to go.
+            Retention::AllUnlessForced(_) => Retention::Newest(0),
+            retention => retention,
+        }
+    }
+
+    fn key(&self, number: u64) -> Vec<u8> {
         stretch(number, self.widths.0)
     }
 
-    pub fn value(&self, number: u64) -> Vec<u8> {
-        stretch(number, self.widths.1)
+    fn value(&self, key: u64, put: u64) -> Vec<u8> {
+        stretch(put << 16 | key, self.widths.1)
+    }
+
+    fn batch_max(&self) -> u64 {
+        700
     }
 }
 
@@ -193,9 +222,4 @@ fn row(kind: &str) -> &'static TableRow {
         Some(Family::Table(table)) => table,
         _ => panic!("{kind} is no table"),
     }
-}
-
-/// The number that a key of at least 8 bytes begins with.
-pub fn number_of(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }

@@ -1,4 +1,4 @@
-//! Many threads at once: writers of their own keys, each with its oracle, beside readers, flushes,
+//! Many threads at once: writers of their own keys, each with its oracle, during lookups, flushes,
 //! evictions and checkpoints; and tables that are dropped while all of it is going on.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use nandex::bufferhash::Policy;
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
+use nandex_trial::table::TableContract;
 
 use super::support::{DURABILITIES, SLICE_POLICIES, SLICES, Setup};
 
@@ -33,7 +34,7 @@ fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
             1 => {
                 let numbers = number..(number + 30).min(KEYS);
                 let pairs: Vec<_> =
-                    numbers.clone().map(|n| (key_of(n), setup.value(round))).collect();
+                    numbers.clone().map(|n| (key_of(n), setup.value(0, round))).collect();
                 let pairs: Vec<_> =
                     pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
                 table.insert_many(&pairs).unwrap();
@@ -41,7 +42,7 @@ fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
             }
             2 | 3 => {
                 let found = table.get(&key).unwrap();
-                let expected = oracle.get(&number).map(|round| setup.value(*round));
+                let expected = oracle.get(&number).map(|round| setup.value(0, *round));
                 let gone = found.is_none() && !exact;
                 assert!(
                     gone || found.as_deref() == expected.as_deref(),
@@ -49,7 +50,7 @@ fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
                 );
             }
             _ => {
-                table.insert(&key, &setup.value(round)).unwrap();
+                table.insert(&key, &setup.value(0, round)).unwrap();
                 oracle.insert(number, round);
             }
         }
@@ -57,7 +58,7 @@ fn write(table: &AnyTable, setup: Setup, thread: u64, rounds: u64) {
     let keys: Vec<_> = (0..KEYS).map(key_of).collect();
     let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
     for (number, found) in (0..KEYS).zip(table.get_many(&keys).unwrap()) {
-        let expected = oracle.get(&number).map(|round| setup.value(*round));
+        let expected = oracle.get(&number).map(|round| setup.value(0, *round));
         let right = found.as_deref() == expected.as_deref();
         assert!(right || (found.is_none() && !exact), "{setup:?}: thread {thread}, key {number}");
     }
@@ -130,7 +131,7 @@ fn threads_that_wait_for_durability_share_syncs_and_see_their_own_updates() {
 }
 
 #[test]
-fn big_batches_of_many_threads_wait_for_room_in_a_small_log() {
+fn big_batches_of_many_threads_wait_for_space_in_a_small_log() {
     let setup = Setup { roomy: false, ..Setup::new(Policy::Fifo, DURABILITIES[1]) };
     big_batches(setup);
     big_batches(setup.sliced(SLICES[0]));
@@ -202,39 +203,6 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
         let table = setup.open_table(&volume, "t").unwrap();
         (0..3000).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key)));
     }
-}
-
-/// A closed table kept the log's tail, until the log was full and the volume poisoned.
-#[test]
-fn a_closed_table_does_not_keep_the_log_of_another() {
-    let setup = Setup { roomy: false, ..Setup::new(Policy::Fifo, DURABILITIES[1]) };
-    closed_beside_another(setup);
-    closed_beside_another(Setup { roomy: true, ..setup }.sliced(SLICES[0]));
-}
-
-fn closed_beside_another(setup: Setup) {
-    let device = MemoryDevice::new();
-    let put = |table: &AnyTable, keys: std::ops::Range<u64>| {
-        keys.for_each(|key| table.insert_u64(key, key + 1).unwrap());
-    };
-    let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-    let first = setup.create_table(&volume, "first").unwrap();
-    let second = setup.create_table(&volume, "second").unwrap();
-    put(&first, 0..1000);
-    first.close().unwrap();
-    put(&second, 0..40_000);
-    drop((second, volume));
-    let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-    let second = setup.open_table(&volume, "second").unwrap();
-    put(&second, 40_000..80_000);
-    // Opened again in the same session, it is written and lost power with.
-    let first = setup.open_table(&volume, "first").unwrap();
-    put(&first, 1000..1500);
-    first.sync().unwrap();
-    let image = MemoryDevice::from_image(device.image());
-    let volume = Volume::open(Arc::new(image), OpenOptions::default()).unwrap();
-    let first = setup.open_table(&volume, "first").unwrap();
-    (0..1500).for_each(|key| assert_eq!(first.get_u64(key).unwrap(), Some(key + 1), "key {key}"));
 }
 
 /// The log was less than half full, so nobody let go of its tail; and too full for the next batch.

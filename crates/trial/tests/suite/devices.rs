@@ -1,0 +1,38 @@
+//! Devices of every sort that structures are tried on, and when updates are durable there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex::Durability;
+use nandex::device::{Create, Device, EngineChoice, FileDevice, FileOptions};
+use nandex_sim::preset::{Machine, Preset};
+use nandex_sim::spec::FtlKind;
+use nandex_sim::{Fill, SimDevice};
+
+/// All durabilities; a period so long that only explicit syncs make anything durable.
+pub const DURABILITIES: [Durability; 3] =
+    [Durability::Always, Durability::Every(Duration::from_secs(3600)), Durability::Never];
+
+/// A file in a folder of its own, opened by each call; nothing where the engine cannot run here.
+pub fn file(engine: EngineChoice) -> Option<impl Fn() -> Arc<dyn Device>> {
+    let folder = tempfile::tempdir().unwrap();
+    let create = Create::OpenOrCreate;
+    let options = FileOptions { engine, create, ..FileOptions::default() };
+    let open = move || FileDevice::open(folder.path().join("volume"), &options);
+    if let Err(error) = open() {
+        println!("left out: {error}");
+        return None;
+    }
+    Some(move || Arc::new(open().unwrap()) as Arc<dyn Device>)
+}
+
+/// A simulated drive; nothing where it cannot be written over, as a raw chip.
+pub fn drive(name: &str) -> Option<SimDevice> {
+    let preset = Preset::named(name).unwrap();
+    let overwrites = match preset.machine() {
+        Machine::Ssd(spec) => spec.ftl.kind != FtlKind::Raw,
+        _ => true,
+    };
+    let device = SimDevice::with_model(preset.build(Fill::Empty).unwrap());
+    overwrites.then(|| device.with_geometry(preset.geometry()))
+}

@@ -1,0 +1,54 @@
+//! Threads that share a table of large values, and none: then the same calls give the same bytes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nandex::device::MemoryDevice;
+use nandex::large::WhenFull;
+use nandex_sim::workload::SplitMix64;
+use nandex_trial::Session;
+
+use super::contract::configurations;
+use super::support::{DURABILITIES, Setup, key, value, value_bytes};
+
+#[test]
+fn threads_that_share_a_table_find_their_own_values() {
+    for durability in DURABILITIES {
+        let mut setup = Setup::new(durability, WhenFull::Keep).threaded();
+        setup.values.segments = 16;
+        let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let table = &table;
+                scope.spawn(move || {
+                    let (mut map, mut rng) = (HashMap::new(), SplitMix64::new(thread));
+                    for step in 0..400 {
+                        let key = key(thread * 1000 + rng.below(20));
+                        let value = value(step, value_bytes(&mut rng) / 4);
+                        table.put(&key, &value).unwrap();
+                        map.insert(key, value);
+                        let other = self::key(thread * 1000 + rng.below(20));
+                        assert_eq!(table.get(&other).unwrap().as_ref(), map.get(&other));
+                    }
+                });
+            }
+        });
+        let cleaned = table.stats().values.cleaned_segments;
+        assert!(cleaned > 0, "{durability:?}: records moved meanwhile");
+    }
+}
+
+#[test]
+fn the_same_calls_give_the_same_bytes_without_threads() {
+    for setup in configurations() {
+        let image = || {
+            let (device, mut rng) = (MemoryDevice::new(), SplitMix64::new(5));
+            let mut session = Session::new(setup);
+            session.create(Arc::new(device.clone())).unwrap();
+            (0..300).for_each(|_| session.call(&mut rng).unwrap());
+            session.close().unwrap();
+            device.image()
+        };
+        assert!(image() == image(), "{setup:?}");
+    }
+}

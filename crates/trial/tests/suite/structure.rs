@@ -1,0 +1,121 @@
+//! A structure of any kind, as what all of them have in common: numbers are put in, and are there.
+
+use std::ops::Range;
+
+use nandex::registry::{self, Family};
+use nandex::testing::{TableRequest, TestTable};
+use nandex::{AnyConfig, AnyFilter, AnyOptions, AnyTable, Result, Table, Volume};
+
+use crate::filters::key;
+
+/// What a structure is created and opened with.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub config: AnyConfig,
+    pub options: AnyOptions,
+}
+
+/// An open one.
+#[derive(Debug)]
+pub enum Structure {
+    Table(AnyTable),
+    Filter(AnyFilter),
+}
+
+impl From<(AnyConfig, AnyOptions)> for Made {
+    fn from((config, options): (AnyConfig, AnyOptions)) -> Self {
+        Self { config, options }
+    }
+}
+
+impl Made {
+    /// A table of that kind.
+    pub fn of_table(kind: &str, request: &TableRequest) -> Self {
+        match registry::find(kind).map(|row| &row.family) {
+            Some(Family::Table(row)) => {
+                let TestTable { config, options, .. } = (row.testing.config)(request);
+                Self { config, options }
+            }
+            _ => panic!("{kind} is no table"),
+        }
+    }
+
+    /// The first variant of each kind that the register has.
+    pub fn each_kind() -> impl Iterator<Item = Self> {
+        let request = TableRequest::default();
+        let tables = registry::tables().map(move |(row, _)| Self::of_table(row.kind, &request));
+        let filters = registry::filters().map(|(_, row)| (row.testing.config)(0, 1));
+        tables.chain(filters.map(|made| Self { config: made.config, options: made.options }))
+    }
+
+    fn is_table(&self) -> bool {
+        let row = registry::find(self.config.kind()).unwrap();
+        matches!(row.family, Family::Table(_))
+    }
+
+    pub fn create(&self, volume: &Volume, name: &str) -> Result<Structure> {
+        let Self { config, options } = self;
+        if self.is_table() {
+            return AnyTable::create_with(volume, name, config, options).map(Structure::Table);
+        }
+        AnyFilter::create_with(volume, name, config, options).map(Structure::Filter)
+    }
+
+    pub fn open(&self, volume: &Volume, name: &str) -> Result<Structure> {
+        if self.is_table() {
+            return AnyTable::open_with(volume, name, &self.options).map(Structure::Table);
+        }
+        AnyFilter::open(volume, name, &self.options).map(Structure::Filter)
+    }
+}
+
+impl Structure {
+    pub fn insert(&self, number: u64) -> Result<()> {
+        match self {
+            Self::Table(table) => table.insert_u64(number, number),
+            Self::Filter(filter) => filter.insert(&key(number)),
+        }
+    }
+
+    pub fn insert_many(&self, numbers: Range<u64>) -> Result<()> {
+        match self {
+            Self::Table(table) => {
+                let keys: Vec<_> = numbers.map(u64::to_le_bytes).collect();
+                table.insert_many(&keys.iter().map(|it| (&it[..], &it[..])).collect::<Vec<_>>())
+            }
+            Self::Filter(filter) => {
+                let keys: Vec<_> = numbers.map(key).collect();
+                filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// How often a number is there: in a table at most once, with its own value.
+    pub fn count(&self, number: u64) -> Result<u64> {
+        match self {
+            Self::Table(table) => {
+                let found = table.get_u64(number)?;
+                assert!(found.is_none_or(|value| value == number), "{found:?} of {number}");
+                Ok(u64::from(found.is_some()))
+            }
+            Self::Filter(filter) => match filter.counter() {
+                Some(counter) => counter.count(&key(number)),
+                None => filter.contains(&key(number)).map(u64::from),
+            },
+        }
+    }
+
+    pub fn flush(&self) -> Result<()> {
+        match self {
+            Self::Table(table) => table.flush(),
+            Self::Filter(filter) => filter.flush(),
+        }
+    }
+
+    pub fn close(self) -> Result<()> {
+        match self {
+            Self::Table(table) => table.close(),
+            Self::Filter(filter) => filter.close(),
+        }
+    }
+}
