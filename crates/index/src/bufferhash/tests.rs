@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use nandex_device::{Device, MemoryDevice};
+use nandex_device::MemoryDevice;
 
 use super::*;
 use crate::api::Table;
-use crate::{Durability, Error, OpenOptions, Threads, VolumeOptions};
+use crate::{OpenOptions, Threads, VolumeOptions};
 
-fn volume(device: &MemoryDevice) -> Volume {
+/// A table that evicts by this policy.
+fn table_that(policy: Policy) -> BufferHash {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
-    Volume::create(Arc::new(device.clone()), options).unwrap()
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    BufferHash::create(&volume, "t", Config { policy, ..Config::tiny() }).unwrap()
 }
 
 fn fill(table: &BufferHash, keys: std::ops::Range<u64>) {
@@ -20,48 +22,8 @@ fn fill(table: &BufferHash, keys: std::ops::Range<u64>) {
 }
 
 #[test]
-fn entries_on_flash_are_found_with_one_read_each() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
-    fill(&table, 0..8000);
-    for key in 0..8000 {
-        assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}");
-    }
-    let stats = table.stats();
-    assert!(stats.flushes > 8, "{stats:?}");
-    assert!(stats.reads_per_hit() < 1.02, "{stats:?}");
-    assert!(stats.flush_fill > 0.85, "{stats:?}");
-    for key in 8000..16_000 {
-        assert_eq!(table.get_u64(key).unwrap(), None);
-    }
-    assert!(table.stats().reads_per_miss() < 0.05, "{:?}", table.stats());
-}
-
-#[test]
-fn a_table_closed_and_opened_again_holds_everything() {
-    let device = MemoryDevice::new();
-    {
-        let volume = volume(&device);
-        let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
-        fill(&table, 0..5000);
-        table.remove(&7u64.to_le_bytes()).unwrap();
-        table.close().unwrap();
-    }
-    let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-    let table = BufferHash::open(&volume, "t").unwrap();
-    for key in 0..5000 {
-        let expected = (key != 7).then_some(key * 3);
-        assert_eq!(table.get_u64(key).unwrap(), expected, "key {key}");
-    }
-    assert!(device.page_count() > 0);
-}
-
-#[test]
 fn the_oldest_go_first_and_only_when_the_ring_is_full() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
+    let table = table_that(Policy::Fifo);
     fill(&table, 0..60_000);
     let found: Vec<_> = (0..60_000).filter(|&key| table.get_u64(key).unwrap().is_some()).collect();
     assert!(found.len() > 8000, "{}", found.len());
@@ -71,79 +33,8 @@ fn the_oldest_go_first_and_only_when_the_ring_is_full() {
 }
 
 #[test]
-fn a_full_table_that_may_not_evict_says_so_and_keeps_everything() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Reject, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
-    let mut taken = 0;
-    let error = loop {
-        match table.insert_u64(taken, taken * 3) {
-            Ok(()) => taken += 1,
-            Err(error) => break error,
-        }
-    };
-    assert!(matches!(error, Error::Full { .. }), "{error}");
-    assert!(taken > 8000, "{taken}");
-    for key in 0..taken {
-        assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key} of {taken}");
-    }
-}
-
-#[test]
-fn without_a_log_what_was_flushed_survives() {
-    let device = MemoryDevice::new();
-    let options = VolumeOptions {
-        log_bytes: 1 << 20,
-        durability: Durability::Never,
-        ..VolumeOptions::tiny()
-    };
-    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
-    let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
-    fill(&table, 0..1000);
-    table.flush().unwrap();
-    let image = MemoryDevice::from_image(device.image());
-    drop(table);
-    let volume = Volume::open(Arc::new(image), OpenOptions::default()).unwrap();
-    let table = BufferHash::open(&volume, "t").unwrap();
-    for key in 0..1000 {
-        assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}");
-    }
-}
-
-#[test]
-fn iteration_gives_each_key_once_with_its_newest_value() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let table = BufferHash::create(&volume, "t", Config::tiny()).unwrap();
-    fill(&table, 0..6000);
-    for key in (0..6000).step_by(3) {
-        table.insert_u64(key, 1).unwrap();
-    }
-    for key in (0..6000u64).step_by(5) {
-        table.remove(&key.to_le_bytes()).unwrap();
-    }
-    let mut pairs: Vec<_> = table
-        .iter()
-        .map(|pair| pair.unwrap())
-        .map(|(key, value)| {
-            (u64::from_le_bytes(key.try_into().unwrap()), nandex_store::bytes::get_u64(&value, 0))
-        })
-        .collect();
-    pairs.sort_unstable();
-    let expected: Vec<_> = (0..6000)
-        .filter(|key| key % 5 != 0)
-        .map(|key| (key, if key % 3 == 0 { 1 } else { key * 3 }))
-        .collect();
-    assert_eq!(pairs, expected);
-}
-
-#[test]
 fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_that(Policy::Update);
     // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
     fill(&table, 0..2000);
     for round in 0..40 {
@@ -192,10 +83,7 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
 
 #[test]
 fn when_everything_is_live_the_cascade_ends_and_the_oldest_are_dropped() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_that(Policy::Update);
     fill(&table, 0..40_000);
     let stats = table.stats();
     assert!(stats.forced_evictions > 0, "{stats:?}");
@@ -204,10 +92,7 @@ fn when_everything_is_live_the_cascade_ends_and_the_oldest_are_dropped() {
 
 #[test]
 fn priorities_decide_who_stays() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Threshold(1000), ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_that(Policy::Threshold(1000));
     for key in 0..40_000u64 {
         // One in twenty is above the threshold.
         table.insert_u64(key, if key % 20 == 0 { 2000 } else { 1 }).unwrap();
@@ -220,10 +105,7 @@ fn priorities_decide_who_stays() {
 
 #[test]
 fn the_top_of_each_incarnation_stays() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Top(100), ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_that(Policy::Top(100));
     for key in 0..40_000u64 {
         table.insert_u64(key, if key % 40 == 0 { 5000 } else { 1 }).unwrap();
     }
@@ -233,10 +115,7 @@ fn the_top_of_each_incarnation_stays() {
 
 #[test]
 fn under_lru_what_is_used_stays() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Lru, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_that(Policy::Lru);
     fill(&table, 0..200);
     for key in 200..60_000 {
         table.insert_u64(key, key * 3).unwrap();
@@ -249,17 +128,4 @@ fn under_lru_what_is_used_stays() {
     let kept = (0..200).filter(|&key| table.get_u64(key).unwrap().is_some()).count();
     assert!(kept > 150, "{kept} of 200");
     assert_eq!(table.get_u64(1000).unwrap(), None);
-}
-
-#[test]
-fn bloom_filters_and_sliding_windows_serve_as_well() {
-    let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let filter = super::filter::FilterShape::bloom(470, 16.0, 1).unwrap();
-    let table = BufferHash::create(&volume, "t", Config { filter, ..Config::tiny() }).unwrap();
-    fill(&table, 0..60_000);
-    for key in 54_000..60_000 {
-        assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}");
-    }
-    assert!(table.stats().reads_per_hit() < 1.05, "{:?}", table.stats());
 }

@@ -1,6 +1,5 @@
 //! What can only be seen from inside: levels, cuts, and pages that are kept.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ fn spread() -> Config {
 }
 
 #[test]
-fn full_buffers_go_to_the_smallest_level_with_room() {
+fn full_buffers_go_to_the_smallest_level_with_space() {
     let device = Arc::new(MemoryDevice::new());
     let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
     // Levels hold 400, 800 and 1,600; a buffer 200, and is merged by the insert that finds it full.
@@ -103,37 +102,6 @@ fn one_wide_level_takes_every_buffer() {
 }
 
 #[test]
-fn nothing_is_counted_twice_or_lost_whenever_the_filter_is_left() {
-    for (stop, parts) in
-        [1, 150, 199, 200, 201, 399, 400, 401, 950, 1300].into_iter().zip([1, 3].repeat(5))
-    {
-        for is_closed in [false, true] {
-            let config = Config { parts, ..spread() };
-            let device = Arc::new(MemoryDevice::new());
-            let volume = volume_on(&device);
-            let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
-            insert(&filter, 0..stop);
-            filter.delete(&key(0)).unwrap();
-            filter.sync().unwrap();
-            if is_closed {
-                filter.close().unwrap();
-            } else {
-                // What a crash leaves: the handle's destructor must not save anything.
-                std::mem::forget(filter);
-            }
-            std::mem::forget(volume);
-            let filter = Cascade::open_with(&reopened(&device), "f", INLINE).unwrap();
-            for number in 0..stop {
-                let count = filter.count(&key(number)).unwrap();
-                assert_eq!(count, u64::from(number > 0), "{number} of {stop}, closed: {is_closed}");
-            }
-            let entries: Vec<_> = filter.iter().map(|entry| entry.unwrap().count).collect();
-            assert_eq!(entries, vec![1; stop as usize - 1]);
-        }
-    }
-}
-
-#[test]
 fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
     let device = Arc::new(MemoryDevice::new());
     let config = Config { parts: 3, counts: true, ..spread() };
@@ -151,111 +119,6 @@ fn a_sweep_answers_as_lookups_do_and_reads_each_page_once() {
     assert_eq!(after.positives + after.negatives - before.positives - before.negatives, 3000);
     assert_eq!(swept, filter.count_many(&asked).unwrap());
     assert_eq!(filter.sweep(&[]).unwrap(), []);
-}
-
-#[test]
-fn parts_take_turns_and_answer_as_one() {
-    let device = Arc::new(MemoryDevice::new());
-    let config = Config { parts: 4, fan_out: None, ..spread() };
-    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
-    insert(&filter, 0..4000);
-    assert!(all_there(&filter, 0..4000));
-    let stats = filter.stats();
-    assert_eq!((stats.entries, stats.levels.len()), (4000, 1));
-    // One level each; what the buffers still have takes no read.
-    assert_eq!(stats.reads_histogram[..3], [stats.buffered, 4000 - stats.buffered, 0]);
-    let fingerprints: Vec<_> = filter.iter().map(|it| it.unwrap().fingerprint).collect();
-    assert_eq!(fingerprints.len(), 4000);
-    assert!(fingerprints.is_sorted());
-    let expected: std::collections::BTreeSet<_> =
-        (0..4000).map(|number| filter.handle.core.fingerprint(&key(number))).collect();
-    assert!(fingerprints.iter().eq(&expected));
-}
-
-#[test]
-fn a_merging_thread_keeps_up_with_updates_and_lookups() {
-    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
-    let volume = Volume::create(device, VolumeOptions::tiny()).unwrap();
-    let config = Config { parts: 3, ..spread() };
-    let filter = Cascade::create(&volume, "f", config).unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..3u64 {
-            let filter = &filter;
-            scope.spawn(move || {
-                for round in 0..10 {
-                    let from = (thread * 10 + round) * 300;
-                    insert(filter, from..from + 300);
-                    assert!(all_there(filter, thread * 3000..from + 300));
-                }
-            });
-        }
-    });
-    assert!(all_there(&filter, 0..9000));
-    filter.close().unwrap();
-    let filter = Cascade::open(&volume, "f").unwrap();
-    assert!(all_there(&filter, 0..9000));
-    assert_eq!(filter.iter().count(), 9000);
-}
-
-#[test]
-fn deletes_cancel_in_the_buffer_on_flash_and_before_their_inserts_are_merged() {
-    let device = Arc::new(MemoryDevice::new());
-    let filter = Cascade::create_with(&volume_on(&device), "f", spread(), INLINE).unwrap();
-    insert(&filter, 0..700);
-    let doomed = keys(100..600);
-    filter.delete_many(&doomed.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-    let expected = |number: u64| !(100..600).contains(&number);
-    let check = |filter: &Cascade| {
-        (0..700).all(|number| filter.contains(&key(number)).unwrap() == expected(number))
-    };
-    assert!(check(&filter));
-    filter.compact().unwrap();
-    assert!(check(&filter));
-    let stats = filter.stats();
-    assert_eq!((stats.entries, stats.tombstones, stats.unmatched_deletes), (200, 0, 0));
-    assert_eq!(stats.levels.len(), 1);
-}
-
-#[test]
-fn counts_add_up_over_all_parts() {
-    let device = Arc::new(MemoryDevice::new());
-    let config = Config { counts: true, parts: 4, ..spread() };
-    let filter = Cascade::create_with(&volume_on(&device), "f", config, INLINE).unwrap();
-    let mut oracle = BTreeMap::new();
-    let mut state = 1u64;
-    for _ in 0..6000 {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (number, amount) = (state >> 33, (state >> 20 & 0xfff).cast_signed());
-        let number = number % 900;
-        let held = oracle.entry(number).or_insert(0i64);
-        let amount = if *held > amount && state & 1 == 1 { -amount } else { amount };
-        *held += amount;
-        filter.add(&key(number), amount).unwrap();
-    }
-    for (number, count) in oracle {
-        assert_eq!(filter.count(&key(number)).unwrap(), count.unsigned_abs());
-    }
-}
-
-#[test]
-fn a_filter_absorbs_another_one_of_its_kind_and_no_other() {
-    let (one, two) = (Arc::new(MemoryDevice::new()), Arc::new(MemoryDevice::new()));
-    let options = VolumeOptions { hash_key: Some(7), ..VolumeOptions::tiny() };
-    let [volume, other_volume] = [&one, &two].map(|device| {
-        Volume::create(Arc::clone(device) as Arc<dyn Device>, options.clone()).unwrap()
-    });
-    let filter = Cascade::create(&volume, "f", Config { parts: 5, ..spread() }).unwrap();
-    let other = Cascade::create(&other_volume, "g", Config { parts: 3, ..spread() }).unwrap();
-    insert(&filter, 0..1500);
-    insert(&other, 1000..2300);
-    filter.absorb(&other).unwrap();
-    assert!(all_there(&filter, 0..2300));
-    assert_eq!([500, 1200, 2000].map(|n| filter.count(&key(n)).unwrap()), [1, 2, 1]);
-    assert!(!other.contains(&key(5)).unwrap() && all_there(&other, 1000..2300));
-    let unlike = Cascade::create(&volume, "h", Config { rate: 1e-8, ..spread() }).unwrap();
-    let error = filter.absorb(&unlike).unwrap_err().to_string();
-    assert!(error.starts_with("universe: "), "{error}");
 }
 
 #[test]

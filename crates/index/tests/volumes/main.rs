@@ -5,5 +5,4 @@ mod array;
 mod check;
 mod chip;
 mod chip_costs;
-mod closed;
 mod format;

@@ -1,11 +1,10 @@
 //! What a crash finds of moves: each test goes to the one moment in which a step of them matters.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nandex_device::{Device, EngineReport, Geometry, PageBuf, PageId, Queue};
+use nandex_device::{Call, Device, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Image, SimDevice};
 
 use super::super::*;
@@ -162,7 +161,32 @@ fn runs_that_were_merged_after_the_checkpoint_do_not_come_back() {
     assert_holds(&found, &keys, 2, "merged");
 }
 
-/// What is told of an operation before it is done.
+#[test]
+fn a_run_that_was_merged_out_of_turn_does_not_come_back() {
+    let device = SimDevice::instant();
+    let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
+    let table = create(Arc::new(device.clone()), config);
+    let keys = [0, 1].map(|partition| keys_of(&table, partition, 200));
+    for partition in [1, 0] {
+        put(&table, &keys[partition], 1);
+        freeze(&table, partition);
+    }
+    // While flushes wait, these two go to the front.
+    flush(&table, 1);
+    flush(&table, 0);
+    assert_eq!((runs(&table, 1), runs(&table, 0)), (1, 1));
+    put(&table, &keys[0], 2);
+    freeze(&table, 0);
+    forget_jobs(&table);
+    flush(&table, 0);
+    assert_eq!((runs(&table, 1), runs(&table, 0)), (1, 0));
+    table.handle.core.volume.checkpoint().unwrap();
+    let (_, found) = open(device.survivors(1));
+    assert_holds(&found, &keys[0], 2, "merged");
+    assert_holds(&found, &keys[1], 1, "in a run");
+}
+
+/// What is told of writes before they are done, and of syncs after that.
 type Tell = dyn Fn(Asked) + Send + Sync;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,82 +195,53 @@ enum Asked {
     Sync,
 }
 
-/// A simulated device that tells of writes and syncs, so that a test may act in the midst of them.
-#[derive(Clone)]
-struct Telling {
-    inner: SimDevice,
-    tell: Arc<Mutex<Option<Arc<Tell>>>>,
-}
+/// Tells of writes and syncs, so that a test may act in the middle of them.
+#[derive(Default)]
+struct Telling(Mutex<Option<Arc<Tell>>>);
 
 impl Telling {
-    fn new() -> Self {
-        Self { inner: SimDevice::instant(), tell: Arc::default() }
-    }
-
     /// From now on tells this one, or nobody.
     fn set(&self, tell: Option<Arc<Tell>>) {
-        *self.tell.lock().unwrap() = tell;
+        *self.0.lock().unwrap() = tell;
     }
 
     fn tell(&self, asked: Asked) {
         // Let go, since who is told may use the device.
-        let tell = self.tell.lock().unwrap().clone();
+        let tell = self.0.lock().unwrap().clone();
         tell.inspect(|tell| tell(asked));
     }
 }
 
 impl fmt::Debug for Telling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
+        f.write_str("Telling")
     }
 }
 
-impl Device for Telling {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn page_count(&self) -> u64 {
-        self.inner.page_count()
-    }
-
-    fn grow(&self, page_count: u64) -> nandex_device::Result<()> {
-        self.inner.grow(page_count)
-    }
-
-    fn queue(&self, depth: usize) -> nandex_device::Result<Box<dyn Queue>> {
-        self.inner.queue(depth)
-    }
-
-    fn sync(&self) -> nandex_device::Result<()> {
-        self.inner.sync()?;
-        self.tell(Asked::Sync);
+impl Observer for Telling {
+    fn before(&self, call: Call<'_>) -> nandex_device::Result<()> {
+        if let Call::Start { kind: OpKind::Write, page, .. } = call {
+            self.tell(Asked::Write(page));
+        }
         Ok(())
     }
 
-    fn discard(&self, pages: Range<PageId>) -> nandex_device::Result<()> {
-        self.inner.discard(pages)
-    }
-
-    fn now(&self) -> u64 {
-        self.inner.now()
-    }
-
-    fn engine(&self) -> EngineReport {
-        self.inner.engine()
-    }
-
-    fn write(&self, page: PageId, buf: PageBuf) -> nandex_device::Result<PageBuf> {
-        self.tell(Asked::Write(page));
-        self.inner.write(page, buf)
+    fn after(&self, call: Call<'_>, result: std::result::Result<(), &nandex_device::Error>) {
+        if call == Call::Sync && result.is_ok() {
+            self.tell(Asked::Sync);
+        }
     }
 }
 
+fn telling() -> Watched<SimDevice, Telling> {
+    Watched::with(SimDevice::instant(), Arc::default())
+}
+
 #[test]
-fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhile() {
-    // The log's wish and that of a flush once made two images of one partition in one place: a move that
+fn a_checkpoint_saves_each_buffer_once_though_two_request_it_and_it_changes_meanwhile() {
+    // The log's request and that of a flush once made two images of one partition in one place: a move that
     // was logged between them named the first, which the second had destroyed.
-    let device = Telling::new();
+    let device = telling();
     let table = Arc::new(create(Arc::new(device.clone()), Config::tiny()));
     let partitions = table.handle.core.partitions.len();
     put(&table, &(0..400).collect::<Vec<_>>(), 1);
@@ -263,9 +258,9 @@ fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhi
             (0..partitions).for_each(|index| put(&table, &keys_of(&table, index, 1), 2));
         }
     };
-    device.set(Some(Arc::new(tell)));
+    device.observer().set(Some(Arc::new(tell)));
     inner.write_snapshots().unwrap();
-    device.set(None);
+    device.observer().set(None);
     let mut pages = written.lock().unwrap().clone();
     assert_eq!(pages.len(), partitions, "images in {pages:?}");
     pages.sort_unstable();
@@ -275,7 +270,7 @@ fn a_checkpoint_saves_each_buffer_once_though_two_wish_it_and_it_changes_meanwhi
 
 #[test]
 fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
-    let device = Telling::new();
+    let device = telling();
     let config = Config { front_runs: 4, spare_buffers: 6, ..Config::tiny() };
     let table = Arc::new(create(Arc::new(device.clone()), config));
     let keys = keys_of(&table, 0, 350);
@@ -291,21 +286,21 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
         move |asked| {
             if asked == Asked::Sync {
                 // The new slicetable is durable; now a checkpoint prepares.
-                device.set(None);
+                device.observer().set(None);
                 table.handle.core.snapshot_all();
                 table.handle.core.write_snapshots().unwrap();
             }
         }
     };
-    device.set(Some(Arc::new(tell)));
+    device.observer().set(Some(Arc::new(tell)));
     Slicetables::run(inner, Job::Drain(0), &mut None).unwrap();
     assert!(inner.partitions[0].read().snapshot.is_some(), "saved meanwhile");
     assert_eq!(runs(&table, 0), 0);
     // The log's block with the move is written, and the power goes in the midst of its sync.
-    device.inner.cut_after(device.inner.operations() + 1);
+    device.inner().cut_after(device.inner().operations() + 1);
     table.sync().unwrap_err();
     for seed in 0..64 {
-        let (_, found) = open(device.inner.survivors(seed));
+        let (_, found) = open(device.inner().survivors(seed));
         assert_holds(&found, &keys, 1, &format!("survivors {seed}"));
     }
 }
