@@ -11,7 +11,7 @@ use nandex::device::{
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
 use nandex::{
-    AnyTable, BufferHash, Error, OpenOptions, Report, SliceHash, Table, Volume, VolumeOptions,
+    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions,
     slicehash,
 };
 
@@ -26,25 +26,16 @@ fn check(image: &[u8]) -> Report {
     nandex::check(device, None, &mut |_| {}).unwrap()
 }
 
-/// A volume with segments, an image of each buffer, and a log tail behind the images, as a power cut
-/// leaves it.
-fn image(config: Config) -> Vec<u8> {
+/// A volume with a table on flash, an image of each buffer, and a log tail behind the images, as a power cut leaves
+/// it.
+fn image(config: impl Into<AnyConfig>) -> Vec<u8> {
     let device = MemoryDevice::new();
     let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
-    let table = BufferHash::create(&volume, "seen", config).unwrap();
-    fill(table.into());
+    fill(AnyTable::create(&volume, "seen", &config.into()).unwrap());
     device.image()
 }
 
-/// The same with slicetables, and with runs where there is a front.
-fn slice_image(config: slicehash::Config) -> Vec<u8> {
-    let device = MemoryDevice::new();
-    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
-    let table = SliceHash::create(&volume, "seen", config).unwrap();
-    fill(table.into());
-    device.image()
-}
-
+/// Slices of one part and of three, and with a front.
 fn slice_configs() -> [slicehash::Config; 3] {
     let tiny = slicehash::Config::tiny();
     let parts = slicehash::Config { slices: 5, slice_parts: 3, group_slices: 2, ..tiny };
@@ -88,7 +79,9 @@ fn superblock(image: &[u8]) -> Superblock {
 #[test]
 fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
     let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
-    for config in [Config::tiny(), Config { filter: bloom, ..Config::tiny() }] {
+    let rings = [Config::tiny(), Config { filter: bloom, ..Config::tiny() }];
+    let slices = slice_configs().map(AnyConfig::from);
+    for config in rings.map(AnyConfig::from).into_iter().chain(slices) {
         let crashed = image(config);
         let report = check(&crashed);
         assert!(report.ok(), "{:#?}", report.findings);
@@ -97,7 +90,9 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
         assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
         let device = MemoryDevice::from_image(crashed);
         let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-        BufferHash::open(&volume, "seen").unwrap().close().unwrap();
+        let table = AnyTable::open(&volume, "seen").unwrap();
+        (0..KEYS).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key * 3)));
+        table.close().unwrap();
         drop(volume);
         let report = check(&device.image());
         assert!(report.ok(), "{:#?}", report.findings);
@@ -105,16 +100,15 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
     }
 }
 
-#[test]
-fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed() {
-    let image = image(Config::tiny());
-    let all = everything(image.clone()).unwrap();
+/// Damages each page in turn; gives the kinds of those that are needed.
+fn damage_each_page(image: &[u8]) -> Vec<String> {
+    let all = everything(image.to_vec()).unwrap();
     assert_eq!(all.len() as u64, KEYS);
-    let log = superblock(&image).log;
+    let log = superblock(image).log;
     let mut kinds = BTreeMap::new();
     for page in 0..image.len() / PAGE_BYTES {
         let number = PageId(page as u64);
-        let damaged = flipped(&image, page, 1000);
+        let damaged = flipped(image, page, 1000);
         let findings = check(&damaged).findings;
         assert!(findings.len() <= 1, "page {page}: {findings:#?}");
         let Some(finding) = findings.first() else {
@@ -124,71 +118,92 @@ fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed(
             }
             continue;
         };
-        if finding.what == "log" {
-            // A block has up to two pages, and is named by its first.
-            assert!(finding.page == number || finding.page.plus(1) == number, "{finding}");
-        } else {
-            assert_eq!(finding.page, number, "{finding}");
-        }
-        let kind = finding.what.split(" of ").next().unwrap().to_owned();
-        *kinds.entry(kind).or_insert(0) += 1;
-        assert_eq!(finding.structure.is_some(), finding.what.contains(" of super table"));
+        // A block of the log has up to two pages, and is named by its first.
+        let is_of_log = finding.what == "log" && finding.page.plus(1) == number;
+        assert!(finding.page == number || is_of_log, "{finding}");
+        let (kind, of) = finding.what.split_once(" of ").unwrap_or((&finding.what, ""));
+        assert_eq!(finding.structure.is_some(), !of.is_empty(), "{finding}");
+        *kinds.entry(kind.to_owned()).or_insert(0) += 1;
     }
-    let names: Vec<_> = kinds.keys().map(String::as_str).collect();
-    let expected =
-        ["checkpoint", "entry page", "filter page", "log", "snapshot page", "superblock"];
-    assert_eq!(names, expected, "{kinds:?}");
     assert_eq!(kinds["superblock"], 2);
+    kinds.into_keys().collect()
+}
+
+#[test]
+fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed() {
+    let rings = ["checkpoint", "entry page", "filter page", "log", "snapshot page", "superblock"];
+    assert_eq!(damage_each_page(&image(Config::tiny())), rings);
+    let slices = ["checkpoint", "log", "slice page", "snapshot page", "superblock"];
+    assert_eq!(damage_each_page(&image(slice_configs()[1])), slices);
+}
+
+/// The pages of this kind.
+fn pages_of(image: &[u8], kind: PageKind) -> impl Iterator<Item = usize> {
+    let pages = image.chunks(PAGE_BYTES).enumerate();
+    let is_kind = move |(number, bytes): &(usize, &[u8])| {
+        let page = RawPage::new(bytes).check_sum(PageId(*number as u64));
+        page.is_ok_and(|page| page.kind_number() == kind as u16)
+    };
+    pages.filter(is_kind).map(|(number, _)| number)
+}
+
+/// What a check finds where the contents of a page are not what they should be, and its checksum is right.
+fn resealed(image: &[u8], kind: PageKind, page: usize, change: impl Fn(&mut [u8])) -> Vec<Finding> {
+    let mut image = image.to_vec();
+    let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
+    let (structure, page) = (StructureId(1), PageId(page as u64));
+    let generation = RawPage::new(bytes).check_sum(page).unwrap().generation();
+    change(&mut bytes[PAGE_HEADER_BYTES..]);
+    seal(bytes, PageLabel { kind, structure, generation, page });
+    check(&image).findings
 }
 
 #[test]
 fn an_entry_that_no_lookup_would_find_is_found_by_the_check() {
-    // Damage that was sealed: the checksums agree, and the contents are not what they should be.
     let image = image(Config::tiny());
-    let page = (0..image.len() / PAGE_BYTES).find(|&page| {
-        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        RawPage::new(bytes).check_sum(PageId(page as u64)).is_ok_and(|page| {
-            page.kind_number() == PageKind::Data as u16 && page.body()[0] & 3 == 1
-        })
-    });
-    let page = page.expect("an entry page whose first slot is taken");
-    let reseal = |change: &dyn Fn(&mut [u8])| {
-        let mut image = image.clone();
-        let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
-        change(bytes);
-        let (kind, structure, page) = (PageKind::Data, StructureId(1), PageId(page as u64));
-        seal(bytes, PageLabel { kind, structure, generation, page });
-        check(&image).findings
-    };
-    let slots_at = PAGE_BYTES - 62 * 4 * 16;
-    let moved = reseal(&|bytes| bytes[slots_at] ^= 1);
+    // Its first slot is taken.
+    let is_taken = |page: &usize| image[page * PAGE_BYTES + PAGE_HEADER_BYTES] & 3 == 1;
+    let page = pages_of(&image, PageKind::Data).find(is_taken).unwrap();
+    let slots_at = PAGE_BYTES - PAGE_HEADER_BYTES - 62 * 4 * 16;
+    let moved = resealed(&image, PageKind::Data, page, |body| body[slots_at] ^= 1);
     assert_eq!(moved.len(), 1, "{moved:#?}");
     assert!(moved[0].message.contains("its key belongs to"), "{}", moved[0]);
     assert_eq!(moved[0].page, PageId(page as u64));
-    let lost = reseal(&|bytes| bytes[32] &= !3);
+    let lost = resealed(&image, PageKind::Data, page, |body| body[0] &= !3);
     assert!(lost[0].message.contains("entries, found"), "{}", lost[0]);
-    let unknown = reseal(&|bytes| bytes[32] |= 3);
+    let unknown = resealed(&image, PageKind::Data, page, |body| body[0] |= 3);
     assert!(unknown[0].message.contains("state is 3"), "{}", unknown[0]);
 }
 
 #[test]
 fn a_filter_that_misses_its_entries_is_found() {
-    let mut image = image(Config::tiny());
-    let page = (0..image.len() / PAGE_BYTES).find(|&page| {
-        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        let page = RawPage::new(bytes).check_sum(PageId(page as u64));
-        page.is_ok_and(|page| page.kind_number() == PageKind::Filter as u16)
-    });
-    let page = page.expect("a filter page");
-    let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-    let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
-    bytes[32..].fill(0);
-    let (kind, structure, number) = (PageKind::Filter, StructureId(1), PageId(page as u64));
-    seal(bytes, PageLabel { kind, structure, generation, page: number });
-    let findings = check(&image).findings;
+    let image = image(Config::tiny());
+    let page = pages_of(&image, PageKind::Filter).next().unwrap();
+    let findings = resealed(&image, PageKind::Filter, page, |body| body.fill(0));
     assert!(!findings.is_empty());
     assert!(findings.iter().all(|it| it.message.contains("the filter does not hold")));
+}
+
+#[test]
+fn a_slice_with_foreign_double_or_missing_entries_is_found() {
+    let image = image(slice_configs()[0]);
+    let is_current = |page: &usize| !check(&flipped(&image, *page, 1000)).ok();
+    let current: Vec<_> = pages_of(&image, PageKind::Slice).filter(is_current).collect();
+    let told = |page: usize, change: &dyn Fn(&mut [u8])| {
+        let findings = resealed(&image, PageKind::Slice, page, change);
+        assert_eq!(findings[0].page, PageId(page as u64), "{}", findings[0]);
+        (findings.len(), findings[0].message.clone())
+    };
+    let (page, next) = (current[3], current[4]);
+    let foreign = image[next * PAGE_BYTES + PAGE_HEADER_BYTES + 8..][..8].to_vec();
+    let (count, text) = told(page, &|body| body[8..16].copy_from_slice(&foreign));
+    assert!(count == 1 && text.starts_with("entry 0: its key belongs to slice 4, not 3"), "{text}");
+    let (count, text) = told(page, &|body| body.copy_within(8..16, 16));
+    assert!(count == 1 && text == "entry 1: its key is there twice", "{text}");
+    let (_, text) = told(page, &|body| body[1] = 255);
+    assert!(text.contains("more than 253 entries"), "{text}");
+    let (_, text) = told(current[0], &|body| body[0] -= 1);
+    assert!(text.contains("entries, found"), "{text}");
 }
 
 #[test]
@@ -236,88 +251,4 @@ fn a_check_writes_nothing_and_serves_on_a_file_opened_for_reading() {
     let device = FileDevice::open(&path, &options).unwrap();
     assert!(nandex::check(Arc::new(device), None, &mut |_| {}).unwrap().ok());
     assert_eq!(std::fs::read(&path).unwrap(), image);
-}
-
-#[test]
-fn whole_slicetables_have_no_findings_after_a_crash_and_after_a_close() {
-    for config in slice_configs() {
-        let crashed = slice_image(config);
-        let report = check(&crashed);
-        assert!(report.ok(), "{:#?}", report.findings);
-        assert!(report.structures[0].entries >= KEYS - 100, "{report:?}");
-        let device = MemoryDevice::from_image(crashed);
-        let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-        let table = SliceHash::open(&volume, "seen").unwrap();
-        (0..KEYS).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key * 3)));
-        table.close().unwrap();
-        drop(volume);
-        let report = check(&device.image());
-        assert!(report.ok(), "{:#?}", report.findings);
-        assert!(report.structures[0].entries >= KEYS, "{report:?}");
-    }
-}
-
-#[test]
-fn a_damaged_page_of_a_slicehash_is_found_and_named_and_the_others_are_not_needed() {
-    let image = slice_image(slice_configs()[1]);
-    let all = everything(image.clone()).unwrap();
-    let log = superblock(&image).log;
-    let mut kinds = BTreeMap::new();
-    for page in 0..image.len() / PAGE_BYTES {
-        let number = PageId(page as u64);
-        let damaged = flipped(&image, page, 1000);
-        let findings = check(&damaged).findings;
-        assert!(findings.len() <= 1, "page {page}: {findings:#?}");
-        let Some(finding) = findings.first() else {
-            if number < log.start || number >= log.end() {
-                assert_eq!(everything(damaged).unwrap(), all, "page {page}");
-            }
-            continue;
-        };
-        assert!(finding.what == "log" || finding.page == number, "{finding}");
-        let kind = finding.what.split(" of ").next().unwrap().to_owned();
-        *kinds.entry(kind).or_insert(0) += 1;
-    }
-    let names: Vec<_> = kinds.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        ["checkpoint", "log", "slice page", "snapshot page", "superblock"],
-        "{kinds:?}"
-    );
-}
-
-#[test]
-fn a_slice_with_foreign_double_or_missing_entries_is_found() {
-    let image = slice_image(slice_configs()[0]);
-    let mut current = Vec::new();
-    for page in 0..image.len() / PAGE_BYTES {
-        let number = PageId(page as u64);
-        let bytes = &image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        let found = RawPage::new(bytes).check_sum(number);
-        let is_slice = found.is_ok_and(|page| page.kind_number() == PageKind::Slice as u16);
-        if is_slice && !check(&flipped(&image, page, 1000)).ok() {
-            current.push(page);
-        }
-    }
-    let reseal = |page: usize, change: &dyn Fn(&mut [u8])| {
-        let mut image = image.clone();
-        let bytes = &mut image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES];
-        let generation = RawPage::new(bytes).check_sum(PageId(page as u64)).unwrap().generation();
-        change(&mut bytes[PAGE_HEADER_BYTES..]);
-        let (kind, structure, place) = (PageKind::Slice, StructureId(1), PageId(page as u64));
-        seal(bytes, PageLabel { kind, structure, generation, page: place });
-        let findings = check(&image).findings;
-        assert_eq!(findings[0].page, place, "{}", findings[0]);
-        (findings.len(), findings[0].message.clone())
-    };
-    let (page, next) = (current[3], current[4]);
-    let foreign = image[next * PAGE_BYTES + PAGE_HEADER_BYTES + 8..][..8].to_vec();
-    let (count, text) = reseal(page, &|body| body[8..16].copy_from_slice(&foreign));
-    assert!(count == 1 && text.starts_with("entry 0: its key belongs to slice 4, not 3"), "{text}");
-    let (count, text) = reseal(page, &|body| body.copy_within(8..16, 16));
-    assert!(count == 1 && text == "entry 1: its key is there twice", "{text}");
-    let (_, text) = reseal(page, &|body| body[1] = 255);
-    assert!(text.contains("more than 253 entries"), "{text}");
-    let (_, text) = reseal(current[0], &|body| body[0] -= 1);
-    assert!(text.contains("entries, found"), "{text}");
 }

@@ -12,52 +12,16 @@ use nandex::device::{Device, MemoryDevice, PageBuf, PageId};
 use nandex::{
     BufferHash, Durability, Error, OpenOptions, Result, Table, Threads, Volume, VolumeOptions,
 };
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
-use nandex_sim::{Fill, Image, SimDevice, Ssd};
+use nandex_sim::{Fill, Image, SimDevice};
+
+use super::{BUS_NS, COMMAND_NS, ERASE_NS, PROGRAM_NS};
 
 /// Two pages of a buffer and one of its filter: a segment is one block.
 const BLOCK_PAGES: u32 = 3;
-const COMMAND_NS: u64 = 5_000;
-const PAGE_PROGRAM_NS: u64 = 609_600;
-const ERASE_NS: u64 = 1_500_000;
-
-fn spec() -> Spec {
-    let plain = Spec::plain();
-    Spec {
-        name: "chip".into(),
-        about: "a chip of 24 blocks, for tests".into(),
-        host: Host { controller_ns: COMMAND_NS, buffer_is_safe: true, ..plain.host },
-        flash: Flash {
-            channels: 1,
-            dies: 1,
-            planes: 1,
-            blocks: 24,
-            pages: BLOCK_PAGES,
-            ..plain.flash
-        },
-        timing: Timing {
-            read_ns: 25_000,
-            erase_ns: ERASE_NS,
-            transfer_ps_per_byte: 100_000,
-            ..plain.timing
-        },
-        parallel: Parallel { unit: Level::Plane, ..plain.parallel },
-        ftl: Ftl {
-            kind: FtlKind::Raw,
-            mapping: Mapping::Lba,
-            spare_permille: 0,
-            clean_at_permille: 0,
-            copy_back: false,
-            ..plain.ftl
-        },
-        ..plain
-    }
-}
 
 /// A chip of which nothing is known: no page of it is erased.
 fn chip() -> SimDevice {
-    let ssd = Ssd::new(spec(), Fill::Sequential).expect("the description is sound");
-    SimDevice::with_model(Box::new(ssd))
+    super::raw_chip(24, BLOCK_PAGES, Fill::Sequential)
 }
 
 fn config(policy: Policy) -> Config {
@@ -196,7 +160,7 @@ fn a_flush_of_one_block_costs_an_erase_and_its_programs_and_nothing_else() -> Re
     let flushes = table.stats().flushes;
     assert!(flushes > 4 * 20, "{flushes} flushes");
     // Discard, write and sync are a command each: C1 + C2 of section 6.1, and the sync.
-    let each_ns = 3 * COMMAND_NS + ERASE_NS + u64::from(BLOCK_PAGES) * PAGE_PROGRAM_NS;
+    let each_ns = 3 * COMMAND_NS + ERASE_NS + u64::from(BLOCK_PAGES) * (PROGRAM_NS + BUS_NS);
     assert_eq!(chip.now(), flushes * each_ns);
     Ok(())
 }

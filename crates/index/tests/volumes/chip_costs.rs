@@ -16,53 +16,17 @@ use std::ops::Range;
 
 use nandex::bufferhash::model::paper::{FlashCosts, Linear, Medium};
 use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
-use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
-use nandex_sim::{Fill, SimDevice, Ssd};
+use nandex_sim::{Fill, SimDevice};
+
+use super::{BUS_NS, COMMAND_NS, ERASE_NS, PROGRAM_NS, READ_NS};
 
 const BLOCK_PAGES: u64 = 32;
-const COMMAND_NS: u64 = 5_000;
-const READ_NS: u64 = 25_000;
-const PROGRAM_NS: u64 = 200_000;
-const ERASE_NS: u64 = 1_500_000;
-const BUS_NS: u64 = 409_600;
 /// The paper's s: 16 bytes at half fill.
 const ENTRY_BYTES: f64 = 32.0;
 
 /// A plane of large-block SLC: blocks of 128 KiB as in the paper, in pages of 4 KiB.
-fn chip() -> Spec {
-    let plain = Spec::plain();
-    Spec {
-        name: "flash-chip".into(),
-        about: "large-block SLC (assumed, as the preset of the cost model)".into(),
-        host: Host { depth: 1, controller_ns: COMMAND_NS, buffer_is_safe: true, ..plain.host },
-        flash: Flash {
-            channels: 1,
-            dies: 1,
-            planes: 1,
-            blocks: 256,
-            pages: BLOCK_PAGES as u32,
-            page_bytes: PAGE_BYTES as u32,
-            ..plain.flash
-        },
-        timing: Timing {
-            read_ns: READ_NS,
-            program_ns: PROGRAM_NS,
-            erase_ns: ERASE_NS,
-            transfer_ps_per_byte: 100_000,
-            ..plain.timing
-        },
-        parallel: Parallel { unit: Level::Plane, ..plain.parallel },
-        ftl: Ftl {
-            kind: FtlKind::Raw,
-            mapping: Mapping::Lba,
-            chunk_bytes: PAGE_BYTES as u32,
-            spare_permille: 0,
-            clean_at_permille: 0,
-            copy_back: false,
-            ..plain.ftl
-        },
-        ..plain
-    }
+fn chip() -> SimDevice {
+    super::raw_chip(256, BLOCK_PAGES as u32, Fill::Empty)
 }
 
 /// The linear costs that such a chip has by construction. All numbers are multiples of powers of two, so
@@ -106,7 +70,7 @@ impl Partition {
             pages.is_multiple_of(incarnation_pages) && pages / incarnation_pages >= 4
         });
         let slots = blocks.unwrap() * BLOCK_PAGES / incarnation_pages;
-        let device = SimDevice::with_model(Box::new(Ssd::new(chip(), Fill::Empty).unwrap()));
+        let device = chip();
         device.grow(slots * incarnation_pages).unwrap();
         let held = vec![None; slots as usize];
         let mut partition = Self { device, incarnation_pages, slots, written: 0, held };
@@ -201,7 +165,7 @@ fn blocks_around(pages: &Range<u64>) -> Range<u64> {
 #[test]
 fn reads_writes_and_erases_cost_what_the_linear_functions_say() {
     let costs = costs();
-    let device = SimDevice::with_model(Box::new(Ssd::new(chip(), Fill::Empty).unwrap()));
+    let device = chip();
     device.grow(8 * BLOCK_PAGES).unwrap();
     let timed = |act: &dyn Fn()| {
         let start_ns = device.now();

@@ -6,8 +6,10 @@ mod reader;
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -16,12 +18,25 @@ use nandex::bufferhash::{Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyTable, BufferHash, Cascade, Counter, Durability, Filter, OpenOptions, SliceHash, Table,
+    AnyConfig, AnyTable, Cascade, Counter, Durability, Filter, OpenOptions, SliceHash, Table,
     Threads, Volume, VolumeOptions, cascade, slicehash,
 };
 
-/// A fixture, unpacked.
+/// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written anew first, which only a new version of the
+/// format is a reason for.
 fn fixture(name: &str) -> Vec<u8> {
+    if std::env::var("NANDEX_FIXTURES").is_ok_and(|what| what == "write") {
+        let is_closed = name.ends_with("closed");
+        let device = match name {
+            _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
+            _ if name.starts_with("v1-cascade") => write_filters(is_closed),
+            _ => write_bufferhashes(name),
+        };
+        let file = File::create(path(name)).unwrap();
+        let mut packed = GzEncoder::new(file, flate2::Compression::best());
+        packed.write_all(&device.image()).unwrap();
+        packed.finish().unwrap();
+    }
     let mut image = Vec::new();
     GzDecoder::new(File::open(path(name)).unwrap()).read_to_end(&mut image).unwrap();
     image
@@ -41,16 +56,9 @@ fn open(name: &str) -> Volume {
     Volume::open(Arc::new(MemoryDevice::from_image(image)), OpenOptions::default()).unwrap()
 }
 
-fn create(hash: HashKind) -> (MemoryDevice, Volume) {
-    let device = MemoryDevice::new();
-    let options = VolumeOptions { hash, log_bytes: 1 << 17, ..VolumeOptions::tiny() };
-    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
-    (device, volume)
-}
-
-/// What all fixtures hold: the first `keys` numbers, each with three times itself, but for every seventh.
-fn fill(table: &BufferHash, keys: u64) {
-    for key in 0..keys {
+/// What all fixtures hold: of these numbers each with three times itself, but for every seventh.
+fn fill(table: &AnyTable, keys: Range<u64>) {
+    for key in keys {
         table.insert_u64(key, key * 3).unwrap();
         if key % 7 == 6 {
             table.remove(&key.to_le_bytes()).unwrap();
@@ -62,13 +70,15 @@ fn expected(key: u64) -> Option<u64> {
     (key % 7 != 6).then_some(key * 3)
 }
 
-fn assert_filled(table: &BufferHash, keys: u64) {
+fn assert_filled(volume: &Volume, name: &str, config: impl Into<AnyConfig>, keys: u64) {
+    let table = AnyTable::open(volume, name).unwrap();
+    assert_eq!(table.config(), config.into(), "{name}");
     for key in 0..keys {
-        assert_eq!(table.get_u64(key).unwrap(), expected(key), "key {key}");
+        assert_eq!(table.get_u64(key).unwrap(), expected(key), "{name}, key {key}");
     }
     let live = (0..keys).filter_map(expected).count();
-    let pairs: Vec<_> = table.iter().map(|pair| pair.unwrap()).collect();
-    assert_eq!(pairs.len(), live);
+    let pairs: nandex::Result<Vec<_>> = table.iter().collect();
+    assert_eq!(pairs.unwrap().len(), live, "{name}");
 }
 
 /// One table for each policy, the last with Bloom filters.
@@ -86,28 +96,17 @@ fn policies() -> Vec<(&'static str, Config)> {
 }
 
 #[test]
-fn a_volume_that_version_1_closed_opens_and_holds_everything() {
-    let volume = open("v1-closed");
-    let table = BufferHash::open(&volume, "seen").unwrap();
-    assert_eq!(*table.config(), Config::tiny());
-    assert_filled(&table, 3000);
-}
-
-#[test]
-fn a_volume_that_version_1_left_in_a_crash_opens_and_holds_everything() {
-    let volume = open("v1-crash");
-    assert_eq!(volume.hasher().kind(), HashKind::Sip13);
-    assert_filled(&BufferHash::open(&volume, "seen").unwrap(), 2500);
+fn volumes_that_version_1_closed_or_left_in_a_crash_open_and_hold_everything() {
+    assert_filled(&open("v1-closed"), "seen", Config::tiny(), 3000);
+    let crashed = open("v1-crash");
+    assert_eq!(crashed.hasher().kind(), HashKind::Sip13);
+    assert_filled(&crashed, "seen", Config::tiny(), 2500);
 }
 
 #[test]
 fn tables_of_every_policy_that_version_1_wrote_open_with_it() {
     let volume = open("v1-policies");
-    for (name, config) in policies() {
-        let table = BufferHash::open(&volume, name).unwrap();
-        assert_eq!(*table.config(), config, "{name}");
-        assert_filled(&table, 700);
-    }
+    policies().into_iter().for_each(|(name, config)| assert_filled(&volume, name, config, 700));
 }
 
 /// A SliceHash of each sort: evicting, refusing, in parts, with a front.
@@ -127,62 +126,15 @@ fn slicehash_tiny() -> slicehash::Config {
     slicehash::Config { entries_max: 1000, ..slicehash::Config::tiny() }
 }
 
-fn put(table: &AnyTable, keys: std::ops::Range<u64>) {
-    for key in keys {
-        table.insert_u64(key, key * 3).unwrap();
-        if key % 7 == 6 {
-            table.remove(&key.to_le_bytes()).unwrap();
+/// Closed, and left in a crash with slicetables that only moves in the log name.
+#[test]
+fn slicehashes_that_version_1_wrote_open_and_hold_everything() {
+    for name in ["v1-slicehash-closed", "v1-slicehash-crash"] {
+        let volume = open(name);
+        for (name, config) in slice_configs() {
+            assert_filled(&volume, name, config, 1200);
         }
     }
-}
-
-fn assert_slices_filled(volume: &Volume, keys: u64) {
-    for (name, config) in slice_configs() {
-        let table = SliceHash::open(volume, name).unwrap();
-        assert_eq!(*table.config(), config, "{name}");
-        for key in 0..keys {
-            assert_eq!(table.get_u64(key).unwrap(), expected(key), "{name}, key {key}");
-        }
-        let live = (0..keys).filter_map(expected).count();
-        let pairs: nandex::Result<Vec<_>> = table.iter().collect();
-        assert_eq!(pairs.unwrap().len(), live, "{name}");
-    }
-}
-
-#[test]
-fn slicehashes_that_version_1_closed_open_and_hold_everything() {
-    assert_slices_filled(&open("v1-slicehash-closed"), 1200);
-}
-
-/// Among them slicetables that only moves in the log name.
-#[test]
-fn slicehashes_that_version_1_left_in_a_crash_open_and_hold_everything() {
-    assert_slices_filled(&open("v1-slicehash-crash"), 1200);
-}
-
-fn write_slicehashes(name: &str, is_closed: bool) {
-    let device = MemoryDevice::new();
-    let options = VolumeOptions {
-        hash: if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 },
-        log_bytes: 1 << 17,
-        durability: Durability::Every(std::time::Duration::from_secs(3600)),
-        threads: Threads::Inline,
-        ..VolumeOptions::tiny()
-    };
-    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
-    let runtime = || slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
-    let create = |(name, config)| SliceHash::create_with(&volume, name, config, runtime()).unwrap();
-    let tables: Vec<AnyTable> = slice_configs().into_iter().map(|it| create(it).into()).collect();
-    tables.iter().for_each(|table| put(table, 0..500));
-    tables.iter().for_each(|table| table.flush().unwrap());
-    tables.iter().for_each(|table| put(table, 500..1200));
-    if is_closed {
-        tables.into_iter().for_each(|table| table.close().unwrap());
-        drop(volume);
-    } else {
-        volume.log().sync().unwrap();
-    }
-    pack(name, &device);
 }
 
 /// A cascade filter of each sort: the deck's levels, parts with one level, counts.
@@ -209,39 +161,102 @@ fn note(filter: &Cascade, keys: std::ops::Range<u64>) {
     }
 }
 
-fn assert_noted(volume: &Volume, keys: u64) {
-    for (name, config) in filter_configs() {
-        let filter = Cascade::open(volume, name).unwrap();
-        assert_eq!(*filter.config(), config, "{name}");
-        for key in 0..keys {
-            let expected = u64::from(key % 7 != 6) + if key % 10 == 0 { 300 } else { 0 };
-            let count = filter.count(&key.to_le_bytes()).unwrap();
-            assert_eq!(count, expected, "{name}, key {key}");
+/// Closed, and left in a crash with updates that only the log holds, on both sides of cuts.
+#[test]
+fn filters_that_version_1_wrote_open_and_hold_everything() {
+    for name in ["v1-cascade-closed", "v1-cascade-crash"] {
+        let volume = open(name);
+        for (name, config) in filter_configs() {
+            let filter = Cascade::open(&volume, name).unwrap();
+            assert_eq!(*filter.config(), config, "{name}");
+            for key in 0..1200_u64 {
+                let expected = u64::from(key % 7 != 6) + if key % 10 == 0 { 300 } else { 0 };
+                let count = filter.count(&key.to_le_bytes()).unwrap();
+                assert_eq!(count, expected, "{name}, key {key}");
+            }
+            assert!(!filter.contains(&1200_u64.to_le_bytes()).unwrap());
         }
-        assert!(!filter.contains(&keys.to_le_bytes()).unwrap());
     }
 }
 
-#[test]
-fn filters_that_version_1_closed_open_and_hold_everything() {
-    assert_noted(&open("v1-cascade-closed"), 1200);
-}
-
-/// Among their updates some that only the log holds, on both sides of cuts.
-#[test]
-fn filters_that_version_1_left_in_a_crash_open_and_hold_everything() {
-    assert_noted(&open("v1-cascade-crash"), 1200);
-}
-
-fn write_filters(name: &str, is_closed: bool) {
+/// A new volume on the calling thread, in which nothing is durable before it is synced.
+fn inline(hash: HashKind) -> (MemoryDevice, Volume) {
     let device = MemoryDevice::new();
     let options = VolumeOptions {
+        hash,
         log_bytes: 1 << 17,
-        durability: Durability::Every(std::time::Duration::from_secs(3600)),
+        durability: Durability::Every(Duration::from_secs(3600)),
         threads: Threads::Inline,
         ..VolumeOptions::tiny()
     };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    (device, volume)
+}
+
+fn write_bufferhashes(name: &str) -> MemoryDevice {
+    let hash = match name {
+        "v1-closed" => HashKind::Xxh3,
+        "v1-crash" => HashKind::Sip13,
+        _ => HashKind::Identity,
+    };
+    let device = MemoryDevice::new();
+    let options = VolumeOptions { hash, log_bytes: 1 << 17, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let create = |name: &str, config: Config| -> AnyTable {
+        AnyTable::create(&volume, name, &config.into()).unwrap()
+    };
+    match name {
+        "v1-closed" => {
+            let table = create("seen", Config::tiny());
+            fill(&table, 0..3000);
+            table.close().unwrap();
+        }
+        "v1-crash" => {
+            let table = create("seen", Config::tiny());
+            fill(&table, 0..2400);
+            table.flush().unwrap();
+            for start in (2400..2500).step_by(20) {
+                fill(&table, start..start + 1);
+                table.sync().unwrap();
+                fill(&table, start + 1..start + 20);
+            }
+            table.sync().unwrap();
+            return MemoryDevice::from_image(device.image());
+        }
+        _ => {
+            for (name, config) in policies() {
+                let table = create(name, config);
+                fill(&table, 0..700);
+                // More than the buffers take, so that there are incarnations, and then less again.
+                (700..2600).for_each(|key| table.insert_u64(key, 0).unwrap());
+                (700..2600).for_each(|key: u64| table.remove(&key.to_le_bytes()).unwrap());
+                table.close().unwrap();
+            }
+        }
+    }
+    drop(volume);
+    device
+}
+
+fn write_slicehashes(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 });
+    let runtime = || slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let create = |(name, config)| SliceHash::create_with(&volume, name, config, runtime()).unwrap();
+    let tables: Vec<AnyTable> = slice_configs().into_iter().map(|it| create(it).into()).collect();
+    tables.iter().for_each(|table| fill(table, 0..500));
+    tables.iter().for_each(|table| table.flush().unwrap());
+    tables.iter().for_each(|table| fill(table, 500..1200));
+    if is_closed {
+        tables.into_iter().for_each(|table| table.close().unwrap());
+        drop(volume);
+        return device;
+    }
+    volume.log().sync().unwrap();
+    MemoryDevice::from_image(device.image())
+}
+
+fn write_filters(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
     let runtime = cascade::RuntimeOptions { merge_threads: 0, ..Default::default() };
     let create = |(name, config)| Cascade::create_with(&volume, name, config, runtime).unwrap();
     let filters: Vec<_> = filter_configs().into_iter().map(create).collect();
@@ -251,67 +266,8 @@ fn write_filters(name: &str, is_closed: bool) {
     if is_closed {
         filters.into_iter().for_each(|filter| filter.close().unwrap());
         drop(volume);
-    } else {
-        volume.log().sync().unwrap();
+        return device;
     }
-    pack(name, &device);
-}
-
-#[test]
-#[ignore = "writes the fixtures of the cascade filter's version anew; only for a new version"]
-fn fixtures_of_cascade_are_written_anew() {
-    write_filters("v1-cascade-closed", true);
-    write_filters("v1-cascade-crash", false);
-}
-
-#[test]
-#[ignore = "writes the fixtures of SliceHash's version anew; only for a new version"]
-fn fixtures_of_slicehash_are_written_anew() {
-    write_slicehashes("v1-slicehash-closed", true);
-    write_slicehashes("v1-slicehash-crash", false);
-}
-
-#[test]
-#[ignore = "writes the fixtures of this version anew; only for a new version"]
-fn fixtures_are_written_anew() {
-    let (device, volume) = create(HashKind::Xxh3);
-    let table = BufferHash::create(&volume, "seen", Config::tiny()).unwrap();
-    fill(&table, 3000);
-    table.close().unwrap();
-    drop(volume);
-    pack("v1-closed", &device);
-
-    let (device, volume) = create(HashKind::Sip13);
-    let table = BufferHash::create(&volume, "seen", Config::tiny()).unwrap();
-    fill(&table, 2400);
-    table.flush().unwrap();
-    for key in 2400..2500 {
-        table.insert_u64(key, key * 3).unwrap();
-        if key % 7 == 6 {
-            table.remove(&key.to_le_bytes()).unwrap();
-        }
-        if key % 20 == 0 {
-            table.sync().unwrap();
-        }
-    }
-    table.sync().unwrap();
-    pack("v1-crash", &device);
-
-    let (device, volume) = create(HashKind::Identity);
-    for (name, config) in policies() {
-        let table = BufferHash::create(&volume, name, config).unwrap();
-        fill(&table, 700);
-        // More than the buffers take, so that there are incarnations, and then less again.
-        (700..2600).for_each(|key| table.insert_u64(key, 0).unwrap());
-        (700..2600).for_each(|key: u64| table.remove(&key.to_le_bytes()).unwrap());
-        table.close().unwrap();
-    }
-    drop(volume);
-    pack("v1-policies", &device);
-}
-
-fn pack(name: &str, device: &MemoryDevice) {
-    let mut packed = GzEncoder::new(File::create(path(name)).unwrap(), flate2::Compression::best());
-    packed.write_all(&device.image()).unwrap();
-    packed.finish().unwrap();
+    volume.log().sync().unwrap();
+    MemoryDevice::from_image(device.image())
 }
