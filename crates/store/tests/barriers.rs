@@ -1,14 +1,19 @@
 //! Barriers that only a second device, or a second thread at the worst moment, puts to the test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::{Arc, Mutex, Weak};
+#[path = "common/part.rs"]
+mod part;
+
+use std::sync::{Arc, Mutex};
 
 use nandex_device::{Call, Device, MemoryDevice, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::{
-    Captured, Checkpointed, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads,
-    Volume, VolumeOptions,
+    Captured, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads, Volume,
+    VolumeOptions,
 };
+
+use part::Part;
 
 fn options() -> VolumeOptions {
     let (durability, threads) = (Durability::Never, Threads::Inline);
@@ -85,35 +90,11 @@ impl Observer for Interrupt {
 }
 
 /// A structure that needs the log from a place on that its test moves.
-struct Needs {
-    tail: Mutex<Lsn>,
-}
-
-impl Checkpointed for Needs {
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: *self.tail.lock().unwrap(), extents: None }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-fn register(volume: &Volume, structure: &Structure) -> Arc<Needs> {
-    let open = Arc::new(Needs { tail: Mutex::new(structure.tail) });
-    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&open) as _));
-    volume.register(structure.id, weak);
-    open
+fn register(volume: &Volume, structure: &Structure) -> (Arc<Part>, Arc<Mutex<Lsn>>) {
+    let tail = Arc::new(Mutex::new(structure.tail));
+    let needed = Arc::clone(&tail);
+    let capture = move || Captured { state: vec![1], tail: *needed.lock().unwrap(), extents: None };
+    (Part::new(capture).register(volume, structure), tail)
 }
 
 /// The first numbers of the entries that an opening finds in the log.
@@ -147,12 +128,12 @@ fn the_log_is_given_up_only_once_the_superblock_that_says_so_is_durable() {
     let device = Arc::new(Watched::with(crash.clone(), Arc::new(Interrupt(Mutex::default()))));
     let volume = Volume::create(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
     let structure = volume.create_structure("s", "kind", Vec::new(), 1).unwrap();
-    let needs = register(&volume, &structure);
+    let (_part, tail) = register(&volume, &structure);
     let count = fill(&volume, &structure, 180);
     assert_eq!(count, 180);
     // From here on it needs nothing of that; and while the checkpoint is being written, others append
     // more than the log has space for as well, and then the power goes.
-    *needs.tail.lock().unwrap() = volume.log().next_lsn();
+    *tail.lock().unwrap() = volume.log().next_lsn();
     let (others, of_others, cut) = (volume.clone(), structure.clone(), crash.clone());
     *device.observer().0.lock().unwrap() = Some(Box::new(move |_| {
         fill(&others, &of_others, 180);
@@ -224,9 +205,9 @@ fn what_a_crashed_session_wrote_behind_a_lost_block_never_comes_back() {
     // The next one fills that block again and needs nothing of it, so that its log begins behind it.
     let volume = open(Arc::new(device.clone()), None).unwrap();
     let structure = volume.open_structure("s", "kind").unwrap();
-    let needs = register(&volume, &structure);
+    let (_part, tail) = register(&volume, &structure);
     assert_eq!(fill(&volume, &structure, of_first), of_first);
-    *needs.tail.lock().unwrap() = volume.log().next_lsn();
+    *tail.lock().unwrap() = volume.log().next_lsn();
     volume.checkpoint().unwrap();
     volume.poison().set(&"killed");
     drop(volume);

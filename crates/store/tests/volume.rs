@@ -1,17 +1,20 @@
 //! What a volume promises its structures across crashes, closings and removals.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "common/part.rs"]
+mod part;
+
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nandex_device::{Device, MemoryDevice, PageBuf};
 use nandex_sim::{Image, SimDevice};
-use nandex_store::{
-    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Threads, Volume, VolumeOptions,
-};
+use nandex_store::{Captured, Durability, Lsn, OpenOptions, Threads, Volume, VolumeOptions};
+
+use part::Part;
 
 fn options() -> VolumeOptions {
     VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() }
@@ -56,43 +59,24 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
 }
 
 /// A structure that keeps its volume open, as structures do, and whose `prepare` waits to be let go on.
-struct Slow {
-    volume: Volume,
-    prepares: Sender<()>,
-    go_on: Mutex<Receiver<()>>,
-}
-
-impl Checkpointed for Slow {
-    fn prepare(&self) -> Result<()> {
-        // The test's ends are gone when it no longer waits.
-        let _ = self.prepares.send(());
-        let _ = self.go_on.lock().unwrap().recv();
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: self.volume.log().next_lsn(), extents: None }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-fn slow_structure(volume: &Volume) -> (Arc<Slow>, Receiver<()>, Sender<()>) {
+fn slow_structure(volume: &Volume) -> (Arc<Part>, Receiver<()>, Sender<()>) {
     let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();
     let (prepares, prepared) = channel();
     let (let_go, go_on) = channel();
-    let open = Arc::new(Slow { volume: volume.clone(), prepares, go_on: Mutex::new(go_on) });
-    let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&open) as _));
-    volume.register(structure.id, weak);
-    (open, prepared, let_go)
+    let go_on = Mutex::new(go_on);
+    let mut slow = Part::new(tail_of(volume));
+    slow.prepare = Box::new(move || {
+        // The test's ends are gone when it no longer waits.
+        let _ = prepares.send(());
+        let _ = go_on.lock().unwrap().recv();
+    });
+    (slow.register(volume, &structure), prepared, let_go)
+}
+
+/// Captures that nothing of the log is needed, and keeps the volume open.
+fn tail_of(volume: &Volume) -> impl Fn() -> Captured + use<> {
+    let volume = volume.clone();
+    move || Captured { state: vec![1], tail: volume.log().next_lsn(), extents: None }
 }
 
 #[test]
@@ -116,7 +100,7 @@ fn a_checkpoint_that_holds_the_last_handle_closes_the_volume() {
 }
 
 #[test]
-fn after_unregistering_no_checkpoint_holds_a_room() {
+fn after_unregistering_no_checkpoint_holds_a_structure() {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     let volume = Volume::create(Arc::clone(&device), options()).unwrap();
     let (open, prepared, let_go) = slow_structure(&volume);
@@ -150,7 +134,7 @@ fn pinned_log() -> MemoryDevice {
 }
 
 #[test]
-fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_their_room() {
+fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_their_space() {
     for threads in [Threads::Background, Threads::Inline] {
         let options = OpenOptions { threads, ..OpenOptions::default() };
         let volume = Volume::open(Arc::new(pinned_log()), options).unwrap();
@@ -166,44 +150,22 @@ fn updates_of_a_structure_not_open_yet_are_a_fault_only_when_somebody_waits_for_
     }
 }
 
-/// A structure that needs its part of the log until it is asked to let go of it.
-struct Pinning {
-    volume: Volume,
-    tail: AtomicU64,
-}
-
-impl Checkpointed for Pinning {
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        Captured { state: vec![1], tail: Lsn(self.tail.load(Relaxed)), extents: None }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        self.tail.store(self.volume.log().next_lsn().0, Relaxed);
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
-fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
+fn who_waits_for_much_space_in_a_log_that_is_half_empty_gets_it() {
     // The log was not full enough for anybody to be asked to let go of its tail, and did not grow any
     // more, since the only one who appended was waiting: for ever.
     for threads in [Threads::Background, Threads::Inline] {
         let options = VolumeOptions { threads, ..options() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
         let structure = volume.create_structure("pinning", "kind", Vec::new(), 1).unwrap();
-        let tail = AtomicU64::new(volume.log().next_lsn().0);
-        let open = Arc::new(Pinning { volume: volume.clone(), tail });
-        volume.register(structure.id, Arc::downgrade(&(Arc::clone(&open) as _)));
+        // It needs its part of the log until it is asked to let go of it.
+        let tail = Arc::new(AtomicU64::new(volume.log().next_lsn().0));
+        let (needed, log_of) = (Arc::clone(&tail), volume.clone());
+        let capture =
+            move || Captured { state: vec![1], tail: Lsn(needed.load(Relaxed)), extents: None };
+        let mut pinning = Part::new(capture);
+        pinning.flush_before = Box::new(move || tail.store(log_of.log().next_lsn().0, Relaxed));
+        let _pinning = pinning.register(&volume, &structure);
         let capacity = volume.log().capacity_bytes();
         while volume.log().used_bytes() * 5 < capacity * 2 {
             volume.log().append(structure.id, &[&[7; 1000]]).unwrap();
@@ -218,46 +180,20 @@ fn who_waits_for_much_room_in_a_log_that_is_half_empty_gets_it() {
     }
 }
 
-/// A structure that holds the extents it is told to.
-struct Roamer {
-    volume: Volume,
-    extents: std::sync::Mutex<Vec<nandex_store::space::Extent>>,
-}
-
-impl Checkpointed for Roamer {
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        let extents = Some(self.extents.lock().unwrap().clone());
-        Captured { state: vec![1], tail: self.volume.log().next_lsn(), extents }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn an_extent_is_used_again_once_a_durable_checkpoint_leaves_it_out() {
     let device = Arc::new(MemoryDevice::new());
     let volume = Volume::create(device.clone(), VolumeOptions::tiny()).unwrap();
     let structure = volume.create_structure("roams", "roamer", Vec::new(), 0).unwrap();
     assert!(structure.extents.is_empty() && structure.extent().is_err());
-    let roamer = Arc::new(Roamer { volume: volume.clone(), extents: Vec::new().into() });
-    let weak: std::sync::Weak<dyn Checkpointed> = Arc::downgrade(&(roamer.clone() as Arc<_>));
-    volume.register(structure.id, weak);
+    let extents = Arc::new(Mutex::new(Vec::new()));
+    let (held, of_log) = (Arc::clone(&extents), tail_of(&volume));
+    let capture = move || Captured { extents: Some(held.lock().unwrap().clone()), ..of_log() };
+    let roamer = Part::new(capture).register(&volume, &structure);
     let [first, second] = [7, 9].map(|pages| volume.allocate(pages).unwrap());
-    *roamer.extents.lock().unwrap() = vec![first, second];
+    *extents.lock().unwrap() = vec![first, second];
     volume.checkpoint().unwrap();
-    *roamer.extents.lock().unwrap() = vec![second];
+    *extents.lock().unwrap() = vec![second];
     let between = volume.allocate(7).unwrap();
     assert_ne!(between.start, first.start, "the durable checkpoint still has it");
     volume.give_back(between);

@@ -2,7 +2,7 @@
 //! adds runs and merges all of them into one; extents come from the volume and go back to it.
 
 use nandex_store::IoChunks;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::bytes::Reader;
@@ -13,9 +13,10 @@ use nandex_store::run::{
 };
 use nandex_store::space::Extent;
 use nandex_store::{
-    Captured, Checkpointed, Durability, Error, Lsn, OpenOptions, Result, Structure, Threads,
-    Volume, VolumeOptions,
+    Captured, Durability, Error, OpenOptions, Result, Structure, Threads, Volume, VolumeOptions,
 };
+
+use crate::part::Part;
 
 /// Two pages a chunk, so that each run takes several.
 pub const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };
@@ -37,12 +38,6 @@ pub fn entries(number: u64) -> Vec<Entry> {
     all
 }
 
-/// The subject's part in checkpoints.
-struct List {
-    volume: Volume,
-    kept: Mutex<Kept>,
-}
-
 #[derive(Clone, Default)]
 struct Kept {
     /// The generation given out last. After a crash it is counted on from the volume's epoch.
@@ -60,35 +55,11 @@ impl Kept {
     }
 }
 
-impl Checkpointed for List {
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        let mut kept = self.kept.lock().unwrap();
-        kept.captured = kept.extents();
-        let mut state = kept.added.to_le_bytes().to_vec();
-        state.extend((kept.runs.len() as u32).to_le_bytes());
-        kept.runs.iter().for_each(|run| run.encode(&mut state));
-        let extents = Some(kept.captured.clone());
-        Captured { state, tail: self.volume.log().next_lsn(), extents }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
 pub struct Subject {
-    list: Arc<List>,
+    volume: Volume,
+    kept: Arc<Mutex<Kept>>,
     structure: Structure,
+    _part: Arc<Part>,
 }
 
 impl Subject {
@@ -120,23 +91,32 @@ impl Subject {
             kept.captured = kept.extents();
             assert_eq!(kept.captured, structure.extents, "the catalog has the runs' extents");
         }
-        let list = Arc::new(List { volume, kept: Mutex::new(kept) });
-        let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&list) as _));
-        list.volume.register(structure.id, weak);
-        Ok(Self { list, structure })
+        let kept = Arc::new(Mutex::new(kept));
+        let (captured, of_log) = (Arc::clone(&kept), volume.clone());
+        let part = Part::new(move || {
+            let mut kept = captured.lock().unwrap();
+            kept.captured = kept.extents();
+            let mut state = kept.added.to_le_bytes().to_vec();
+            state.extend((kept.runs.len() as u32).to_le_bytes());
+            kept.runs.iter().for_each(|run| run.encode(&mut state));
+            let extents = Some(kept.captured.clone());
+            Captured { state, tail: of_log.log().next_lsn(), extents }
+        });
+        let part = part.register(&volume, &structure);
+        Ok(Self { volume, kept, structure, _part: part })
     }
 
     pub fn volume(&self) -> &Volume {
-        &self.list.volume
+        &self.volume
     }
 
     pub fn runs(&self) -> Vec<Run> {
-        self.list.kept.lock().unwrap().runs.clone()
+        self.kept.lock().unwrap().runs.clone()
     }
 
     /// How many runs were added, whether or not they were merged since.
     pub fn added(&self) -> u64 {
-        self.list.kept.lock().unwrap().added
+        self.kept.lock().unwrap().added
     }
 
     /// Writes a run; its extent goes back where that fails.
@@ -144,7 +124,7 @@ impl Subject {
         let shape = RunShape::for_entries(universe(), count, count / 4);
         let extent = self.volume().allocate(shape.pages())?;
         let generation = {
-            let mut kept = self.list.kept.lock().unwrap();
+            let mut kept = self.kept.lock().unwrap();
             kept.generation += 1;
             kept.generation
         };
@@ -178,7 +158,7 @@ impl Subject {
         let entries = entries(self.added() + 1);
         let count = entries.len() as u64;
         let run = self.write(count, &mut nandex_store::run::Sorted::new(entries))?;
-        let mut kept = self.list.kept.lock().unwrap();
+        let mut kept = self.kept.lock().unwrap();
         kept.runs.push(run);
         kept.added += 1;
         Ok(())
@@ -194,7 +174,7 @@ impl Subject {
         let count = runs.iter().map(Run::entries).sum();
         let merged =
             self.write(count, &mut Merge::new(sources, MergeOptions { drop_negative: true }))?;
-        let mut kept = self.list.kept.lock().unwrap();
+        let mut kept = self.kept.lock().unwrap();
         let before = std::mem::replace(&mut kept.runs, vec![merged]);
         let extents = before.iter().map(|run| run.place().extent);
         let unnamed = extents.filter(|extent| !kept.captured.contains(extent));
@@ -235,11 +215,6 @@ impl Subject {
         let (stats, runs) = (self.volume().stats(), self.runs());
         let of_runs: u64 = runs.iter().map(|run| run.place().extent.pages).sum();
         stats.pages - stats.free_pages - of_runs
-    }
-
-    /// Ends as a killed process does: nothing is written any more.
-    pub fn kill(self) {
-        self.volume().poison().set(&"killed");
     }
 }
 

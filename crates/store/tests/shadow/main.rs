@@ -2,5 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crash;
+#[path = "../common/cuts.rs"]
+mod cuts;
 mod failures;
+#[path = "../common/part.rs"]
+mod part;
 mod subject;

@@ -3,7 +3,7 @@
 
 use nandex_store::IoChunks;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use nandex_device::{Device, PageBuf, PageId};
 use nandex_store::bytes::{Reader, get_u64, put_u64};
@@ -12,9 +12,10 @@ use nandex_store::shadow::{
     Block, Draft, Journal, Published, RewriteCosts, Rewriter, Shadow, ShadowRecovery, ShadowShape,
 };
 use nandex_store::{
-    Captured, Checkpointed, Durability, Lsn, OpenOptions, Result, Structure, Threads, Volume,
-    VolumeOptions,
+    Captured, Durability, OpenOptions, Result, Structure, Threads, Volume, VolumeOptions,
 };
+
+use crate::part::Part;
 
 pub const SHAPE: ShadowShape =
     ShadowShape { block_pages: 5, logical: 4, spares: 2, align_pages: 4, lanes: 1 };
@@ -30,41 +31,12 @@ const FILLER: u8 = 1;
 
 const KIND: PageKind = PageKind::Slice;
 
-/// The shadow's part in checkpoints.
-struct Maps {
-    volume: Volume,
-    shadow: Shadow,
-    mark: AtomicU64,
-}
-
-impl Checkpointed for Maps {
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        let capture = self.shadow.capture(self.volume.log().next_lsn());
-        self.mark.store(capture.mark, Ordering::Relaxed);
-        Captured { state: capture.bytes, tail: capture.tail, extents: None }
-    }
-
-    fn committed(&self) {
-        self.shadow.committed(self.mark.load(Ordering::Relaxed));
-    }
-
-    fn flush_before(&self, _before: Lsn) -> Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
 pub struct Subject {
-    maps: Arc<Maps>,
+    volume: Volume,
+    shadow: Arc<Shadow>,
     structure: Structure,
     rewriter: Mutex<Rewriter>,
+    _part: Arc<Part>,
 }
 
 fn settings() -> (Durability, Threads) {
@@ -92,20 +64,27 @@ impl Subject {
     }
 
     fn assemble(volume: Volume, structure: Structure) -> Result<Self> {
-        let shadow = recover(&volume, &structure)?.finish();
+        let shadow = Arc::new(recover(&volume, &structure)?.finish());
         let rewriter = Rewriter::new(&**volume.device(), Arc::clone(volume.poison()), CHUNKS)?;
-        let maps = Arc::new(Maps { volume, shadow, mark: AtomicU64::new(0) });
-        let weak: Weak<dyn Checkpointed> = Arc::downgrade(&(Arc::clone(&maps) as _));
-        maps.volume.register(structure.id, weak);
-        Ok(Self { maps, structure, rewriter: Mutex::new(rewriter) })
+        let mark = Arc::new(AtomicU64::new(0));
+        let (captured, noted, of_log) = (Arc::clone(&shadow), Arc::clone(&mark), volume.clone());
+        let mut part = Part::new(move || {
+            let capture = captured.capture(of_log.log().next_lsn());
+            noted.store(capture.mark, Ordering::Relaxed);
+            Captured { state: capture.bytes, tail: capture.tail, extents: None }
+        });
+        let committed = Arc::clone(&shadow);
+        part.committed = Box::new(move || committed.committed(mark.load(Ordering::Relaxed)));
+        let part = part.register(&volume, &structure);
+        Ok(Self { volume, shadow, structure, rewriter: Mutex::new(rewriter), _part: part })
     }
 
     pub fn volume(&self) -> &Volume {
-        &self.maps.volume
+        &self.volume
     }
 
     pub fn shadow(&self) -> &Shadow {
-        &self.maps.shadow
+        &self.shadow
     }
 
     /// A draft, after a sync of the log or a checkpoint where it takes one.
@@ -183,11 +162,6 @@ impl Subject {
     /// The versions of all blocks.
     pub fn versions(&self) -> [u64; SHAPE.logical as usize] {
         std::array::from_fn(|logical| self.version(logical as u32))
-    }
-
-    /// Ends as a killed process does: nothing is written any more.
-    pub fn kill(self) {
-        self.volume().poison().set(&"killed");
     }
 }
 

@@ -79,9 +79,7 @@ fn a_log_that_ends_before_the_superblocks_word_is_damaged() {
 
 #[test]
 fn damage_is_told_across_the_wrap() {
-    let device = Probe::default();
-    let region = region(&device, 9, 2);
-    let log = start(&region, Durability::Never);
+    let (device, region, log) = fresh(9, 2, Durability::Never);
     let mut places = append_synced(&log, 0..6);
     log.release(places[3]);
     places.extend(append_synced(&log, 6..10));
@@ -142,8 +140,7 @@ fn blocks_of_an_earlier_session_are_refused_even_when_their_chain_fits() {
 
 #[test]
 fn blocks_of_a_session_with_the_same_number_are_refused_by_their_chain() {
-    let region = region(&Probe::default(), 32, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(32, 1, Durability::Never);
     for number in 0..6 {
         log.append(StructureId(1), &[&numbered(number, 4000)]).unwrap();
     }
@@ -157,8 +154,7 @@ fn blocks_of_a_session_with_the_same_number_are_refused_by_their_chain() {
 /// durable behind that place is no proof against the new one.
 #[test]
 fn a_log_that_was_cut_short_on_purpose_is_whole() {
-    let region = region(&Probe::default(), 32, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(32, 1, Durability::Never);
     append_synced(&log, 0..2);
     let (end, _) = entries_from(&region, old_anchor()).unwrap();
     append_synced(&log, 2..8);
@@ -170,8 +166,7 @@ fn a_log_that_was_cut_short_on_purpose_is_whole() {
 
 #[test]
 fn a_log_that_was_emptied_does_not_read_its_last_lap() {
-    let region = region(&Probe::default(), 8, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(8, 1, Durability::Never);
     append_synced(&log, 0..8);
     let anchor = log.anchor(log.next_lsn());
     assert_eq!(anchor.tail, Lsn(region.bytes()), "the tail is the first lap's first block");
@@ -195,9 +190,7 @@ fn another_volumes_log_is_not_read() {
 
 #[test]
 fn every_power_cut_keeps_what_was_synced_and_gives_whole_entries_in_order() {
-    let device = Probe::default();
-    let region = region(&device, 24, 2);
-    let log = start(&region, Durability::Never);
+    let (device, region, log) = fresh(24, 2, Durability::Never);
     append_synced(&log, 0..4);
     let durable = device.durable_image();
     for number in 4..60 {

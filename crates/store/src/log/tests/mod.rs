@@ -51,6 +51,20 @@ fn start(region: &LogRegion, durability: Durability) -> Log {
     start_at(region, durability, LogEnd::default(), Lsn(0)).unwrap()
 }
 
+/// A new log on a device of its own.
+fn fresh(pages: u64, block_pages: usize, durability: Durability) -> (Probe, LogRegion, Log) {
+    let device = Probe::default();
+    let region = region(&device, pages, block_pages);
+    let log = start(&region, durability);
+    (device, region, log)
+}
+
+/// The numbers of the entries that a power cut leaves of a log from its beginning on.
+fn durable(device: &Probe, region: &LogRegion) -> Vec<u64> {
+    let image = on_image(region, device.durable_image());
+    numbers(&entries_from(&image, LogAnchor::default()).unwrap().1)
+}
+
 /// Opens the log again as a volume does: reads it, then goes on behind its end.
 fn reopen(region: &LogRegion, anchor: LogAnchor) -> (Log, Vec<Entry>) {
     let (end, entries) = entries_from(region, anchor).unwrap();

@@ -15,8 +15,7 @@ fn a_fresh_region_holds_an_empty_log() {
 
 #[test]
 fn entries_given_in_parts_come_back_joined() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(16, 2, Durability::Never);
     log.append(StructureId(1), &[b"ab", b"", b"cde"]).unwrap();
     log.close().unwrap();
     let (_, entries) = entries_from(&region, log.anchor(Lsn(0))).unwrap();
@@ -25,9 +24,7 @@ fn entries_given_in_parts_come_back_joined() {
 
 #[test]
 fn the_pages_around_the_region_stay_untouched() {
-    let device = Probe::default();
-    let region = region(&device, 9, 2);
-    let log = start(&region, Durability::Never);
+    let (device, _, log) = fresh(9, 2, Durability::Never);
     for round in 0..20 {
         append_synced(&log, round..round + 1);
         log.release(log.next_lsn());
@@ -41,8 +38,7 @@ fn the_pages_around_the_region_stay_untouched() {
 
 #[test]
 fn a_stream_of_small_entries_costs_their_bytes_and_little_more() {
-    let region = region(&Probe::default(), 64, 16);
-    let log = start(&region, Durability::Never);
+    let (_, _, log) = fresh(64, 16, Durability::Never);
     for number in 0..10_000 {
         log.append(StructureId(1), &[&numbered(number, 17)]).unwrap();
     }
@@ -54,9 +50,7 @@ fn a_stream_of_small_entries_costs_their_bytes_and_little_more() {
 
 #[test]
 fn padding_is_zero_though_buffers_are_used_again() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Never);
+    let (device, _, log) = fresh(64, 1, Durability::Never);
     for round in 0..25 {
         log.append(StructureId(1), &[&vec![0xff; 4000 - round * 20]]).unwrap();
     }
@@ -72,8 +66,7 @@ fn padding_is_zero_though_buffers_are_used_again() {
 
 #[test]
 fn an_append_tells_the_block_that_holds_the_entry() {
-    let region = region(&Probe::default(), 64, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(64, 1, Durability::Never);
     let mut places = Vec::new();
     for number in 0..300 {
         let lsn_min = log.next_lsn();
@@ -94,8 +87,7 @@ fn an_append_tells_the_block_that_holds_the_entry() {
 
 #[test]
 fn append_many_spans_blocks_and_tells_the_first() {
-    let region = region(&Probe::default(), 64, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(64, 1, Durability::Never);
     let first = log.append(StructureId(1), &[&numbered(0, 10)]).unwrap();
     let many: Vec<u8> = (1..1001).flat_map(|number| numbered(number, 10)).collect();
     assert_eq!(log.append_many(StructureId(1), 10, &many).unwrap(), first);
@@ -107,8 +99,7 @@ fn append_many_spans_blocks_and_tells_the_first() {
 
 #[test]
 fn the_tail_decides_where_reading_starts() {
-    let region = region(&Probe::default(), 32, 2);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(32, 2, Durability::Never);
     let places = append_synced(&log, 0..9);
     let (_, entries) = entries_from(&region, log.anchor(places[4])).unwrap();
     assert_eq!(numbers(&entries), [4, 5, 6, 7, 8]);
@@ -158,8 +149,7 @@ fn a_log_goes_on_behind_what_was_found_session_after_session() {
 
 #[test]
 fn entries_that_cannot_be_are_refused() {
-    let region = region(&Probe::default(), 64, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(64, 1, Durability::Never);
     let id = StructureId(1);
     for error in [
         log.append(id, &[]).unwrap_err(),
@@ -201,8 +191,7 @@ fn regions_places_and_epochs_that_cannot_work_are_refused() {
 
 #[test]
 fn what_the_visitor_refuses_ends_the_reading() {
-    let region = region(&Probe::default(), 16, 1);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(16, 1, Durability::Never);
     append_synced(&log, 0..3);
     let mut seen = 0;
     let refusal = replay_log(&region, VOLUME, log.anchor(Lsn(0)), &mut |_, _, _, _| {

@@ -18,8 +18,7 @@ fn fill(log: &Log) -> u64 {
 
 #[test]
 fn a_full_log_says_so_and_keeps_what_it_has() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(16, 2, Durability::Never);
     let count = fill(&log);
     assert!(count >= 14 * 40, "{count}");
     assert!(log.used_bytes() <= log.capacity_bytes());
@@ -31,8 +30,7 @@ fn a_full_log_says_so_and_keeps_what_it_has() {
 
 #[test]
 fn a_full_log_takes_entries_again_once_its_tail_moves() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, _, log) = fresh(16, 2, Durability::Never);
     for _ in 0..5 {
         assert!(fill(&log) > 100);
         log.sync().unwrap();
@@ -43,8 +41,7 @@ fn a_full_log_takes_entries_again_once_its_tail_moves() {
 
 #[test]
 fn a_release_behind_the_tail_changes_nothing() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, _, log) = fresh(16, 2, Durability::Never);
     let places = append_synced(&log, 0..3);
     log.release(places[2]);
     log.release(places[1]);
@@ -53,8 +50,7 @@ fn a_release_behind_the_tail_changes_nothing() {
 
 #[test]
 fn more_than_an_empty_log_holds_is_never_waited_for() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, _, log) = fresh(16, 2, Durability::Never);
     drop(log.wait_for_space(6 * 4096).unwrap());
     for bytes in [6 * 4096 + 1, u64::MAX] {
         assert!(matches!(log.wait_for_space(bytes), Err(Error::LogFull { .. })));
@@ -63,8 +59,7 @@ fn more_than_an_empty_log_holds_is_never_waited_for() {
 
 #[test]
 fn a_caller_that_waits_for_space_goes_on_when_the_tail_moves() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Never);
+    let (_, _, log) = fresh(16, 2, Durability::Never);
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
@@ -80,8 +75,7 @@ fn a_caller_that_waits_for_space_goes_on_when_the_tail_moves() {
 
 #[test]
 fn appends_after_waiting_for_space_always_fit() {
-    let region = region(&Probe::default(), 48, 2);
-    let log = start(&region, Durability::Never);
+    let (_, region, log) = fresh(48, 2, Durability::Never);
     for round in 0..3000_u64 {
         let bytes = 16 + (round as usize * 61) % 3000;
         if log.used_bytes() > region.bytes() / 2 {
@@ -99,9 +93,7 @@ fn appends_after_waiting_for_space_always_fit() {
 
 #[test]
 fn a_caller_that_waits_for_space_learns_of_the_poison() {
-    let device = Probe::default();
-    let region = region(&device, 16, 2);
-    let log = start(&region, Durability::Never);
+    let (device, _, log) = fresh(16, 2, Durability::Never);
     fill(&log);
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| log.wait_for_space(1000));
@@ -114,8 +106,7 @@ fn a_caller_that_waits_for_space_learns_of_the_poison() {
 /// Each had waited for space, and each of their commits closed a block: together they needed more.
 #[test]
 fn all_that_are_let_in_may_commit_one_by_one() {
-    let region = region(&Probe::default(), 16, 2);
-    let log = start(&region, Durability::Always);
+    let (_, _, log) = fresh(16, 2, Durability::Always);
     let mut reservations = Vec::new();
     while let Some(reservation) = log.try_reserve(40).unwrap() {
         reservations.push(reservation);

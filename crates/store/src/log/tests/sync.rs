@@ -18,9 +18,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
 
 #[test]
 fn everything_acknowledged_by_a_group_commit_survives_a_power_cut_right_then() {
-    let device = Probe::default();
-    let region = region(&device, 512, 2);
-    let log = start(&region, Durability::Always);
+    let (device, region, log) = fresh(512, 2, Durability::Always);
     let acknowledged = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -32,9 +30,7 @@ fn everything_acknowledged_by_a_group_commit_survives_a_power_cut_right_then() {
                     log.commit().unwrap();
                     acknowledged.fetch_add(1, Ordering::SeqCst);
                     if round % 8 == 0 {
-                        let image = on_image(region, device.durable_image());
-                        let (_, entries) = entries_from(&image, LogAnchor::default()).unwrap();
-                        assert!(numbers(&entries).contains(&number));
+                        assert!(durable(device, region).contains(&number));
                     }
                 }
             });
@@ -54,9 +50,7 @@ fn everything_acknowledged_by_a_group_commit_survives_a_power_cut_right_then() {
 
 #[test]
 fn those_who_wait_for_one_sync_share_the_next() {
-    let device = Probe::default();
-    let region = region(&device, 64, 2);
-    let log = start(&region, Durability::Always);
+    let (device, _, log) = fresh(64, 2, Durability::Always);
     std::thread::scope(|scope| {
         device.with_syncs_held(|| {
             let commit = |number| {
@@ -74,9 +68,7 @@ fn those_who_wait_for_one_sync_share_the_next() {
 
 #[test]
 fn appending_and_writing_go_on_while_a_sync_runs() {
-    let device = Probe::default();
-    let region = region(&device, 256, 2);
-    let log = start(&region, Durability::Every(Duration::from_millis(1)));
+    let (device, _, log) = fresh(256, 2, Durability::Every(Duration::from_millis(1)));
     device.with_syncs_held(|| {
         log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
         until("the sync", || device.syncs_waiting() == 1);
@@ -93,9 +85,7 @@ fn appending_and_writing_go_on_while_a_sync_runs() {
 
 #[test]
 fn a_sync_vouches_only_for_what_was_written_when_it_began() {
-    let device = Probe::default();
-    let region = region(&device, 256, 2);
-    let log = start(&region, Durability::Never);
+    let (device, _, log) = fresh(256, 2, Durability::Never);
     std::thread::scope(|scope| {
         device.with_syncs_held(|| {
             log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
@@ -112,9 +102,7 @@ fn a_sync_vouches_only_for_what_was_written_when_it_began() {
 
 #[test]
 fn a_sync_that_ends_on_a_poisoned_volume_vouches_for_nothing() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Never);
+    let (device, _, log) = fresh(64, 1, Durability::Never);
     std::thread::scope(|scope| {
         device.with_syncs_held(|| {
             log.append(StructureId(1), &[&numbered(0, 17)]).unwrap();
@@ -172,9 +160,7 @@ fn writes_that_end_in_any_order_are_all_waited_for() {
 
 #[test]
 fn what_was_found_is_durable_before_the_log_goes_on() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Never);
+    let (device, region, log) = fresh(64, 1, Durability::Never);
     for number in 0..20 {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
     }
@@ -191,8 +177,7 @@ fn what_was_found_is_durable_before_the_log_goes_on() {
 
 #[test]
 fn a_commit_of_nothing_new_costs_no_sync() {
-    let device = Probe::default();
-    let log = start(&region(&device, 16, 1), Durability::Always);
+    let (device, _, log) = fresh(16, 1, Durability::Always);
     log.append(StructureId(1), &[b"x"]).unwrap();
     for _ in 0..5 {
         log.commit().unwrap();
@@ -204,24 +189,18 @@ fn a_commit_of_nothing_new_costs_no_sync() {
 
 #[test]
 fn after_a_period_what_was_acknowledged_is_durable() {
-    let device = Probe::default();
-    let region = region(&device, 64, 2);
-    let log = start(&region, Durability::Every(Duration::from_millis(5)));
+    let (device, region, log) = fresh(64, 2, Durability::Every(Duration::from_millis(5)));
     for number in 0..3 {
         let lsn = log.append(StructureId(1), &[&numbered(number, 17)]).unwrap();
         log.commit().unwrap();
         until("the sync", || log.synced() > lsn);
-        let image = on_image(&region, device.durable_image());
-        let (_, entries) = entries_from(&image, LogAnchor::default()).unwrap();
-        assert_eq!(numbers(&entries), (0..=number).collect::<Vec<_>>());
+        assert_eq!(durable(&device, &region), (0..=number).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn never_writes_full_blocks_and_syncs_nothing_until_asked() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Never);
+    let (device, region, log) = fresh(64, 1, Durability::Never);
     for number in 0..100 {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
         log.commit().unwrap();
@@ -230,28 +209,20 @@ fn never_writes_full_blocks_and_syncs_nothing_until_asked() {
     assert_eq!((device.syncs(), log.synced()), (1, Lsn(0)));
     log.sync().unwrap();
     assert_eq!(device.syncs(), 2);
-    let image = on_image(&region, device.durable_image());
-    let (_, entries) = entries_from(&image, log.anchor(Lsn(0))).unwrap();
-    assert_eq!(numbers(&entries), (0..100).collect::<Vec<_>>());
+    assert_eq!(durable(&device, &region), (0..100).collect::<Vec<_>>());
 }
 
 #[test]
 fn dropping_the_log_makes_it_durable() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Never);
+    let (device, region, log) = fresh(64, 1, Durability::Never);
     log.append(StructureId(1), &[&numbered(4, 8)]).unwrap();
     drop(log);
-    let image = on_image(&region, device.durable_image());
-    let (_, entries) = entries_from(&image, LogAnchor::default()).unwrap();
-    assert_eq!(numbers(&entries), [4]);
+    assert_eq!(durable(&device, &region), [4]);
 }
 
 #[test]
 fn a_closed_log_still_takes_entries_and_syncs_them() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Every(Duration::from_millis(1)));
+    let (_, region, log) = fresh(64, 1, Durability::Every(Duration::from_millis(1)));
     log.close().unwrap();
     for number in 0..100 {
         log.append(StructureId(1), &[&numbered(number, 1000)]).unwrap();
@@ -274,9 +245,7 @@ fn assert_poisoned(log: &Log) {
 
 #[test]
 fn after_a_failed_sync_nothing_is_acknowledged_though_the_device_recovers() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Always);
+    let (device, region, log) = fresh(64, 1, Durability::Always);
     append_synced(&log, 0..3);
     let synced = log.synced();
     log.append(StructureId(1), &[&numbered(3, 100)]).unwrap();
@@ -286,9 +255,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_though_the_device_recovers() {
     device.fail_syncs(false);
     assert_poisoned(&log);
     assert_eq!(log.synced(), synced);
-    let image = on_image(&region, device.durable_image());
-    let (_, entries) = entries_from(&image, log.anchor(Lsn(0))).unwrap();
-    assert_eq!(numbers(&entries), [0, 1, 2]);
+    assert_eq!(durable(&device, &region), [0, 1, 2]);
 }
 
 #[test]
@@ -309,8 +276,7 @@ fn after_a_failed_write_nothing_is_acknowledged() {
 
 #[test]
 fn a_failed_write_in_the_background_ends_appending() {
-    let device = Probe::default();
-    let log = start(&region(&device, 64, 1), Durability::Never);
+    let (device, _, log) = fresh(64, 1, Durability::Never);
     device.fail_writes(true);
     let refused =
         (0..200).find_map(|number| log.append(StructureId(1), &[&numbered(number, 1000)]).err());
@@ -321,9 +287,7 @@ fn a_failed_write_in_the_background_ends_appending() {
 
 #[test]
 fn a_failed_sync_wakes_all_who_wait_with_an_error() {
-    let device = Probe::default();
-    let region = region(&device, 64, 1);
-    let log = start(&region, Durability::Always);
+    let (device, _, log) = fresh(64, 1, Durability::Always);
     device.fail_syncs(true);
     std::thread::scope(|scope| {
         let commits: Vec<_> = device.with_syncs_held(|| {
@@ -342,8 +306,7 @@ fn a_failed_sync_wakes_all_who_wait_with_an_error() {
 
 #[test]
 fn a_failed_sync_of_the_timer_is_reported_by_a_later_commit() {
-    let device = Probe::default();
-    let log = start(&region(&device, 64, 1), Durability::Every(Duration::from_millis(1)));
+    let (device, _, log) = fresh(64, 1, Durability::Every(Duration::from_millis(1)));
     device.fail_syncs(true);
     log.append(StructureId(1), &[b"x"]).unwrap();
     until("the failure", || log.commit().is_err());
