@@ -38,16 +38,16 @@ enum Evicted {
 
 impl Inner {
     /// Evicts until the reserve ahead of each ring's head is free. While recovery replays the log, a policy
-    /// that keeps part of a segment cannot do so; it then evicts only where nothing else makes room.
+    /// that keeps part of a segment does not: see [`make_space`](Self::make_space).
     pub(super) fn evict_ahead(&self) -> Result<()> {
-        let keeps = self.layout.config.policy.is_partial() && !self.ready.load(Acquire);
-        let reserve_segments = if keeps { 1 } else { self.layout.rings.reserve_segments() };
-        let mut rings = self.layout.rings.all().iter();
-        rings.try_for_each(|ring| self.evict_ahead_of(ring, reserve_segments))
+        if self.layout.config.policy.is_partial() && !self.ready.load(Acquire) {
+            return Ok(());
+        }
+        self.layout.rings.all().iter().try_for_each(|ring| self.evict_ahead_of(ring))
     }
 
-    fn evict_ahead_of(&self, ring: &Ring, reserve_segments: u64) -> Result<()> {
-        while self.evicts() && ring.free_segments() < reserve_segments {
+    fn evict_ahead_of(&self, ring: &Ring) -> Result<()> {
+        while self.evicts() && ring.free_segments() < self.layout.rings.reserve_segments() {
             let Some((id, tag)) = ring.oldest() else { return Ok(()) };
             if self.evict(ring, id, tag)? == Evicted::NotNow {
                 return Ok(());
@@ -63,10 +63,8 @@ impl Inner {
         }
         let index = tag.owner as usize;
         let table = &self.partitions[index];
-        // While recovery replays the log nothing can be put back: it would come after updates that are still
-        // to be replayed. Asked once, since recovery may end meanwhile.
-        let may_keep = self.layout.config.policy.is_partial() && self.ready.load(Acquire);
-        if may_keep {
+        let keeps = self.layout.config.policy.is_partial();
+        if keeps {
             // Before they are loaded, the filters of a table just opened say that nothing is newer.
             self.load_filters(index)?;
         }
@@ -76,8 +74,8 @@ impl Inner {
             ring.evict(id);
             return Ok(Evicted::Yes);
         };
-        if !may_keep || !self.may_cascade() {
-            return self.discard(index, incarnation, &[], self.layout.config.policy.is_partial());
+        if !keeps || !self.may_cascade() {
+            return self.discard(index, incarnation, &[], keeps);
         }
         let pages = self.read_incarnation(index, id)?;
         let kept = self.choose(index, incarnation, &pages)?;
@@ -183,7 +181,7 @@ impl Inner {
     }
 
     /// The entries of an incarnation that the policy keeps.
-    fn choose<'p>(
+    pub(super) fn choose<'p>(
         &self,
         index: usize,
         incarnation: Incarnation,
@@ -202,7 +200,8 @@ impl Inner {
             })
             .collect();
         let newer = self.partitions[index].read().level.newest_first();
-        let newer: Vec<_> = newer.into_iter().filter(|(_, i)| i.id != incarnation.id).collect();
+        let is_newer = |other: Incarnation| other.id.sequence() > incarnation.id.sequence();
+        let newer: Vec<_> = newer.into_iter().filter(|(_, other)| is_newer(*other)).collect();
         let keys: Vec<_> = kept.iter().map(|(hash, entry)| (*hash, entry.key)).collect();
         let mut superseded = self.superseded(index, &keys, &newer)?.into_iter();
         kept.retain(|_| superseded.next() == Some(false));

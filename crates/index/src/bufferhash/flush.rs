@@ -75,6 +75,10 @@ impl Layout for Incarnations {
         segment.map(Some).ok_or_else(full)
     }
 
+    fn make_space(core: &Inner, index: usize) -> Result<bool> {
+        core.make_space(index)
+    }
+
     fn flush(core: &Inner, index: usize, frozen: Frozen, scratch: &mut Scratch) -> Result<()> {
         let left_out = core.build_filter(&frozen.buffer, scratch);
         let id = match frozen.reserved {

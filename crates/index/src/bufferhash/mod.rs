@@ -50,6 +50,7 @@ mod read;
 mod recover;
 mod rings;
 mod row;
+mod space;
 mod table;
 #[cfg(feature = "testing")]
 mod testing;

@@ -81,6 +81,44 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
     }
 }
 
+/// Images of a table that keeps keys 0 to 1,999, at moments of its life; none once it had to evict what it keeps,
+/// which it may where flushes are late.
+fn images_under_partial_discard() -> Vec<Vec<u8>> {
+    let device = MemoryDevice::new();
+    let volume = volume(&device);
+    let config = Config { policy: Policy::Update, ..Config::tiny() };
+    let table = BufferHash::create(&volume, "t", config).unwrap();
+    fill(&table, 0..2000);
+    let mut images = Vec::new();
+    for (number, key) in (10_000..14_000).cycle().take(160_000).enumerate() {
+        table.insert_u64(key, number as u64).unwrap();
+        if number > 100_000 && number % 1500 == 0 {
+            images.push(device.image());
+        }
+        if table.stats().forced_evictions > 0 {
+            return Vec::new();
+        }
+    }
+    images
+}
+
+#[test]
+fn a_recovery_keeps_what_a_partial_discard_keeps() {
+    // What was on its way to flash at the crash is written again, into segments that were free for other buffers.
+    let mut lives = (0..20).map(|_| images_under_partial_discard());
+    let images =
+        lives.find(|images| !images.is_empty()).expect("one life without forced evictions");
+    for (number, image) in images.into_iter().enumerate() {
+        let crashed = MemoryDevice::from_image(image);
+        let crashed = Volume::open(Arc::new(crashed), OpenOptions::default()).unwrap();
+        let crashed = BufferHash::open(&crashed, "t").unwrap();
+        for key in 0..2000 {
+            let (value, stats) = (crashed.get_u64(key).unwrap(), crashed.stats());
+            assert_eq!(value, Some(key * 3), "key {key}, image {number}, {stats:?}");
+        }
+    }
+}
+
 #[test]
 fn when_everything_is_live_the_cascade_ends_and_the_oldest_are_dropped() {
     let table = table_that(Policy::Update);

@@ -67,6 +67,15 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
         state: &PartitionState<Self>,
     ) -> Result<Self::Reserved>;
 
+    /// Makes space on flash, while recovery replays the log, for a buffer that is full; nothing is locked. Returns
+    /// whether buffers have changed.
+    ///
+    /// # Errors
+    /// A failed read or write, damage.
+    fn make_space(_core: &Core<Self>, _index: usize) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Puts the oldest frozen buffer of a partition on flash and takes it out of the partition.
     ///
     /// # Errors

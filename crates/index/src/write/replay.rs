@@ -126,6 +126,12 @@ impl<L: Layout> Core<L> {
             if L::Buffer::ADDS_UP {
                 return Err(self.does_not_fit(lsn, &state));
             }
+            drop(state);
+            let has_changed = L::make_space(self, index)?;
+            state = self.partitions[index].write();
+            if has_changed {
+                continue;
+            }
             state = match self.rotate(index, state) {
                 // The update was acknowledged when the same entries were arranged differently. Refusing it
                 // now would refuse the whole structure.
