@@ -154,8 +154,8 @@ barriers! {
     MovesMustBeNews,
     /// In the index: what a move took to flash is neither loaded nor replayed again.
     MoveForgetsWhatItTook,
-    /// In the index: the carry-over of a merge is put back before its move says what is still needed.
-    CarryOverBeforeMove,
+    /// In the index: what a merge could not take is put back into a buffer.
+    MergeCarriesOver,
     /// In the index: a snapshot that was written during a merge is durable before the move names it.
     MoveSyncsItsSnapshot,
     /// In the index: runs that a move has merged are gone.

@@ -70,7 +70,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 11] = [
             Barrier::ShadowSyncsBlocks,
             Barrier::MovesMustBeNews,
             Barrier::MoveForgetsWhatItTook,
-            Barrier::CarryOverBeforeMove,
+            Barrier::MergeCarriesOver,
             Barrier::MoveSyncsItsSnapshot,
             Barrier::MoveTakesItsRuns,
             Barrier::CaptureHoldsMaps,

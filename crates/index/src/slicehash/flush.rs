@@ -316,14 +316,10 @@ impl Inner {
         state.level.refused = refused.len() as u64;
         let filter = filter.filter(|_| self.layout.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
-        let left_over_first = is_on(Barrier::CarryOverBeforeMove);
-        if left_over_first {
+        if is_on(Barrier::MergeCarriesOver) {
             self.leave_behind(index, &mut state, frozen, &refused)?;
         }
         self.publish(index, &state, runs, draft, outcome)?;
-        if !left_over_first {
-            self.leave_behind(index, &mut state, frozen, &refused)?;
-        }
         self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
         Ok(())
     }
