@@ -12,6 +12,9 @@ use clap::ValueEnum;
 use nandex::device::{Access, ArrayOptions, Create, Device, EngineChoice, FileDevice, FileOptions};
 use nandex::device::{LabelledArray, Member, PAGE_BYTES, Striping};
 
+use crate::console::Console;
+use crate::unfinished::Unfinished;
+
 /// A volume by its paths.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VolumeArgs {
@@ -93,18 +96,8 @@ pub struct Devices {
     pub log: Option<Arc<dyn Device>>,
     /// The paths of the members in the array's order; none for a volume on one device.
     pub members: Vec<String>,
-    /// Files that this call has created.
-    made: Vec<PathBuf>,
-}
-
-impl Devices {
-    /// Removes the created files after a failure.
-    pub fn remove_made(&self) {
-        for path in &self.made {
-            // Best effort: the first error counts.
-            let _ = fs::remove_file(path);
-        }
-    }
+    /// Files that this call makes.
+    pub made: Unfinished,
 }
 
 impl VolumeArgs {
@@ -134,11 +127,11 @@ impl VolumeArgs {
         };
         if let ([one], false) = (&members[..], self.is_labelled(&members)?) {
             let volume = Arc::clone(&one.device);
-            return Ok(Devices { volume, log, members: Vec::new(), made: Vec::new() });
+            return Ok(Devices { volume, log, members: Vec::new(), made: Unfinished::default() });
         }
         let array = LabelledArray::open(members, access).with_context(|| self.cannot("open"))?;
         let members = array.names().to_vec();
-        Ok(Devices { volume: Arc::new(array), log, members, made: Vec::new() })
+        Ok(Devices { volume: Arc::new(array), log, members, made: Unfinished::default() })
     }
 
     fn is_labelled(&self, members: &[Member]) -> Result<bool> {
@@ -146,26 +139,29 @@ impl VolumeArgs {
         first.unwrap_or(Ok(false)).with_context(|| self.cannot("open"))
     }
 
-    /// Creates files, and takes block devices; several become an array.
+    /// Creates files, and takes block devices; several become an array. The files get their names when they are
+    /// published.
     ///
     /// # Errors
     /// A file that exists already, a device that is named twice or holds something.
-    pub fn create(&self, striping: Striping) -> Result<Devices> {
+    pub fn create(&self, striping: Striping, console: &Console) -> Result<Devices> {
         self.refuse_twice()?;
-        let mut made = Vec::new();
-        self.create_noting(striping, &mut made).inspect_err(|_| {
-            // Best effort: the first error counts.
-            made.iter().for_each(|path| drop(fs::remove_file(path)));
-        })
+        let mut made = Unfinished::default();
+        self.create_noting(striping, &mut made, console).inspect_err(|_| made.remove())
     }
 
-    fn create_noting(&self, striping: Striping, made: &mut Vec<PathBuf>) -> Result<Devices> {
+    fn create_noting(
+        &self,
+        striping: Striping,
+        made: &mut Unfinished,
+        console: &Console,
+    ) -> Result<Devices> {
         let mut members = Vec::new();
         for path in self.paths() {
-            members.push(self.make(path, made)?);
+            members.push(self.make(path, made, console)?);
         }
         let log = match &self.devices.log_device {
-            Some(path) => Some(self.make(path, made)?.device),
+            Some(path) => Some(self.make(path, made, console)?.device),
             None => None,
         };
         if let ([one], true) = (&members[..], self.devices.members.is_empty()) {
@@ -178,15 +174,15 @@ impl VolumeArgs {
         Ok(Devices { volume: Arc::new(array), log, members, made: made.clone() })
     }
 
-    fn make(&self, path: &Path, made: &mut Vec<PathBuf>) -> Result<Member> {
-        let create = if is_block_device(path) { Create::Open } else { Create::New };
+    fn make(&self, path: &Path, made: &mut Unfinished, console: &Console) -> Result<Member> {
+        let (create, place) = match is_block_device(path) {
+            true => (Create::Open, path.to_owned()),
+            false => (Create::New, made.begin(path, console)?),
+        };
         let engine = self.devices.engine.into();
         let options = FileOptions { create, engine, ..FileOptions::default() };
         let device =
-            FileDevice::open(path, &options).map_err(|error| cannot("create", path, error))?;
-        if create == Create::New {
-            made.push(path.to_owned());
-        }
+            FileDevice::open(&place, &options).map_err(|error| cannot("create", path, error))?;
         Ok(Member::new(path.display().to_string(), Arc::new(device)))
     }
 

@@ -15,6 +15,7 @@ mod place;
 mod records;
 mod size;
 mod sizing;
+mod unfinished;
 
 use std::process::ExitCode;
 

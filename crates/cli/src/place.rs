@@ -8,9 +8,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use nandex::device::{Access, Striping};
 use nandex::{AnyTable, Durability, OpenOptions, Prediction, Table, Volume, VolumeOptions};
 
+use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
+use crate::unfinished::Unfinished;
 
 /// Which table of a volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -77,20 +79,24 @@ pub struct Opened {
     pub name: String,
     /// The table.
     pub table: AnyTable,
+    /// The files that were made for it.
+    pub made: Unfinished,
 }
 
 impl Opened {
-    /// Closes table and volume, in that order.
+    /// Closes table and volume, in that order, and gives files that were made their names.
     ///
     /// # Errors
     /// A failed write or sync.
-    pub fn close(self) -> Result<()> {
+    pub fn close(mut self) -> Result<()> {
         self.table.close()?;
-        Ok(self.volume.checkpoint()?)
+        self.volume.checkpoint()?;
+        self.made.publish()
     }
 }
 
-/// Creates a volume with one empty table. Created files are removed if it fails.
+/// Creates a volume with one empty table. Created files are removed if it fails, and get their names when the volume
+/// is closed or they are published.
 ///
 /// # Errors
 /// A file that exists already, sizes that cannot work, no space.
@@ -99,8 +105,9 @@ pub fn create(
     striping: Striping,
     (name, prediction): (&str, &Prediction),
     durability: Durability,
+    console: &Console,
 ) -> Result<Opened> {
-    let devices = volume.create(striping)?;
+    let devices = volume.create(striping, console)?;
     let options = VolumeOptions {
         log_bytes: prediction.config.log_bytes_best(),
         log_device: devices.log.clone(),
@@ -109,7 +116,7 @@ pub fn create(
     };
     fill(&devices, options, name, prediction)
         .with_context(|| volume.cannot("create"))
-        .inspect_err(|_| devices.remove_made())
+        .inspect_err(|_| devices.made.remove())
 }
 
 fn fill(
@@ -120,7 +127,7 @@ fn fill(
 ) -> Result<Opened> {
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let table = AnyTable::create_with(&volume, name, config, own)?;
-    Ok(Opened { volume, name: name.to_owned(), table })
+    Ok(Opened { volume, name: name.to_owned(), table, made: devices.made.clone() })
 }
 
 /// Opens a volume, and returns its devices.
@@ -154,7 +161,7 @@ pub fn open_with(volume: &VolumeArgs, args: &TableArgs, durability: Durability) 
         None => only_table(&volume)?,
     };
     let table = AnyTable::open(&volume, &name)?;
-    Ok(Opened { volume, name, table })
+    Ok(Opened { volume, name, table, made: Unfinished::default() })
 }
 
 fn only_table(volume: &Volume) -> Result<String> {

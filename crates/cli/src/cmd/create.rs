@@ -77,7 +77,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         ..args.requirements.of(args.entries, args.key_bytes, args.value_bytes)?
     };
     let Choice { reasons, prediction } = sizing::choose(args.structure, &requirements)?;
-    let made = create(&args.volume, args.stripe.0, (&args.table, &prediction), args.durability.0)?;
+    let table = (args.table.as_str(), &prediction);
+    let made = create(&args.volume, args.stripe.0, table, args.durability.0, console)?;
     let stats = made.table.stats();
     let created = Created {
         path: args.volume.file.clone(),

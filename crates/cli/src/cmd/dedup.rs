@@ -130,9 +130,13 @@ impl Index {
         let durability =
             if args.index.is_some() { Durability::default() } else { Durability::Never };
         let plan = plan(args, survey, console)?;
-        let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability);
+        let made =
+            |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability, console);
         if let Some(volume) = &volume {
-            return Ok(Self { opened: made(volume)?, _folder: None });
+            let mut opened = made(volume)?;
+            // From here on it is an index of what was read, however little that is.
+            opened.made.publish()?;
+            return Ok(Self { opened, _folder: None });
         }
         let folder = scratch_folder("--index")?;
         let opened = made(&VolumeArgs::single(folder.path().join("index.nandex")))?;

@@ -71,7 +71,7 @@ pub fn feed(
     })
 }
 
-/// Closes what keys were added to, and says what came of it.
+/// Closes what keys were added to, and says what came of it. A new filter gets its name where it has all keys.
 ///
 /// # Errors
 /// What adding ended with; a failed write or sync.
@@ -83,7 +83,8 @@ pub fn finish(
     console: &Console,
 ) -> Result<()> {
     let Fed { keys: keys_read, elapsed_s, interrupted } = fed;
-    let stopped = || format!("stopped after {keys_read} keys, which are in {}", path.display());
+    let place = opened.made.path_of(path);
+    let stopped = || format!("stopped after {keys_read} keys, which are in {}", place.display());
     if result.is_err() {
         opened.close()?;
         return result.with_context(stopped);
@@ -94,7 +95,7 @@ pub fn finish(
         opened.filter.flush()?;
     }
     let added = Added {
-        path: path.to_owned(),
+        path: if interrupted { place.clone() } else { path.to_owned() },
         name: opened.name.clone(),
         keys_read,
         elapsed_s,
@@ -102,7 +103,12 @@ pub fn finish(
         interrupted,
         figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
     };
-    opened.close()?;
+    let mut made = opened.close()?;
+    if !interrupted {
+        made.publish()?;
+    } else if place != path {
+        console.note(&format!("{}; add the rest there, then rename it", stopped()));
+    }
     console.print(&added, text)?;
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }

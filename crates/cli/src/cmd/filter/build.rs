@@ -38,8 +38,8 @@ pub struct Args {
 /// Makes the volume and the filter, adds all keys, and makes one level of it.
 ///
 /// # Errors
-/// A file that is there already, sizes that cannot work, an input that cannot be read; what was read before
-/// it is in the filter.
+/// A file that is there already, sizes that cannot work; an input that cannot be read: what was read before it is in
+/// a file that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -49,7 +49,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         hasher: args.requirements.hasher()?,
         durability: args.durability.0,
     };
-    let opened = create(&args.volume, making)?;
+    let opened = create(&args.volume, making, console)?;
     let done = add::feed(&opened, &args.keys, (console, &interrupt));
     add::finish(&args.volume.file, opened, done, !args.no_compact, console)
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
+use crate::interrupt::Interrupt;
 
 use super::figures::{FilterFigures, hash_name, percent};
 use super::open::{Making, NameArgs, Opened, create, open};
@@ -56,6 +57,7 @@ struct Merged {
 /// # Errors
 /// Files that are not there, in use, or not alike; a file that is there already.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
     let start = Instant::now();
     refuse_twice(&args.files)?;
     let like = survey(&args.files)?;
@@ -66,12 +68,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         durability: Durability::Never,
     };
     let volume = VolumeArgs::single(args.output.clone());
-    let whole = create(&volume, making)?;
-    let absorbed = args.files.chunks(GROUP).try_for_each(|group| absorb(&whole, group));
+    let whole = create(&volume, making, console)?;
+    let absorbed = args.files.chunks(GROUP).try_for_each(|group| {
+        absorb(&whole, group)?;
+        if interrupt.is_set() { bail!("stopped; no file was made") } else { Ok(()) }
+    });
     if absorbed.is_err() {
-        drop(whole);
-        // Best effort: the first error is the news.
-        let _ = fs::remove_file(&args.output);
+        whole.made.remove();
         return absorbed;
     }
     let merged = Merged {
@@ -81,7 +84,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         elapsed_s: start.elapsed().as_secs_f64(),
         figures: FilterFigures::of(&whole.filter, whole.volume.hasher()),
     };
-    whole.close()?;
+    whole.close()?.publish()?;
     console.print(&merged, |merged| {
         let name =
             format!("{} in {}, of {} files", merged.name, merged.path.display(), merged.files);
@@ -150,7 +153,7 @@ fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {
     let parts: Vec<Opened> = files.iter().map(|path| open_one(path)).collect::<Result<_>>()?;
     let filters: Vec<&Cascade> = parts.iter().map(|part| &part.filter).collect();
     whole.filter.absorb_all(&filters)?;
-    parts.into_iter().try_for_each(Opened::close)
+    parts.into_iter().try_for_each(|part| part.close().map(drop))
 }
 
 /// A file that counts twice would double its keys.

@@ -8,8 +8,10 @@ use nandex::device::Striping;
 use nandex::store::hash::KeyHasher;
 use nandex::{Cascade, Counter, Durability, Filter, Volume, VolumeOptions};
 
+use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
 use crate::place::open_volume;
+use crate::unfinished::Unfinished;
 
 /// How a filter is spread over several devices: a megabyte on each in turn.
 const STRIPING: Striping = Striping::Extent { pages: 256 };
@@ -31,6 +33,8 @@ pub struct Opened {
     pub name: String,
     /// The filter.
     pub filter: Cascade,
+    /// The files that were made for it.
+    pub made: Unfinished,
 }
 
 impl Opened {
@@ -50,13 +54,14 @@ impl Opened {
         Ok(self.filter.contains_many(keys)?.into_iter().map(u64::from).collect())
     }
 
-    /// Closes filter and volume, in that order.
+    /// Closes filter and volume, in that order. Returns the files that were made and not published.
     ///
     /// # Errors
     /// A failed write or sync.
-    pub fn close(self) -> Result<()> {
+    pub fn close(self) -> Result<Unfinished> {
         self.filter.close()?;
-        Ok(self.volume.checkpoint()?)
+        self.volume.checkpoint()?;
+        Ok(self.made)
     }
 }
 
@@ -73,15 +78,16 @@ pub struct Making<'a> {
     pub durability: Durability,
 }
 
-/// Makes a volume with one empty filter. Files that this call has made are removed when it fails.
+/// Makes a volume with one empty filter. Files that this call has made are removed when it fails, and get their names
+/// when they are published.
 ///
 /// # Errors
 /// A file that is there already, sizes that cannot work, no space.
-pub fn create(args: &VolumeArgs, making: Making<'_>) -> Result<Opened> {
-    let devices = args.create(STRIPING)?;
+pub fn create(args: &VolumeArgs, making: Making<'_>, console: &Console) -> Result<Opened> {
+    let devices = args.create(STRIPING, console)?;
     create_on(&devices, making)
         .with_context(|| args.cannot("create"))
-        .inspect_err(|_| devices.remove_made())
+        .inspect_err(|_| devices.made.remove())
 }
 
 fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
@@ -99,7 +105,7 @@ fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
     };
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let filter = Cascade::create(&volume, name, config)?;
-    Ok(Opened { volume, name: name.to_owned(), filter })
+    Ok(Opened { volume, name: name.to_owned(), filter, made: devices.made.clone() })
 }
 
 /// Opens a volume and the filter that was named, or the only one.
@@ -110,7 +116,7 @@ pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Resul
     let (volume, _) = open_volume(args, durability)?;
     let name = choose(&volume, name.name.as_deref()).with_context(|| args.cannot("open"))?;
     let filter = Cascade::open(&volume, &name)?;
-    Ok(Opened { volume, name, filter })
+    Ok(Opened { volume, name, filter, made: Unfinished::default() })
 }
 
 fn choose(volume: &Volume, name: Option<&str>) -> Result<String> {

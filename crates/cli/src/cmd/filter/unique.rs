@@ -95,11 +95,14 @@ fn place(args: &Args, console: &Console) -> Result<(Opened, Option<TempDir>)> {
     let durability = if kept { Durability::default() } else { Durability::Never };
     let making = Making { name: "seen", config, hasher, durability };
     if let Some(path) = &args.filter {
-        return Ok((create(&VolumeArgs::single(path.clone()), making)?, None));
+        let mut opened = create(&VolumeArgs::single(path.clone()), making, console)?;
+        // From here on it is a filter of what was printed, however little that is.
+        opened.made.publish()?;
+        return Ok((opened, None));
     }
     let folder = scratch_folder("--filter")?;
     let volume = VolumeArgs::single(folder.path().join("seen.nandex"));
-    Ok((create(&volume, making)?, Some(folder)))
+    Ok((create(&volume, making, console)?, Some(folder)))
 }
 
 /// The keys of a batch that were not seen, each once.
