@@ -58,6 +58,23 @@ fn a_structure_that_a_crash_brings_back_has_kept_its_pages() {
     assert!(brought_back > 8, "{brought_back}");
 }
 
+#[test]
+fn damage_to_either_superblock_of_a_closed_volume_loses_nothing() {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    for name in ["a", "b"] {
+        volume.create_structure(name, "kind", Vec::new(), 1).unwrap();
+    }
+    drop(volume);
+    for at in (0..2 * 4096).step_by(97) {
+        let mut image = device.image();
+        image[at] ^= 1;
+        let volume = open(Arc::new(MemoryDevice::from_image(image)));
+        let names: Vec<_> = volume.structures().into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["a", "b"], "byte {at}");
+    }
+}
+
 /// A structure that keeps its volume open, as structures do, and whose `prepare` waits to be let go on.
 fn slow_structure(volume: &Volume) -> (Arc<Part>, Receiver<()>, Sender<()>) {
     let structure = volume.create_structure("slow", "kind", Vec::new(), 1).unwrap();

@@ -10,8 +10,12 @@ use crate::{OpenOptions, Threads, VolumeOptions};
 
 /// A table that evicts by this policy.
 fn table_that(policy: Policy) -> BufferHash {
+    table_on(&MemoryDevice::new(), policy)
+}
+
+fn table_on(device: &MemoryDevice, policy: Policy) -> BufferHash {
     let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
-    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
     BufferHash::create(&volume, "t", Config { policy, ..Config::tiny() }).unwrap()
 }
 
@@ -85,9 +89,7 @@ fn what_an_eviction_keeps_survives_a_crash_after_the_checkpoint_that_evicts() {
 /// which it may where flushes are late.
 fn images_under_partial_discard() -> Vec<Vec<u8>> {
     let device = MemoryDevice::new();
-    let volume = volume(&device);
-    let config = Config { policy: Policy::Update, ..Config::tiny() };
-    let table = BufferHash::create(&volume, "t", config).unwrap();
+    let table = table_on(&device, Policy::Update);
     fill(&table, 0..2000);
     let mut images = Vec::new();
     for (number, key) in (10_000..14_000).cycle().take(160_000).enumerate() {

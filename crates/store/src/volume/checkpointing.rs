@@ -132,7 +132,7 @@ impl Inner {
         if !is_on(Barrier::TruncatedAfterCheckpoint) {
             self.truncate(tail, structures);
         }
-        let superblock = Superblock {
+        let mut superblock = Superblock {
             generation,
             page_count: root.space.page_count(),
             checkpoint: extent,
@@ -143,7 +143,7 @@ impl Inner {
             epoch,
             ..root.superblock.clone()
         };
-        write_superblock(&*self.device, &superblock)?;
+        write_superblock(&*self.device, &mut superblock)?;
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
         root.release_removed();

@@ -134,21 +134,29 @@ fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) 
     if is_on(Barrier::FirstCheckpointSynced) {
         device.sync()?;
     }
-    for generation in [0, 1] {
-        let superblock = Superblock { generation, ..superblock.clone() };
-        write_superblock(device, &superblock)?;
+    let mut first = Superblock { generation: 0, ..superblock.clone() };
+    write_superblock(device, &mut first)?;
+    if is_on(Barrier::SuperblockSynced) {
+        device.sync()?;
     }
     Ok(())
 }
 
-/// Writes a superblock to its place and makes it durable.
-pub(super) fn write_superblock(device: &dyn Device, superblock: &Superblock) -> Result<()> {
-    let mut buf = PageBuf::zeroed(1);
-    superblock.encode(&mut buf);
-    device.write(superblock.place(), buf)?;
+/// Writes a superblock to its place and makes it durable; then the same as the next generation to the other place,
+/// so that damage to either loses nothing. The sync before the next superblock makes that copy durable.
+pub(super) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
+    write_one(device, superblock)?;
     if is_on(Barrier::SuperblockSynced) {
         device.sync()?;
     }
+    superblock.generation += 1;
+    write_one(device, superblock)
+}
+
+fn write_one(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+    let mut buf = PageBuf::zeroed(1);
+    superblock.encode(&mut buf);
+    device.write(superblock.place(), buf)?;
     Ok(())
 }
 
