@@ -73,12 +73,14 @@ pub enum Error {
     },
     /// Another process, or another handle of this one, has the file open for writing.
     #[error(
-        "{path} is in use by another process (or another handle of this one, or a mount); close it \
-         there first, or open read-only when that one is read-only too"
+        "{path} is in use by {}; close it there first, or open read-only when that one is read-only too",
+        user(*owner)
     )]
     Locked {
         /// The path as given.
         path: PathBuf,
+        /// The process that holds it, where the kernel tells.
+        owner: Option<u32>,
     },
     /// The handle was opened before a fork and belongs to the parent process.
     #[error(
@@ -169,6 +171,14 @@ pub enum Error {
         /// What is wrong with it.
         fault: Box<LabelFault>,
     },
+}
+
+fn user(owner: Option<u32>) -> String {
+    match owner {
+        Some(pid) if pid == std::process::id() => "another handle of this process".to_owned(),
+        Some(pid) => format!("process {pid}"),
+        None => "another process (or another handle of this one, or a mount)".to_owned(),
+    }
 }
 
 /// A name in brackets, if there is one.

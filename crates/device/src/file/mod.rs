@@ -7,6 +7,7 @@
 mod engine;
 mod handle;
 mod open;
+mod owner;
 mod process;
 mod progress;
 mod size;

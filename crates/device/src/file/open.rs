@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::engine::{self, Chosen, Kernel};
 use super::handle::{Handle, Medium};
-use super::{Access, Create, FileOptions};
+use super::{Access, Create, FileOptions, owner};
 use crate::{Error, PAGE_BYTES, Result};
 
 /// Opens in named steps. If a later step fails it removes the file that it created.
@@ -82,7 +82,7 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
                 Ok(file) => return Ok((file, false)),
                 Err(Errno::NOENT) if may_create => {}
                 // O_EXCL on a block device: mounted, or open in another handle of this sort.
-                Err(Errno::BUSY) => return Err(Error::Locked { path: path.into() }),
+                Err(Errno::BUSY) => return Err(Error::Locked { path: path.into(), owner: None }),
                 Err(Errno::NOENT) if options.access == Access::ReadWrite => {
                     return Err(Error::Open { path: path.into(), source: missing() });
                 }
@@ -128,9 +128,10 @@ fn create(path: &Path) -> rustix::io::Result<File> {
     open_at(path, flags, Mode::from_raw_mode(0o644)).map(File::from)
 }
 
-/// How long to wait for a lock. A killed process's files stay locked for a moment, while the kernel still
-/// takes down its rings.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+/// How long to wait for the lock of a process that may live: it may be about to end.
+const LIVING_PATIENCE: Duration = Duration::from_millis(500);
+/// How long to wait for the lock of a process that was killed: the kernel still takes down its rings.
+const KILLED_PATIENCE: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
@@ -143,8 +144,15 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
         match flock(file, operation) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => sleep(LOCK_PAUSE),
-            Err(Errno::WOULDBLOCK) => return Err(Error::Locked { path: path.into() }),
+            Err(Errno::WOULDBLOCK) => {
+                let owner = owner::of(file);
+                let is_killed = owner.is_some_and(|pid| !owner::is_alive(pid));
+                let patience = if is_killed { KILLED_PATIENCE } else { LIVING_PATIENCE };
+                if start.elapsed() >= patience {
+                    return Err(Error::Locked { path: path.into(), owner });
+                }
+                sleep(LOCK_PAUSE);
+            }
             Err(errno) => return Err(Error::Open { path: path.into(), source: errno.into() }),
         }
     }

@@ -52,6 +52,17 @@ fn open_with(path: &Path, engine: EngineChoice) -> Option<FileDevice> {
 }
 
 #[test]
+fn a_file_in_use_is_refused_with_its_user() {
+    let (_directory, path) = place();
+    let device = FileDevice::open(&path, &NEW).unwrap();
+    let refused = FileDevice::open(&path, &FileOptions::default()).unwrap_err();
+    assert!(matches!(refused, Error::Locked { owner: Some(pid), .. } if pid == std::process::id()));
+    assert!(refused.to_string().contains("in use by another handle of this process"), "{refused}");
+    drop(device);
+    FileDevice::open(&path, &FileOptions::default()).unwrap();
+}
+
+#[test]
 fn every_engine_keeps_the_laws() {
     for engine in ENGINES {
         let (_directory, path) = place();
@@ -123,7 +134,7 @@ fn a_writer_is_alone_and_readers_are_many() {
     let writer = FileDevice::open(&path, &NEW).unwrap();
     for options in [READ_ONLY, FileOptions::default()] {
         let error = FileDevice::open(&path, &options).unwrap_err();
-        assert!(matches!(&error, Error::Locked { path: at } if *at == path), "{error}");
+        assert!(matches!(&error, Error::Locked { path: at, .. } if *at == path), "{error}");
     }
     drop(writer);
     let readers = [FileDevice::open(&path, &READ_ONLY), FileDevice::open(&path, &READ_ONLY)];
