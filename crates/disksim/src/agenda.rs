@@ -1,22 +1,22 @@
-//! What will happen: at most one thing for each server, and requests that are still to arrive.
+//! Future events: at most one for each server, and requests that are still to arrive.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// A server has ended what it was at.
+    /// A server has ended its work.
     Ended(usize),
     /// A request arrives.
     Arrives(u32),
 }
 
-/// A server's plan: when it ends, and the plan's number; the latest of times while it has none.
+/// A server's plan: when it ends, and the plan's number; the maximum time while it has none.
 type Plan = (u64, u64);
 const IDLE: Plan = (u64::MAX, 0);
 
-/// All that will happen. As no server does two things at once, finding the next one is a look at each.
+/// All future events. No server does two things at once, so finding the next one checks each server once.
 #[derive(Debug)]
 pub(super) struct Agenda {
     plans: Vec<Plan>,
@@ -42,7 +42,7 @@ impl Agenda {
         self.arrivals.push(Reverse((at_ps, self.planned, request)));
     }
 
-    /// The next event and its time: of one moment, plans in the order in which they were made, and
+    /// The next event and its time. At the same moment, plans come in the order in which they were made, and
     /// arrivals after them.
     pub fn next(&self) -> Option<(u64, Event)> {
         let (mut soonest, mut next) = (IDLE, None);
@@ -59,7 +59,7 @@ impl Agenda {
         }
     }
 
-    /// Takes off what [`next`](Self::next) has told.
+    /// Removes the event that [`next`](Self::next) has returned.
     pub fn take(&mut self, at_ps: u64, event: Event) {
         let index = match event {
             Event::Ended(server) => {

@@ -9,7 +9,7 @@ pub(super) enum BlockState {
     Free,
     /// Being written.
     InUse,
-    /// Written to its end, summary and all.
+    /// Written to its end, including the summary.
     Sealed,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// All free.
+    /// All blocks free.
     pub fn new(shape: &Shape) -> Self {
         let count = shape.element_blocks() as usize;
         let planes = shape.planes as usize;
@@ -75,7 +75,7 @@ impl Blocks {
         (plane..self.planes * self.rows).step_by(self.planes as usize)
     }
 
-    /// Begins that very block, as those are that a device has from the start.
+    /// Opens this block, for the initial state of a device.
     pub fn open_this(&mut self, block: u32) {
         self.opened += 1;
         self.state[block as usize] = BlockState::InUse;
@@ -83,7 +83,7 @@ impl Blocks {
         self.free[(block % self.planes) as usize] -= 1;
     }
 
-    /// Begins the plane's next free block, round and round.
+    /// Opens the plane's next free block, round and round.
     pub fn open(&mut self, plane: u32) -> u32 {
         let cursor = self.cursor[plane as usize];
         let mut rows = (cursor..self.rows).chain(0..cursor);
@@ -96,12 +96,12 @@ impl Blocks {
         block
     }
 
-    /// One more page of a block that is being written holds what counts.
+    /// One more page of a block that is being written is valid.
     pub fn gain(&mut self, block: u32) {
         self.valid[block as usize] += 1;
     }
 
-    /// One page of the block holds nothing any more.
+    /// One page of the block is no longer valid.
     pub fn lose(&mut self, block: u32) {
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
@@ -120,7 +120,7 @@ impl Blocks {
         self.sealed[(block % self.planes) as usize].insert(rank, row);
     }
 
-    /// Erases a sealed block of which nothing is valid.
+    /// Erases a sealed block without valid pages.
     pub fn erase(&mut self, block: u32, at_ps: u64) {
         debug_assert_eq!(self.valid(block), 0, "what is valid moves before an erase");
         let plane = (block % self.planes) as usize;
@@ -132,7 +132,7 @@ impl Blocks {
         self.erased_ps[block] = at_ps;
     }
 
-    /// Makes a free block what a sealed one is, which keeps nothing valid.
+    /// Gives a free block the pages of a sealed one, which keeps nothing valid.
     pub fn take_over(&mut self, source: u32, target: u32) {
         let plane = (target % self.planes) as usize;
         let (from, to) = (source as usize, target as usize);
@@ -150,8 +150,8 @@ impl Blocks {
         self.sealed[plane as usize].has_below_last()
     }
 
-    /// The sealed block with the fewest valid pages, of equals the one in the highest row; one that is
-    /// worn out only where there is no other with something to gain.
+    /// The sealed block with the fewest valid pages, of equals the one in the highest row; a worn-out one
+    /// only if no other frees anything.
     pub fn emptiest(&self, plane: u32) -> Option<u32> {
         let sealed = &self.sealed[plane as usize];
         let block = |row: u32| row * self.planes + plane;
@@ -163,8 +163,8 @@ impl Blocks {
         self.erases[block as usize] >= self.erases_max
     }
 
-    /// Sealed blocks that are not worn out and have as few valid pages as any in a lower row, the
-    /// highest row first: those that the wear-aware policy looks at.
+    /// Sealed blocks that are not worn out and have as few valid pages as any in a lower row, the highest row
+    /// first: the candidates of the wear-aware policy.
     pub fn candidates(&self, plane: u32, out: &mut Vec<u32>) {
         out.clear();
         let mut fewest = u32::MAX;
@@ -178,7 +178,7 @@ impl Blocks {
         out.reverse();
     }
 
-    /// The sealed block with something valid that was erased longest ago, of equals in the lowest row.
+    /// The sealed block with valid pages that was erased longest ago, of equals in the lowest row.
     pub fn coldest(&self, plane: u32) -> Option<u32> {
         let blocks = self.rows_of(plane).filter(|&block| {
             self.state[block as usize] == BlockState::Sealed && self.valid(block) > 0
@@ -186,12 +186,12 @@ impl Blocks {
         blocks.min_by_key(|&block| self.erased_ps[block as usize])
     }
 
-    /// Erases left to a block.
+    /// Remaining erases of a block.
     pub fn life(&self, block: u32) -> u64 {
         u64::from(self.erases_max.saturating_sub(self.erases[block as usize]))
     }
 
-    /// Erases left to all blocks of a plane.
+    /// Remaining erases of all blocks of a plane.
     pub fn plane_life(&self, plane: u32) -> u64 {
         self.rows_of(plane).map(|block| self.life(block)).sum()
     }

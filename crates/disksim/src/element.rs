@@ -1,4 +1,4 @@
-//! One package of flash: where its pages lie, what cleaning does, and how long all of it takes.
+//! One package of flash: the places of its pages, its cleaning, and the time of both.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use nandex_sim::workload::SplitMix64;
 /// No page.
 const NONE: u32 = u32::MAX;
 
-/// What an element has done.
+/// The work of an element.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Pages read and written for the host.
@@ -38,16 +38,16 @@ struct Page {
     request: u32,
     logical: u32,
     reads: bool,
-    /// Time spent cleaning until it came, to know how much of its waiting was for cleaning.
+    /// Time spent cleaning until it came, to compute how much of its waiting was for cleaning.
     cleaned_ps: u64,
 }
 
-/// A page's way through its element.
+/// A page that its element has served.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Served {
     pub request: u32,
     pub started_ps: u64,
-    /// Of the time before, how long the element was cleaning.
+    /// The part of the time before in which the element was cleaning.
     pub cleaning_ps: u64,
     pub bus_ps: u64,
     pub array_ps: u64,
@@ -158,8 +158,8 @@ impl Element {
         self.queue.push_back(Page { request, logical, reads, cleaned_ps });
     }
 
-    /// Turns to what is to be done next, which changes the map at once, and tells when it will have
-    /// ended; nothing while busy, or when nothing waits.
+    /// Starts the next work, which changes the map at once, and returns when it will have ended; `None` while
+    /// busy, or when nothing waits.
     pub fn turn(&mut self, now_ps: u64) -> Option<u64> {
         if self.doing != Doing::Nothing || self.queue.is_empty() {
             return None;
@@ -185,7 +185,7 @@ impl Element {
         Some(now_ps + cost_ps)
     }
 
-    /// What it was at has ended; tells which page that was, if it was one.
+    /// The present work has ended; returns its page, if it was one.
     pub fn ended(&mut self) -> Option<Served> {
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Serving(served) => Some(served),
@@ -193,7 +193,7 @@ impl Element {
         }
     }
 
-    /// The next plane in turn that has few free blocks, and a block that gives some pages back.
+    /// The next plane in turn that has few free blocks, and a block that frees some pages.
     fn plane_in_need(&mut self) -> Option<u32> {
         let planes = self.shape.planes;
         let mut scan = (self.plane_to_clean..planes).chain(0..self.plane_to_clean);
@@ -215,7 +215,7 @@ impl Element {
         before_ps + self.empty(victim, plane, now_ps)
     }
 
-    /// Moves what is valid to the plane's active block, and erases.
+    /// Moves the valid pages to the plane's active block, and erases.
     fn empty(&mut self, victim: u32, plane: u32, now_ps: u64) -> u64 {
         let times = self.shape.times;
         let (mut cost_ps, mut last_ps) = (0, 0);
@@ -246,8 +246,8 @@ impl Element {
         cost_ps + times.erase_ps
     }
 
-    /// Of the candidates, the first that may be worn further; or, where cold data move onto a worn one,
-    /// the block that they leave, with the time that this takes. Nothing where greed decides.
+    /// Of the candidates, the first that may be worn further; or, if cold data move onto a worn one, the
+    /// block that they leave, with the time that this takes. `None` if greed decides.
     fn pick_by_wear(&mut self, plane: u32, now_ps: u64) -> (Option<u32>, u64) {
         let mut candidates = std::mem::take(&mut self.candidates);
         self.blocks.candidates(plane, &mut candidates);
@@ -273,12 +273,12 @@ impl Element {
         }
         self.candidates = candidates;
         let (block, _) = picked;
-        // Nothing is gained from a block that is valid throughout: then the emptiest is taken.
+        // A fully valid block frees nothing: then the emptiest is taken.
         let gains = |&block: &u32| self.blocks.valid(block) < self.shape.data_pages();
         (block.filter(gains), picked.1)
     }
 
-    /// Empties the worn block and puts there what the cold one holds, page for page.
+    /// Empties the worn block and copies the cold one's pages there, page for page.
     fn migrate(&mut self, cold: u32, worn: u32, plane: u32, now_ps: u64) -> u64 {
         let Shape { pages, times, .. } = self.shape;
         let empty_ps = self.empty(worn, plane, now_ps);
@@ -299,7 +299,7 @@ impl Element {
         empty_ps + valid * (times.read_ps + times.program_ps)
     }
 
-    /// Gives the time on the bus and in the array.
+    /// Returns the time on the bus and in the array.
     fn write(&mut self, logical: u32, page_ps: u64) -> (u64, u64) {
         let plane = self.plane_for(logical);
         self.plane_to_write = (plane + 1) % self.shape.planes;
@@ -311,19 +311,19 @@ impl Element {
         (page_ps + times.sector_ps, 2 * times.program_ps)
     }
 
-    /// The plane with the most free pages, of those whose active page is newer than the present copy;
-    /// of all that have room, where none of these has.
+    /// The plane with the most free pages, of those whose active page is newer than the present copy; if none
+    /// of these has space, of all that have.
     fn plane_for(&self, logical: u32) -> u32 {
         let present = self.map[logical as usize];
         let age = match present {
             NONE => (0, 0),
             page => (self.blocks.sequence(page / self.shape.pages), page),
         };
-        let plane = self.roomiest(age).or_else(|| self.roomiest((0, 0)));
-        plane.expect("spare blocks leave room in one of the planes")
+        let plane = self.emptiest(age).or_else(|| self.emptiest((0, 0)));
+        plane.expect("spare blocks leave space in one of the planes")
     }
 
-    fn roomiest(&self, newer_than: (u64, u32)) -> Option<u32> {
+    fn emptiest(&self, newer_than: (u64, u32)) -> Option<u32> {
         let pages = self.shape.pages;
         let mut best = None;
         let mut most = 0;
@@ -332,11 +332,11 @@ impl Element {
             let Plane { active, sequence } = self.planes[plane as usize];
             let free = self.blocks.free_count(plane);
             let left = pages - active % pages;
-            // The last free block is left to cleaning.
-            let has_room = left > 1 || free > 1;
-            let room = free * pages + left;
-            if room > most && has_room && (sequence, active) > newer_than {
-                (best, most) = (Some(plane), room);
+            // The last free block is reserved for cleaning.
+            let has_space = left > 1 || free > 1;
+            let space = free * pages + left;
+            if space > most && has_space && (sequence, active) > newer_than {
+                (best, most) = (Some(plane), space);
             }
         }
         best
@@ -364,7 +364,7 @@ impl Element {
         fills
     }
 
-    /// The logical page is nowhere any more.
+    /// The logical page has no place any more.
     pub fn forget(&mut self, logical: u32) {
         let page = std::mem::replace(&mut self.map[logical as usize], NONE);
         if page != NONE {

@@ -1,4 +1,4 @@
-//! The side that faces the host: places at the device, the channel, and what becomes of each request.
+//! The host side: places at the device, the channel, and the times of each request.
 
 use super::Elements;
 use super::element::Served;
@@ -18,7 +18,7 @@ pub(super) struct Pending {
     request: Request,
     submitted_ns: u64,
     admitted_ps: u64,
-    /// When its pages entered the elements' queues; when it was taken up, for a sync.
+    /// When its pages entered the elements' queues; for a sync, when it was taken.
     begun_ps: u64,
     pages_left: u32,
     /// The number of a write among writes and syncs.
@@ -34,7 +34,7 @@ impl Pending {
     }
 }
 
-/// Where the time went of the page that ended last, or of a sync.
+/// The times of the page that ended last, or of a sync.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     queue_ps: u64,
@@ -52,7 +52,7 @@ pub(super) struct SyncWait {
 }
 
 impl Elements {
-    /// Lets in what waits at the host, as far as there are places.
+    /// Admits requests that wait at the host, while there are places.
     pub(super) fn admit(&mut self) {
         while self.at_device < self.shape.depth
             && let Some(number) = self.at_host.pop_front()
@@ -64,7 +64,7 @@ impl Elements {
         }
     }
 
-    /// What has been served goes before what has arrived; a read needs the channel at its end only.
+    /// Served requests go before arrived ones; a read needs the channel at its end only.
     fn use_channel(&mut self) {
         while self.transfer == Transfer::None {
             if let Some(number) = self.completed.pop_front() {
@@ -124,7 +124,7 @@ impl Elements {
         ((page % elements) as usize, (page / elements) as u32)
     }
 
-    /// Gives each page to its element.
+    /// Passes each page to its element.
     fn spread(&mut self, number: u32) {
         let Request { kind, page: first, pages, .. } = self.requests[number].request;
         self.requests[number].begun_ps = self.now_ps;
@@ -184,7 +184,7 @@ impl Elements {
         }
     }
 
-    /// Hands the request back, with its time split.
+    /// Completes the request, with its time split.
     fn end(&mut self, number: u32) {
         let Pending { request, submitted_ns, admitted_ps, order, path, .. } = self.requests[number];
         self.requests.remove(number);
@@ -204,8 +204,8 @@ impl Elements {
     }
 }
 
-/// Rounds the moments between the parts, not the parts, so that these add up to what the whole is rounded to.
-/// What is not charged to anything else was the host side's.
+/// Rounds the moments between the parts, not the parts, so that these add up to the rounded total. Time
+/// without another part counts for the host side.
 fn split(admission_ps: u64, response_ps: u64, path: Path) -> Parts {
     let Path { queue_ps, cleaning_ps, bus_ps, array_ps } = path;
     let host_ps = response_ps - queue_ps - cleaning_ps - bus_ps - array_ps;

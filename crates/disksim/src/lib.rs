@@ -7,8 +7,8 @@
 //!                          completions -+    (whole requests)  +--> ...    page p: element p mod n
 //! ```
 //!
-//! [`Elements`] repeats experiments that were made with DiskSim; for other devices there is the general engine,
-//! [`Ssd`](nandex_sim::Ssd). The rules, as DiskSim has them:
+//! [`Elements`] repeats experiments that were made with DiskSim; for other devices use the general engine,
+//! [`Ssd`](nandex_sim::Ssd). DiskSim's rules:
 //!
 //! 1. **Channel.** One transfer at a time, of a whole request. Completions go before arrivals. A write
 //!    crosses before its pages start. A read starts as it gets to the head of the arrivals and the
@@ -27,21 +27,20 @@
 //!    longest ago, which is erased in its place. Where there is none, one with less than 0.80 is passed over
 //!    with a probability that grows with its wear.
 //!
-//! What it does that DiskSim does not:
+//! Differences from DiskSim:
 //!
 //! - A sync ends when the writes before it have ended. A discard makes pages invalid at once and takes no time
 //!   but its turn; later reads of them take as long as any. DiskSim knows neither.
-//! - A plane in which every sealed block is valid throughout is not cleaned, where DiskSim would clean it for
-//!   ever; and blocks that are worn out are used when there are no others, where DiskSim stops.
-//! - What waits at the host is let in first come, first served, where the driver in DiskSim's files takes it by
-//!   address (C-LOOK).
-//! - The block being written is never taken for the coldest, and the chance of rule 6 has a seed of its own,
-//!   where DiskSim damages its map and takes numbers from the workload's stream.
+//! - A plane in which every sealed block is fully valid is not cleaned; DiskSim would clean it for ever.
+//!   Blocks that are worn out are used when there are no others; DiskSim stops.
+//! - Requests that wait at the host are admitted first come, first served; the driver in DiskSim's files
+//!   takes them by address (C-LOOK).
+//! - The block being written is never the coldest, and the chance of rule 6 has a seed of its own; DiskSim
+//!   damages its map and takes numbers from the workload's stream.
 //!
-//! What of DiskSim's extension it does not cover: cleaning across planes (copy-back off) or in the
-//! background, several parallel units or elements in a gang, a stride other than one page, allocation by plane,
-//! and two requests for the same page side by side being served as one, which DiskSim does only where
-//! there are several parallel units.
+//! Not covered of DiskSim's extension: cleaning across planes (copy-back off) or in the background, several
+//! parallel units or elements in a gang, a stride other than one page, allocation by plane, and serving two
+//! adjacent requests for the same page as one, which DiskSim does only with several parallel units.
 
 #![forbid(unsafe_code)]
 
@@ -65,20 +64,20 @@ use nandex_sim::ssd::Slab;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Done, Model, Request, Result};
 
-/// Decides the chances of the wear-aware policy, in each element by a stream of its own.
+/// The seed of the wear-aware policy's choices, in each element by a stream of its own.
 const SEED: u64 = 42;
 
-/// How long reads and writes took since the device took them, as DiskSim's averages have it.
+/// The times of reads and writes since the device took them, as in DiskSim's averages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Responses {
     /// Reads and writes that have ended.
     pub count: u64,
-    /// The sum of their times, without those of waiting at the host for one of the device's places.
+    /// The sum of their times, without the waiting at the host for one of the device's places.
     pub sum_ps: u128,
 }
 
 impl Responses {
-    /// The mean in milliseconds; 0 where nothing has ended.
+    /// The mean in milliseconds; 0 if nothing has ended.
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ps as f64 / self.count as f64 / 1e9 }
@@ -87,8 +86,8 @@ impl Responses {
 
 /// DiskSim's SSD. See the [crate].
 ///
-/// Time is whole picoseconds inside, for up to 200 days, and rounded to nanoseconds where it is told. It
-/// takes about 8 bytes of RAM for each page of flash.
+/// Time is whole picoseconds inside, for up to 200 days, and rounded to nanoseconds outside. It takes about 8
+/// bytes of RAM for each page of flash.
 ///
 /// ```
 /// use nandex_disksim::Elements;
@@ -115,7 +114,7 @@ pub struct Elements {
     completed: VecDeque<u32>,
     transfer: Transfer,
     writes_open: u32,
-    /// Writes and syncs taken up.
+    /// Writes and syncs taken.
     order: u64,
     syncs: VecDeque<SyncWait>,
     ended: VecDeque<Done>,
@@ -123,10 +122,10 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// A device of that shape, full as DiskSim's are at the start.
+    /// A device of that shape, full like DiskSim's at the start.
     ///
     /// # Errors
-    /// [`Error::Spec`](nandex_sim::Error::Spec) where there can be no such device.
+    /// [`Error::Spec`](nandex_sim::Error::Spec) if no such device can exist.
     pub fn new(shape: Shape) -> Result<Self> {
         shape.check()?;
         Ok(Self::sound(shape))
@@ -160,13 +159,13 @@ impl Elements {
         }
     }
 
-    /// What it is made of.
+    /// Its shape.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// What each element has done.
+    /// The work of each element.
     #[must_use]
     pub fn counts(&self) -> Vec<Counts> {
         self.elements.iter().map(|element| element.counts).collect()
@@ -188,7 +187,7 @@ impl Elements {
         self.elements.iter().flat_map(of).collect()
     }
 
-    /// A number that mixes every event and its time: equal only for equal runs.
+    /// A hash of every event and its time: equal only for equal runs.
     #[must_use]
     pub fn event_hash(&self) -> u64 {
         self.agenda.hash()

@@ -1,4 +1,4 @@
-//! Rows of a plane by how many valid pages they have, the emptiest found at once.
+//! Rows of a plane by their number of valid pages; the emptiest is found at once.
 
 /// A set of rows for each number of valid pages, one bit a row.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Ranks {
         self.lowest + 1 < self.counts.len()
     }
 
-    /// The first row that will do, from the emptiest on and in each set from the highest row down, of
-    /// those that have less than all pages valid.
+    /// The first accepted row, from the emptiest on and in each set from the highest row down, of those that
+    /// are not fully valid.
     pub fn find(&self, mut will_do: impl FnMut(u32) -> bool) -> Option<u32> {
         (self.lowest..self.counts.len() - 1).filter(|&rank| self.counts[rank] > 0).find_map(
             |rank| {

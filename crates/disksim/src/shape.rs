@@ -1,4 +1,4 @@
-//! How large a device of elements is and how long its parts take.
+//! The size of a device of elements and the times of its parts.
 
 use nandex_sim::spec::HOST_PAGE_BYTES;
 use nandex_sim::{Error, Result};
@@ -39,7 +39,7 @@ pub struct Shape {
     pub planes: u32,
     /// Blocks of a plane, up to 2^20.
     pub blocks: u32,
-    /// Pages of a block, 2 to 2^14. The last one takes the summary and holds nothing of the host's.
+    /// Pages of a block, 2 to 2^14. The last one holds the summary and nothing of the host.
     pub pages: u32,
     /// Blocks of a plane that the host does not see, that being written among them: at least
     /// `clean_at_blocks` and two.
@@ -102,10 +102,10 @@ impl Shape {
         self.elements as u64 * self.element_pages() as u64
     }
 
-    /// Checks that such a device can be and can work.
+    /// Checks that such a device is possible.
     ///
     /// # Errors
-    /// [`Error::Spec`] with the first field that cannot be so, and what would do.
+    /// [`Error::Spec`] with the first impossible field, and what is expected.
     pub fn check(&self) -> Result<()> {
         let counts = [
             ("elements", self.elements, 1, 64),

@@ -1,17 +1,16 @@
 //! The six synthetic streams with which DiskSim's SSD extension is validated, request by request.
 //!
-//! DiskSim 4.0 with Microsoft's SSD extension ships a validation suite (`ssdmodel/valid`, Agrawal et
-//! al., USENIX 2008). The streams here are those its generator makes from the suite's parameters, so
-//! that averages can be compared to the last digit. What the generator does, in the order in which it
-//! draws from [`Rand48`]:
+//! DiskSim 4.0 with Microsoft's SSD extension ships a validation suite (`ssdmodel/valid`, Agrawal et al.,
+//! USENIX 2008). These are the streams that its generator makes from the suite's parameters, so that averages
+//! can be compared to the last digit. The generator's draws from [`Rand48`], in order:
 //!
 //! - a request anywhere: the gap, a number that would choose among devices, place and size again and
 //!   again until the request has a size and fits, a number for read or write, and one for its urgency;
 //! - a request that goes on: a number that decides so, the gap, and one for its urgency. It has the
 //!   size of the one before and begins where that ended.
 //!
-//! The first request is drawn anywhere with seed 42; then the generator begins anew with seed
-//! 1,000,003, and each further request first draws the number that decides whether it goes on.
+//! The first request is drawn anywhere with seed 42; then the generator starts again with seed 1,000,003, and
+//! each further request first draws the number that decides whether it goes on.
 
 use nandex_sim::workload::{Arrival, ln};
 use nandex_sim::{Request, RequestKind};
@@ -137,7 +136,7 @@ impl Synthetic {
         self.at_ms += GAP_MS_MAX * self.rng.unit();
     }
 
-    /// Draws a number whose decision is the same whatever it is.
+    /// Draws a number whose decision is always the same.
     fn skip(&mut self) {
         self.rng.unit();
     }

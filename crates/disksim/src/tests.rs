@@ -37,7 +37,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..1500)
 }
 
-/// Serves all that waits, and gives how many pages that was.
+/// Serves everything that waits, and returns the number of pages.
 fn serve(element: &mut Element, now_ps: &mut u64) -> u64 {
     let mut served = 0;
     while let Some(ends_ps) = element.turn(*now_ps) {

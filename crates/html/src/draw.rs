@@ -9,7 +9,7 @@ use crate::Escaped;
 pub struct Rect<'a> {
     /// The class that has its colour.
     pub class: &'a str,
-    /// Its left edge, in units of the drawing as all that follow.
+    /// Its left edge, in units of the drawing like all that follow.
     pub x: f64,
     /// Its upper edge.
     pub y: f64,
@@ -17,7 +17,7 @@ pub struct Rect<'a> {
     pub width: f64,
     /// How high it is.
     pub height: f64,
-    /// What pointing at it shows; escaped here.
+    /// Its tooltip; escaped here.
     pub title: &'a str,
 }
 
@@ -36,7 +36,7 @@ impl Display for Rect<'_> {
 /// A word of a drawing, anchored at `start`, `middle` or `end`.
 ///
 /// # Errors
-/// What the writer refuses; a string refuses nothing.
+/// The writer's error; a string has none.
 pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> fmt::Result {
     writeln!(
         out,
@@ -48,7 +48,7 @@ pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> f
 /// A line of a drawing.
 ///
 /// # Errors
-/// What the writer refuses; a string refuses nothing.
+/// The writer's error; a string has none.
 pub fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> fmt::Result {
     let ((x1, y1), (x2, y2)) = (from, to);
     writeln!(
@@ -60,7 +60,7 @@ pub fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) -> 
 /// Opens a drawing of that size, which shrinks with the page.
 ///
 /// # Errors
-/// What the writer refuses; a string refuses nothing.
+/// The writer's error; a string has none.
 pub fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Result {
     writeln!(
         out,
@@ -73,7 +73,7 @@ pub fn open(out: &mut String, width: f64, height: f64, label: &str) -> fmt::Resu
 /// Closes a drawing.
 ///
 /// # Errors
-/// What the writer refuses; a string refuses nothing.
+/// The writer's error; a string has none.
 pub fn close(out: &mut String) -> fmt::Result {
     out.write_str("</svg></div>\n")
 }
@@ -81,7 +81,7 @@ pub fn close(out: &mut String) -> fmt::Result {
 /// A legend of classes and their names.
 ///
 /// # Errors
-/// What the writer refuses; a string refuses nothing.
+/// The writer's error; a string has none.
 pub fn legend(out: &mut String, entries: &[(&str, &str)]) -> fmt::Result {
     out.write_str("<p class=\"legend\">")?;
     for (class, name) in entries {

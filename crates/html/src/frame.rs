@@ -1,19 +1,19 @@
-//! What stands around every page: its head, which forbids it to load anything, and its end.
+//! The frame of every page: its head, which forbids it to load anything, and its end.
 
 use std::fmt::{self, Write};
 
 use crate::Escaped;
 
-/// Colours, type, cards, tables and drawings that every report has in common, light and dark. A page may
-/// put its own rules behind them.
+/// Colours, type, cards, tables and drawings that every report shares, light and dark. A page may add its own
+/// rules after them.
 pub const BASE_STYLE: &str = include_str!("base.css");
 
 /// The frame of one page.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What the window is called; escaped here.
+    /// The title of the window; escaped here.
     pub title: &'a str,
-    /// Style sheets, one behind the other.
+    /// Style sheets, in order.
     pub styles: &'a [&'a str],
 }
 
@@ -21,7 +21,7 @@ impl Frame<'_> {
     /// Opens the page, up to where its content begins.
     ///
     /// # Errors
-    /// What the writer refuses; a string refuses nothing.
+    /// The writer's error; a string has none.
     pub fn open(&self, out: &mut impl Write) -> fmt::Result {
         write!(
             out,
@@ -35,7 +35,7 @@ impl Frame<'_> {
         out.write_str("</style>\n</head>\n<body>\n<main>\n")
     }
 
-    /// Closes the page with a last word, which is markup already.
+    /// Closes the page with a footer, which is markup already.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -1,7 +1,7 @@
 //! What the reports share: the frame of a self-contained page, escaped words, pieces of drawings.
 //!
-//! A page made of these loads nothing and runs nothing, so that it can be kept, mailed and opened
-//! anywhere, and a name in it can do no harm.
+//! Such a page loads nothing and runs nothing, so that it can be kept, mailed and opened anywhere, and a name
+//! in it can do no harm.
 #![forbid(unsafe_code)]
 
 pub mod draw;

@@ -1,8 +1,8 @@
-//! Words from anywhere, made harmless.
+//! Untrusted words, made harmless.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Words in which nothing is markup. Control characters are left out, but for line ends.
+/// Words without markup. Control characters are left out, except line ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a>(pub &'a str);
 

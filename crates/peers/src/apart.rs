@@ -1,5 +1,5 @@
-//! Each engine in a process of its own: none inherits memory from the one before, and one that its memory limit
-//! kills does not take the others with it.
+//! Each engine in a process of its own: none inherits memory from the one before, and one that its memory
+//! limit kills does not affect the others.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -18,9 +18,9 @@ use serde_json::json;
 pub struct Apart {
     /// The flag that names an engine.
     pub flag: &'static str,
-    /// What is set in the environment of such a process.
+    /// The environment of such a process.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Is the JSON of one report an array, as that of several?
+    /// Is the JSON of one report an array, like that of several?
     pub array_of_one: bool,
 }
 
@@ -30,7 +30,7 @@ impl Apart {
         self.environment.iter().all(|(name, _)| std::env::var_os(name).is_some())
     }
 
-    /// Runs each engine by itself and prints all reports; `loaded_first` says which are loaded by yet another
+    /// Runs each engine by itself and prints all reports; `loaded_first` says which are loaded by another
     /// process before.
     pub fn run_each(
         &self,
@@ -51,8 +51,8 @@ impl Apart {
         Ok(())
     }
 
-    /// Such loads have no memory limit: a load is not what is measured, and nothing of its memory or cached
-    /// pages stays for the process that looks up.
+    /// Such loads have no memory limit: a load is not measured, and none of its memory or cached pages stays
+    /// for the process that looks up.
     fn load(&self, plan: &Plan, engine: &dyn Maker) -> Result<()> {
         if Loaded::find(&plan_of(plan, engine), engine).is_none() {
             self.run(engine, &["--workload", "load"]).context("it could not be loaded")?;
@@ -60,7 +60,7 @@ impl Apart {
         Ok(())
     }
 
-    /// This program again, with the same settings but for one engine; a load has no memory limit.
+    /// This program again, with the same settings except for one engine; a load has no memory limit.
     fn run(&self, engine: &dyn Maker, other: &[&str]) -> Result<Report> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut arguments = std::env::args_os().skip(1);
@@ -86,7 +86,7 @@ impl Apart {
         Report::parse(&json).context("it printed no report")
     }
 
-    /// The reports as JSON; or for people, and then all in one table.
+    /// The reports as JSON; for people, all in one table.
     fn print(&self, reports: &[Report], json: bool) -> Result<()> {
         match reports {
             [report] if json && !self.array_of_one => write(&format!("{}\n", report.json())),

@@ -63,7 +63,7 @@ type Open = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// The methods of a `DB` that are used here, each at its place; what lies between is opaque.
+/// The methods of a `DB` that are used here, each at its place; the rest is opaque.
 #[repr(C)]
 struct Db {
     before_close: [u8; 568],
@@ -105,7 +105,7 @@ unsafe extern "C" {
 /// An open hash table.
 pub struct Bdb {
     handle: Handle,
-    turn: RwLock<()>,
+    lock: RwLock<()>,
     always: bool,
     bucket_bits: u32,
 }
@@ -115,7 +115,7 @@ struct Handle(NonNull<Db>);
 
 // SAFETY: the handle is opened with DB_THREAD, which makes its get, put and sync free-threaded.
 unsafe impl Send for Handle {}
-// SAFETY: as above; `Bdb::turn` moreover keeps inserts apart from everything else, because without an
+// SAFETY: as above; `Bdb::lock` also keeps inserts apart from everything else, because without an
 // environment the library has no locks of its own between readers and a writer.
 unsafe impl Sync for Handle {}
 
@@ -153,11 +153,11 @@ impl Bdb {
         codes.into_iter().try_for_each(|code| check("open", code))?;
         let always = spec.durability == Durability::Always;
         let bucket_bits = entries.div_ceil(FILL_FACTOR).max(2).next_power_of_two().ilog2();
-        Ok(Self { handle, turn: RwLock::new(()), always, bucket_bits })
+        Ok(Self { handle, lock: RwLock::new(()), always, bucket_bits })
     }
 
     fn insert_all(&self, pairs: &[(u64, u64)]) -> Result<()> {
-        let _turn = self.turn.write().expect("no holder of this lock panics");
+        let _lock = self.lock.write().expect("no holder of this lock panics");
         for &(key, value) in pairs {
             self.handle.put(key, value)?;
         }
@@ -277,7 +277,7 @@ impl Client for BdbClient<'_> {
     }
 
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        let _turn = self.bdb.turn.read().expect("no holder of this lock panics");
+        let _lock = self.bdb.lock.read().expect("no holder of this lock panics");
         self.bdb.handle.get(key)
     }
 

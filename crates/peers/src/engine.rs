@@ -1,4 +1,4 @@
-//! The list of engines, and what their makers have in common.
+//! The list of engines, and what their makers share.
 
 use std::fmt;
 use std::fs;

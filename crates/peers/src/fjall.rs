@@ -3,11 +3,11 @@
 //! * Bloom filters of 12 bits per key on every level; filter and index blocks pinned in memory on every
 //!   level, so that only data blocks are ever read. Blocks of 2 KiB, which cross
 //!   into a second page less often than larger ones, no compression (random bytes).
-//! * Where filters do not fit into half of the budget, the last level goes without them (`expect_point_read_hits`):
-//!   a hit costs no more for it, and filters that must be read from disk would cost a read each.
+//! * If filters do not fit into half of the budget, the last level has none (`expect_point_read_hits`): a hit
+//!   costs the same, and filters that must be read from disk would cost a read each.
 //! * A load in key order goes through fjall's own ingestion, slice by slice.
-//! * What the budget leaves after filters, indexes and memtables is shared by the block cache and the
-//!   page cache, because fjall does not read with O_DIRECT.
+//! * The budget's rest after filters, indexes and memtables is shared by the block cache and the page cache,
+//!   because fjall does not read with O_DIRECT.
 //! * Inserts go in write batches; the journal is never synced at `--durability never`, by fjall's own
 //!   timer at `every`, per batch at `always`. The load ends with a rotation of the memtable, which is
 //!   timed. fjall has no batched lookup; a batch is a loop.

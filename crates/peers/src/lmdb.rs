@@ -39,7 +39,7 @@ impl Lmdb {
     /// Opens the environment in `dir`, or makes it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        // The map is address space, not memory: half-full pages and copies need room.
+        // The map is address space, not memory: half-full pages and copies need space.
         let map_bytes = (spec.entries.saturating_mul(128) + (1 << 30)).next_multiple_of(1 << 20);
         options
             .map_size(usize::try_from(map_bytes)?)

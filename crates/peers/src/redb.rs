@@ -25,9 +25,9 @@ use crate::engine::part;
 const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("entries");
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
-/// Every so many commits are durable.
+/// Every this many commits, one is durable.
 const DURABLE_EVERY: u64 = 16;
-/// Of so many pairs in key order, the first round of a load puts in [`FIRST`].
+/// The first round of a load puts in [`FIRST`] of this many pairs in key order.
 const ROUND: usize = 25;
 /// 255 pairs fill a leaf, and 128 stay in it after a split: 128 * 25 / 13 is 246.
 const FIRST: usize = 13;
@@ -40,8 +40,8 @@ pub struct Redb {
     waiting: Mutex<Waiting>,
 }
 
-/// Inserts of all threads that the next transaction takes: redb's own write transaction cannot outlive a
-/// call together with its table, so they are gathered here, in one place for all threads.
+/// Inserts of all threads for the next transaction: redb's own write transaction cannot outlive a call
+/// together with its table, so they are collected here, in one place for all threads.
 #[derive(Default)]
 struct Waiting {
     pairs: Vec<(u64, u64)>,
@@ -119,7 +119,7 @@ struct RedbBulk<'a> {
 }
 
 impl RedbBulk<'_> {
-    /// Puts in the pairs whose place the round wants.
+    /// Puts in the pairs of the wanted places.
     fn round(&self, sorted: &[(u64, u64)], wanted: impl Fn(usize) -> bool) -> Result<()> {
         let places = sorted.iter().enumerate();
         let pairs = places.filter(|(place, _)| wanted(place * FIRST % ROUND));

@@ -2,12 +2,12 @@
 //!
 //! * Full Bloom filters of 12 bits per key on whole keys, and indexes, are held outside the block cache
 //!   (`cache_index_and_filter_blocks` off), so no read ever fetches one: misses cost almost no read.
-//! * Where filters do not fit into half of the budget, the last level goes without them
-//!   (`optimize_filters_for_hits`): a hit costs no more for it, and filters in partitions that must be read
-//!   from disk would cost a read each. The indexes, a quarter of a byte per entry, stay in memory whole.
+//! * If filters do not fit into half of the budget, the last level has none (`optimize_filters_for_hits`): a
+//!   hit costs the same, and filters in partitions that must be read from disk would cost a read each. The
+//!   indexes, a quarter of a byte per entry, stay in memory whole.
 //! * A load in key order writes SST files, one per slice, and ingests them into the last level.
-//! * What the budget leaves after filters (1.5 bytes per key), indexes and write buffers is block cache.
-//!   Data is read with O_DIRECT, so the page cache takes nothing from the limit.
+//! * The budget's rest after filters (1.5 bytes per key), indexes and write buffers is block cache. Data is
+//!   read with O_DIRECT, so the page cache takes nothing from the limit.
 //! * Blocks of 2 KiB with a hash index inside, no compression (keys and values are random): blocks are not
 //!   aligned, and half as many of this size cross into a second page of the disk as of 4 KiB.
 //! * Format version 5, `max_open_files` unlimited: one read per hit once levels are settled.

@@ -57,7 +57,7 @@ fn all_engines_load_in_key_order_once_and_find_every_key() {
 }
 
 #[test]
-fn engines_without_room_for_filters_find_every_key_of_both_loads() {
+fn engines_without_space_for_filters_find_every_key_of_both_loads() {
     let dir = tempfile::tempdir().unwrap();
     for load in ["sorted", "random"] {
         let hit = "--engine rocksdb --engine fjall --workload lookup-hit --entries 400k --ram 1MiB";

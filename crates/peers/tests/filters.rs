@@ -57,7 +57,7 @@ fn all_filters_err_at_the_rate_they_state_which_is_no_more_than_was_asked() {
             let (stated, measured) =
                 (median(&report, "rate_stated"), median(&report, "rate_measured"));
             assert!(stated <= rate * 1.01, "{report}");
-            // Five standard deviations of so many draws, and 2 % for what the formulas leave out.
+            // Five standard deviations of this many draws, and 2 % for the approximations of the formulas.
             let stray = 5.0 * (stated / f64::from(lookups)).sqrt() + 0.02 * stated;
             assert!((measured - stated).abs() < stray, "{measured} {stated} {report}");
         }
@@ -67,7 +67,8 @@ fn all_filters_err_at_the_rate_they_state_which_is_no_more_than_was_asked() {
 #[test]
 fn buffers_that_overflow_many_times_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    // 3,800 KiB of RAM are some 300 KiB beside the strokes: 60,000 updates of 4 bytes, for 8 x 300,000.
+    // 3,800 KiB of RAM are some 300 KiB in addition to the I/O chunks: 60,000 updates of 4 bytes, for 8 x
+    // 300,000.
     let tight = "--filter bloom-paged --filter bloom-elevator --ram 3800KiB --threads 2";
     for how in ["--batch 1", "--batch 512"] {
         for report in reports(dir.path(), &format!("{tight} --workload insert {how}")) {
@@ -87,7 +88,8 @@ fn a_paged_filter_reads_one_page_per_lookup_and_the_elevator_some_two_for_absent
     let reads: Vec<_> =
         reports(dir.path(), arguments).iter().map(|it| median(it, "reads_per_lookup")).collect();
     assert_eq!(reads[0], 1.0);
-    // Nearly half of the bits are set, and more where the size is a whole number of strokes: 1 + 1/2 + 1/4 ...
+    // Nearly half of the bits are set, and more if the size is a whole number of I/O chunks: 1 + 1/2 + 1/4
+    // ...
     assert!((1.7..2.05).contains(&reads[1]), "{reads:?}");
 }
 

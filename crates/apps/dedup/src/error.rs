@@ -1,6 +1,6 @@
-//! What can stop a run, said with the place and the remedy.
+//! What can stop a run, with the place and the remedy.
 //!
-//! A file that cannot be read never stops a run: it is passed over and listed in the summary.
+//! A file that cannot be read never stops a run: it is skipped and listed in the summary.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum Error {
     /// The fingerprint table failed.
     #[error("the fingerprint table: {0}")]
     Index(#[from] nandex::Error),
-    /// A path given by the caller cannot even be looked at.
+    /// A path given by the caller cannot be examined.
     #[error(
         "cannot look at {}: {source}; give paths that exist and that this user may read",
         path.display()
@@ -36,14 +36,14 @@ pub enum Error {
         /// Bytes asked for.
         found: usize,
     },
-    /// A word that names none of the choices.
+    /// A word that is none of the choices.
     #[error("{found:?} is no {what}: choose one of {choices}")]
     Name {
         /// `chunker` or `hash`.
         what: &'static str,
         /// The word.
         found: String,
-        /// The words that would do.
+        /// The known words.
         choices: &'static str,
     },
     /// A table whose keys or values have another width than the run needs.
@@ -68,9 +68,9 @@ pub enum Error {
     Foreign {
         /// The fingerprint, in hexadecimal.
         fingerprint: String,
-        /// Bytes of the chunk at hand.
+        /// Bytes of the present chunk.
         expected: u32,
-        /// Bytes the table says.
+        /// Bytes in the table.
         found: u32,
     },
 }

@@ -1,8 +1,8 @@
-//! The names of chunks, and what the table keeps under them.
+//! The names of chunks, and their values in the table.
 //!
-//! The key is the whole digest: two chunks with one SHA-1 or BLAKE3 digest are taken for the same
-//! bytes, as in the BufferHash paper, section 8, and no content is kept to compare with. SHA-1 collisions can be
-//! made on purpose; where an adversary chooses the content, use BLAKE3.
+//! The key is the whole digest: two chunks with one SHA-1 or BLAKE3 digest count as the same bytes, as in the
+//! BufferHash paper, section 8, and no content is kept to compare with. SHA-1 collisions can be made on
+//! purpose; if an adversary chooses the content, use BLAKE3.
 
 use std::fmt;
 use std::str::FromStr;
@@ -114,8 +114,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// What the table keeps under a fingerprint: the chunk's length, then the number of the file that
-/// had it first, both 32 bits little-endian.
+/// The table's value for a fingerprint: the chunk's length, then the number of the file that had it first,
+/// both 32 bits little-endian.
 ///
 /// The length guards against a table that was filled by something else. Files are numbered from 0 in
 /// the order of the run that inserted the chunk, which is that of [`crate::Walk`]; from 2^32 - 1 on

@@ -1,6 +1,6 @@
 //! The table's side: looks chunks up in batches, inserts the new ones and adds everything up.
 //!
-//! Pieces come in the order of the walk and batches are cut by their sizes alone, so a tree gives the same
+//! Pieces come in the order of the walk, and their sizes alone decide batches. So a tree gives the same
 //! totals, the same lookups and the same order of inserts every time, however many workers read it.
 
 use std::collections::HashSet;
@@ -12,13 +12,13 @@ use crate::summary::SkippedList;
 use crate::tops::{Sizes, Tops};
 use crate::{ChunkValue, Done, Error, Fingerprint, Progress, Result, VALUE_BYTES};
 
-/// Chunks in a batch of lookups, at most. Keeps a deep queue busy; costs about 200 KiB.
+/// The most chunks in a batch of lookups. Keeps a deep queue busy; costs about 200 KiB.
 const BATCH_CHUNKS_MAX: usize = 4096;
 
-/// Bytes of chunks in a batch, about: with chunks of 1 MiB progress is still seen twice a second.
+/// Approximate bytes of chunks in a batch: with chunks of 1 MiB there is still progress twice a second.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 
-/// What all chunks and files so far add up to.
+/// Sums over all chunks and files so far.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) done: Done,
@@ -35,7 +35,7 @@ pub(crate) struct Indexer<'a> {
     totals: Totals,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
-    /// With each end the number of waiting chunks before it.
+    /// Each end with the number of waiting chunks before it.
     ends: Vec<(usize, End)>,
     /// The number of the file whose chunks come next, and its bytes so far.
     file: u64,
@@ -56,7 +56,7 @@ impl<'a> Indexer<'a> {
         }
     }
 
-    /// Whether `piece` must wait until the batch is done.
+    /// Must `piece` wait until the batch is done?
     pub(crate) fn is_full_for(&self, piece: &Piece) -> bool {
         self.chunks.len() + piece.chunks.len() > BATCH_CHUNKS_MAX
             || self.ends.len() + piece.ends.len() > BATCH_CHUNKS_MAX
@@ -89,7 +89,7 @@ impl<'a> Indexer<'a> {
         self.totals
     }
 
-    /// For every waiting chunk the number of its file.
+    /// The file number of every waiting chunk.
     fn file_of_each(&self, chunks: usize, ends: &[(usize, End)]) -> Vec<u32> {
         let mut files = Vec::with_capacity(chunks);
         let mut file = self.file;
@@ -146,8 +146,8 @@ fn number(file: u64) -> u32 {
     u32::try_from(file).unwrap_or(u32::MAX)
 }
 
-/// For every chunk whether it was there before: in the table, or earlier in the batch. The others
-/// are inserted, in order.
+/// For every chunk, whether it was there before: in the table, or earlier in the batch. The others are
+/// inserted, in order.
 fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<bool>> {
     let (firsts, mut duplicate) = first_of_each(chunks);
     let keys: Vec<&[u8]> = firsts.iter().map(|&at| chunks[at].fingerprint.as_bytes()).collect();
@@ -166,7 +166,7 @@ fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result
     Ok(duplicate)
 }
 
-/// Where each fingerprint of a batch occurs first, and a mark on all its further places.
+/// The first place of each fingerprint in a batch, and a mark on all its other places.
 fn first_of_each(chunks: &[Chunk]) -> (Vec<usize>, Vec<bool>) {
     let mut seen: HashSet<&Fingerprint> = HashSet::with_capacity(chunks.len());
     let is_again: Vec<bool> = chunks.iter().map(|chunk| !seen.insert(&chunk.fingerprint)).collect();
@@ -191,7 +191,7 @@ fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {
     Err(Error::Foreign { fingerprint, expected: chunk.length, found })
 }
 
-/// Pages read per lookup between two looks at the table's figures.
+/// Pages read per lookup between two readings of the table's figures.
 pub(crate) fn reads_per_lookup(before: &TableStats, after: &TableStats) -> f64 {
     let since = |figure: fn(&TableStats) -> u64| figure(after).saturating_sub(figure(before));
     let reads = since(|stats| stats.hit_reads + stats.miss_reads);

@@ -10,7 +10,7 @@ use crate::{Chunking, Hash};
 pub struct Options {
     /// Files and directories to read, in this order.
     pub paths: Vec<PathBuf>,
-    /// Files to pass over wherever they come up: those that hold the table itself.
+    /// Files to skip wherever they occur: those that hold the table itself.
     pub leave_out: Vec<PathBuf>,
     /// How files are cut. An index is good for one chunking.
     pub chunking: Chunking,

@@ -1,6 +1,6 @@
-//! How a run tells what it has done so far.
+//! How a run reports its progress.
 
-/// What a run has done so far. Over a run, no figure ever falls.
+/// The progress of a run. No figure ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Files read to their end and looked up.
@@ -11,11 +11,11 @@ pub struct Done {
     pub duplicate_bytes: u64,
 }
 
-/// Told after every batch of lookups, on the thread that called [`crate::dedup`].
+/// Called after every batch of lookups, on the thread that called [`crate::dedup`].
 ///
-/// `()` listens to nothing.
+/// `()` ignores it.
 pub trait Progress {
-    /// Takes note of what is done. Its time is taken from the run's.
+    /// Receives the progress. Its time counts as the run's.
     fn update(&self, done: Done);
 }
 

@@ -1,7 +1,7 @@
-//! The workers' side: opens files, cuts and hashes them, and sends the chunks' names on in pieces.
+//! The workers' side: opens files, cuts and hashes them, and passes the chunks' names on in pieces.
 //!
-//! A file counts as changed if its size or its modification time differ before and after reading, or
-//! if the bytes read are not as many as its size says. What was read is used all the same.
+//! A file counts as changed if its size or its modification time differ before and after reading, or if the
+//! number of bytes read is not its size. The bytes read count in any case.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,28 +17,29 @@ use crate::chunk::ChunkBuffer;
 use crate::options::Options;
 use crate::{FileEntry, Fingerprint, Found, Hash, SkipKind, Skipped};
 
-/// Chunks in a piece, at most: a file of any size is sent on in bounded memory.
+/// The most chunks in a piece: a file of any size is passed on in bounded memory.
 const PIECE_CHUNKS_MAX: usize = 1024;
 
-/// Bytes of chunks in a piece, about: so that progress and cancelling do not wait for 1,024 chunks of 8 MiB.
+/// Approximate bytes of chunks in a piece: so that progress and cancelling do not wait for 1,024 chunks of 8
+/// MiB.
 const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// From this size on the kernel is told that a file will be read from front to back.
 const ADVISE_BYTES_MIN: u64 = 1 << 20;
 
-/// A chunk on its way to the table.
+/// A chunk for the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) length: u32,
 }
 
-/// What ended: a file whose chunks are all there, or something passed over.
+/// The end of a file whose chunks are all there, or something skipped.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// A file with its number in the walk, and what is to be said about its reading.
+    /// A file with its number in the walk, and a problem of its reading, if any.
     File(FileEntry, Option<Skipped>),
-    /// Passed over: no chunks.
+    /// Skipped: no chunks.
     Skipped(Skipped),
 }
 
@@ -46,13 +47,13 @@ pub(crate) enum End {
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     pub(crate) chunks: Vec<Chunk>,
-    /// With each end the number of this piece's chunks before it.
+    /// Each end with the number of this piece's chunks before it.
     pub(crate) ends: Vec<(usize, End)>,
     /// Nothing of the job comes after this piece.
     pub(crate) is_last: bool,
 }
 
-/// Some neighbouring finds of the walk, and where their results go.
+/// Some neighbouring finds of the walk, and the channel of their results.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) finds: Vec<Found>,
@@ -76,7 +77,7 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Something to read that can say when it changes.
+/// Something to read that can report its stamp.
 trait Source: Read {
     /// Size and modification time, now.
     fn stamp(&self) -> io::Result<Stamp>;
@@ -131,13 +132,13 @@ impl<'a> Reader<'a> {
         outbox.send()
     }
 
-    /// Reads one file; what is to be said about it, if not all went well.
+    /// Reads one file; returns a problem, if any.
     fn read(&mut self, entry: &FileEntry, outbox: &mut Outbox) -> ControlFlow<(), Option<Skipped>> {
         if self.stop.is_set() {
             return ControlFlow::Break(());
         }
         if entry.bytes == 0 {
-            // Nothing to cut, and files that only pretend to be empty are not ours to read.
+            // Nothing to cut, and files that only pretend to be empty are not read.
             return ControlFlow::Continue(None);
         }
         match open(&entry.path) {
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
         ControlFlow::Continue(remark)
     }
 
-    /// Cuts and hashes a source; says whether it stayed as it was, and counts the bytes read.
+    /// Cuts and hashes a source; returns whether it stayed unchanged, and counts the bytes read.
     fn read_between_stamps(
         &mut self,
         source: &mut impl Source,
@@ -207,7 +208,7 @@ fn open(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("it is no longer a regular file"));
     }
     if metadata.len() >= ADVISE_BYTES_MIN {
-        // A hint: where it is refused, reading is slower and nothing else.
+        // A hint: if it is refused, reading is only slower.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
     }
     Ok(file)

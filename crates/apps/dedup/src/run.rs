@@ -8,7 +8,7 @@
 //!
 //! 1. A job is a few neighbouring small files, or one large one. It comes with a channel of its own for its
 //!    results; the indexer empties the channels in the order of the walk, whichever worker is ahead.
-//! 2. All channels and queues are bounded: a worker that runs ahead waits. Workers take jobs in order, so some
+//! 2. All channels and queues are bounded: a worker that is ahead waits. Workers take jobs in order, so some
 //!    worker has the job whose channel is being emptied, and there is no deadlock.
 //! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker at a
 //!    time, each with up to three pieces of 40 KiB.
@@ -29,7 +29,7 @@ use crate::read::{Job, Piece, Reader, Stop};
 use crate::units::{float, ratio};
 use crate::{Error, Found, Hash, Progress, Result, Summary, VALUE_BYTES, Walk};
 
-/// Finds in a job, at most.
+/// The most finds in a job.
 const JOB_FINDS_MAX: usize = 64;
 
 /// A job takes no further file once its files have this many bytes.
@@ -41,21 +41,21 @@ const JOBS_PER_WORKER: usize = 4;
 /// Finished pieces that may wait in a job's channel.
 const PIECES_PER_CHANNEL: usize = 2;
 
-/// The most workers that are started, whatever is asked for.
+/// The most workers that are started, even if more are requested.
 const WORKERS_MAX: usize = 256;
 
-/// Reads everything under the options' paths, and finds and remembers its chunks in `table`.
+/// Reads everything under the options' paths, and finds and stores its chunks in `table`.
 ///
-/// The table maps [`Hash::key_bytes`] bytes to [`VALUE_BYTES`]. It remembers fingerprints, not trees:
-/// on a table from an earlier run, what that run saw counts as duplicate, so a second run over the same tree
-/// finds nothing unique. That is how to ask what a new backup adds to the old ones.
+/// The table maps [`Hash::key_bytes`] bytes to [`VALUE_BYTES`]. It stores fingerprints, not trees: on a table
+/// from an earlier run, that run's chunks count as duplicate, so a second run over the same tree finds
+/// nothing unique. This measures what a new backup adds to the old ones.
 ///
-/// Once `cancel` is true the run stops before its next batch, syncs the table and returns what it has,
-/// marked as interrupted; a later run on the same table goes on from there.
+/// Once `cancel` is true the run stops before its next batch, syncs the table and returns the results so far,
+/// marked as interrupted; a later run on the same table continues.
 ///
 /// # Errors
-/// A table of the wrong widths, a given or left out path that cannot be looked at, a failing table, an entry in
-/// it that is not of a chunk. Files that cannot be read are in the summary instead.
+/// A table of the wrong widths, a given or left out path that cannot be examined, a failing table, an entry
+/// in it that is not of a chunk. Files that cannot be read are in the summary instead.
 pub fn dedup(
     table: &dyn Table,
     options: &Options,
@@ -88,7 +88,7 @@ fn check_widths(table: &dyn Table, hash: Hash) -> Result<()> {
 /// Results of one job, piece by piece.
 type Results = Receiver<Piece>;
 
-/// Runs all threads to their end; the totals, and whether anything was left undone.
+/// Runs all threads to their end; returns the totals, and whether anything was left undone.
 fn run_pipeline(
     table: &dyn Table,
     options: &Options,
@@ -119,7 +119,7 @@ fn run_pipeline(
     })
 }
 
-/// The walk's thread: groups finds into jobs and hands them out.
+/// The walk's thread: groups finds into jobs and distributes them.
 fn hand_out(
     walk: Walk,
     stop: Stop<'_>,
@@ -194,7 +194,7 @@ fn index(
     Ok(ControlFlow::Continue(()))
 }
 
-/// What the summary says in addition to the totals.
+/// The summary's figures in addition to the totals.
 struct Figures {
     before: TableStats,
     after: TableStats,

@@ -1,4 +1,4 @@
-//! What a run found, for people and programs.
+//! The results of a run, for people and programs.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::{Chunker, Hash, SkipKind, Skipped};
 
-/// How many things of one kind a summary lists as skipped; all are counted.
+/// How many skipped things of one kind a summary lists; all are counted.
 pub const SKIPPED_LISTED_PER_KIND_MAX: u64 = 100;
 
-/// What a run found. As JSON, the keys are the names of the fields and stay as they are.
+/// The results of a run. As JSON, the keys are the names of the fields and stay unchanged.
 ///
-/// For a given tree and an equally filled table all figures but those of time are the same every run.
+/// For a given tree and an equally filled table all figures except times are the same every run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Bytes cut, hashed and looked up.
@@ -24,7 +24,7 @@ pub struct Summary {
     pub dedup_ratio: Option<f64>,
     /// Chunks looked up.
     pub total_chunks: u64,
-    /// Chunks that were not there before. With an evicting table also those it had forgotten.
+    /// Chunks that were not there before. With an evicting table also those it had evicted.
     pub unique_chunks: u64,
     /// Files read. Empty files count, unreadable ones do not.
     pub files: u64,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub bytes_per_s: f64,
     /// Seconds from start to synced table.
     pub elapsed_s: f64,
-    /// True if the run was cancelled: the figures then cover what was looked up until then.
+    /// True if the run was cancelled: the figures then cover the lookups until then.
     pub interrupted: bool,
     /// How files were cut: `fastcdc`, `rabin` or `fixed`.
     pub chunker: Chunker,
@@ -51,12 +51,12 @@ pub struct Summary {
     pub hash: Hash,
     /// The files with the most duplicate bytes, at most 20.
     pub largest_duplicate_files: Vec<Largest>,
-    /// The directories with the most duplicate bytes in all the files under them, at most 20. A
-    /// directory counts for every directory around it up to the given path.
+    /// The directories with the most duplicate bytes in all the files under them, at most 20. A directory
+    /// counts for every directory that contains it up to the given path.
     pub largest_duplicate_directories: Vec<Largest>,
-    /// What was passed over or changed, in the order of the walk, at most 100 of each kind.
+    /// Skipped or changed things, in the order of the walk, at most 100 of each kind.
     pub skipped: Vec<Skipped>,
-    /// How much was passed over or changed, listed or not.
+    /// The number of skipped or changed things, listed or not.
     pub skipped_count: u64,
     /// The same for each kind that occurred.
     pub skipped_by_kind: Vec<KindCount>,
@@ -81,7 +81,7 @@ pub struct Largest {
     pub duplicate_bytes: u64,
 }
 
-/// How much of one kind was passed over.
+/// The number of skipped things of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KindCount {
     /// The kind.
@@ -90,7 +90,7 @@ pub struct KindCount {
     pub count: u64,
 }
 
-/// Lists what was passed over while it is little, and counts it always.
+/// Lists skipped things while they are few, and always counts them.
 #[derive(Debug, Default)]
 pub(crate) struct SkippedList {
     listed: Vec<Skipped>,

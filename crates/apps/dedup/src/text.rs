@@ -10,8 +10,8 @@ const LISTED_MAX: usize = 5;
 
 /// The summary in lines of text that end in a newline, for standard output.
 ///
-/// Plain ASCII but for paths, no colours; control characters in paths are escaped, so that a file
-/// name cannot drive the terminal.
+/// Plain ASCII except for paths, no colours; control characters in paths are escaped, so that a file name
+/// cannot control the terminal.
 #[must_use]
 pub fn text(summary: &Summary) -> String {
     let mut out = String::new();

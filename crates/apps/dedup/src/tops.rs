@@ -1,7 +1,7 @@
-//! The files and directories with the most duplicate bytes, kept while the run goes by.
+//! The files and directories with the most duplicate bytes, kept during the run.
 //!
-//! Only the best are held, so memory does not grow with the tree: a directory's figures are complete
-//! when the walk has left it, because all that is in it comes in one stretch.
+//! Only the best are kept, so memory does not grow with the tree. A directory's figures are complete when the
+//! walk has left it, because its content is contiguous in the walk.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::summary::Largest;
 /// How many files and how many directories a summary lists.
 pub const LARGEST_LISTED_MAX: usize = 20;
 
-/// The entries with the most duplicate bytes; among equals the lesser path.
+/// The entries with the most duplicate bytes; among equals the smaller path.
 #[derive(Debug, Default)]
 struct Top {
     best: Vec<Largest>,
@@ -36,7 +36,7 @@ impl Top {
     }
 }
 
-/// The order of a list: more duplicate bytes first, then the lesser path.
+/// The order of a list: more duplicate bytes first, then the smaller path.
 fn rank(entry: &Largest) -> (Reverse<u64>, &str) {
     (Reverse(entry.duplicate_bytes), &entry.path)
 }
@@ -55,7 +55,7 @@ impl Sizes {
     }
 }
 
-/// Both lists in the making.
+/// Both lists during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tops {
     files: Top,
@@ -81,7 +81,7 @@ impl Tops {
         }
     }
 
-    /// Leaves directories until `depth` are open, handing each one's bytes to the one around it.
+    /// Leaves directories until `depth` are open, adding each one's bytes to its parent.
     fn close_to(&mut self, depth: usize) {
         while self.open.len() > depth {
             let Some((path, sizes)) = self.open.pop() else { return };

@@ -5,7 +5,7 @@ pub(crate) fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// `part` over `whole`, or nothing if there is no whole.
+/// `part` over `whole`, or `None` if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| float(part) / float(whole))
 }

@@ -1,5 +1,5 @@
-//! What DiskSim 4.0 with Microsoft's extension printed when it was run on its own files, with more digits than
-//! it prints by itself, and what comes out here.
+//! The output of DiskSim 4.0 with Microsoft's extension on its own files, with more digits than it prints by
+//! itself, compared with ours.
 
 use nandex_disksim::streams::Validation;
 use nandex_disksim::{Cleaning, Counts, Shape};
@@ -7,7 +7,7 @@ use nandex_sim::RequestKind;
 
 use crate::support::{outcome, serve, validation};
 
-/// Of each run DiskSim's mean in milliseconds.
+/// DiskSim's mean in milliseconds for each run.
 const MEANS: [(&str, f64); 6] = [
     ("sr250k", 0.132_511_254),
     ("sw250k", 0.310_895_467),
@@ -17,7 +17,7 @@ const MEANS: [(&str, f64); 6] = [
     ("rw5m", 0.593_437_813),
 ];
 
-/// What DiskSim tells of an element: pages, blocks cleaned, pages moved, microseconds cleaning and busy.
+/// DiskSim's counts of an element: pages, blocks cleaned, pages moved, microseconds cleaning and busy.
 type Told = (u64, u64, u64, u64, f64);
 
 /// All elements in rw5m.
@@ -67,7 +67,7 @@ fn the_means_of_the_suite_are_those_of_disksim() {
     }
 }
 
-/// DiskSim prints a busy time with what its additions of floating point have gathered, under 1 ns here.
+/// DiskSim prints a busy time with the rounding errors of its floating point sums, under 1 ns here.
 fn assert_told(counts: &Counts, told: &Told, name: &str) {
     let &(pages, cleans, moved, clean_us, busy_us) = told;
     assert_eq!((counts.pages, counts.cleans, counts.moved), (pages, cleans, moved), "{name}");

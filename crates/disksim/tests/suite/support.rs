@@ -1,4 +1,4 @@
-//! Runs of DiskSim's validation suite, each made once for all tests that look at it.
+//! Runs of DiskSim's validation suite, each made once for all tests that use it.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use nandex_disksim::streams::{VALIDATION, Validation};
 use nandex_disksim::{Counts, Elements, Responses, Shape};
 use nandex_sim::Model;
 
-/// What a run leaves.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub responses: Responses,

@@ -7,7 +7,7 @@ pub const PAGE_BITS: u64 = 8 * nandex_device::PAGE_BYTES as u64;
 /// Probes at most.
 const PROBES_MAX: u32 = 24;
 
-/// The high half of a product and the low half: a number below `end`, and what remains to draw from.
+/// The high half of a product and the low half: a number below `end`, and the rest to draw from.
 #[inline]
 pub fn scale(hash: u64, end: u64) -> (u64, u64) {
     let product = u128::from(hash) * u128::from(end);
@@ -41,7 +41,7 @@ impl Plain {
         Self { bits: size(best).next_multiple_of(PAGE_BITS), probes: best }
     }
 
-    /// The bit that probe `number` of a hash looks at: two halves of a second hash, stepped through.
+    /// The bit of probe `number` of a hash: two halves of a second hash, stepped through.
     #[inline]
     pub fn bit(self, hash: u64, number: u32) -> u64 {
         let step = fold(hash, 0x9E37_79B9_7F4A_7C15) | 1;
@@ -55,7 +55,7 @@ impl Plain {
     }
 }
 
-/// A filter all of whose bits of a key lie in one page, which the key's hash chooses.
+/// A filter with all bits of a key in one page, which the key's hash chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paged {
     /// Its size.
@@ -65,7 +65,7 @@ pub struct Paged {
 }
 
 impl Paged {
-    /// Bits of the hash that is kept of a key for its place within its page.
+    /// Bits of a key's hash for its place within its page.
     pub const INNER_BITS: u32 = 26;
 
     /// The smallest filter of `keys` keys that errs at most at `rate`, in multiples of `unit` pages.
@@ -96,7 +96,7 @@ impl Paged {
         (page, (rest >> (64 - Self::INNER_BITS)) as u32)
     }
 
-    /// Gives each bit of a place to `visit`, until one is refused; says whether all were taken.
+    /// Passes each bit of a place to `visit`, until one is refused; returns whether all were accepted.
     #[inline]
     pub fn bits(self, inner: u32, mut visit: impl FnMut(usize) -> bool) -> bool {
         let mut left = self.probes;
@@ -131,7 +131,7 @@ impl Paged {
     }
 }
 
-/// By Stirling's series where it is exact enough.
+/// By Stirling's series if it is exact enough.
 fn ln_factorial(number: u64) -> f64 {
     if number < 32 {
         return (1..=number).map(|factor| (factor as f64).ln()).sum();

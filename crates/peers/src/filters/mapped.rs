@@ -3,7 +3,8 @@
 //! * The number of probes is the best one for the rate. Bits are anywhere, so an insert touches as many
 //!   pages as there are probes, and a lookup of an absent key two on average.
 //! * A bit that is set already is not written again, so its page stays clean.
-//! * The file is written whole with zeros first: holes would be filled without a read, and flatter.
+//! * The file is first written whole with zeros: holes would be filled without a read, which would flatter
+//!   it.
 //! * With `MADV_RANDOM` a fault reads one page; without it as much as the kernel reads ahead.
 //! * A batch is a loop: page faults do not overlap within a thread, only between threads.
 
@@ -18,7 +19,7 @@ use nandex_bench::subject::{Client, Spec, Status, Subject, yes};
 
 use crate::bloom::{Plain, hash};
 
-/// What the kernel is told of the order of accesses.
+/// The kernel's advice on the order of accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadAhead {
     /// Nothing.

@@ -1,6 +1,6 @@
 //! Filters of other crates, in RAM.
 //!
-//! * All get the same hash where they take one, so that no one's hasher is measured.
+//! * All get the same hash if they take one, so that no hasher is measured.
 //! * A batch takes the lock once; lookups share it.
 //! * `qfilter` keeps duplicates, since only then may it delete. It is made for the keys and the rate,
 //!   which it rounds to powers of two. Its counts are copies of a fingerprint, one each, and are left out.
@@ -19,7 +19,7 @@ use crate::bloom::hash;
 
 /// What a filter in RAM can do.
 pub trait InRam: Send + Sync {
-    /// Notes a key.
+    /// Adds a key.
     fn insert(&mut self, key: u64) -> Result<()>;
     /// Is it there?
     fn contains(&self, key: u64) -> bool;
@@ -27,11 +27,11 @@ pub trait InRam: Send + Sync {
     fn build(&mut self) -> Result<()> {
         Ok(())
     }
-    /// Takes back an insert.
+    /// Removes an insert.
     fn delete(&mut self, _key: u64) -> Result<()> {
         bail!("this filter cannot delete")
     }
-    /// How it is.
+    /// Its status.
     fn status(&self) -> Status;
 }
 

@@ -1,9 +1,9 @@
 //! FastCDC (Xia et al., IEEE TPDS 2020), through the crate `fastcdc`.
 //!
-//! A gear hash takes in one byte by a shift and an addition, so byte i has left a 64-bit hash after
-//! 64 more. A cut falls where masked bits of the hash are zero. Until the average size two more bits
-//! must be zero than after it ("normalised chunking", level 1 on either side), which pulls the sizes together.
-//! Nothing is hashed before `min_bytes`.
+//! A gear hash adds one byte by a shift and an addition, so byte i has left a 64-bit hash after 64 more. A
+//! cut is where masked bits of the hash are zero. Until the average size two more bits must be zero than
+//! after it ("normalised chunking", level 1 on either side), which makes the sizes more equal. Nothing is
+//! hashed before `min_bytes`.
 
 use std::borrow::Cow;
 

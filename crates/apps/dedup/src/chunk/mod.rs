@@ -1,17 +1,17 @@
-//! Cuts a stream of bytes into chunks: where the content says so, or at fixed distances.
+//! Cuts a stream of bytes into chunks: by its content, or at fixed distances.
 //!
 //! ```text
 //!   file  |----------------|--------|-----------------------|-----|
 //!            chunk           chunk            chunk           last
 //! ```
 //!
-//! 1. The chunks of a stream, laid end to end, are the stream; none is empty.
+//! 1. The chunks of a stream, one after another, are the stream; none is empty.
 //! 2. No chunk is longer than `max_bytes`; only the last may be shorter than `min_bytes`.
 //! 3. A cut depends on the bytes of its own chunk alone, so equal content that starts at a cut is cut
 //!    alike in every file, and streaming gives the same chunks as the file in one piece.
 //!
-//! Content-defined chunkers find equal content after an insertion or removal; fixed chunks are lost
-//! from the first inserted byte on, and cost nothing. All three need `max_bytes` in view.
+//! Content-defined chunkers find equal content after an insertion or removal. Fixed chunks find none after
+//! the first inserted byte, and cost nothing. All three need `max_bytes` of the stream.
 
 mod fastcdc;
 mod fixed;
@@ -83,7 +83,7 @@ impl FromStr for Chunker {
     }
 }
 
-/// A chunker with its average size: all that decides where a stream is cut.
+/// A chunker with its average size: everything that decides where a stream is cut.
 ///
 /// Two runs find each other's chunks only if their chunkings are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Chunking {
         self.average_bytes
     }
 
-    /// The shortest chunk but the last of a stream, in bytes: a quarter of the average, or all of it.
+    /// The shortest chunk except the last of a stream, in bytes: a quarter of the average, or all of it.
     #[must_use]
     pub fn min_bytes(&self) -> usize {
         if self.chunker == Chunker::Fixed { self.average_bytes } else { self.average_bytes / 4 }
@@ -158,7 +158,7 @@ impl Chunking {
     }
 }
 
-/// A chunking made ready to cut.
+/// A prepared chunking.
 #[derive(Clone, Debug)]
 enum Cutter {
     FastCdc(fastcdc::FastCdc),
@@ -177,7 +177,7 @@ impl Cutter {
 
     /// The length of the first chunk of `data`; zero only if there is none.
     ///
-    /// `data` must hold the longest chunk, or all that is left of the stream.
+    /// `data` must hold the longest chunk, or the rest of the stream.
     fn first_len(&self, data: &[u8]) -> usize {
         match self {
             Self::FastCdc(cutter) => cutter.first_len(data),

@@ -31,7 +31,7 @@
 
 use super::Chunking;
 
-/// Bytes the hash looks back on. No minimum chunk is shorter, so a window never leaves its chunk.
+/// Bytes of the hash's window. No minimum chunk is shorter, so a window never leaves its chunk.
 const WINDOW_BYTES: usize = 48;
 
 /// A: odd and 5 mod 8, so its powers repeat only after 2^62 steps.
@@ -40,7 +40,7 @@ const MULTIPLIER: u64 = 0x5851_F42D_4C95_7F2D;
 /// A^2.
 const MULTIPLIER_SQUARED: u64 = MULTIPLIER.wrapping_mul(MULTIPLIER);
 
-/// For every byte, what it takes away on leaving the window: byte times A^48.
+/// For every byte, its term when it leaves the window: byte times A^48.
 static LEAVING: [u64; 256] = leaving();
 
 const fn leaving() -> [u64; 256] {

@@ -1,14 +1,14 @@
-//! Chunks of a stream in bounded memory: a buffer that carries the unfinished tail along.
+//! Chunks of a stream in bounded memory: a buffer that keeps the unfinished tail.
 //!
-//! A cut needs the longest chunk in view, or the stream's end. So the buffer is refilled whenever
-//! it holds less than that, and its rest moves to the front when no more fits behind it.
+//! A cut needs the longest chunk, or the stream's end. So the buffer is refilled whenever it holds less than
+//! that, and its rest moves to the front when no more fits after it.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 
 use super::{Chunking, Cutter};
 
-/// Bytes asked of the stream at once: few calls, yet the bytes are still in the cache when hashed.
+/// Bytes of a read: few calls, yet the bytes are still in the cache when hashed.
 const READ_BYTES: usize = 256 << 10;
 
 /// A reusable buffer that cuts one stream after another.
@@ -31,7 +31,7 @@ impl ChunkBuffer {
         Self::with_sizes(chunking, READ_BYTES, buffer_bytes)
     }
 
-    /// A buffer that asks for `read_bytes` at once and holds `buffer_bytes`, or what it needs.
+    /// A buffer that reads `read_bytes` at once and holds `buffer_bytes`, or more if needed.
     pub(super) fn with_sizes(chunking: &Chunking, read_bytes: usize, buffer_bytes: usize) -> Self {
         let max_bytes = chunking.max_bytes();
         let buffer_bytes = buffer_bytes.max(max_bytes + read_bytes);
@@ -39,11 +39,11 @@ impl ChunkBuffer {
         Self { cutter: Cutter::new(chunking), max_bytes, read_bytes, buffer }
     }
 
-    /// Gives every chunk of `source` to `take`, in order, until it breaks off or the stream ends.
+    /// Passes every chunk of `source` to `take`, in order, until it breaks off or the stream ends.
     ///
     /// # Errors
-    /// What `source` fails with; the chunks before that have been given. A read that was merely
-    /// interrupted by a signal is repeated.
+    /// The error of `source`; earlier chunks have been passed. A read that was only interrupted by a signal
+    /// is repeated.
     pub fn for_each_chunk(
         &mut self,
         source: &mut impl Read,
@@ -52,7 +52,7 @@ impl ChunkBuffer {
         let (mut start, mut end, mut ended) = (0, 0, false);
         loop {
             if !ended && end - start < self.max_bytes {
-                (start, end) = self.make_room(start, end);
+                (start, end) = self.make_space(start, end);
                 let bytes = read_some(source, &mut self.buffer[end..end + self.read_bytes])?;
                 (end, ended) = (end + bytes, bytes == 0);
                 continue;
@@ -68,8 +68,8 @@ impl ChunkBuffer {
         }
     }
 
-    /// Moves the tail to the front unless one more read fits behind it; where the tail is then.
-    fn make_room(&mut self, start: usize, end: usize) -> (usize, usize) {
+    /// Moves the tail to the front unless one more read fits after it; returns its place.
+    fn make_space(&mut self, start: usize, end: usize) -> (usize, usize) {
         if end + self.read_bytes <= self.buffer.len() {
             return (start, end);
         }

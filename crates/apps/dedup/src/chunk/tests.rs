@@ -22,7 +22,7 @@ fn lengths(chunking: &Chunking, data: &[u8]) -> Vec<usize> {
     chunking.split(data).map(<[u8]>::len).collect()
 }
 
-/// A stream that gives at most `step` bytes per read, and is interrupted before each.
+/// A stream that returns at most `step` bytes per read, and is interrupted before each.
 struct Dribble<'a> {
     rest: &'a [u8],
     step: usize,
@@ -86,9 +86,9 @@ proptest! {
         data in any_data(),
         read in 1_usize..3000,
         step in 1_usize..3000,
-        room in 0_usize..20_000,
+        space in 0_usize..20_000,
     ) {
-        prop_assert_eq!(streamed(&chunking, &data, read, step, room), whole(&chunking, &data));
+        prop_assert_eq!(streamed(&chunking, &data, read, step, space), whole(&chunking, &data));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::*;
 
-/// A source that says what it is told to: bytes or errors to read, and a stamp at every asking.
+/// A scripted source: bytes or errors to read, and a stamp for every call.
 struct Scripted {
     reads: Vec<io::Result<Vec<u8>>>,
     stamps: std::cell::RefCell<Vec<Stamp>>,
@@ -44,7 +44,7 @@ fn outbox() -> (Outbox, Receiver<Piece>) {
     (Outbox { results, piece: Piece::default(), bytes: 0 }, pieces)
 }
 
-/// What is said about a source, and the bytes of its chunks.
+/// The problem of a source, and the bytes of its chunks.
 fn read(mut source: Scripted) -> (Option<Skipped>, u64) {
     let running = AtomicBool::new(false);
     let stop = Stop::new(&running, &running);

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::summary::Largest;
 use crate::units;
 
-/// Words in which nothing is markup, and of which control characters are shown as escapes.
+/// Words without markup, with control characters as escapes.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {
@@ -14,8 +14,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// A path: escaped, broken into lines after slashes, and kept from turning the text around it if it
-/// is written from right to left.
+/// A path: escaped, broken into lines after slashes, and isolated if it is written from right to left.
 pub(super) struct Path<'a>(pub(super) &'a str);
 
 impl Display for Path<'_> {

@@ -1,14 +1,14 @@
-//! Walks trees in a fixed order and says of everything it passes over why.
+//! Walks trees in a fixed order and gives a reason for everything it skips.
 //!
-//! 1. The order is that of the given paths, and within a directory that of the names' bytes; all that is
-//!    in a directory comes in one stretch.
-//! 2. Symbolic links are not followed, except where one is itself a given path. A directory that is
-//!    reached twice, by a bind mount or because given paths overlap, is entered once. So it ends.
-//! 3. A file with several names is found under the first; the others are passed over.
-//! 4. Other file systems are entered, but not those that the kernel makes up, such as `/proc`.
+//! 1. The order is that of the given paths, and within a directory that of the names' bytes; the content of a
+//!    directory is contiguous.
+//! 2. Symbolic links are not followed, unless a given path is one. A directory that is reached twice, by a
+//!    bind mount or because given paths overlap, is entered once. So it ends.
+//! 3. A file with several names is found under the first; the others are skipped.
+//! 4. Other file systems are entered, but not pseudo file systems of the kernel, such as `/proc`.
 //!
-//! Memory: the names in the directories it is inside of, and 16 bytes (about 40 with the hash set's
-//! spare space) for every directory and every file with several names.
+//! Memory: the names in the directories that are open, and 16 bytes (about 40 with the hash set's spare
+//! space) for every directory and every file with several names.
 
 mod pseudo;
 
@@ -30,22 +30,22 @@ use pseudo::PseudoFileSystems;
 pub struct FileEntry {
     /// Where it is.
     pub path: PathBuf,
-    /// Its size in bytes when the walk came by.
+    /// Its size in bytes when the walk found it.
     pub bytes: u64,
     /// How many of its parent directories belong to the walk; zero for a given path itself.
     pub depth: usize,
 }
 
-/// What the walk came upon.
+/// A find of the walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A file to be read.
     File(FileEntry),
-    /// Something passed over.
+    /// Something skipped.
     Skipped(Skipped),
 }
 
-/// Something that was passed over, or was read but not in peace.
+/// Something that was skipped, or changed while it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
     /// Where it is; bytes that are not UTF-8 are replaced.
@@ -66,14 +66,14 @@ impl Skipped {
     }
 }
 
-/// Why something was passed over.
+/// Why something was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SkipKind {
     /// A file or directory that could not be opened or read, or not to its end.
     Unreadable,
-    /// A file that changed while it was read. What was read of it is counted.
+    /// A file that changed while it was read. The bytes read are counted.
     Changed,
     /// Another name of a file that was counted already.
     HardLink,
@@ -83,20 +83,20 @@ pub enum SkipKind {
     Symlink,
     /// A socket, a named pipe or a device.
     Special,
-    /// A file system that the kernel makes up.
+    /// A pseudo file system of the kernel.
     PseudoFileSystem,
     /// A file that the caller asked to leave out.
     LeftOut,
 }
 
 impl SkipKind {
-    /// Whether it says that something a user may want read was not, or not in peace.
+    /// Does it mean that something a user may want read was not read, or changed meanwhile?
     #[must_use]
     pub const fn is_trouble(self) -> bool {
         matches!(self, Self::Unreadable | Self::Changed)
     }
 
-    /// What the kind is called in front of people, in the plural.
+    /// The kind's name for people, in the plural.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl SkipKind {
     }
 }
 
-/// What a first pass saw, without reading any file.
+/// The result of a first pass, which reads no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
     /// Files that a run would read.
@@ -121,12 +121,12 @@ pub struct Survey {
     pub bytes: u64,
     /// Directories entered.
     pub directories: u64,
-    /// Things passed over.
+    /// Things skipped.
     pub skipped: u64,
 }
 
 impl Survey {
-    /// Chunks to expect, rather too many than too few: what to size a table for.
+    /// The expected number of chunks, rather too high than too low: the size for a table.
     ///
     /// A file ends in one short chunk, and the others are on average no shorter than nominal.
     #[must_use]
@@ -136,11 +136,11 @@ impl Survey {
     }
 }
 
-/// Counts what is under `paths`, by looking only: one `stat` per name, no file is opened. Files that
-/// a run is asked to leave out are counted here.
+/// Counts what is under `paths` without reading: one `stat` per name, no file is opened. Files that a run
+/// leaves out are counted here.
 ///
 /// # Errors
-/// [`Error::Path`] if one of `paths` itself cannot be looked at.
+/// [`Error::Path`] if one of `paths` itself cannot be examined.
 pub fn survey<P: AsRef<Path>>(paths: &[P]) -> Result<Survey> {
     let mut walk = Walk::new(paths)?;
     let mut survey = Survey::default();
@@ -157,26 +157,26 @@ pub fn survey<P: AsRef<Path>>(paths: &[P]) -> Result<Survey> {
     Ok(survey)
 }
 
-/// Device and inode: what a file is, whatever its names.
+/// Device and inode: the identity of a file, whatever its names.
 type FileId = (u64, u64);
 
 fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// A directory the walk is inside of.
+/// An open directory of the walk.
 #[derive(Debug)]
 struct Level {
     path: PathBuf,
     names: vec::IntoIter<OsString>,
 }
 
-/// The walk itself: an iterator of what it comes upon.
+/// The walk itself: an iterator of its finds.
 #[derive(Debug)]
 pub struct Walk {
     roots: vec::IntoIter<PathBuf>,
     levels: Vec<Level>,
-    /// Files given as paths: the tree may hold them once more under their only name.
+    /// Files given as paths: the tree may contain them again under their only name.
     given_files: HashSet<FileId>,
     left_out_files: HashSet<FileId>,
     seen_files: HashSet<FileId>,
@@ -188,7 +188,7 @@ impl Walk {
     /// A walk of these paths, in their order.
     ///
     /// # Errors
-    /// [`Error::Path`] if one of them cannot be looked at, before anything else is done.
+    /// [`Error::Path`] if one of them cannot be examined, before anything else is done.
     pub fn new<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
         let mut given_files = HashSet::new();
         let mut roots = Vec::with_capacity(paths.len());
@@ -210,10 +210,10 @@ impl Walk {
         })
     }
 
-    /// The same walk, which passes over these files under whatever name it comes upon them.
+    /// The same walk, which skips these files under any name.
     ///
     /// # Errors
-    /// [`Error::Path`] if one of them cannot be looked at.
+    /// [`Error::Path`] if one of them cannot be examined.
     pub fn leaving_out<P: AsRef<Path>>(mut self, files: &[P]) -> Result<Self> {
         for file in files {
             let (_, metadata) = resolve(file.as_ref())?;
@@ -239,7 +239,7 @@ impl Walk {
         self.roots.next()
     }
 
-    /// What is to be said about `path`; nothing about a directory that was entered.
+    /// The find at `path`; `None` for a directory that was entered.
     fn visit(&mut self, path: PathBuf) -> Option<Found> {
         let metadata = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
@@ -269,7 +269,7 @@ impl Walk {
         Found::File(FileEntry { path, bytes: metadata.len(), depth: self.levels.len() })
     }
 
-    /// Goes into a directory, or says why not. A list that breaks off is walked as far as it went.
+    /// Enters a directory, or returns why not. A list that breaks off is walked as far as it was read.
     fn enter(&mut self, path: PathBuf, metadata: &Metadata) -> Option<Skipped> {
         if self.seen_directories.contains(&file_id(metadata)) {
             let reason = "the same directory is entered already under another name";
@@ -301,7 +301,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A given path and what it is; a symbolic link is replaced by where it leads.
+/// A given path and its metadata; a symbolic link is replaced by its target.
 fn resolve(path: &Path) -> Result<(PathBuf, Metadata)> {
     let say = |source| Error::Path { path: path.to_owned(), source };
     let metadata = fs::symlink_metadata(path).map_err(say)?;
@@ -334,7 +334,7 @@ fn skip(skipped: Skipped) -> Found {
     Found::Skipped(skipped)
 }
 
-/// What is neither file nor directory.
+/// A find that is neither file nor directory.
 fn other(path: &Path, kind: FileType) -> Skipped {
     if kind.is_symlink() {
         return Skipped::new(path, SkipKind::Symlink, "symbolic links are not followed");

@@ -1,4 +1,4 @@
-//! Tells the file systems that hold data from those the kernel makes up while one reads them.
+//! Tells file systems with data from pseudo file systems, whose content the kernel generates.
 //!
 //! Reading all of `/proc` never ends: `kmsg` blocks, and `kcore` pretends to be 128 TiB.
 
@@ -28,15 +28,15 @@ const PSEUDO: [(u64, &str); 19] = [
     (0x6759_6969, "rpc_pipefs"),
 ];
 
-/// What is known of the file systems met so far, by device number.
+/// The file systems found so far, by device number.
 #[derive(Debug, Default)]
 pub(super) struct PseudoFileSystems {
     by_device: HashMap<u64, Option<&'static str>>,
 }
 
 impl PseudoFileSystems {
-    /// The name of the pseudo file system `path` is on; nothing if it holds data or cannot be
-    /// asked. One system call for each file system.
+    /// The name of the pseudo file system of `path`; `None` if it holds data or the call fails. One system
+    /// call for each file system.
     pub(super) fn name(&mut self, path: &Path, device: u64) -> Option<&'static str> {
         *self.by_device.entry(device).or_insert_with(|| {
             let status = rustix::fs::statfs(path).ok()?;

@@ -24,12 +24,12 @@ pub(crate) fn run(table: &dyn Table, options: &Options) -> Summary {
     dedup(table, options, &(), &AtomicBool::new(false)).unwrap()
 }
 
-/// The summary without what differs from run to run.
+/// The summary without the fields that differ from run to run.
 pub(crate) fn timeless(summary: Summary) -> Summary {
     Summary { elapsed_s: 0.0, bytes_per_s: 0.0, ..summary }
 }
 
-/// A table in memory that notes what is asked of it and may fail after a number of inserts.
+/// A table in memory that records its calls and may fail after a number of inserts.
 pub(crate) struct Watched {
     table: MapTable,
     pub(crate) inserted: Mutex<Vec<Vec<u8>>>,
@@ -38,7 +38,7 @@ pub(crate) struct Watched {
     pub(crate) lookup_batches: AtomicU64,
     pub(crate) largest_batch: AtomicU64,
     pub(crate) syncs: AtomicU64,
-    room: usize,
+    space: usize,
 }
 
 impl Watched {
@@ -51,12 +51,12 @@ impl Watched {
             lookup_batches: AtomicU64::new(0),
             largest_batch: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
-            room: usize::MAX,
+            space: usize::MAX,
         }
     }
 
-    pub(crate) fn with_room(hash: Hash, room: usize) -> Self {
-        Self { room, ..Self::new(hash) }
+    pub(crate) fn with_space(hash: Hash, space: usize) -> Self {
+        Self { space, ..Self::new(hash) }
     }
 }
 
@@ -84,7 +84,7 @@ impl Table for Watched {
     fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         let mut inserted = self.inserted.lock().unwrap();
         inserted.extend(pairs.iter().map(|(key, _)| key.to_vec()));
-        if inserted.len() > self.room {
+        if inserted.len() > self.space {
             return Err(nandex::Error::Full { entries: inserted.len() as u64, flash_bytes: 0 });
         }
         self.insert_batches.fetch_add(1, Ordering::Relaxed);

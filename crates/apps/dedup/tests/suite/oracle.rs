@@ -1,5 +1,5 @@
-//! Runs on random trees give what the simplest program that cannot be wrong gives: every file read
-//! whole, its chunks kept as they are in a set.
+//! Runs on random trees give the same result as the simplest correct program: every file read whole, its
+//! chunks kept in a set.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -10,7 +10,7 @@ use nandex::oracle::MapTable;
 use nandex_dedup::{Chunker, Chunking, Hash, Largest, Options, VALUE_BYTES};
 use proptest::prelude::*;
 
-/// A file: its directory, its name, and the blocks of noise it is made of, as seed and bytes.
+/// A file: its directory, its name, and its blocks of noise, as seed and bytes.
 type RandomFile = (u8, u8, Vec<(u64, usize)>);
 
 fn any_files() -> impl Strategy<Value = Vec<RandomFile>> {

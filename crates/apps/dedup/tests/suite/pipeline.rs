@@ -10,7 +10,8 @@ use nandex::oracle::MapTable;
 use nandex_dedup::{ChunkValue, Chunker, Chunking, Done, Error, Hash, Options, VALUE_BYTES, dedup};
 use tempfile::TempDir;
 
-/// Many small files and some large ones, some of them equal: more jobs and pieces than are under way at a time.
+/// Many small files and some large ones, some of them equal: more jobs and pieces than are in progress at a
+/// time.
 fn large_tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();
     for number in 0..500_u64 {
@@ -154,7 +155,7 @@ fn progress_never_falls_and_ends_at_the_totals() {
 #[test]
 fn a_failing_table_ends_the_run_with_its_error() {
     let tree = large_tree();
-    let table = Watched::with_room(Hash::Blake3, 3000);
+    let table = Watched::with_space(Hash::Blake3, 3000);
     let result = dedup(&table, &options(&tree, 3), &(), &AtomicBool::new(false));
     assert!(matches!(result, Err(Error::Index(nandex::Error::Full { .. }))));
 }

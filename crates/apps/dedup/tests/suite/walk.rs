@@ -1,4 +1,4 @@
-//! Trees as they are: links, loops, pipes, sockets, names twice, and what cannot be looked at.
+//! Real trees: links, loops, pipes, sockets, several names, and unreadable things.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! Where the bits of a key lie, and how an update of them waits in four bytes.
+//! The places of a key's bits, and the four bytes of a waiting update.
 
 use crate::bloom::{PAGE_BITS, Paged, Plain};
 
@@ -33,12 +33,12 @@ pub enum Layout {
     Elevator(Plain),
 }
 
-/// An update of the filter: a region, and what is done in it.
+/// An update of the filter: a region, and the change in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Which region.
     pub region: u32,
-    /// The page within it, and what is to be set there.
+    /// The page within it, and the bits to set there.
     pub entry: u32,
 }
 
@@ -105,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// Carries out an update on its page.
+    /// Applies an update to its page.
     #[inline]
     pub fn set(self, entry: u32, page: &mut [u8]) {
         let mut set = |bit: usize| {
@@ -122,7 +122,7 @@ impl Layout {
         }
     }
 
-    /// Was an update like this carried out on this page?
+    /// Was an update like this applied to this page?
     #[inline]
     pub fn is_set(self, entry: u32, page: &[u8]) -> bool {
         let is_set = |bit: usize| page[bit / 8] >> (bit % 8) & 1 == 1;
@@ -132,7 +132,7 @@ impl Layout {
         }
     }
 
-    /// The rate of false positives with so many keys in it.
+    /// The rate of false positives with this many keys in it.
     pub fn rate(self, keys: u64) -> f64 {
         match self {
             Self::Paged(_) | Self::Elevator(_) if keys == 0 => 0.0,

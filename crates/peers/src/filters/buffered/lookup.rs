@@ -32,7 +32,7 @@ impl<'a> Lookups<'a> {
         })
     }
 
-    /// Is this key there? Its reads go one after the other, past the queue.
+    /// Is this key there? Its reads go one after the other, without the queue.
     pub fn one(&mut self, key: u64) -> Result<bool> {
         let hash = hash(key);
         let mut probe = 0;
@@ -86,7 +86,7 @@ impl<'a> Lookups<'a> {
         Ok(())
     }
 
-    /// Starts the next read of a key; says whether there was one.
+    /// Starts the next read of a key; returns whether there was one.
     fn probe(&mut self, slot: usize, (number, hash, mut probe): (usize, u64, u32)) -> Result<bool> {
         let Some(place) = self.next_read(hash, &mut probe) else {
             self.free.push(slot);

@@ -1,19 +1,19 @@
-//! Bloom filters on flash with a buffer of updates in RAM, as good as such filters get.
+//! Bloom filters on flash with a buffer of updates in RAM, the best of their kind.
 //!
 //! Two layouts share the machinery:
 //!
-//! * **paged** (BloomFlash, and the buffered Bloom filter of the HotStorage'11 deck): a hash chooses a page,
-//!   and all bits of a key lie in it. A key waits in the buffer as 4 bytes, a lookup reads one page.
-//! * **elevator** (Canim et al. 2010, and the deck's elevator Bloom filter): bits lie anywhere, each waits as
+//! * **paged** (BloomFlash, and the buffered Bloom filter of the HotStorage'11 deck): a hash chooses a page
+//!   with all bits of a key. A key waits in the buffer as 4 bytes, a lookup reads one page.
+//! * **elevator** (Canim et al. 2010, and the deck's elevator Bloom filter): bits are anywhere, each waits as
 //!   4 bytes, and a lookup reads a page per probe until one says no.
 //!
-//! The buffer (`pool`) is parted by **regions** of 256 KiB in the order of the file, in chunks that one pool
-//! lends to all of them. A thread of its own (`sweep`) goes round and round the file in strokes of 512 KiB,
-//! several of them on their way at once: it takes what waits for a stroke, reads, sets the bits, writes.
-//! So there is no moment at which the whole buffer is flushed and inserts stand still; and as regions
-//! just behind the thread are empty and those just before it are full, a buffer of n updates takes 2n of
-//! them per round, four times as many as two buffers by turns. The thread only starts a stroke when the
-//! buffer is nearly full. All transfers are direct (O_DIRECT); pages have no checksums.
+//! The buffer (`pool`) is divided into **regions** of 256 KiB in the order of the file, in chunks from one
+//! common pool. A thread of its own (`sweep`) goes round and round the file in I/O chunks of 512 KiB, several
+//! of them in flight at once: it takes the updates of an I/O chunk, reads, sets the bits, writes. So the
+//! whole buffer is never flushed at one moment while inserts wait. Regions just behind the thread are empty
+//! and those just before it are full, so a buffer of n updates takes 2n of them per round, four times as many
+//! as two alternating buffers. The thread only starts an I/O chunk when the buffer is nearly full. All
+//! transfers are direct (O_DIRECT); pages have no checksums.
 
 mod layout;
 mod lookup;
@@ -38,12 +38,12 @@ use self::lookup::Lookups;
 use self::pool::Pool;
 use crate::bloom::hash;
 
-/// Regions of a stroke: 512 KiB.
-const STROKE_REGIONS: u64 = 2;
-/// Pages of a stroke.
-const STROKE_PAGES: usize = (STROKE_REGIONS * REGION_PAGES) as usize;
-/// Strokes on their way at once.
-const STROKES: usize = 6;
+/// Regions of an I/O chunk: 512 KiB.
+const IO_CHUNK_REGIONS: u64 = 2;
+/// Pages of an I/O chunk.
+const IO_CHUNK_PAGES: usize = (IO_CHUNK_REGIONS * REGION_PAGES) as usize;
+/// I/O chunks in flight at once.
+const IO_CHUNKS: usize = 6;
 /// The buffer is nearly full when less than this part of it is free.
 const LOW: usize = 8;
 
@@ -54,14 +54,14 @@ pub struct Buffered {
     depth: usize,
 }
 
-/// What inserts, lookups and the sweeping thread have in common.
+/// State shared by inserts, lookups and the sweeping thread.
 struct Shared {
     layout: Layout,
     device: FileDevice,
     waiting: Mutex<Waiting>,
-    /// Somebody may go on: there is room, or all is on flash.
-    room: Condvar,
-    /// The sweeping thread may go on.
+    /// Inserts may continue: there is space, or everything is on flash.
+    space: Condvar,
+    /// The sweeping thread may continue.
     work: Condvar,
     /// Keys inserted, as far as is known.
     keys: AtomicU64,
@@ -75,17 +75,17 @@ struct Waiting {
     /// Taken from the pool by region, and not written yet.
     flying: HashMap<u32, Arc<Vec<u32>>>,
     demand: Demand,
-    /// The sweeping thread sleeps: only then is it worth a call of the kernel to wake it.
+    /// Is the sweeping thread asleep? Only then is it worth a system call to wake it.
     sleeps: bool,
     closed: bool,
     failure: Option<String>,
 }
 
-/// What is asked of the sweeping thread.
+/// A request to the sweeping thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Demand {
     /// To keep some of the buffer free.
-    Room,
+    Space,
     /// To put everything on flash.
     Everything,
 }
@@ -99,7 +99,7 @@ impl Buffered {
         }
         let options = FileOptions { create: Create::New, ..FileOptions::default() };
         let device = FileDevice::open(&path, &options)?;
-        let layout = Layout::new(kind, spec.entries, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        let layout = Layout::new(kind, spec.entries, spec.rate, IO_CHUNK_REGIONS * REGION_PAGES);
         fill(&device, layout.pages())?;
         Self::start(spec, layout, device, 0)
     }
@@ -107,7 +107,7 @@ impl Buffered {
     /// The filter that `create` made.
     pub fn open(spec: &Spec, kind: Kind) -> Result<Self> {
         let device = FileDevice::open(path(spec, kind), &FileOptions::default())?;
-        let layout = Layout::new(kind, spec.entries, spec.rate, STROKE_REGIONS * REGION_PAGES);
+        let layout = Layout::new(kind, spec.entries, spec.rate, IO_CHUNK_REGIONS * REGION_PAGES);
         let (found, expected) = (device.page_count(), layout.pages());
         ensure!(found == expected, "the file has {found} pages, and {expected} were written");
         Self::start(spec, layout, device, spec.entries)
@@ -122,12 +122,12 @@ impl Buffered {
             waiting: Mutex::new(Waiting {
                 pool,
                 flying: HashMap::new(),
-                demand: Demand::Room,
+                demand: Demand::Space,
                 sleeps: false,
                 closed: false,
                 failure: None,
             }),
-            room: Condvar::new(),
+            space: Condvar::new(),
             work: Condvar::new(),
             keys: keys.into(),
             lookup_reads: 0.into(),
@@ -139,17 +139,17 @@ impl Buffered {
     }
 }
 
-/// What the budget leaves for the buffer: strokes on their way and their updates, pages of lookups and a
-/// word per region come first.
+/// The budget's rest for the buffer, after I/O chunks in flight and their updates, pages of lookups and a
+/// word per region.
 fn pool_bytes(spec: &Spec, layout: Layout) -> Result<usize> {
     let regions = layout.regions();
-    let strokes = (STROKES * STROKE_PAGES * PAGE_BYTES) as u64;
+    let io_chunks = (IO_CHUNKS * IO_CHUNK_PAGES * PAGE_BYTES) as u64;
     let lookups = (spec.threads * spec.depth * PAGE_BYTES) as u64;
-    let left = spec.ram_bytes.saturating_sub(strokes + lookups + 4 * regions);
-    // A stroke takes twice the mean of what waits for its regions.
-    let flying = 2.0 * (STROKES as u64 * STROKE_REGIONS) as f64 / regions as f64;
+    let left = spec.ram_bytes.saturating_sub(io_chunks + lookups + 4 * regions);
+    // An I/O chunk takes twice the mean of its regions' updates.
+    let flying = 2.0 * (IO_CHUNKS as u64 * IO_CHUNK_REGIONS) as f64 / regions as f64;
     let pool = left as f64 / (1.0 + flying.min(1.0));
-    ensure!(pool >= 65_536.0, "--ram {}: strokes alone take {strokes} bytes", spec.ram_bytes);
+    ensure!(pool >= 65_536.0, "--ram {}: I/O chunks alone take {io_chunks} bytes", spec.ram_bytes);
     Ok(pool as usize)
 }
 
@@ -157,13 +157,13 @@ fn path(spec: &Spec, kind: Kind) -> PathBuf {
     spec.dir.join(format!("{}.bloom", kind.name()))
 }
 
-/// Really writes so many pages of zeros, so that reads are reads.
+/// Really writes this many pages of zeros, so that reads are real reads.
 fn fill(device: &FileDevice, pages: u64) -> Result<()> {
     device.grow(pages)?;
-    let mut queue = device.queue(STROKES)?;
-    let mut spare: Vec<_> = (0..STROKES).map(|_| PageBuf::zeroed(STROKE_PAGES)).collect();
+    let mut queue = device.queue(IO_CHUNKS)?;
+    let mut spare: Vec<_> = (0..IO_CHUNKS).map(|_| PageBuf::zeroed(IO_CHUNK_PAGES)).collect();
     let mut done = Vec::new();
-    for page in (0..pages).step_by(STROKE_PAGES) {
+    for page in (0..pages).step_by(IO_CHUNK_PAGES) {
         if spare.is_empty() {
             queue.wait(1, &mut done)?;
         }
@@ -174,7 +174,7 @@ fn fill(device: &FileDevice, pages: u64) -> Result<()> {
         let buf = spare.pop().context("a write gave no buffer back")?;
         queue.push(Op { token: 0, kind: OpKind::Write, page: PageId(page), buf })?;
     }
-    queue.wait(STROKES, &mut done)?;
+    queue.wait(IO_CHUNKS, &mut done)?;
     done.drain(..).try_for_each(|completion| completion.result)?;
     Ok(device.sync()?)
 }
@@ -202,7 +202,7 @@ impl Shared {
                 let place = self.layout.place(hash, probe);
                 while !waiting.pool.push(place.region, place.entry) {
                     self.wake(&mut waiting);
-                    waiting = self.wait(&self.room, waiting);
+                    waiting = self.wait(&self.space, waiting);
                     waiting.check()?;
                 }
             }
@@ -220,10 +220,10 @@ impl Shared {
         while !waiting.is_empty() {
             waiting.demand = Demand::Everything;
             self.wake(&mut waiting);
-            waiting = self.wait(&self.room, waiting);
+            waiting = self.wait(&self.space, waiting);
             waiting.check()?;
         }
-        waiting.demand = Demand::Room;
+        waiting.demand = Demand::Space;
         drop(waiting);
         Ok(self.device.sync()?)
     }

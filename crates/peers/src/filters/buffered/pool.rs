@@ -1,9 +1,9 @@
-//! Updates that wait, by region, in chunks that one pool lends to all regions.
+//! Waiting updates, by region, in chunks from one common pool.
 //!
-//! A chunk is 64 words: the chunk before it in its region's list, then 63 updates. A region has one word,
-//! its tail: where the next update goes. Half a chunk per region is what the parting costs.
+//! A chunk is 64 words: the chunk before it in its region's list, then 63 updates. A region has one word, its
+//! tail: where the next update goes. The division costs half a chunk per region.
 
-/// Words of a chunk, the link among them.
+/// Words of a chunk, including the link.
 const CHUNK: usize = 64;
 /// The link of a first chunk, and the free list's end.
 const NONE: u32 = u32::MAX;
@@ -11,8 +11,8 @@ const NONE: u32 = u32::MAX;
 /// The pool.
 pub struct Pool {
     words: Vec<u32>,
-    /// Per region: where its next update goes. 0 for none yet; else a multiple of a chunk says that the
-    /// chunk before is full.
+    /// Per region: where its next update goes. 0 for none yet; a multiple of a chunk if the chunk before is
+    /// full.
     tails: Vec<u32>,
     free: u32,
     free_chunks: usize,
@@ -20,7 +20,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of about so many bytes for so many regions.
+    /// A pool of about this many bytes for this many regions.
     pub fn new(bytes: usize, regions: u64) -> Self {
         let chunks = (bytes / 4 / CHUNK).clamp(1, (u32::MAX as usize) / CHUNK - 1);
         let mut words = vec![0; chunks * CHUNK];
@@ -32,7 +32,7 @@ impl Pool {
         Self { words, tails, free: 0, free_chunks: chunks, low_chunks }
     }
 
-    /// Puts an update; refuses where no chunk is free.
+    /// Puts an update; refuses if no chunk is free.
     #[inline]
     pub fn push(&mut self, region: u32, entry: u32) -> bool {
         let mut tail = self.tails[region as usize] as usize;
@@ -48,7 +48,7 @@ impl Pool {
         true
     }
 
-    /// Takes all that waits for a region, in no order.
+    /// Takes all updates of a region, in no order.
     pub fn drain(&mut self, region: u32, out: &mut Vec<u32>) {
         let tail = std::mem::take(&mut self.tails[region as usize]) as usize;
         if tail == 0 {
@@ -70,7 +70,7 @@ impl Pool {
         }
     }
 
-    /// Does this update wait?
+    /// Is this update waiting?
     pub fn contains(&self, region: u32, entry: u32) -> bool {
         let tail = self.tails[region as usize] as usize;
         if tail == 0 {
@@ -91,12 +91,12 @@ impl Pool {
         }
     }
 
-    /// Does anything wait for this region?
+    /// Are any updates waiting for this region?
     pub fn waits(&self, region: u32) -> bool {
         self.tails[region as usize] != 0
     }
 
-    /// Does nothing wait at all?
+    /// Are no updates waiting at all?
     pub fn is_empty(&self) -> bool {
         self.free_chunks * CHUNK == self.words.len()
     }
