@@ -13,14 +13,14 @@ const PAGES: usize = 2;
 fuzz_target!(|data: (Option<u32>, u64, u64, u8, u8, &[u8])| {
     let (payload_bytes, lsn, epoch, key_bytes, value_bytes, bytes) = data;
     let mut block = [0; PAGES * PAGE_BYTES];
-    let room = &mut block[BLOCK_HEADER_BYTES..];
-    let length = bytes.len().min(room.len());
-    room[..length].copy_from_slice(&bytes[..length]);
+    let space = &mut block[BLOCK_HEADER_BYTES..];
+    let length = bytes.len().min(space.len());
+    space[..length].copy_from_slice(&bytes[..length]);
     let (lsn, volume_id) = (Lsn(lsn), 7);
     match payload_bytes {
         // A right checksum and a size that can be, so that the groups are reached.
         Some(payload) => {
-            let payload_bytes = payload % (room.len() as u32 + 1);
+            let payload_bytes = payload % (space.len() as u32 + 1);
             let (prev_crc, synced) = (0, Lsn(0));
             let header = BlockHeader { payload_bytes, lsn, epoch, volume_id, prev_crc, synced };
             seal(&mut block, &header);

@@ -137,7 +137,7 @@ fn a_member_that_was_cut_short_or_damaged_is_named() {
 fn partitions_too_small_for_the_volume_leave_nothing_behind() {
     let folder = Folder::new();
     let command = format!("create {MEMBERS} --entries 1e5 --ram 4MiB --stripe partition:1MiB");
-    refused(&folder, &command, &["no room for", "its partitions have 768 pages in all"]);
+    refused(&folder, &command, &["no space for", "its partitions have 768 pages in all"]);
     for name in ["a.nandex", "b.nandex", "c.nandex"] {
         assert!(!folder.path(name).exists(), "{name}");
     }

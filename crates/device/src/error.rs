@@ -100,7 +100,7 @@ pub enum Error {
     },
     /// The device or its file system has no space for that many pages.
     #[error(
-        "no room for {wanted_bytes} bytes in {place}: {reason}; free some space, or ask for a smaller table"
+        "no space for {wanted_bytes} bytes in {place}: {reason}; free some space, or ask for a smaller table"
     )]
     NoSpace {
         /// Bytes of the grown device.

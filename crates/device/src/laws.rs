@@ -65,13 +65,13 @@ fn open_queue(device: &dyn Device, depth: usize) -> Box<dyn Queue> {
 fn push_write(queue: &mut dyn Queue, page: u64, pages: usize, generation: u64) {
     let buf = marked(page, pages, generation);
     let op = Op { token: page, kind: OpKind::Write, page: PageId(page), buf };
-    queue.push(op).expect("a queue with room takes a write");
+    queue.push(op).expect("a queue with space takes a write");
 }
 
 fn push_read(queue: &mut dyn Queue, page: u64, pages: usize) {
     let buf = PageBuf::zeroed(pages);
     let op = Op { token: page, kind: OpKind::Read, page: PageId(page), buf };
-    queue.push(op).expect("a queue with room takes a read");
+    queue.push(op).expect("a queue with space takes a read");
 }
 
 fn wait(queue: &mut dyn Queue, count_min: usize) -> Vec<Completion> {

@@ -167,7 +167,7 @@ impl Buffer {
             return Err(BufferFull);
         }
         let page = self.pages.page_mut(index);
-        match self.layout.make_room(page, buckets, &self.hasher) {
+        match self.layout.make_space(page, buckets, &self.hasher) {
             Some(slot) => self.layout.put(page, slot, entry),
             None if self.stash.len() < STASH_LEN_MAX => self.spill(index, entry),
             None => return Err(BufferFull),

@@ -257,7 +257,7 @@ impl EntryLayout {
     ///
     /// Returns the slot, or `None` when no displacement frees one.
     #[inline]
-    pub fn make_room(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
+    pub fn make_space(&self, page: &mut [u8], to: Buckets, hasher: &KeyHasher) -> Option<usize> {
         self.empty_slot(page, to.0)
             .or_else(|| self.empty_slot(page, to.1))
             .or_else(|| self.displace(page, to, hasher))
@@ -378,7 +378,7 @@ mod tests {
             let mut key = vec![0xee; layout.key_bytes()];
             key[..8].copy_from_slice(&number.to_le_bytes());
             let buckets = layout.buckets_of(hasher.hash(&key));
-            let Some(slot) = layout.make_room(&mut page, buckets, &hasher) else { break };
+            let Some(slot) = layout.make_space(&mut page, buckets, &hasher) else { break };
             let value = vec![number as u8; layout.value_bytes()];
             layout.put(&mut page, slot, Entry { state: SlotState::Live, key: &key, value: &value });
             keys.push(key);
@@ -429,7 +429,7 @@ mod tests {
         let slot = layout.find(&page, &keys[3], buckets).unwrap();
         layout.clear(&mut page, slot);
         assert_eq!(layout.find(&page, &keys[3], buckets), None);
-        assert!(layout.make_room(&mut page, buckets, &hasher).is_some());
+        assert!(layout.make_space(&mut page, buckets, &hasher).is_some());
     }
 
     #[test]

@@ -147,8 +147,8 @@ impl Superblock {
     }
 
     fn check_sizes(&self, reader: &Reader<'_>) -> Result<()> {
-        let room = self.checkpoint.pages.checked_mul((PAGE_BYTES - PAGE_HEADER_BYTES) as u64);
-        if room.is_none_or(|room| room < self.checkpoint_bytes) {
+        let space = self.checkpoint.pages.checked_mul((PAGE_BYTES - PAGE_HEADER_BYTES) as u64);
+        if space.is_none_or(|space| space < self.checkpoint_bytes) {
             return Err(reader.refuse("a checkpoint that fits its extent", self.checkpoint_bytes));
         }
         let inside = |extent: Extent| {

@@ -172,7 +172,7 @@ fn a_table_loaded_on_flash_is_found_by_the_next_run_and_forgotten_by_one_that_ch
     let stream = run("--workload lookup-stream");
     assert_eq!((&stream["reused"], &stream["hits"]), (&true.into(), &5000.0.into()));
     let mixed = run("--workload mixed --lookups .5 --success 1");
-    assert_eq!(mixed["reused"], false, "room for its inserts makes it another table");
+    assert_eq!(mixed["reused"], false, "space for its inserts makes it another table");
     assert_eq!(mixed["operations"], 5000.0);
     assert_eq!(run("--workload load --load sorted")["loaded"], 20_000);
     let sorted = run("--workload lookup-hit --load sorted");

@@ -109,7 +109,7 @@ fn text(created: &Created) -> String {
     let names = ["  because"].into_iter().chain(std::iter::repeat(""));
     rows.extend(names.zip(created.reasons.iter().cloned()));
     rows.extend([
-        ("room for", format!("{} entries", show_count(created.entries_capacity))),
+        ("space for", format!("{} entries", show_count(created.entries_capacity))),
         ("entries", format!("{} + {} bytes", created.key_bytes, created.value_bytes)),
     ]);
     rows.extend(created.costs.rows());

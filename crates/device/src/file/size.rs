@@ -27,7 +27,7 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
         .checked_mul(PAGE_BYTES as u64)
         .filter(|&bytes| i64::try_from(bytes).is_ok())
         .ok_or_else(|| no_space(handle, page_count, "no file can be that long".into()))?;
-    check_room(handle, page_count)?;
+    check_space(handle, page_count)?;
     lengthen(handle, offset(PageId(old), 0), bytes).map_err(|errno| match errno {
         Errno::NOSPC | Errno::FBIG | Errno::DQUOT => {
             no_space(handle, page_count, io::Error::from(errno).to_string())
@@ -40,12 +40,12 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
 
 /// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile fill the
 /// disk for everybody else.
-fn check_room(handle: &Handle, page_count: u64) -> Result<()> {
-    let Ok(room) = fstatvfs(&handle.file) else { return Ok(()) };
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
+fn check_space(handle: &Handle, page_count: u64) -> Result<()> {
+    let Ok(space) = fstatvfs(&handle.file) else { return Ok(()) };
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
     let missing = (page_count - handle.page_count()).saturating_mul(PAGE_BYTES as u64);
     // Some file systems in user space do not report their size.
-    if room.f_blocks == 0 || missing <= free {
+    if space.f_blocks == 0 || missing <= free {
         return Ok(());
     }
     let reason = format!("{missing} bytes more are needed and its file system has {free} free");

@@ -137,7 +137,7 @@ impl UringQueue {
                 Next::Again => {
                     let entry = flight.entry(slot);
                     // SAFETY: as in `push`; the operation stays in its slot.
-                    unsafe { submissions.push(&entry) }.expect("a ring has room for every slot");
+                    unsafe { submissions.push(&entry) }.expect("a ring has space for every slot");
                 }
                 Next::Finished => done.extend(finish(place, Ok(()))),
                 Next::Failed(source) => {
@@ -213,7 +213,7 @@ impl Queue for UringQueue {
         // SAFETY: the entry names memory of the operation's buffer, which stays where it is while
         // the operation sits in its slot, until its completion was taken; and the file that the
         // ring itself holds. Dropping the queue waits, or leaks the slots.
-        unsafe { self.ring.submission().push(&entry) }.expect("a ring has room for every slot");
+        unsafe { self.ring.submission().push(&entry) }.expect("a ring has space for every slot");
         Ok(())
     }
 

@@ -99,8 +99,8 @@ pub(super) fn measure(
     chunk_pages: u64,
     channels_max: u64,
 ) -> Result<Interleave> {
-    let room = sampler.area_pages() / 2 / chunk_pages;
-    let distances = room.min(2 * channels_max + 2) as usize;
+    let space = sampler.area_pages() / 2 / chunk_pages;
+    let distances = space.min(2 * channels_max + 2) as usize;
     let mut samples: Vec<Vec<u64>> = vec![Vec::new(); distances];
     let mut order: Vec<usize> = (0..distances).collect();
     for round in 1..=ROUNDS_MAX {

@@ -72,9 +72,9 @@ pub(super) fn measure(sampler: &mut Sampler<'_>, grid: Grid, period: u64) -> Res
 
 /// Two unread pages at the same place of chunks with that distance in the list.
 fn fresh(sampler: &mut Sampler<'_>, starts: &[u64], apart: usize, pages: u64) -> Option<[u64; 2]> {
-    let room = starts.len() - apart;
+    let space = starts.len() - apart;
     for _ in 0..64 {
-        let index = sampler.rng.below(room as u64) as usize;
+        let index = sampler.rng.below(space as u64) as usize;
         let offset = sampler.rng.below(pages);
         let pair = [starts[index] + offset, starts[index + apart] + offset];
         if !pair.iter().any(|page| sampler.is_read(*page)) {

@@ -110,15 +110,15 @@ impl<'a> Sampler<'a> {
 
     /// Two unread pages of the area with this distance; `None` if none remain.
     pub fn fresh_pair(&mut self, distance: u64) -> Option<[u64; 2]> {
-        let room = self.area_pages().checked_sub(distance).filter(|room| *room > 0)?;
+        let space = self.area_pages().checked_sub(distance).filter(|space| *space > 0)?;
         let mut first = 0;
         for _ in 0..TRIES {
-            first = self.rng.below(room);
+            first = self.rng.below(space);
             if self.is_fresh(first, distance) {
                 return Some([first, first + distance]);
             }
         }
-        let found = (first..room).chain(0..first).find(|page| self.is_fresh(*page, distance))?;
+        let found = (first..space).chain(0..first).find(|page| self.is_fresh(*page, distance))?;
         Some([found, found + distance])
     }
 

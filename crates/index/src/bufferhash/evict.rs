@@ -18,7 +18,7 @@ use nandex_store::reads::LookupStep;
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
 use super::filter::Columns;
-use super::read::{MaybeHeld, Verification};
+use super::read::{KeyCandidate, Verification};
 use super::table::{Incarnation, State};
 use super::{Inner, Policy};
 use crate::lookup::LookupKey;
@@ -239,7 +239,7 @@ impl Inner {
             |&(number, id), ()| {
                 let (hash, bytes) = keys[number];
                 let key = LookupKey::new(hash, bytes);
-                Ok(LookupStep::Read(MaybeHeld { key, id, is_held: false }))
+                Ok(LookupStep::Read(KeyCandidate { key, id, is_held: false }))
             },
             |index, is_held, _| answers[maybes[index].0] |= is_held,
         )?;

@@ -16,14 +16,14 @@ use crate::{Error, Result};
 
 /// A lookup that reads incarnations.
 #[derive(Clone, Debug)]
-pub(crate) struct Probe {
+pub(crate) struct IncarnationProbe {
     key: LookupKey,
     candidates: Candidates,
     /// What the newest candidate says.
     found: PageLookup,
 }
 
-impl Probe {
+impl IncarnationProbe {
     fn new(key: LookupKey, candidates: Candidates) -> Self {
         Self { key, candidates, found: PageLookup::Absent }
     }
@@ -58,7 +58,8 @@ impl KeyLookup for Inner {
         let index = self.partition_of(place.hash);
         loop {
             if let Some(step) = self.partitions[index].ask(&self.layout.filter, place, key) {
-                let probe = |candidates| Probe::new(LookupKey::new(place.hash, key), candidates);
+                let probe =
+                    |candidates| IncarnationProbe::new(LookupKey::new(place.hash, key), candidates);
                 return Ok(step.map_read(probe));
             }
             self.load_filters(index)?;
@@ -81,22 +82,22 @@ impl KeyLookup for Inner {
 }
 
 impl PageReads for Inner {
-    type Probe = Probe;
+    type Probe = IncarnationProbe;
     type Answer = Option<Value>;
     type Error = Error;
 
     #[inline]
-    fn place(&self, probe: &Probe, _part: u32) -> ReadPlace {
+    fn place(&self, probe: &IncarnationProbe, _part: u32) -> ReadPlace {
         self.place_of(probe.key.hash, probe.candidates.next)
     }
 
-    fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
+    fn look(&self, probe: &mut IncarnationProbe, _part: u32, page: &PageBuf) -> Result<()> {
         probe.found = self.look_in(page, &probe.key, probe.candidates.next)?;
         Ok(())
     }
 
-    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
-        let Probe { key, candidates, found } = probe;
+    fn next(&self, probe: &mut IncarnationProbe) -> NextStep<Self> {
+        let IncarnationProbe { key, candidates, found } = probe;
         let next = match found {
             PageLookup::Live(value) => {
                 self.used(key, value, candidates);
@@ -180,28 +181,28 @@ impl Inner {
 pub(super) struct Verification<'t>(pub(super) &'t Inner);
 
 /// A key and the incarnation that may hold it.
-pub(super) struct MaybeHeld {
+pub(super) struct KeyCandidate {
     pub(super) key: LookupKey,
     pub(super) id: SegmentId,
     pub(super) is_held: bool,
 }
 
 impl PageReads for Verification<'_> {
-    type Probe = MaybeHeld;
+    type Probe = KeyCandidate;
     type Answer = bool;
     type Error = Error;
 
-    fn place(&self, maybe: &MaybeHeld, _part: u32) -> ReadPlace {
-        self.0.place_of(maybe.key.hash, maybe.id)
+    fn place(&self, candidate: &KeyCandidate, _part: u32) -> ReadPlace {
+        self.0.place_of(candidate.key.hash, candidate.id)
     }
 
-    fn look(&self, maybe: &mut MaybeHeld, _part: u32, page: &PageBuf) -> Result<()> {
-        let found = self.0.look_in(page, &maybe.key, maybe.id)?;
-        maybe.is_held = matches!(found, PageLookup::Live(_) | PageLookup::Tombstone);
+    fn look(&self, candidate: &mut KeyCandidate, _part: u32, page: &PageBuf) -> Result<()> {
+        let found = self.0.look_in(page, &candidate.key, candidate.id)?;
+        candidate.is_held = matches!(found, PageLookup::Live(_) | PageLookup::Tombstone);
         Ok(())
     }
 
-    fn next(&self, maybe: &mut MaybeHeld) -> NextStep<Self> {
-        Ok(LookupStep::Answer(maybe.is_held))
+    fn next(&self, candidate: &mut KeyCandidate) -> NextStep<Self> {
+        Ok(LookupStep::Answer(candidate.is_held))
     }
 }

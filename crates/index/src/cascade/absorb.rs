@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nandex_store::run::{RunReader, Sorted, Source};
 
-use super::merge::More;
+use super::merge::ExtraSources;
 use super::{Entry, Inner};
 use crate::write::WriteBuffer;
 use crate::{Error, Result};
@@ -46,16 +46,16 @@ impl Inner {
         others.iter().try_for_each(|other| self.check_alike(other))?;
         self.each_part(|part| {
             self.merge_all(part, &|| {
-                let mut more = More::default();
-                others.iter().try_for_each(|other| self.add_share(&mut more, part, other))?;
-                Ok(more)
+                let mut extra = ExtraSources::default();
+                others.iter().try_for_each(|other| self.add_share(&mut extra, part, other))?;
+                Ok(extra)
             })
         })
     }
 
     /// Adds what another filter holds for a part: the buffers and the runs of each of its parts that share
     /// fingerprints with it, as they are at one moment.
-    fn add_share(&self, more: &mut More, part: usize, other: &Self) -> Result<()> {
+    fn add_share(&self, extra: &mut ExtraSources, part: usize, other: &Self) -> Result<()> {
         let ours = self.layout.fingerprints(part);
         for theirs in 0..other.partitions.len() {
             let all = other.layout.fingerprints(theirs);
@@ -76,8 +76,8 @@ impl Inner {
                 )
             };
             for buffer in buffers {
-                more.size.entries += buffer.len() as u64;
-                more.sources.push(Box::new(window(Box::new(Sorted::new(buffer)))));
+                extra.size.entries += buffer.len() as u64;
+                extra.sources.push(Box::new(window(Box::new(Sorted::new(buffer)))));
             }
             for run in levels.readable() {
                 let split = run.shape().split();
@@ -86,13 +86,13 @@ impl Inner {
                 // Assuming that fingerprints are spread evenly.
                 let share = (slots.end - slots.start) as f64 / run.slot_pages() as f64;
                 let of = |all: u64| (all as f64 * share).ceil() as u64;
-                more.size.entries += of(run.entries());
-                more.size.count_bytes += of(run.count_bytes());
-                more.pages += of(run.used_pages());
+                extra.size.entries += of(run.entries());
+                extra.size.count_bytes += of(run.count_bytes());
+                extra.pages += of(run.used_pages());
                 let (device, chunks) = (other.volume.device(), self.layout.runs.chunks);
                 let reader = RunReader::of_slots(&**device, run, slots, chunks)?;
-                more.sources.push(Box::new(window(Box::new(reader))));
-                more.runs.push(Arc::clone(run));
+                extra.sources.push(Box::new(window(Box::new(reader))));
+                extra.runs.push(Arc::clone(run));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Which runs a part has, and which of them a merge takes.
 //!
 //! ```text
-//!   buffer      full: merged with every level above the one that has room, into that level
+//!   buffer      full: merged with every level above the one that has space, into that level
 //!   [ 200 ]
 //!   level 0  |....|             at most  buffer x fan-out
 //!   level 1  |........|         at most  buffer x fan-out^2
@@ -62,7 +62,7 @@ impl Levels {
         let (output, taken) = match goal {
             Goal::Compact => (self.level_for(config, entries + self.entries()), self.runs.len()),
             Goal::Flush => {
-                let level = self.first_with_room(config, entries);
+                let level = self.first_with_space(config, entries);
                 (level, self.runs.len().min(level + 1))
             }
         };
@@ -72,7 +72,7 @@ impl Levels {
     }
 
     /// The smallest level that can absorb that many and all levels above it.
-    fn first_with_room(&self, config: &Config, above: u64) -> usize {
+    fn first_with_space(&self, config: &Config, above: u64) -> usize {
         let fits = |level: &usize| {
             above.saturating_add(self.level_entries(*level + 1)) <= config.level_entries_max(*level)
         };

@@ -21,7 +21,7 @@ const CHECKPOINT_SHARE: usize = 8;
 
 /// What is merged in addition to a part's own: sources, and their approximate sizes.
 #[derive(Default)]
-pub(super) struct More {
+pub(super) struct ExtraSources {
     pub sources: Vec<Box<dyn Source>>,
     pub size: RunSize,
     pub pages: u64,
@@ -30,10 +30,10 @@ pub(super) struct More {
 }
 
 /// Opens the additional sources, as often as needed.
-pub(super) type Begin<'b> = &'b dyn Fn() -> Result<More>;
+pub(super) type OpenExtra<'b> = &'b dyn Fn() -> Result<ExtraSources>;
 
 /// Nothing in addition.
-pub(super) const NO_MORE: Begin<'static> = &|| Ok(More::default());
+pub(super) const NO_EXTRA: OpenExtra<'static> = &|| Ok(ExtraSources::default());
 
 /// A run that was written, or nothing if everything cancelled out; and the deletes that met no insert.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Inner {
             drop(buffer);
             let Some(buffer) = oldest else { return Ok(()) };
             let plan = levels.plan(buffer.entries(), Goal::Flush, &self.layout.config);
-            self.merge_and_swap(part, &plan, Some(buffer), NO_MORE)?;
+            self.merge_and_swap(part, &plan, Some(buffer), NO_EXTRA)?;
         }
         let merges = self.counters.flushes.load(Relaxed);
         if merges.is_multiple_of(self.checkpoint_every()) {
@@ -72,9 +72,9 @@ impl Inner {
         part: usize,
         plan: &Plan,
         buffer: Option<Arc<QuotientBuffer>>,
-        begin: Begin<'_>,
+        open_extra: OpenExtra<'_>,
     ) -> Result<()> {
-        let merged = self.merge(buffer.as_deref(), plan, begin)?;
+        let merged = self.merge(buffer.as_deref(), plan, open_extra)?;
         let deletes = buffer.as_ref().map_or(0, |buffer| buffer.deletes);
         let takes_buffer = buffer.is_some();
         drop(buffer);
@@ -88,15 +88,15 @@ impl Inner {
         (self.partitions.len() / CHECKPOINT_SHARE).max(1) as u64
     }
 
-    /// Writes the result of a plan: the buffer, its runs, and more.
+    /// Writes the result of a plan: the buffer, its runs, and the extra sources.
     fn merge(
         &self,
         buffer: Option<&QuotientBuffer>,
         plan: &Plan,
-        begin: Begin<'_>,
+        open_extra: OpenExtra<'_>,
     ) -> Result<Merged> {
-        let mut more = Some(begin()?);
-        let RunSize { entries, count_bytes } = more.as_ref().map(|it| it.size).unwrap_or_default();
+        let mut extra = Some(open_extra()?);
+        let RunSize { entries, count_bytes } = extra.as_ref().map(|it| it.size).unwrap_or_default();
         let runs = || plan.inputs.iter();
         let buffered = buffer.map_or(0, WriteBuffer::entries);
         let entries = buffered + runs().map(|run| run.entries()).sum::<u64>() + entries;
@@ -109,22 +109,22 @@ impl Inner {
         let run_bytes = runs().map(|run| run.count_bytes()).sum::<u64>();
         let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
         let pages_read = runs().map(|run| run.used_pages()).sum::<u64>()
-            + more.as_ref().map_or(0, |more| more.pages);
+            + extra.as_ref().map_or(0, |extra| extra.pages);
         let options = MergeOptions { drop_negative: plan.is_last };
         // Their pages are not reused before the merge ends.
         let mut runs_read = Vec::new();
         let sources = || {
-            let more = match more.take() {
-                Some(more) => more,
-                None => begin()?,
+            let extra = match extra.take() {
+                Some(extra) => extra,
+                None => open_extra()?,
             };
-            runs_read.extend(more.runs);
+            runs_read.extend(extra.runs);
             let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
             sources.extend(buffer.map(QuotientBuffer::source));
             for run in &plan.inputs {
                 sources.push(Box::new(self.layout.runs.reader(run)?));
             }
-            sources.extend(more.sources.into_iter().map(|it| it as Box<dyn Source + '_>));
+            sources.extend(extra.sources.into_iter().map(|it| it as Box<dyn Source + '_>));
             Ok(Merge::new(sources, options))
         };
         let progress = |done| self.pace.progress(done as f64 / entries as f64);
@@ -163,9 +163,9 @@ impl Inner {
     pub(super) fn compact(&self) -> Result<()> {
         self.finish_flushes()?;
         self.each_part(|part| {
-            self.merge_all(part, NO_MORE)?;
+            self.merge_all(part, NO_EXTRA)?;
             // If much cancels out, a second merge rewrites what remains.
-            self.merge_all(part, NO_MORE)
+            self.merge_all(part, NO_EXTRA)
         })
     }
 
@@ -198,23 +198,23 @@ impl Inner {
         done.and_then(|()| Ok(self.volume.checkpoint()?))
     }
 
-    /// Makes one run of a part's buffer, all its runs, and more. Skips a part that is one run without slack.
+    /// Makes one run of a part's buffer, all its runs, and the extra sources. Skips a part that is one run without slack.
     /// Tombstones end only if no insert that they may belong to is still buffered.
-    pub(super) fn merge_all(&self, part: usize, begin: Begin<'_>) -> Result<()> {
+    pub(super) fn merge_all(&self, part: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
         let _lock = self.partitions[part].maintain();
-        let more = begin()?;
+        let extra = open_extra()?;
         let (buffer, levels, left) = self.freeze_active(part)?;
         let taken = buffer.as_ref().map_or(0, |buffer| buffer.entries());
-        let mut plan = levels.plan(more.size.entries + taken, Goal::Compact, &self.layout.config);
+        let mut plan = levels.plan(extra.size.entries + taken, Goal::Compact, &self.layout.config);
         plan.is_last &= left == 0;
         let is_tight = plan.inputs.iter().all(|run| !self.is_loose(run));
-        let has_nothing_more = buffer.is_none() && more.sources.is_empty();
+        let has_nothing_more = buffer.is_none() && extra.sources.is_empty();
         if has_nothing_more && plan.is_in_place(&levels) && is_tight {
             return Ok(());
         }
-        drop(more);
-        self.merge_and_swap(part, &plan, buffer, begin)
+        drop(extra);
+        self.merge_and_swap(part, &plan, buffer, open_extra)
     }
 
     /// Freezes a part's active buffer if it is not empty and no other waits. Returns the oldest frozen

@@ -127,7 +127,7 @@ pub(crate) struct CascadeLayout {
     /// Held while a part's buffer and levels change together, or all of them are captured.
     maps: Mutex<()>,
     retired: Mutex<Retired>,
-    counters: stats::Counters,
+    counters: stats::CascadeCounters,
 }
 
 type Inner = Core<CascadeLayout>;

@@ -26,7 +26,7 @@ enum Wanted {
 
 /// A lookup that has pages to read.
 #[derive(Debug)]
-pub(crate) struct Probe {
+pub(crate) struct RunProbe {
     fingerprint: u64,
     sum: i64,
     /// Does the first run that says yes decide?
@@ -41,7 +41,7 @@ pub(crate) struct Probe {
     is_read: bool,
 }
 
-impl Probe {
+impl RunProbe {
     fn new(fingerprint: u64, sum: i64, first_decides: bool, levels: Arc<Levels>) -> Self {
         let (run, page, start) = (0, PageId(0), PageId(0));
         Self { fingerprint, sum, first_decides, levels, run, page, start, is_read: false }
@@ -95,7 +95,7 @@ impl KeyLookup for Asking<'_> {
         }
         let levels = Arc::clone(&state.level);
         drop(state);
-        let mut probe = Probe::new(fingerprint, sum, first_decides, levels);
+        let mut probe = RunProbe::new(fingerprint, sum, first_decides, levels);
         Ok(probe.go_to(0).map_read(|()| probe))
     }
 
@@ -105,15 +105,15 @@ impl KeyLookup for Asking<'_> {
 }
 
 impl PageReads for Asking<'_> {
-    type Probe = Probe;
+    type Probe = RunProbe;
     type Answer = i64;
     type Error = Error;
 
-    fn place(&self, probe: &Probe, _part: u32) -> ReadPlace {
+    fn place(&self, probe: &RunProbe, _part: u32) -> ReadPlace {
         ReadPlace::page(probe.page, probe.start)
     }
 
-    fn look(&self, probe: &mut Probe, _part: u32, page: &PageBuf) -> Result<()> {
+    fn look(&self, probe: &mut RunProbe, _part: u32, page: &PageBuf) -> Result<()> {
         match probe.run().look(probe.page, page.page(0), probe.fingerprint)? {
             // The page was too small for all its fingerprints.
             LookupStep::Read(next) => probe.page = next,
@@ -125,7 +125,7 @@ impl PageReads for Asking<'_> {
         Ok(())
     }
 
-    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
+    fn next(&self, probe: &mut RunProbe) -> NextStep<Self> {
         let run = probe.run + 1;
         Ok(if probe.is_read { probe.go_to(run) } else { LookupStep::Read(()) })
     }

@@ -106,7 +106,7 @@ fn decode_levels(id: StructureId, universe: Universe, reader: &mut Reader<'_>) -
 }
 
 fn assemble(config: Config, runs: Runs, head: Head, named: Vec<Extent>) -> Result<CascadeLayout> {
-    let counters = stats::Counters::default();
+    let counters = stats::CascadeCounters::default();
     counters.unmatched.store(head.unmatched, Relaxed);
     Ok(CascadeLayout {
         universe: config.universe()?,

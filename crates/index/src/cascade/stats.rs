@@ -12,7 +12,7 @@ use crate::write::{Partition, PartitionState, Usage};
 
 /// What the filter counts in addition to the write path.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct CascadeCounters {
     /// Fingerprints in levels, each once per run that has it.
     pub level_entries: AtomicU64,
     /// Deletes in buffers that were merged.

@@ -11,7 +11,7 @@ use crate::lookup::counts::LookupCounts;
 
 /// A key of a batch: its fingerprint in its part, and its place in the batch.
 #[derive(Clone, Copy)]
-struct Asked {
+struct BatchKey {
     part: usize,
     fingerprint: u64,
     index: usize,
@@ -22,7 +22,7 @@ impl Inner {
     pub(super) fn sweep(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         let place = |(index, key): (usize, &&[u8])| {
             let (part, fingerprint) = self.place(key);
-            Asked { part, fingerprint, index }
+            BatchKey { part, fingerprint, index }
         };
         let mut asked: Vec<_> = keys.iter().enumerate().map(place).collect();
         asked.sort_unstable_by_key(|asked| (asked.part, asked.fingerprint));
@@ -37,7 +37,7 @@ impl Inner {
     }
 
     /// Adds up the counts of a part's buffers and runs for its keys, in ascending order.
-    fn sweep_part(&self, asked: &[Asked], sums: &mut [i64]) -> Result<()> {
+    fn sweep_part(&self, asked: &[BatchKey], sums: &mut [i64]) -> Result<()> {
         let levels = {
             let state = self.partitions[asked[0].part].read();
             asked.iter().for_each(|it| sums[it.index] = state.buffered(it.fingerprint));
@@ -46,7 +46,7 @@ impl Inner {
         levels.readable().try_for_each(|run| self.sweep_run(run, asked, sums))
     }
 
-    fn sweep_run(&self, run: &Run, mut asked: &[Asked], sums: &mut [i64]) -> Result<()> {
+    fn sweep_run(&self, run: &Run, mut asked: &[BatchKey], sums: &mut [i64]) -> Result<()> {
         let mut reader = self.layout.runs.reader(run)?;
         let mut batch = Vec::new();
         while !asked.is_empty() && reader.next_batch(&mut batch)? {

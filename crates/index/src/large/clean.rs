@@ -14,8 +14,8 @@ type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
 
 impl<T: Table> Inner<T> {
     /// Frees space for a record of this many bytes. The caller holds no stripe.
-    pub(super) fn make_room(&self, bytes: u64) -> Result<()> {
-        let _turn = lock(&self.cleaner);
+    pub(super) fn make_space(&self, bytes: u64) -> Result<()> {
+        let _lock = lock(&self.cleaner);
         // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
         // as segments.
         for _ in 0..2 * self.values.config().segments {
@@ -79,7 +79,7 @@ impl<T: Table> Inner<T> {
     /// Copies a segment's live records, and frees it once nothing durable refers to it.
     fn clean(&self, segment: LiveSegment) -> Result<()> {
         self.visit(segment, &mut |reference, fingerprint, record| {
-            self.relieve_for(reference.whole_bytes())?;
+            self.publish_before(reference.whole_bytes())?;
             let _stripe = self.stripe(&fingerprint);
             if self.locate(&fingerprint)? != Some(reference) {
                 return Ok(());

@@ -63,7 +63,7 @@ use crate::api::Table;
 use crate::{Error, Result};
 use format::{FINGERPRINT_BYTES, Fingerprint};
 use publish::Updates;
-use stats::Counters;
+use stats::LargeCounters;
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
@@ -123,7 +123,7 @@ struct Inner<T> {
     stripes: Vec<Mutex<()>>,
     /// Held while freeing space in the value log.
     cleaner: Mutex<()>,
-    counters: Counters,
+    counters: LargeCounters,
     /// When the last period of [`Durability::Every`] ended, by the device's clock.
     period_start_ns: AtomicU64,
     stop: Mutex<bool>,
@@ -163,7 +163,7 @@ impl<T: Table + 'static> LargeTable<T> {
             publisher: Mutex::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             cleaner: Mutex::default(),
-            counters: Counters::default(),
+            counters: LargeCounters::default(),
             period_start_ns: AtomicU64::new(volume.device().now()),
             stop: Mutex::default(),
             stopped: Condvar::new(),

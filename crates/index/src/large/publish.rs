@@ -93,12 +93,12 @@ impl<T: Table> Inner<T> {
             Durability::Every(period) if self.volume.threads() == Threads::Inline => {
                 self.sync_if_due(period.max(Duration::from_millis(1)))
             }
-            Durability::Every(_) | Durability::Never => self.relieve(),
+            Durability::Every(_) | Durability::Never => self.publish_if_full(),
         }
     }
 
     /// Publishes once the limit of waiting updates is reached.
-    pub(super) fn relieve(&self) -> Result<()> {
+    pub(super) fn publish_if_full(&self) -> Result<()> {
         let many = lock(&self.updates).open.len() >= UPDATES_MAX;
         if many || self.values.unwritten_bytes() >= self.values.config().io_chunk_bytes() {
             return self.publish_all();
@@ -109,10 +109,10 @@ impl<T: Table> Inner<T> {
 
     /// Publishes if a record of this many bytes would exceed an I/O chunk, so that chunks are full and
     /// seldom followed by a short one.
-    pub(super) fn relieve_for(&self, record_bytes: u64) -> Result<()> {
+    pub(super) fn publish_before(&self, record_bytes: u64) -> Result<()> {
         let unwritten = self.values.unwritten_bytes() as u64;
-        let stroke = self.values.config().io_chunk_bytes() as u64;
-        if unwritten > 0 && unwritten + record_bytes > stroke { self.publish_all() } else { Ok(()) }
+        let chunk = self.values.config().io_chunk_bytes() as u64;
+        if unwritten > 0 && unwritten + record_bytes > chunk { self.publish_all() } else { Ok(()) }
     }
 
     /// Does the timer's work if there is no timer: by the device's clock.
@@ -120,7 +120,7 @@ impl<T: Table> Inner<T> {
         let now_ns = self.volume.device().now();
         let past_ns = now_ns.saturating_sub(self.period_start_ns.load(Relaxed));
         if u128::from(past_ns) < period.as_nanos() {
-            return self.relieve();
+            return self.publish_if_full();
         }
         self.period_start_ns.store(now_ns, Relaxed);
         self.publish_all()?;
@@ -146,7 +146,7 @@ impl<T: Table> Inner<T> {
     /// `Durability::Always` they are durable then. Concurrent callers share the work.
     pub(super) fn publish_all(&self) -> Result<()> {
         let wanted = lock(&self.updates).noted;
-        let _turn = lock(&self.publisher);
+        let _lock = lock(&self.publisher);
         while let Some((batch, closed)) = self.next_batch(wanted) {
             let published = self.commit_and_publish(&batch);
             let mut updates = lock(&self.updates);

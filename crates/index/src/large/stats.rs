@@ -37,7 +37,7 @@ impl LargeStats {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct LargeCounters {
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
     pub(super) overwritten: AtomicU64,

@@ -13,7 +13,7 @@ enum Attempt {
     /// It succeeded, or there was nothing to do.
     Done,
     /// The value log has no space for a record of this many bytes.
-    NoRoom(u64),
+    NoSpace(u64),
 }
 
 impl<T: Table> Inner<T> {
@@ -54,7 +54,7 @@ impl<T: Table> Inner<T> {
         }
         for (key, value) in pairs {
             self.put_unacknowledged(key, value)?;
-            self.relieve()?;
+            self.publish_if_full()?;
         }
         self.acknowledge()
     }
@@ -63,7 +63,7 @@ impl<T: Table> Inner<T> {
         self.check_key(key)?;
         self.check_value(key, value)?;
         self.check_flow()?;
-        self.relieve_for(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))?;
+        self.publish_before(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))?;
         let fingerprint = self.fingerprint(key);
         self.change(|| self.try_put(fingerprint, key, value))
     }
@@ -78,8 +78,8 @@ impl<T: Table> Inner<T> {
 
     /// Tries until the value log has space, or none can be freed.
     fn change(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
-        while let Attempt::NoRoom(bytes) = attempt()? {
-            self.make_room(bytes)?;
+        while let Attempt::NoSpace(bytes) = attempt()? {
+            self.make_space(bytes)?;
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl<T: Table> Inner<T> {
         let record = Record { fingerprint, pairs };
         let headers = record.headers();
         match self.values.append(Purpose::Put, &record.parts(&headers))? {
-            None => Ok(Attempt::NoRoom(bytes)),
+            None => Ok(Attempt::NoSpace(bytes)),
             Some(reference) => {
                 self.note(fingerprint, Some(reference), old);
                 Ok(Attempt::Done)

@@ -138,7 +138,7 @@ impl Prediction {
     fn lines(&self) -> Vec<Line> {
         let (notes, asked) = (&self.notes, &self.requirements);
         let widths = format!("{} + {} bytes each", asked.key_bytes, asked.value_bytes);
-        let entries = format!("{widths}; room for {}", count(self.entries_capacity));
+        let entries = format!("{widths}; space for {}", count(self.entries_capacity));
         let mut lines = vec![line("entries", count(asked.entries), entries)];
         lines.extend(notes.shape.iter().cloned());
         let per_entry = format!("{:.2} bytes", self.ram_bytes_per_entry());

@@ -267,16 +267,16 @@ impl Config {
         if self.spare_blocks == 0 || self.spare_buffers == 0 {
             return refuse("spare_blocks", "spare slicetables and buffers are at least 1".into());
         }
-        self.validate_room()?;
+        self.validate_space()?;
         Ok(self.shadow_shape().validate()?)
     }
 
-    fn validate_room(&self) -> Result<()> {
+    fn validate_space(&self) -> Result<()> {
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        let room = u64::from(self.slices) * u64::from(self.slice_entries());
-        if self.entries_max == 0 || u64::from(self.entries_max) > room {
+        let space = u64::from(self.slices) * u64::from(self.slice_entries());
+        if self.entries_max == 0 || u64::from(self.entries_max) > space {
             let reason = format!(
-                "{} entries for {} slices of {}, which take {room}; take fewer, or more slices",
+                "{} entries for {} slices of {}, which take {space}; take fewer, or more slices",
                 self.entries_max,
                 self.slices,
                 self.slice_entries()
@@ -292,9 +292,9 @@ impl Config {
             return refuse("front_runs", reason);
         }
         let buffer = self.buffer_entries()?;
-        if u64::from(buffer) > room {
+        if u64::from(buffer) > space {
             let reason = format!(
-                "a buffer holds {buffer} entries and its slicetable {room}; take more slices or fewer \
+                "a buffer holds {buffer} entries and its slicetable {space}; take more slices or fewer \
                  pages in a buffer"
             );
             return refuse("slices", reason);

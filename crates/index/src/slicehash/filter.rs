@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use nandex_store::hash::{KeyHash, mix};
 use nandex_store::page::PageKind;
 
-use super::{Config, Inner, Job};
+use super::{Config, Inner, SlicetableJob};
 use crate::Result;
 use crate::write::pool;
 
@@ -28,12 +28,12 @@ const ADVANTAGE: u32 = 2;
 
 /// A Bloom filter in pieces.
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
+pub(super) struct SliceFilter {
     words: Box<[u64]>,
     piece_words: usize,
 }
 
-impl Filter {
+impl SliceFilter {
     /// An empty filter with this many pieces, each for this many entries.
     pub fn new(pieces: usize, entries: usize) -> Self {
         let piece_words = Self::piece_words(entries);
@@ -74,7 +74,7 @@ impl Filter {
 
 /// How many recent lookups of a partition's slicetable found nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Heat(AtomicU32);
+pub(crate) struct RecentMisses(AtomicU32);
 
 /// Which partitions have a filter, and when that is decided again.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ pub(super) struct Filters {
 
 impl Filters {
     pub fn new(config: &Config, budget_bytes: u64, builders: usize) -> Self {
-        let one = Filter::piece_words(config.slice_entries() as usize) as u64 * 8;
+        let one = SliceFilter::piece_words(config.slice_entries() as usize) as u64 * 8;
         let each = one * u64::from(config.slices);
         let held_max = (budget_bytes / each).saturating_sub(builders.max(1) as u64);
         let held_max = held_max.min(u64::from(config.partitions));
@@ -164,33 +164,35 @@ impl Inner {
             let heat = &partition.unlocked.0;
             heat.store(heat.load(Relaxed) / 2, Relaxed);
         }
-        won.into_iter()
-            .for_each(|index| self.work.push(pool::Job::Own(Job::BuildFilter(index as usize))));
+        won.into_iter().for_each(|index| {
+            self.work.push(pool::Job::Own(SlicetableJob::BuildFilter(index as usize)))
+        });
     }
 
-    fn set_filter(&self, index: usize, filter: Option<Filter>) {
+    fn set_filter(&self, index: usize, filter: Option<SliceFilter>) {
         let mut state = self.partitions[index].write();
         self.swap_filter(&mut state.level, filter);
     }
 
     /// Replaces a partition's filter; the caller holds its lock.
-    pub(super) fn swap_filter(&self, level: &mut super::Level, filter: Option<Filter>) {
-        let bytes = |filter: &Option<Filter>| filter.as_ref().map_or(0, Filter::ram_bytes);
+    pub(super) fn swap_filter(&self, level: &mut super::Level, filter: Option<SliceFilter>) {
+        let bytes =
+            |filter: &Option<SliceFilter>| filter.as_ref().map_or(0, SliceFilter::ram_bytes);
         self.layout.filters.ram_bytes.fetch_add(bytes(&filter), Relaxed);
         self.layout.filters.ram_bytes.fetch_sub(bytes(&level.filter), Relaxed);
         level.filter = filter;
     }
 
     /// An empty filter for a partition that will have one.
-    pub(super) fn wanted_filter(&self, index: usize) -> Option<Filter> {
+    pub(super) fn wanted_filter(&self, index: usize) -> Option<SliceFilter> {
         let config = &self.layout.config;
         let wanted = self.layout.filters.wants(index);
-        wanted.then(|| Filter::new(config.slices as usize, config.slice_entries() as usize))
+        wanted.then(|| SliceFilter::new(config.slices as usize, config.slice_entries() as usize))
     }
 
     /// Reads a partition's slicetable for its filter.
     pub(super) fn build_filter(&self, index: usize) -> Result<()> {
-        let _turn = self.partitions[index].maintain();
+        let _lock = self.partitions[index].maintain();
         let Some(mut filter) = self.wanted_filter(index) else { return Ok(()) };
         let Some(block) = self.layout.shadow.block(index as u32) else { return Ok(()) };
         self.each_page(block, PageKind::Slice, &mut |page, body| {
@@ -202,7 +204,7 @@ impl Inner {
     }
 
     /// Adds the keys of a slice's page.
-    pub(super) fn add_page(&self, filter: &mut Filter, page: u64, body: &[u8]) {
+    pub(super) fn add_page(&self, filter: &mut SliceFilter, page: u64, body: &[u8]) {
         let Some((slice, _)) = self.layout.slicing.slice_of(page) else { return };
         let layout = self.layout.slices;
         for at in 0..layout.count(body).unwrap_or(0) {
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn a_filter_holds_what_was_added_and_little_else() {
         let (pieces, entries) = (20u64, 200u64);
-        let mut filter = Filter::new(pieces as usize, entries as usize);
+        let mut filter = SliceFilter::new(pieces as usize, entries as usize);
         for number in 0..pieces * entries {
             filter.add((number % pieces) as u32, hash(number));
         }

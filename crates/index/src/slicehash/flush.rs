@@ -11,10 +11,10 @@ use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
 use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter};
 
-use super::filter::{Filter, Heat};
-use super::front::ROOM_WAIT;
+use super::filter::{RecentMisses, SliceFilter};
+use super::front::SPACE_WAIT;
 use super::merge::{Incoming, Merge, Outcome};
-use super::{Inner, Job, Level, Policy, Slicetables, State};
+use super::{Inner, Level, Policy, SlicetableJob, Slicetables, State};
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ struct Merged<'e> {
     draft: DurableDraft,
     outcome: Outcome,
     refused: Vec<Entry<'e>>,
-    filter: Option<Filter>,
+    filter: Option<SliceFilter>,
     /// The partition's snapshot when the draft was synced.
     snapshot: Option<PageSnapshotRef>,
 }
@@ -84,9 +84,9 @@ impl Layout for Slicetables {
     type Buffer = Buffer;
     type Level = Level;
     /// The partition's false-positive reads: they decide where filters are built first.
-    type Unlocked = Heat;
+    type Unlocked = RecentMisses;
     type Reserved = ();
-    type Job = Job;
+    type Job = SlicetableJob;
     type Scratch = Scratch;
 
     fn policy(&self) -> WritePolicy {
@@ -107,9 +107,9 @@ impl Layout for Slicetables {
         }
         let few = u64::from(core.layout.shape.entries_max / 16).max(1);
         let waiting: u64 = state.frozen.iter().map(|frozen| frozen.buffer.len() as u64).sum();
-        let has_room = state.level.entries + waiting < u64::from(config.entries_max)
+        let has_space = state.level.entries + waiting < u64::from(config.entries_max)
             && state.level.refused <= few;
-        if has_room || state.forced >= few {
+        if has_space || state.forced >= few {
             return Ok(());
         }
         let entries = core.counters.flushed_entries.load(Relaxed);
@@ -144,10 +144,10 @@ impl Layout for Slicetables {
         Ok(Scratch { rewriter, order })
     }
 
-    fn run(core: &Inner, job: Job, scratch: &mut Option<Scratch>) -> Result<()> {
+    fn run(core: &Inner, job: SlicetableJob, scratch: &mut Option<Scratch>) -> Result<()> {
         match job {
-            Job::BuildFilter(index) => core.build_filter(index),
-            Job::Drain(index) => {
+            SlicetableJob::BuildFilter(index) => core.build_filter(index),
+            SlicetableJob::Drain(index) => {
                 let scratch = match scratch {
                     Some(scratch) => scratch,
                     None => scratch.insert(Self::new_scratch(core)?),
@@ -199,7 +199,7 @@ impl Inner {
         self.count_flush(entries, frozen.buffer.slots());
         self.recycle(frozen.buffer);
         if is_first {
-            self.work.push(pool::Job::Own(Job::Drain(index)));
+            self.work.push(pool::Job::Own(SlicetableJob::Drain(index)));
         }
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Inner {
             }
             if !self.layout.shadow.make_space(self.volume.log())? {
                 self.ask_for_checkpoint()?;
-                self.layout.shadow.wait_for_space(ROOM_WAIT);
+                self.layout.shadow.wait_for_space(SPACE_WAIT);
             }
         }
     }

@@ -17,7 +17,7 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, PageLabel, RawPage, seal};
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
 
-use super::filter::Filter;
+use super::filter::SliceFilter;
 use super::{Config, Inner, Level};
 use crate::Result;
 
@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub id: SegmentId,
     pub entries: u32,
     /// `None` for a run that was there when the table was opened: it may hold any key.
-    pub filter: Option<Filter>,
+    pub filter: Option<SliceFilter>,
 }
 
 const HAS_FRONT: &str = "only a table with a front has runs";
@@ -108,7 +108,7 @@ impl Level {
 
     /// RAM of the runs' filters, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        self.runs.iter().filter_map(|run| run.filter.as_ref()).map(Filter::ram_bytes).sum()
+        self.runs.iter().filter_map(|run| run.filter.as_ref()).map(SliceFilter::ram_bytes).sum()
     }
 }
 
@@ -136,7 +136,7 @@ impl Inner {
         self.count_written(buf.len() as u64);
         self.volume.poison().guard(self.volume.device().write(ring.page(id, 0), buf))?;
         let entries = buffer.len() - buffer.stash_len();
-        let mut filter = Filter::new(1, entries);
+        let mut filter = SliceFilter::new(1, entries);
         buffer.page_entries().for_each(|(_, _, entry)| filter.add(0, self.hasher.hash(entry.key)));
         let entries = u32::try_from(entries).expect("a buffer has fewer than 2^25 entries");
         Ok(Run { id, entries, filter: Some(filter) })
@@ -178,4 +178,4 @@ impl Inner {
 }
 
 /// How long a merge waits for a free slicetable before it looks again.
-pub(super) const ROOM_WAIT: Duration = Duration::from_millis(20);
+pub(super) const SPACE_WAIT: Duration = Duration::from_millis(20);

@@ -97,7 +97,7 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         if self.evicts {
             self.add_with_way(&mut member, body);
         } else {
-            self.add_where_room(&mut member, body);
+            self.add_where_space(&mut member, body);
         }
         if part + 1 == self.slicing.parts {
             self.outcome.evicted += member.carry.0.len() as u64;
@@ -174,10 +174,10 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
     }
 
     /// Adds the entries that fit the page.
-    fn add_where_room(&self, member: &mut Member<'e>, body: &mut [u8]) {
+    fn add_where_space(&self, member: &mut Member<'e>, body: &mut [u8]) {
         let count = self.layout.count(body).expect("it was looked at");
-        let room = (self.layout.capacity() - count).min(member.new.len());
-        for entry in member.new.drain(..room) {
+        let space = (self.layout.capacity() - count).min(member.new.len());
+        for entry in member.new.drain(..space) {
             self.layout.push(body, entry.key, entry.value);
         }
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_agree_with_a_map_while_there_is_room() {
+    fn merges_agree_with_a_map_while_there_is_space() {
         for config in configs() {
             for evicts in [true, false] {
                 let mut table = Table::new(config);
@@ -286,16 +286,16 @@ mod tests {
         for config in configs() {
             let mut table = Table::new(config);
             let slices = u64::from(config.slices);
-            let room = u64::from(config.slice_entries());
-            for first in (0..room + 90).step_by(10) {
+            let space = u64::from(config.slice_entries());
+            for first in (0..space + 90).step_by(10) {
                 let updates: Vec<_> =
                     (first..first + 10).map(|nth| (nth * slices, Some(nth))).collect();
                 table.merge(true, &updates);
             }
             let mut kept: Vec<_> = table.read().into_values().collect();
             kept.sort_unstable();
-            let all = (room + 90).next_multiple_of(10);
-            assert_eq!(kept, (all - room..all).collect::<Vec<_>>());
+            let all = (space + 90).next_multiple_of(10);
+            assert_eq!(kept, (all - space..all).collect::<Vec<_>>());
         }
     }
 
@@ -303,17 +303,18 @@ mod tests {
     fn where_nothing_is_evicted_new_entries_are_refused_and_updates_are_not() {
         for config in configs() {
             let mut table = Table::new(config);
-            let (slices, room) = (u64::from(config.slices), u64::from(config.slice_entries()));
+            let (slices, space) = (u64::from(config.slices), u64::from(config.slice_entries()));
             let put = |nth: u64| (nth * slices, Some(nth));
-            for first in (0..room).step_by(50) {
-                let updates: Vec<_> = (first..(first + 50).min(room)).map(put).collect();
+            for first in (0..space).step_by(50) {
+                let updates: Vec<_> = (first..(first + 50).min(space)).map(put).collect();
                 assert_eq!(table.merge(false, &updates).1, []);
             }
-            let (outcome, refused) = table.merge(false, &[put(room), (slices, Some(9)), (0, None)]);
+            let (outcome, refused) =
+                table.merge(false, &[put(space), (slices, Some(9)), (0, None)]);
             // The removal makes space for the new entry, whichever part it was in.
-            assert_eq!((outcome.entries, refused.len()), (room, 0));
-            let (outcome, refused) = table.merge(false, &[put(room + 1), (slices, Some(8))]);
-            assert_eq!((outcome.entries, refused), (room, vec![(room + 1) * slices]));
+            assert_eq!((outcome.entries, refused.len()), (space, 0));
+            let (outcome, refused) = table.merge(false, &[put(space + 1), (slices, Some(8))]);
+            assert_eq!((outcome.entries, refused), (space, vec![(space + 1) * slices]));
             assert_eq!(table.read()[&slices], 8);
         }
     }

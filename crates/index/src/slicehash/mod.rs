@@ -134,7 +134,7 @@ pub(crate) struct Level {
     /// Runs of the front table that were not merged yet, oldest first.
     runs: std::collections::VecDeque<front::Run>,
     /// Tells which keys the slicetable does not hold, if there is memory for it.
-    filter: Option<filter::Filter>,
+    filter: Option<filter::SliceFilter>,
     /// Entries in the slicetable.
     entries: u64,
     /// Entries that the last merge left in RAM, if nothing is evicted.
@@ -143,7 +143,7 @@ pub(crate) struct Level {
 
 /// Background work other than merging full buffers.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum SlicetableJob {
     /// Merge the runs of a partition when nothing else is queued.
     Drain(usize),
     /// Build the filter of a partition.

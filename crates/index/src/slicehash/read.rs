@@ -14,11 +14,11 @@ use crate::write::TableLayout;
 use crate::{Error, Result};
 
 /// The next step of a lookup.
-type Step = LookupStep<Probe, Option<Value>>;
+type Step = LookupStep<SliceProbe, Option<Value>>;
 
 /// A lookup that reads runs and a slice.
 #[derive(Clone, Debug)]
-pub(crate) struct Probe {
+pub(crate) struct SliceProbe {
     key: LookupKey,
     at: At,
     /// What the pages of `at` said.
@@ -38,7 +38,7 @@ enum At {
     Slice(Block),
 }
 
-impl Probe {
+impl SliceProbe {
     /// Reads the newest of these; without any, the key is absent.
     fn newest(key: LookupKey, mut older: Vec<SegmentId>, block: Option<Block>) -> Step {
         let found = PageLookup::Absent;
@@ -92,7 +92,7 @@ impl KeyLookup for Inner {
             drop(state);
             self.missed(index);
         }
-        Ok(Probe::newest(LookupKey::new(hash, key), runs, block))
+        Ok(SliceProbe::newest(LookupKey::new(hash, key), runs, block))
     }
 
     #[inline]
@@ -102,12 +102,12 @@ impl KeyLookup for Inner {
 }
 
 impl PageReads for Inner {
-    type Probe = Probe;
+    type Probe = SliceProbe;
     type Answer = Option<Value>;
     type Error = Error;
 
     /// All parts of a slice are read at once.
-    fn parts(&self, probe: &Probe) -> u32 {
+    fn parts(&self, probe: &SliceProbe) -> u32 {
         match probe.at {
             At::Run(_) => 1,
             At::Slice(_) => self.layout.config.slice_parts,
@@ -115,7 +115,7 @@ impl PageReads for Inner {
     }
 
     #[inline]
-    fn place(&self, probe: &Probe, part: u32) -> ReadPlace {
+    fn place(&self, probe: &SliceProbe, part: u32) -> ReadPlace {
         let hash = probe.key.hash;
         match probe.at {
             At::Run(id) => {
@@ -129,7 +129,7 @@ impl PageReads for Inner {
         }
     }
 
-    fn look(&self, probe: &mut Probe, part: u32, page: &PageBuf) -> Result<()> {
+    fn look(&self, probe: &mut SliceProbe, part: u32, page: &PageBuf) -> Result<()> {
         let found = match probe.at {
             At::Run(id) => self.look_in_run(page, &probe.key, id)?,
             At::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
@@ -142,7 +142,7 @@ impl PageReads for Inner {
         Ok(())
     }
 
-    fn next(&self, probe: &mut Probe) -> NextStep<Self> {
+    fn next(&self, probe: &mut SliceProbe) -> NextStep<Self> {
         let key = probe.key;
         let step = match probe.found {
             PageLookup::Live(value) => return Ok(LookupStep::Answer(Some(value))),
@@ -152,7 +152,7 @@ impl PageReads for Inner {
                 if let At::Slice(_) = probe.at {
                     self.missed(self.partition_of(key.hash));
                 }
-                Probe::newest(key, std::mem::take(&mut probe.older), probe.block)
+                SliceProbe::newest(key, std::mem::take(&mut probe.older), probe.block)
             }
         };
         Ok(step.replace(probe))

@@ -16,10 +16,10 @@ use nandex_store::shadow::{MAP_UPDATE_BYTES, Shadow, ShadowRecovery};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Structure, StructureId, Volume};
 
-use super::filter::{Filters, Heat};
+use super::filter::{Filters, RecentMisses};
 use super::front::{Front, Run};
 use super::layout::Slicing;
-use super::{Config, Inner, Job, Level, RuntimeOptions, SliceHash, Slicetables};
+use super::{Config, Inner, Level, RuntimeOptions, SliceHash, SlicetableJob, Slicetables};
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
 };
@@ -203,7 +203,7 @@ impl Recovery<Slicetables> for Recovering {
             front,
             config,
         };
-        Ok((layout, levels.into_iter().map(|level| (level, Heat::default())).collect()))
+        Ok((layout, levels.into_iter().map(|level| (level, RecentMisses::default())).collect()))
     }
 }
 
@@ -279,7 +279,7 @@ impl Checkpoints for Slicetables {
     fn recovered(core: &Inner) {
         for (index, partition) in core.partitions.iter().enumerate() {
             if !partition.read().level.runs.is_empty() {
-                core.work.push(pool::Job::Own(Job::Drain(index)));
+                core.work.push(pool::Job::Own(SlicetableJob::Drain(index)));
             }
         }
     }

@@ -10,7 +10,7 @@ use nandex_store::{Durability, Lsn, StructureId, Volume};
 use super::pace::Pace;
 use super::pool::{BufferPool, ScratchPool, WorkQueue};
 use super::snapshot::Snapshots;
-use super::stats::Counters;
+use super::stats::WriteCounters;
 use super::{Layout, Partition, WriteBuffer, WritePolicy};
 use crate::lookup::Lookups;
 
@@ -73,7 +73,7 @@ pub(crate) struct Core<L: Layout> {
     pub(crate) lookups: Lookups,
     pub(crate) work: WorkQueue<L::Job>,
     pub(crate) pace: Pace,
-    pub(crate) counters: Counters,
+    pub(crate) counters: WriteCounters,
     pub(super) snapshots: Snapshots<L::Buffer>,
     pub(super) scratches: ScratchPool<L::Scratch>,
     /// The number of the next boundary in the log.

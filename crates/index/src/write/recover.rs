@@ -13,7 +13,7 @@ use super::pace::Pace;
 use super::partition::Partition;
 use super::pool::{BufferPool, ScratchPool, WorkQueue};
 use super::snapshot::{Snapshots, Store};
-use super::stats::Counters;
+use super::stats::WriteCounters;
 use super::{
     Boundary, Checkpoints, Core, Handle, Layout, Options, PartitionState, SnapshotRef,
     SnapshotStore, TableShape, WriteBuffer, WriteShape,
@@ -160,7 +160,7 @@ fn assemble<L: Layout>(
         lookups: Lookups::new(reads),
         work: WorkQueue::default(),
         pace: Pace::new(policy.pace_updates),
-        counters: Counters::default(),
+        counters: WriteCounters::default(),
         snapshots: Snapshots::new(snapshots, shape.partitions as usize, state.next_generation),
         scratches: ScratchPool::default(),
         next_boundary: AtomicU64::new(next_boundary),

@@ -8,7 +8,7 @@ use crate::api::TableStats;
 
 /// What is counted since the structure was opened.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct WriteCounters {
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_entries: AtomicU64,
     pub(crate) flush_slots: AtomicU64,

@@ -23,7 +23,7 @@ pub fn cost(buffers: u64, fan_out: Option<u32>) -> Cost {
     let mut levels: Vec<u64> = Vec::new();
     let (mut written, mut reads, mut reads_max) = (0_u64, 0_u64, 0_u32);
     for _ in 0..buffers {
-        let level = first_with_room(&levels, fan_out);
+        let level = first_with_space(&levels, fan_out);
         levels.resize(levels.len().max(level + 1), 0);
         let run = 1 + levels[..=level].iter().sum::<u64>();
         levels[..=level].fill(0);
@@ -45,7 +45,7 @@ fn used(levels: &[u64]) -> u32 {
     levels.iter().map(|run| u32::from(*run > 0)).sum()
 }
 
-fn first_with_room(levels: &[u64], fan_out: Option<u32>) -> usize {
+fn first_with_space(levels: &[u64], fan_out: Option<u32>) -> usize {
     let Some(fan_out) = fan_out else { return 0 };
     let mut held = 1_u64;
     let mut capacity = 1_u64;

@@ -153,17 +153,17 @@ impl PageFtl {
             for _ in 0..planes {
                 let turn = self.turn[self.domain as usize];
                 let plane = self.layout.planes_of(self.domain)[turn as usize];
-                if self.has_room(plane) {
+                if self.has_space(plane) {
                     return plane;
                 }
                 self.turn[self.domain as usize] = (turn + 1) % planes;
             }
             self.domain = (self.domain + 1) % self.layout.domains();
         }
-        unreachable!("spare blocks leave room in some plane")
+        unreachable!("spare blocks leave space in some plane")
     }
 
-    fn has_room(&mut self, plane: u32) -> bool {
+    fn has_space(&mut self, plane: u32) -> bool {
         let open = self.open[plane as usize];
         let is_within = open.block != NONE && open.next < self.layout.block_units;
         is_within || self.blocks.free_count(plane) > self.clean_at || self.blocks.has_gain(plane)
@@ -187,7 +187,7 @@ impl PageFtl {
     }
 
     /// Gives the plane an open block with space, cleaning if too few are free.
-    fn make_room(&mut self, plane: u32, out: &mut Vec<Work>) {
+    fn make_space(&mut self, plane: u32, out: &mut Vec<Work>) {
         let index = plane as usize;
         if self.open[index].block != NONE && self.open[index].next < self.layout.block_units {
             return;
@@ -336,7 +336,7 @@ impl Ftl for PageFtl {
 
     fn write(&mut self, unit: u32, out: &mut Vec<Work>) {
         let plane = self.plane_for(unit);
-        self.make_room(plane, out);
+        self.make_space(plane, out);
         self.forget(unit);
         self.counts.host_writes += 1;
         self.open[plane as usize].host_units += 1;

@@ -80,7 +80,7 @@ impl Explanation {
 
 /// The parts without a description.
 const PLAIN: [&str; 6] = [
-    "waited for room in the device",
+    "waited for space in the device",
     "controller and transfer to or from the host, with waiting for either",
     "waited for other requests",
     "waited for cleaning",
@@ -138,7 +138,7 @@ impl Formulas<'_> {
         let mut what = format!("waited until fewer than {depth} requests were in the device");
         if self.spec.host.buffer_bytes > 0 && self.done.request.kind == RequestKind::Write {
             let buffer = binary_bytes(self.spec.host.buffer_bytes.into());
-            what += &format!(", or for room in its write buffer of {buffer}");
+            what += &format!(", or for space in its write buffer of {buffer}");
         }
         vec![(what, u64::MAX)]
     }

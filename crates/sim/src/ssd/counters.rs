@@ -76,7 +76,7 @@ pub struct SsdCounters {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub spans: Vec<Span>,
-    pub room: usize,
+    pub space: usize,
     pub missed: u64,
 }
 
@@ -89,10 +89,10 @@ impl Recorder {
         (start_ns, end_ns): (u64, u64),
         token: Option<u64>,
     ) {
-        if self.room == 0 || start_ns == end_ns {
+        if self.space == 0 || start_ns == end_ns {
             return;
         }
-        if self.spans.len() < self.room {
+        if self.spans.len() < self.space {
             self.spans.push(Span { resource, activity, start_ns, end_ns, token });
         } else {
             self.missed += 1;

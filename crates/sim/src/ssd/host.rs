@@ -119,7 +119,7 @@ impl Buffer {
     }
 
     /// Do that many pages fit? A piece larger than the buffer fits when the buffer is empty.
-    fn has_room(&self, units: u64) -> bool {
+    fn has_space(&self, units: u64) -> bool {
         self.used + units <= self.units_max || self.used == 0
     }
 }
@@ -273,7 +273,7 @@ impl Ssd {
     pub(super) fn received(&mut self, number: u32) {
         let units = u64::from(self.piece(number));
         if self.buffer.is_there()
-            && (!self.buffer.stalled.is_empty() || !self.buffer.has_room(units))
+            && (!self.buffer.stalled.is_empty() || !self.buffer.has_space(units))
         {
             self.requests[number].stalled_since_ns = self.now_ns;
             self.buffer.stalled.push_back(number);
@@ -343,7 +343,7 @@ impl Ssd {
             self.end_sync(sync.request);
         }
         while let Some(&number) = self.buffer.stalled.front() {
-            if !self.buffer.has_room(u64::from(self.piece(number))) {
+            if !self.buffer.has_space(u64::from(self.piece(number))) {
                 break;
             }
             self.buffer.stalled.pop_front();

@@ -135,7 +135,7 @@ impl Ssd {
 
     /// Keeps up to `count_max` spans of busy time from now on, for charts.
     pub fn record_spans(&mut self, count_max: usize) {
-        self.recorder.room = count_max;
+        self.recorder.space = count_max;
     }
 
     /// The spans kept so far, in the order in which they were planned, and how many did not fit.

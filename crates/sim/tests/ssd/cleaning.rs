@@ -83,8 +83,8 @@ fn every_erase_is_counted_and_every_written_page_had_one_before() {
         assert_eq!(by_block, ftl.erases, "seed {seed}");
         let blocks = u64::from(spec.flash.plane_count()) * u64::from(spec.flash.blocks);
         let filled = spec.page_count() / u64::from(spec.block_units());
-        let room = (blocks - filled + ftl.erases) * u64::from(spec.flash.pages);
-        assert!(ftl.programs <= room, "seed {seed}: {} pages into {room}", ftl.programs);
+        let space = (blocks - filled + ftl.erases) * u64::from(spec.flash.pages);
+        assert!(ftl.programs <= space, "seed {seed}: {} pages into {space}", ftl.programs);
     }
 }
 

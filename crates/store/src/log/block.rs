@@ -28,8 +28,8 @@ impl OpenBlock {
 
     /// The largest entry that an empty block of that size takes.
     pub fn entry_bytes_max(block_bytes: usize) -> usize {
-        let room = block_bytes - BLOCK_HEADER_BYTES - GROUP_HEADER_BYTES;
-        room.min(usize::from(u16::MAX))
+        let space = block_bytes - BLOCK_HEADER_BYTES - GROUP_HEADER_BYTES;
+        space.min(usize::from(u16::MAX))
     }
 
     /// Bytes in use, the header's included.
@@ -64,13 +64,13 @@ impl OpenBlock {
 
     /// Counts up to `count` entries into their group, as many as fit; returns how many.
     fn open_group(&mut self, structure: StructureId, entry_bytes: u16, count: usize) -> usize {
-        let room = self.buf.len() - self.bytes;
+        let space = self.buf.len() - self.bytes;
         let same = self
             .group
             .as_ref()
             .is_some_and(|group| group.structure == structure && group.entry_bytes == entry_bytes);
         let head = if same { 0 } else { GROUP_HEADER_BYTES };
-        let fit = count.min(room.saturating_sub(head) / usize::from(entry_bytes));
+        let fit = count.min(space.saturating_sub(head) / usize::from(entry_bytes));
         if fit == 0 {
             return 0;
         }

@@ -3,7 +3,7 @@
 use super::Entry;
 use super::bits::{PACKED_BITS_MAX, mask};
 use super::counts::{self, CountKind, CountSizes};
-use super::page::{HEAD_BYTES, PAGE_ENTRIES_MAX, PARTS, ROOM_BYTES, part};
+use super::page::{HEAD_BYTES, PAGE_ENTRIES_MAX, PARTS, SPACE_BYTES, part};
 use crate::bytes::{get_u64, put_u16, put_u64};
 
 /// The content of a filled page.
@@ -90,7 +90,7 @@ fn fitting(base: u64, entries: &[Entry]) -> (usize, (CountKind, usize)) {
     let fits = |number: usize, counts: (CountKind, usize)| {
         let Some(last) = number.checked_sub(1) else { return true };
         let layout = Layout::smallest(number, entries[last].fingerprint - base);
-        number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.1 <= ROOM_BYTES
+        number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.1 <= SPACE_BYTES
     };
     // Nearly always all fit.
     let counts = CountSizes::of(entries).cheapest();
@@ -112,9 +112,9 @@ fn fitting(base: u64, entries: &[Entry]) -> (usize, (CountKind, usize)) {
 }
 
 fn put_fingerprints(body: &mut [u8], layout: Layout, base: u64, entries: &[Entry]) {
-    let room = &mut body[HEAD_BYTES..];
-    put_lows(room, layout.low_bits, base, entries);
-    let unary = &mut room[layout.low_bytes..layout.bytes()];
+    let space = &mut body[HEAD_BYTES..];
+    put_lows(space, layout.low_bits, base, entries);
+    let unary = &mut space[layout.low_bytes..layout.bytes()];
     unary.fill(0);
     put_unary(unary, layout.low_bits, base, entries);
     put_marks(body, layout);
@@ -122,12 +122,12 @@ fn put_fingerprints(body: &mut [u8], layout: Layout, base: u64, entries: &[Entry
 
 /// Packs the low bits. Writes eight bytes at a time, up to eight bytes too many: the unary words overwrite
 /// them afterwards.
-fn put_lows(room: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
+fn put_lows(space: &mut [u8], low_bits: u32, base: u64, entries: &[Entry]) {
     let mask = mask(low_bits);
     let (mut word, mut bit) = (0_u64, 0_usize);
     for entry in entries {
         word |= ((entry.fingerprint - base) & mask) << (bit & 7);
-        put_u64(room, bit >> 3, word);
+        put_u64(space, bit >> 3, word);
         let next = bit + low_bits as usize;
         word >>= 8 * ((next >> 3) - (bit >> 3));
         bit = next;
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_room_for_an_entry_of_any_size() {
+    fn a_page_has_space_for_an_entry_of_any_size() {
         let layout = Layout::smallest(1, 1 << 62);
-        assert!(layout.bytes() + 2 + 4 + 10 <= ROOM_BYTES);
+        assert!(layout.bytes() + 2 + 4 + 10 <= SPACE_BYTES);
     }
 }

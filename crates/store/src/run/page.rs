@@ -13,10 +13,10 @@ use crate::page::PAGE_BODY_BYTES;
 pub(super) const HEAD_BYTES: usize = 32;
 
 /// Bytes for everything after the head.
-pub(super) const ROOM_BYTES: usize = PAGE_BODY_BYTES - HEAD_BYTES;
+pub(super) const SPACE_BYTES: usize = PAGE_BODY_BYTES - HEAD_BYTES;
 
 /// The most entries of a page. Consecutive fingerprints take two bits each, and no others take less.
-pub const PAGE_ENTRIES_MAX: usize = ROOM_BYTES * 4;
+pub const PAGE_ENTRIES_MAX: usize = SPACE_BYTES * 4;
 
 /// Parts of the unary numbers before which the zeros are counted.
 pub(super) const PARTS: usize = 4;

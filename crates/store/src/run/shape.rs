@@ -4,7 +4,7 @@
 //! slack of a page makes one lookup in 10,000 or fewer read a second page: the overflow is on the next page,
 //! and a page that is never too full wastes flash.
 
-use super::page::{PAGE_ENTRIES_MAX, ROOM_BYTES};
+use super::page::{PAGE_ENTRIES_MAX, SPACE_BYTES};
 use crate::fingerprint::{Split, Universe};
 use crate::{Error, Result};
 
@@ -136,6 +136,6 @@ impl Need {
             mean + slack_deviations(entries) * variance.sqrt()
         };
         let least = (0..=56).map(needed).fold(f64::INFINITY, f64::min);
-        least + ROUNDING_BITS <= (8 * ROOM_BYTES) as f64 && entries <= PAGE_ENTRIES_MAX as f64
+        least + ROUNDING_BITS <= (8 * SPACE_BYTES) as f64 && entries <= PAGE_ENTRIES_MAX as f64
     }
 }

@@ -1,6 +1,6 @@
 //! What a checkpoint keeps of a run. The bytes are drawn in docs/format.md.
 
-use super::page::{PAGE_ENTRIES_MAX, ROOM_BYTES};
+use super::page::{PAGE_ENTRIES_MAX, SPACE_BYTES};
 use super::{Run, RunPlace, RunShape};
 use crate::Result;
 use crate::bytes::Reader;
@@ -78,7 +78,7 @@ impl Run {
         if self.tombstones > self.entries {
             return Some("no more tombstones than entries");
         }
-        let count_bytes_max = self.used_pages.saturating_mul(ROOM_BYTES as u64);
+        let count_bytes_max = self.used_pages.saturating_mul(SPACE_BYTES as u64);
         let (above, below) =
             (i128::from(self.entries - self.tombstones), i128::from(self.tombstones));
         if self.count_bytes > count_bytes_max

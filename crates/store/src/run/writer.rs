@@ -74,10 +74,10 @@ impl RunWriter {
     pub fn push(&mut self, mut entries: &[Entry]) -> Result<()> {
         loop {
             // More entries than any page holds need not wait for the end of the page's share.
-            let room = (PAGE_ENTRIES_MAX + 1).saturating_sub(self.pending.len());
-            let cut = entries.partition_point(|entry| entry.fingerprint < self.next).min(room);
+            let space = (PAGE_ENTRIES_MAX + 1).saturating_sub(self.pending.len());
+            let cut = entries.partition_point(|entry| entry.fingerprint < self.next).min(space);
             let (head, rest) = entries.split_at(cut);
-            if rest.is_empty() && cut < room {
+            if rest.is_empty() && cut < space {
                 self.pending.extend_from_slice(head);
                 return Ok(());
             }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_channels_as_there_may_be_have_room_in_a_schedule() {
+    fn as_many_channels_as_there_may_be_have_space_in_a_schedule() {
         for buses in [None, Some(2), Some(CHANNELS_MAX / 2), Some(CHANNELS_MAX)] {
             let all = Geometry { channels: Some(CHANNELS_MAX), buses, ..KNOWN };
             let mut schedule = Channels::of(&all).schedule(2);

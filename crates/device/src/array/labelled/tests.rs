@@ -284,7 +284,7 @@ fn shapes_that_cannot_work_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_member_without_room_is_named() {
+fn a_member_without_space_is_named() {
     let small = MemoryDevice::with_limit(6);
     let devices = [MemoryDevice::new(), small];
     let array = create(&devices);

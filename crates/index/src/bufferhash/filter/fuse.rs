@@ -58,13 +58,13 @@ pub fn bumped_share(entries_max: u32, load: f64) -> f64 {
 
 /// Where keys are placed: the few numbers of a shape that the hot paths need.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct SlotLayout {
     starts: u32,
     segment: u32,
     fingerprint_bits: u32,
 }
 
-impl Layout {
+impl SlotLayout {
     pub(super) fn new(shape: &FilterShape) -> Self {
         let starts = shape.slots() - ARITY * shape.segment() + 1;
         Self { starts, segment: shape.segment(), fingerprint_bits: shape.bits_per_slot() }
@@ -131,7 +131,7 @@ impl BuildScratch {
         bits: &mut Vec<u64>,
         bumped: &mut Vec<usize>,
     ) {
-        let layout = Layout::new(shape);
+        let layout = SlotLayout::new(shape);
         self.sort(layout, hashes);
         self.cover(layout, shape.slots());
         self.peel(layout, bumped);
@@ -141,7 +141,7 @@ impl BuildScratch {
     }
 
     /// Sorts keys by their start, so that neighbours in the table are neighbours in memory.
-    fn sort(&mut self, layout: Layout, hashes: &[u64]) {
+    fn sort(&mut self, layout: SlotLayout, hashes: &[u64]) {
         self.places.clear();
         self.places.resize(wide(layout.starts), 0);
         for &hash in hashes {
@@ -163,7 +163,7 @@ impl BuildScratch {
     }
 
     /// Counts the keys of every slot.
-    fn cover(&mut self, layout: Layout, slots: u32) {
+    fn cover(&mut self, layout: SlotLayout, slots: u32) {
         self.slots.clear();
         self.slots.resize(wide(slots), Cover::default());
         for (key, &mixed) in (0_u32..).zip(&self.keys) {
@@ -176,7 +176,7 @@ impl BuildScratch {
     }
 
     /// Sets keys aside until none remains; if no slot has one key alone, bumps the first remaining key.
-    fn peel(&mut self, layout: Layout, bumped: &mut Vec<usize>) {
+    fn peel(&mut self, layout: SlotLayout, bumped: &mut Vec<usize>) {
         bumped.clear();
         self.alone.clear();
         self.peeled.clear();
@@ -195,7 +195,7 @@ impl BuildScratch {
         }
     }
 
-    fn peel_alone(&mut self, layout: Layout) {
+    fn peel_alone(&mut self, layout: SlotLayout) {
         while let Some(slot) = self.alone.pop() {
             let cover = self.slots[wide(slot)];
             if cover.keys == 1 {
@@ -207,7 +207,7 @@ impl BuildScratch {
 
     /// Removes a key from its slots.
     #[inline]
-    fn take(&mut self, layout: Layout, key: u32) {
+    fn take(&mut self, layout: SlotLayout, key: u32) {
         self.gone[wide(key)] = true;
         for slot in layout.slots(self.keys[wide(key)]) {
             let cover = &mut self.slots[wide(slot)];
@@ -220,7 +220,7 @@ impl BuildScratch {
     }
 
     /// Gives slots their values, last peeled first: no key placed later covers an earlier one's slot.
-    fn assign(&mut self, layout: Layout, slots: u32) {
+    fn assign(&mut self, layout: SlotLayout, slots: u32) {
         self.fingerprints.clear();
         self.fingerprints.resize(wide(slots), 0);
         for &(key, own) in self.peeled.iter().rev() {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bloom::{self, Progression};
-use super::fuse::{BuildScratch, Layout};
+use super::fuse::{BuildScratch, SlotLayout};
 use super::hash::mix;
 use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
 
@@ -101,7 +101,7 @@ impl Filter {
         Positions(match self.shape.kind() {
             FilterKind::Bloom => Places::Bloom(Progression::new(hash)),
             FilterKind::Fuse => {
-                let (layout, mixed) = (Layout::new(&self.shape), mix(hash));
+                let (layout, mixed) = (SlotLayout::new(&self.shape), mix(hash));
                 Places::Fuse { slots: layout.slots(mixed), fingerprint: layout.fingerprint(mixed) }
             }
         })

@@ -293,7 +293,7 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
         }
     };
     device.observer().set(Some(Arc::new(tell)));
-    Slicetables::run(inner, Job::Drain(0), &mut None).unwrap();
+    Slicetables::run(inner, SlicetableJob::Drain(0), &mut None).unwrap();
     assert!(inner.partitions[0].read().snapshot.is_some(), "saved meanwhile");
     assert_eq!(runs(&table, 0), 0);
     // The log's block with the move is written, and the power goes in the midst of its sync.
