@@ -13,7 +13,7 @@ const PLACE: PageId = PageId(7);
 fuzz_target!(|data: (u8, u8, bool, &[u8], &[u8])| {
     let (logical, spares, is_blank, state, log) = data;
     let (logical, spares) = (u32::from(logical) + 1, u32::from(spares) + 1);
-    let shape = ShadowShape { block_pages: 2, logical, spares, align_pages: 4, lanes: 3 };
+    let shape = ShadowShape { block_pages: 2, logical, spares, align_pages: 4, devices: 3 };
     let mut reader = Reader::new(state, "state", PLACE);
     if let Ok(map) = ShadowMap::decode(&mut reader, shape) {
         assert_eq!(map.encode(), state[..state.len() - reader.left()]);

@@ -248,7 +248,7 @@ impl Plan {
         let inserted = |mix: Mix| (self.operations() as f64 * (1.0 - mix.lookup_fraction)).ceil();
         let per_run: f64 = match self.workload {
             Workload::Mixed => self.mixes().into_iter().map(inserted).sum(),
-            Workload::LookupBesideInserts => self.inserts as f64,
+            Workload::LookupDuringInserts => self.inserts as f64,
             _ => 0.0,
         };
         let extra = per_run * f64::from(self.runs);

@@ -110,7 +110,7 @@ impl Maker for Structure {
     fn open(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle | Self::Multiset | Self::Quotient => {
-                bail!("the {} is in RAM; load it anew", self.name())
+                bail!("the {} is in RAM; load it again", self.name())
             }
             Self::Registered(kind) => open(kind, spec),
         }

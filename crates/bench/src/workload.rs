@@ -22,7 +22,9 @@ pub enum Workload {
     /// Looks up keys that are there, each thread's in one stream without an end of a batch to wait for.
     LookupStream,
     /// Looks up keys that are there, by turns alone and while another thread inserts at a given rate.
-    LookupBesideInserts,
+    #[serde(rename = "lookup-beside-inserts")]
+    #[value(name = "lookup-beside-inserts")]
+    LookupDuringInserts,
     /// Lookups and inserts of new keys, in stated proportions.
     Mixed,
     /// Overwrites keys that are there.
@@ -51,7 +53,7 @@ impl Workload {
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         match self {
-            Self::LookupStream | Self::LookupBesideInserts | Self::Update => Some(Kind::Table),
+            Self::LookupStream | Self::LookupDuringInserts | Self::Update => Some(Kind::Table),
             Self::Delete | Self::Count => Some(Kind::Filter),
             Self::Load | Self::Insert | Self::LookupHit | Self::LookupMiss | Self::Mixed => None,
         }

@@ -12,7 +12,7 @@ use crate::size;
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
-/// The structure of a table: one of the register's kinds, or none for the most suitable.
+/// The structure of a table: one of the registry's kinds, or none for the most suitable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StructureArg(pub Option<&'static str>);
 

@@ -182,7 +182,7 @@ fn a_log_on_a_device_of_its_own_is_wanted_again_by_every_verb() {
 }
 
 #[test]
-fn an_index_of_duplicates_may_lie_on_an_array() {
+fn an_index_of_duplicates_may_be_on_an_array() {
     let folder = Folder::new();
     fs::write(folder.path("x"), [7; 100_000]).expect("the folder is writable");
     let command = "dedup x --ram 8MiB --index i.nandex --member j.nandex --progress none --json";

@@ -82,7 +82,7 @@ fn folder_with_sample() -> tempfile::TempDir {
 
 fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_nandex"));
-    let mut places = vec![binary.parent().expect("the binary lies in a folder").to_path_buf()];
+    let mut places = vec![binary.parent().expect("the binary is in a folder").to_path_buf()];
     places.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     let command = match shown.command.strip_prefix("make") {
         Some(rest) => format!("make -n -C '{}' {rest}", root().display()),

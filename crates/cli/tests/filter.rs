@@ -142,7 +142,7 @@ fn counts_are_those_of_the_input_and_deletes_take_them_down() {
 }
 
 #[test]
-fn keys_may_be_parted_by_zeros_or_of_one_width_and_come_from_stdin() {
+fn keys_may_be_separated_by_zeros_or_of_one_width_and_come_from_stdin() {
     let folder = Folder::new();
     let zeros = b"one\ntwo\0\0three\0last";
     assert_eq!(piped(&folder, "filter build z.nandex - --nul --keys 10", zeros).0, 0);

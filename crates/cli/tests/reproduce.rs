@@ -10,7 +10,7 @@ use common::Folder;
 use serde_json::Value;
 
 #[test]
-fn an_experiment_is_printed_beside_the_paper_and_drawn_in_a_page() {
+fn an_experiment_is_printed_next_to_the_paper_and_drawn_in_a_page() {
     let folder = Folder::new();
     let words = "reproduce bufferhash --only no-buffering --scale 8192";
     let outcome = folder.run(&format!("{words} --report r.html --progress plain"));

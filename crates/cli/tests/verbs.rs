@@ -306,7 +306,7 @@ fn damage_is_named_and_gives_exit_code_3() {
     let records: String = (0..80_000).map(|key| format!("{key},{key}\n")).collect();
     assert_eq!(load(&folder, &records).code, 0);
     assert_eq!(folder.run("check t.nandex").code, 0);
-    // The tables lie at the end of the volume; every page of the last half is hit.
+    // The tables are at the end of the volume; every page of the last half is hit.
     let mut bytes = fs::read(folder.path("t.nandex")).expect("the volume is readable");
     let half = bytes.len() / 2 / 4096;
     (half..bytes.len() / 4096).for_each(|page| bytes[page * 4096 + 100] ^= 1);

@@ -16,7 +16,7 @@
 //!    but waits for it.
 //! 2. **Element.** One page at a time, in the order of arrival, of reads and writes alike.
 //! 3. **Layout.** At the start every page of the host's is mapped, block by block over the planes, and one
-//!    block of each plane is begun. The last one that the host sees is never sealed, hence never cleaned.
+//!    block of each plane is begun. The last one that the host sees is never sealed, so it is never cleaned.
 //! 4. **Write.** It goes to the plane with the most free pages, of those whose active page is newer than the
 //!    copy it replaces. What fills a block programs its summary page as well.
 //! 5. **Cleaning.** Before each page (a read as well) one block of one plane in need is cleaned, again and

@@ -27,7 +27,7 @@ pub enum Error {
     },
     /// The table is full and its policy is to refuse rather than evict.
     #[error(
-        "the table is full: {entries} entries on {} of flash, and its policy is to refuse rather than evict; create it anew with more entries, or choose an eviction policy",
+        "the table is full: {entries} entries on {} of flash, and its policy is to refuse rather than evict; create it again with more entries, or choose an eviction policy",
         bytes(*flash_bytes)
     )]
     Full {
@@ -52,7 +52,7 @@ pub enum Error {
     },
     /// The value log is full, little of it is garbage, and nothing may be overwritten.
     #[error(
-        "the value log is full: {} of records are in use on {} of flash, and it keeps everything; remove some, or create it anew with more segments, or with leave to overwrite the oldest",
+        "the value log is full: {} of records are in use on {} of flash, and it keeps everything; remove some, or create it again with more segments, or with leave to overwrite the oldest",
         bytes(*live_bytes),
         bytes(*flash_bytes)
     )]
@@ -94,7 +94,7 @@ pub enum Error {
     },
     /// A filter's saved bytes are not what was saved.
     #[error(
-        "the saved filter is damaged: expected {expected}, found {found}; restore it from a copy, or build it anew from the keys"
+        "the saved filter is damaged: expected {expected}, found {found}; restore it from a copy, or build it again from the keys"
     )]
     FilterDamaged {
         /// What was expected.

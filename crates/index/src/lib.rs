@@ -7,7 +7,7 @@
 //! - [`BufferHash`] writes each entry once, in large sequential segments, and reads about one page for a
 //!   key that is there and hardly ever one for a key that is not, at about two bytes of RAM per entry.
 //! - [`SliceHash`] reads one page for any key, at a fraction of that RAM, and pays for it with writes: each
-//!   entry is written anew with every flush of its partition.
+//!   entry is written again with every flush of its partition.
 //!
 //! [`Requirements::advise`] says which one to take, why, and what each would cost. All tables are used through the
 //! [`Table`] trait: singly, in batches, or as a [`LookupStream`]; batches and streams keep the device's
@@ -26,7 +26,7 @@
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! The layers below are re-exported: [`device`] (where pages lie) and [`store`] (how they last).
+//! The layers below are re-exported: [`device`] (where pages are) and [`store`] (how they last).
 #![forbid(unsafe_code)]
 
 mod any;

@@ -47,8 +47,8 @@ impl Lmdb {
         let durable = spec.durability == Durability::Always;
         let fast =
             if durable { EnvFlags::empty() } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
-        // SAFETY: NO_SYNC and WRITE_MAP give up durability and protection from stray writes, which a
-        // benchmark may; a damaged file is loaded anew.
+        // SAFETY: NO_SYNC and WRITE_MAP drop durability and protection from stray writes, which a
+        // benchmark may; a damaged file is loaded again.
         unsafe { options.flags(fast | EnvFlags::NO_READ_AHEAD | EnvFlags::NO_MEM_INIT) };
         // SAFETY: the directory belongs to this benchmark; no other process changes or truncates the
         // file while it is mapped, and this process opens it once.

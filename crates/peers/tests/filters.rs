@@ -112,8 +112,8 @@ fn what_only_some_can_do_is_done_by_those_and_refused_by_others() {
     assert!(able.iter().all(|report| report["index"] != "bloom-paged"));
     let output = filters(dir.path(), "--filter bloom-paged --workload delete");
     assert!(!output.status.success());
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(talk.contains("bloom-paged cannot do that"), "{talk}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("bloom-paged cannot do that"), "{message}");
     let static_one = filters(dir.path(), "--filter xorf-fuse8 --workload insert --fpr 0.001");
     assert!(String::from_utf8_lossy(&static_one.stderr).contains("1 in 256"));
 }

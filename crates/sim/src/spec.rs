@@ -426,7 +426,7 @@ impl Spec {
             return Err(self.wrong("ftl.spare_permille", expected, format!("{spare} blocks")));
         }
         if self.page_count() == 0 {
-            let expected = "space for a chunk in each domain besides the spare blocks";
+            let expected = "space for a chunk in each domain in addition to the spare blocks";
             return Err(self.wrong("flash.blocks", expected, self.flash.blocks));
         }
         Ok(())

@@ -138,13 +138,13 @@ fn parts_of_a_block_are_not_erased() {
 #[test]
 fn what_is_in_flight_counts_as_done_for_what_comes_next() {
     let device = device(Fill::Empty);
-    let mut lane = device.queue(8).unwrap();
+    let mut queue = device.queue(8).unwrap();
     let op = |page| Op { token: page, kind: OpKind::Write, page: PageId(page), buf: pages(1, 7) };
-    (0..6).for_each(|page| lane.push(op(page)).unwrap());
-    assert!(matches!(lane.push(op(5)), Err(Error::Refused { .. })));
-    assert!(matches!(lane.push(op(7)), Err(Error::Refused { .. })));
+    (0..6).for_each(|page| queue.push(op(page)).unwrap());
+    assert!(matches!(queue.push(op(5)), Err(Error::Refused { .. })));
+    assert!(matches!(queue.push(op(7)), Err(Error::Refused { .. })));
     let mut done = Vec::new();
-    lane.wait(6, &mut done).unwrap();
+    queue.wait(6, &mut done).unwrap();
     assert!(done.iter().all(|completion| completion.result.is_ok()));
 }
 

@@ -161,7 +161,7 @@ fn what_arrived_before_a_trace_broke_off_is_served() {
 
 proptest! {
     #[test]
-    fn a_folded_request_lies_on_the_device(page: u64, pages: u32, page_count in 1u64..1 << 40) {
+    fn a_folded_request_is_on_the_device(page: u64, pages: u32, page_count in 1u64..1 << 40) {
         let request = Request { token: 1, kind: RequestKind::Write, page, pages };
         let folded = Arrival { at_ns: 2, request }.folded(page_count).request;
         prop_assert!(folded.page + u64::from(folded.pages) <= page_count);

@@ -112,7 +112,7 @@ pub enum Error {
     },
     /// More entries than the pages of a run hold.
     #[error(
-        "the run's {pages} pages are full and not all entries are in it; write it anew with more pages"
+        "the run's {pages} pages are full and not all entries are in it; write it again with more pages"
     )]
     RunFull {
         /// Its pages, spare ones included.

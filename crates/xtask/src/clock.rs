@@ -69,6 +69,6 @@ mod tests {
     fn a_file_in_a_test_of_the_index_is_fine() {
         let text = "#[cfg(test)] mod tests { use std::fs::File; }";
         assert_eq!(complaints("crates/index/src/api.rs", text), 0);
-        assert_eq!(complaints("crates/index/src/room/tests.rs", "use std::fs::File;"), 0);
+        assert_eq!(complaints("crates/index/src/shape/tests.rs", "use std::fs::File;"), 0);
     }
 }

@@ -39,7 +39,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// The crates that the table explains: first cells of its rows, several parted by commas.
+/// The crates that the table explains: first cells of its rows, several separated by commas.
 fn rows(page: &File) -> BTreeSet<String> {
     let table = page.text.split("## Dependencies").nth(1).unwrap_or_default();
     let table = table.split("\n## ").next().unwrap_or_default();

@@ -37,7 +37,7 @@ const REGISTER: [&str; 2] = ["crates/index/src/registry.rs", "crates/index/src/l
 
 /// Where code outside its folder names the made-up structure: a structure is its folder and one row.
 #[must_use]
-pub fn check_register(files: &[File]) -> Vec<Violation> {
+pub fn check_registry(files: &[File]) -> Vec<Violation> {
     let folder = Path::new(INDEX).join(MADE_UP);
     let is_own = |file: &&File| {
         let may_name = REGISTER.iter().any(|path| file.path == Path::new(path));
@@ -46,7 +46,7 @@ pub fn check_register(files: &[File]) -> Vec<Violation> {
     let code = files.iter().filter(|file| file.is("rs") || file.is("toml"));
     let others = code.filter(|file| !is_own(file));
     let named = others.filter(|file| file.text.to_lowercase().contains(MADE_UP));
-    let message = "names the made-up structure: walk over the register instead";
+    let message = "names the made-up structure: walk over the registry instead";
     named.map(|file| Violation::new(&file.path, 0, message)).collect()
 }
 
@@ -158,8 +158,8 @@ mod tests {
         let file =
             |path: &str| File { path: path.into(), text: "use crate::specimen::ROW;".into() };
         let own = ["crates/index/src/specimen/row.rs", "crates/index/src/registry.rs"];
-        assert_eq!(check_register(&own.map(file)), []);
-        assert_eq!(check_register(&[file("crates/cli/src/cmd/info.rs")]).len(), 1);
+        assert_eq!(check_registry(&own.map(file)), []);
+        assert_eq!(check_registry(&[file("crates/cli/src/cmd/info.rs")]).len(), 1);
     }
 
     #[test]

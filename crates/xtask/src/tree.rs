@@ -86,7 +86,7 @@ mod tests {
     fn tests_are_known_by_name_and_by_folder() {
         let file = |path: &str| File { path: path.into(), text: String::new() };
         assert!(file("crates/x/tests/a.rs").is_test());
-        assert!(file("crates/x/src/room/tests.rs").is_test());
-        assert!(!file("crates/x/src/room/testing.rs").is_test());
+        assert!(file("crates/x/src/shape/tests.rs").is_test());
+        assert!(!file("crates/x/src/shape/testing.rs").is_test());
     }
 }

@@ -41,7 +41,7 @@ fn a_type_seen_outside_its_module_tells_what_it_is_of() {
 
 #[test]
 fn a_structure_is_its_folder_and_one_row() {
-    assert_none(&structures::check_register(&repository()));
+    assert_none(&structures::check_registry(&repository()));
 }
 
 #[test]

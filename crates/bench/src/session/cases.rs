@@ -27,7 +27,7 @@ impl Session<'_> {
             Workload::Insert => Ok(vec![self.insert_case()?]),
             Workload::Count => Ok(vec![self.count_case()?]),
             Workload::Mixed => self.mixed_cases(),
-            Workload::LookupBesideInserts => self.during_inserts_cases(),
+            Workload::LookupDuringInserts => self.during_inserts_cases(),
             Workload::Delete => Ok(vec![self.delete_case()?]),
             Workload::LookupHit
             | Workload::LookupMiss

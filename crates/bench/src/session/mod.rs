@@ -308,7 +308,7 @@ impl Session<'_> {
                 "limit_seconds": plan.limit_time.as_secs_f64(),
             },
         });
-        let is_flowing = plan.workload == Workload::LookupBesideInserts;
+        let is_flowing = plan.workload == Workload::LookupDuringInserts;
         let own = match self.kind {
             Kind::Table => json!({
                 "entries": plan.entries,

@@ -152,8 +152,8 @@ fn mistakes_on_the_command_line_are_told_with_the_option() {
         ("--workload insert --limit-seconds=-3", "no length of time"),
         ("--workload insert --scratch 1k", "ask for more"),
     ] {
-        let talk = crate::refusal(&format!("{FLAGS} {arguments}"));
-        assert!(talk.contains(words), "{arguments}: {talk}");
+        let message = crate::refusal(&format!("{FLAGS} {arguments}"));
+        assert!(message.contains(words), "{arguments}: {message}");
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Args {
     /// What happens when flash is full
     #[arg(long, default_value = "reject", value_parser = sizing::policy)]
     policy: Policy,
-    /// When an acknowledged update is durable; a word for this run, chosen anew at each opening
+    /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }
@@ -115,7 +115,10 @@ fn text(created: &Created) -> String {
     rows.extend(created.costs.rows());
     if created.filter_bytes > 0 {
         let bytes = show_bytes(created.filter_bytes);
-        rows.push(("filters", format!("{bytes} more RAM, where a program opens it with so much")));
+        rows.push((
+            "filters",
+            format!("{bytes} more RAM, where a program opens it with that much"),
+        ));
     }
     rows.extend([
         ("RAM", show_bytes(created.ram_bytes)),

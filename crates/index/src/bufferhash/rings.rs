@@ -9,7 +9,7 @@
 //!
 //! The first is what an SSD likes best, the second is what NSDI'10 (section 5.2) does on a flash chip without
 //! translation layer: segments are whole erase blocks, and a block is erased, by a discard, just before
-//! it is written anew. What it held was evicted in a durable checkpoint before, so a cut between erase and
+//! it is written again. What it held was evicted in a durable checkpoint before, so a cut between erase and
 //! write loses nothing. All that is overwritten in place (superblocks, checkpoints, images, the log) stays
 //! on the volume's device.
 

@@ -106,7 +106,7 @@ impl Config {
     /// The number of fingerprints: keys divided by the rate.
     ///
     /// # Errors
-    /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for so many keys.
+    /// [`Error::Config`] for no keys, or a rate that is not between 0 and 1, or too low for that many keys.
     pub fn universe(&self) -> Result<Universe> {
         Ok(Universe::for_rate(self.keys, self.rate)?)
     }

@@ -198,8 +198,8 @@ impl Inner {
         done.and_then(|()| Ok(self.volume.checkpoint()?))
     }
 
-    /// Makes one run of a part's buffer, all its runs, and the extra sources. Skips a part that is one run without slack.
-    /// Tombstones end only if no insert that they may belong to is still buffered.
+    /// Makes one run of a part's buffer, all its runs, and the extra sources. Skips a part that is one run
+    /// without slack. Tombstones end only if no insert that they may belong to is still buffered.
     pub(super) fn merge_all(&self, part: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
         let _lock = self.partitions[part].maintain();

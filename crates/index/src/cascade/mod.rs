@@ -311,8 +311,8 @@ impl Cascade {
     }
 
     /// The counts of all of `keys`, in their order, by reading the whole filter once from front to back. It
-    /// pays off when there are so many keys that reading their pages one by one takes longer: about half as
-    /// many as the filter has pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks.
+    /// pays off when reading the keys' pages one by one takes longer: from about half as many keys on
+    /// as the filter has pages, on a drive with 60,000 random reads a second and 1 GB/s in I/O chunks.
     /// Takes 32 bytes of RAM for each key. In [`FilterStats::reads_histogram`] such lookups count as reading
     /// none.
     ///

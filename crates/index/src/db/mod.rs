@@ -221,7 +221,7 @@ impl Database {
             Error::Config { field: "log_bytes", reason } => Error::Config {
                 field: "log",
                 reason: format!(
-                    "{name:?}: {reason}. A log keeps its length: make the file anew with \
+                    "{name:?}: {reason}. A log keeps its length: make the file again with \
                      nandex::options().log(...), or ask for less `ram`"
                 ),
             },

@@ -108,7 +108,7 @@ impl<'db> TableBuilder<'db> {
 
     fn open(&self, shares: &mut Shares, kind: &str) -> Result<AnyTable> {
         let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
-        // Options such as SliceHash's filters are chosen anew at each opening.
+        // Options such as SliceHash's filters are chosen again at each opening.
         let advised = self.advise(limit, |asked| asked.advise_one(kind)).ok();
         let options = advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;

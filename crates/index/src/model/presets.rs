@@ -49,7 +49,7 @@ const ALL: [CostPreset; 5] = [
     },
     CostPreset {
         name: "transcend-ts32",
-        source: "paper: 30 ms to flush 128 KB (section 7.2.1), 0.6 ms for nine of ten lookups (Figure 6); assumed: 100 MB/s of reads, 30 MB/s of writes, no reads beside one another, 10,000 erases",
+        source: "paper: 30 ms to flush 128 KB (section 7.2.1), 0.6 ms for nine of ten lookups (Figure 6); assumed: 100 MB/s of reads, 30 MB/s of writes, no concurrent reads, 10,000 erases",
         costs: ssd(
             Linear::through(4.0 * KIB, 0.6 * MS, 10.0),
             Linear::through(128.0 * KIB, 30.0 * MS, 1000.0 / 30.0),

@@ -41,7 +41,7 @@
 //!
 //! # Counts
 //!
-//! [`Counts`] chooses what a slot stores besides the remainder: nothing, so that a fingerprint that was added n
+//! [`Counts`] chooses what a slot stores next to the remainder: nothing, so that a fingerprint that was added n
 //! times has n slots; a sign, so that a count may be below zero until the filter is merged with another; or a
 //! count of a few bits. [`Outliers`] hold what does not fit the slots, so one hot key neither fills the filter nor
 //! makes an endless cluster. Each count is stored in exactly one way ([`StoredCount`]), so filters with the same

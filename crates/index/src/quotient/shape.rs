@@ -153,8 +153,8 @@ impl Shape {
 
     /// The error of a filter that has no slot after the last cluster.
     pub(super) fn no_slot_after(&self, entries: u64) -> Error {
-        let reason = "and none is free after the fingerprint's own; so many fingerprints of the same \
-                      quotients do not come by chance: hash keys with a secret, or grow the filter";
+        let reason = "and none is free after the fingerprint's own; chance does not give that many fingerprints \
+                      the same quotients: hash keys with a secret, or grow the filter";
         self.full(entries, reason.into())
     }
 

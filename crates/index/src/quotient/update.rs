@@ -136,7 +136,7 @@ impl Blocks {
         self.set_occupieds(width, block, if is_occupied { occupieds | bit } else { occupieds });
     }
 
-    /// Lowers an offset by one. One that did not fit is computed anew. `end`, if it is known, is the slot after
+    /// Lowers an offset by one. One that did not fit is computed again. `end`, if it is known, is the slot after
     /// the runs of all quotients before the previous block. Returns the same for the next block.
     fn lower_offset(
         &mut self,

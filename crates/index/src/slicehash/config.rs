@@ -45,7 +45,7 @@ pub struct Config {
     pub group_slices: u32,
     /// Devices that alternate slicetable by slicetable (paper, section 5.3, "throughput-oriented"): the
     /// array's stripe is then a slicetable. 1 for a single device.
-    pub lanes: u32,
+    pub devices: u32,
     /// A slicetable begins at a multiple of this many pages, and its length is rounded up to one: channels
     /// times the pages of a chunk (paper, section 5.2), or an array's stripe. 1 if neither matters.
     pub align_pages: u32,
@@ -81,7 +81,7 @@ impl Config {
             slices: 12,
             slice_parts: 1,
             group_slices: 1,
-            lanes: 1,
+            devices: 1,
             align_pages: 1,
             spare_blocks: 2,
             spare_buffers: 2,
@@ -168,7 +168,7 @@ impl Config {
     pub fn throughput_oriented(self, devices: u32) -> Self {
         let block_pages = Self { align_pages: 1, ..self }.block_pages();
         let spare_blocks = self.spare_blocks.next_multiple_of(devices.max(1));
-        Self { lanes: devices, align_pages: block_pages, spare_blocks, ..self }
+        Self { devices, align_pages: block_pages, spare_blocks, ..self }
     }
 
     /// The same with slices of one page on each of this many devices, which a lookup reads at once (paper,
@@ -217,7 +217,7 @@ impl Config {
             logical: self.partitions,
             spares: self.spare_blocks,
             align_pages: self.align_pages,
-            lanes: self.lanes,
+            devices: self.devices,
         }
     }
 
@@ -261,8 +261,8 @@ impl Config {
             );
             return refuse("group_slices", reason);
         }
-        if !(1..=64).contains(&self.lanes) {
-            return refuse("lanes", format!("{} is not in 1..=64", self.lanes));
+        if !(1..=64).contains(&self.devices) {
+            return refuse("devices", format!("{} is not in 1..=64", self.devices));
         }
         if self.spare_blocks == 0 || self.spare_buffers == 0 {
             return refuse("spare_blocks", "spare slicetables and buffers are at least 1".into());
@@ -321,7 +321,7 @@ impl Config {
             self.slices,
             self.slice_parts,
             self.group_slices,
-            self.lanes,
+            self.devices,
             self.align_pages,
             self.spare_blocks,
             self.spare_buffers,
@@ -353,7 +353,7 @@ impl Config {
             slices: reader.u32()?,
             slice_parts: reader.u32()?,
             group_slices: reader.u32()?,
-            lanes: reader.u32()?,
+            devices: reader.u32()?,
             align_pages: reader.u32()?,
             spare_blocks: reader.u32()?,
             spare_buffers: reader.u32()?,
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_configuration_reads_back_and_never_panics_when_cut() {
         let reject = Config { policy: Policy::Reject, stagger: true, ..Config::tiny() };
-        let parts = Config { slice_parts: 3, group_slices: 4, lanes: 2, ..Config::tiny() };
+        let parts = Config { slice_parts: 3, group_slices: 4, devices: 2, ..Config::tiny() };
         for config in [Config::tiny(), reject, parts] {
             let bytes = config.encode();
             let mut reader = Reader::new(&bytes, "configuration", PageId(0));
@@ -436,7 +436,7 @@ mod tests {
         refused(Config { spare_blocks: 0, ..Config::tiny() }, "spare_blocks");
         refused(Config { slice_parts: 0, ..Config::tiny() }, "slice_parts");
         refused(Config { group_slices: 0, ..Config::tiny() }, "group_slices");
-        refused(Config { lanes: 65, ..Config::tiny() }, "lanes");
+        refused(Config { devices: 65, ..Config::tiny() }, "devices");
         let policy = Policy::Reject;
         refused(Config { front_runs: 8, policy, ..Config::tiny() }, "front_runs");
     }
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn several_devices_take_turns_with_slicetables_or_share_each() {
         let turns = Config::tiny().throughput_oriented(3);
-        assert_eq!((turns.lanes, turns.stripe_pages(), turns.spare_blocks), (3, 12, 3));
+        assert_eq!((turns.devices, turns.stripe_pages(), turns.spare_blocks), (3, 12, 3));
         assert_eq!(turns.align_pages, turns.block_pages());
         turns.validate().unwrap();
         let share = Config::tiny().memory_oriented(3);

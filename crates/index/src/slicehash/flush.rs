@@ -333,8 +333,8 @@ impl Inner {
         refused: &[Entry<'_>],
     ) -> Result<()> {
         let Some(frozen) = frozen else { return Ok(()) };
-        let left_over = refused.iter().copied().chain(frozen.buffer.stash_entries());
-        self.carry_over(index, state, frozen, left_over)
+        let carry_over = refused.iter().copied().chain(frozen.buffer.stash_entries());
+        self.carry_over(index, state, frozen, carry_over)
     }
 
     fn publish(

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_slice_gives_up_its_oldest_entries_and_no_others() {
+    fn a_full_slice_drops_its_oldest_entries_and_no_others() {
         for config in configs() {
             let mut table = Table::new(config);
             let slices = u64::from(config.slices);

@@ -124,7 +124,7 @@ fn filters_go_where_lookups_miss_and_spare_them_their_read() {
     for key in (0..9000).step_by(7) {
         assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}");
     }
-    assert!(miss(0, 1000) < 40, "a merge has built the filter anew");
+    assert!(miss(0, 1000) < 40, "a merge has built the filter again");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub(crate) const ROW: Row = Row {
     kind: KIND,
     name: "Specimen",
-    good_for: "Tests of what walks over the register.",
+    good_for: "Tests of what walks over the registry.",
     family: Family::Table(TableRow {
         create,
         open: |volume, name, _| Specimen::open(volume, name).map(Into::into),

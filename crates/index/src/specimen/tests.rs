@@ -1,4 +1,4 @@
-//! What the specimen alone can be asked; the harnesses that walk over the register ask the rest.
+//! What the specimen alone can be asked; the harnesses that walk over the registry ask the rest.
 
 use std::sync::Arc;
 

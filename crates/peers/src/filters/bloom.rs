@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_a_place_are_as_many_as_probes_and_lie_in_the_page() {
+    fn the_bits_of_a_place_are_as_many_as_probes_and_are_in_the_page() {
         let filter = Paged { pages: 3, probes: 9 };
         let mut seen = Vec::new();
         assert!(filter.bits(12345, |bit| {

@@ -131,7 +131,7 @@ impl Maker for Rival {
             Self::Buffered(kind) => Box::new(Buffered::open(spec, kind)?),
             Self::Mapped(advice) => Box::new(Mapped::open(spec, advice)?),
             Self::Qfilter | Self::Fastbloom | Self::Xorf => {
-                bail!("{self} is in RAM; load it anew")
+                bail!("{self} is in RAM; load it again")
             }
         })
     }

@@ -128,7 +128,7 @@ fn inserts(intel: &OnDrive, transcend: &OnDrive, disk: &OnDrive, sheet: &OnDrive
         Row::ours("Transcend: the longest", "ms", transcend.longest_ms).paper(30.0)
             .why("A drive that maps blocks copies one for each small write out of order: superblock and checkpoint, which the paper does not write."),
         Row::ours("Transcend: the longest, incarnations alone", "ms", transcend.bare_longest_ms).paper(30.0)
-            .why("29 ms where a flush stays within a block of 64 pages, 32.6 where it ends one and waits for an erase; once a lap, where the ring begins anew inside a block, that block is copied."),
+            .why("29 ms where a flush stays within a block of 64 pages, 32.6 where it ends one and waits for an erase; once a lap, where the ring begins again inside a block, that block is copied."),
         Row::ours("Disk: mean", "ms", disk.inserts.mean_ms()),
         Row::ours("Disk: the longest", "ms", disk.longest_ms).paper(12.0)
             .why("A flush with a checkpoint seeks several times."),

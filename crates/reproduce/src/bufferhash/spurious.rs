@@ -100,7 +100,7 @@ fn chart(measured: Vec<(f64, f64)>) -> Chart {
     }
 }
 
-/// Asks as many filters as there are incarnations beside the buffers, with the bits that the RAM allows.
+/// Asks as many filters as there are incarnations next to the buffers, with the bits that the RAM allows.
 fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
     let incarnations = CLAM.incarnations(buffers_mib * MIB).round() as usize;
     let bits = (RAM_MIB - buffers_mib) * MIB * 8.0 / CLAM.entries();

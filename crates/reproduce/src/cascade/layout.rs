@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_lie_as_drawn() {
+    fn fingerprints_are_as_drawn() {
         let layout = layout(Slots::Plain { bits: 512 });
         let held: Vec<_> = (0..7).map(|slot| layout.is_used(slot)).collect();
         assert_eq!(held, [false, true, true, true, false, true, false]);

@@ -39,7 +39,7 @@ impl Experiment for Figure5 {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        // Inserts last: a full BufferHash gives up the keys that are looked up.
+        // Inserts last: a full BufferHash evicts the keys that are looked up.
         let mixes = [Mix::Lookups, Mix::Both, Mix::Inserts];
         let slice = Part::of(Setup::paper(scale), mixes)?;
         let buffer = Part::of_buffer_hash(Filters::Bloom, mixes, scale)?;

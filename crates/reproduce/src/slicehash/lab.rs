@@ -155,7 +155,7 @@ impl Setup {
             slices,
             slice_parts: 1,
             group_slices: 1,
-            lanes: 1,
+            devices: 1,
             align_pages: ROUND_PAGES,
             spare_blocks: 6 * self.drives,
             spare_buffers: 4,
@@ -166,7 +166,7 @@ impl Setup {
         };
         match self.design {
             Design::Throughput if self.drives > 1 => {
-                Config { lanes: self.drives, align_pages: slices, ..one }
+                Config { devices: self.drives, align_pages: slices, ..one }
             }
             Design::Memory if self.drives > 1 => Config {
                 slice_parts: self.drives,

@@ -187,15 +187,15 @@ impl SimDevice {
 
     fn run(&self, op: Op) -> Result<PageBuf> {
         let mut state = self.lock();
-        let lane = state.time.open_lane();
-        let started = state.push(lane, op);
+        let queue = state.time.open_queue();
+        let started = state.push(queue, op);
         let result = started.and_then(|started| {
             if !state.power.is_cut {
-                state.time.wait(lane, 1, &mut Vec::new());
+                state.time.wait(queue, 1, &mut Vec::new());
             }
             state.land(&started).map(|()| started.op.buf)
         });
-        state.time.close_lane(lane);
+        state.time.close_queue(queue);
         result
     }
 }

@@ -4,12 +4,12 @@ use nandex_device::{Completion, Error, Op, Queue, Result};
 
 use super::SimDevice;
 use super::state::{DeviceState, Started};
-use super::time::LaneId;
+use super::time::QueueId;
 
 /// Keeps operations until they are waited for; only then does a write take effect.
 pub(super) struct SimQueue {
     device: SimDevice,
-    lane: LaneId,
+    queue: QueueId,
     depth: usize,
     /// In the order of their numbers.
     started: Vec<Started>,
@@ -19,8 +19,8 @@ pub(super) struct SimQueue {
 
 impl SimQueue {
     pub(super) fn open(device: SimDevice, depth: usize) -> Self {
-        let lane = device.lock().time.open_lane();
-        Self { device, lane, depth, started: Vec::new(), ended: Vec::new() }
+        let queue = device.lock().time.open_queue();
+        Self { device, queue, depth, started: Vec::new(), ended: Vec::new() }
     }
 }
 
@@ -54,7 +54,7 @@ impl Queue for SimQueue {
         if self.started.len() >= self.depth {
             return Err(Error::QueueFull { depth: self.depth });
         }
-        let started = self.device.lock().push(self.lane, op)?;
+        let started = self.device.lock().push(self.queue, op)?;
         self.started.push(started);
         Ok(())
     }
@@ -65,8 +65,8 @@ impl Queue for SimQueue {
             let count_min = count_min.min(self.started.len());
             match count_min {
                 0 if self.started.is_empty() => {}
-                0 => state.time.poll(self.lane, &mut self.ended),
-                _ => state.time.wait(self.lane, count_min, &mut self.ended),
+                0 => state.time.poll(self.queue, &mut self.ended),
+                _ => state.time.wait(self.queue, count_min, &mut self.ended),
             }
         }
         hand_back(&mut state, &mut self.started, &mut self.ended, done);
@@ -87,9 +87,9 @@ impl Drop for SimQueue {
         // A test that failed while it held the device must not fail again here.
         let Ok(mut state) = self.device.state.lock() else { return };
         if !state.power.is_cut {
-            state.time.wait(self.lane, self.started.len(), &mut self.ended);
+            state.time.wait(self.queue, self.started.len(), &mut self.ended);
         }
         hand_back(&mut state, &mut self.started, &mut self.ended, &mut Vec::new());
-        state.time.close_lane(self.lane);
+        state.time.close_queue(self.queue);
     }
 }

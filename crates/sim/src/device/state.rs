@@ -6,7 +6,7 @@ use std::ops::Range;
 use nandex_device::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
 use super::Cut;
-use super::time::{LaneId, Time, request};
+use super::time::{QueueId, Time, request};
 use crate::fault::{Injector, Target};
 use crate::image::{Change, PAGE_COUNT_MAX};
 use crate::{FaultKind, FaultOn, Image, RequestKind, Strike};
@@ -121,8 +121,8 @@ impl DeviceState {
         self.numbers
     }
 
-    /// Starts an operation of a lane. A read is done at once, a write is put in flight.
-    pub(super) fn push(&mut self, lane: LaneId, mut op: Op) -> Result<Started> {
+    /// Starts an operation of a queue. A read is done at once, a write is put in flight.
+    pub(super) fn push(&mut self, queue: QueueId, mut op: Op) -> Result<Started> {
         op.check(self.image.page_count())?;
         self.check_with_model(op.kind.into(), op.page.0, op.buf.pages() as u64)?;
         let number = self.next_number();
@@ -132,7 +132,7 @@ impl DeviceState {
         };
         if !self.power.is_cut {
             let request = request(number, op.kind.into(), op.page.0, op.buf.pages() as u64);
-            self.time.submit(lane, request, delay_ns(strike));
+            self.time.submit(queue, request, delay_ns(strike));
         }
         let failure = strike.map(|it| it.kind).filter(|kind| kind.error().is_some());
         Ok(Started { number, op, failure })

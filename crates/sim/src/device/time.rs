@@ -1,4 +1,4 @@
-//! When each operation ends: a model of a device with lanes, or a tick for each event.
+//! When each operation ends: a model of a device with queues, or a tick for each event.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) const TICK_NS: u64 = 1_000;
 
 /// The queue of one caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct LaneId(u64);
+pub(super) struct QueueId(u64);
 
 /// Virtual time. It moves only while somebody submits, waits, or asks.
 #[derive(Debug, Default)]
@@ -17,11 +17,11 @@ pub(super) struct Time {
     /// None: each operation and each question takes a tick, and operations have ended when submitted.
     model: Option<Box<dyn Model>>,
     tick_ns: u64,
-    lanes_opened: u64,
-    /// The lane of each request that the model has not ended.
-    pending: BTreeMap<u64, LaneId>,
-    /// Ended operations that were not taken, in the order in which they ended, for each open lane.
-    ended: BTreeMap<LaneId, Vec<u64>>,
+    queues_opened: u64,
+    /// The queue of each request that the model has not ended.
+    pending: BTreeMap<u64, QueueId>,
+    /// Ended operations that were not taken, in the order in which they ended, for each open queue.
+    ended: BTreeMap<QueueId, Vec<u64>>,
     /// Reused.
     done: Vec<Done>,
 }
@@ -49,27 +49,27 @@ impl Time {
         self.tick_ns
     }
 
-    pub(super) fn open_lane(&mut self) -> LaneId {
-        self.lanes_opened += 1;
-        let lane = LaneId(self.lanes_opened);
-        self.ended.insert(lane, Vec::new());
-        lane
+    pub(super) fn open_queue(&mut self) -> QueueId {
+        self.queues_opened += 1;
+        let queue = QueueId(self.queues_opened);
+        self.ended.insert(queue, Vec::new());
+        queue
     }
 
-    /// Drops a lane; its pending operations end without a receiver.
-    pub(super) fn close_lane(&mut self, lane: LaneId) {
-        self.ended.remove(&lane);
+    /// Drops a queue; its pending operations end without a receiver.
+    pub(super) fn close_queue(&mut self, queue: QueueId) {
+        self.ended.remove(&queue);
     }
 
     /// Submits a request, `delay_ns` from now. Its token is a number that no other pending one has.
-    pub(super) fn submit(&mut self, lane: LaneId, request: Request, delay_ns: u64) {
+    pub(super) fn submit(&mut self, queue: QueueId, request: Request, delay_ns: u64) {
         if let Some(model) = &mut self.model {
-            self.pending.insert(request.token, lane);
+            self.pending.insert(request.token, queue);
             model.submit_at(model.now_ns().saturating_add(delay_ns), request);
             return;
         }
         self.pass(delay_ns);
-        if let Some(ended) = self.ended.get_mut(&lane) {
+        if let Some(ended) = self.ended.get_mut(&queue) {
             ended.push(request.token);
         }
     }
@@ -79,30 +79,30 @@ impl Time {
         self.tick_ns = self.tick_ns.saturating_add(TICK_NS).saturating_add(delay_ns);
     }
 
-    /// Moves time until that many requests of the lane have ended, and takes all that have. At least that
+    /// Moves time until that many requests of the queue have ended, and takes all that have. At least that
     /// many must be pending.
-    pub(super) fn wait(&mut self, lane: LaneId, count_min: usize, taken: &mut Vec<u64>) {
-        while self.ended.get(&lane).is_some_and(|ended| ended.len() < count_min) && self.step() {}
-        let Some(ended) = self.ended.get_mut(&lane) else { return };
+    pub(super) fn wait(&mut self, queue: QueueId, count_min: usize, taken: &mut Vec<u64>) {
+        while self.ended.get(&queue).is_some_and(|ended| ended.len() < count_min) && self.step() {}
+        let Some(ended) = self.ended.get_mut(&queue) else { return };
         assert!(ended.len() >= count_min, "a model ends every request that it has taken");
         taken.append(ended);
     }
 
-    /// Takes the lane's ended operations, and moves time by one event if there are none, so that polling
+    /// Takes the queue's ended operations, and moves time by one event if there are none, so that polling
     /// makes progress.
-    pub(super) fn poll(&mut self, lane: LaneId, taken: &mut Vec<u64>) {
-        if self.ended.get(&lane).is_some_and(Vec::is_empty) {
+    pub(super) fn poll(&mut self, queue: QueueId, taken: &mut Vec<u64>) {
+        if self.ended.get(&queue).is_some_and(Vec::is_empty) {
             self.step();
         }
-        self.wait(lane, 0, taken);
+        self.wait(queue, 0, taken);
     }
 
     /// Submits one request and moves time until it has ended.
     pub(super) fn run(&mut self, request: Request, delay_ns: u64) {
-        let lane = self.open_lane();
-        self.submit(lane, request, delay_ns);
-        self.wait(lane, 1, &mut Vec::new());
-        self.close_lane(lane);
+        let queue = self.open_queue();
+        self.submit(queue, request, delay_ns);
+        self.wait(queue, 1, &mut Vec::new());
+        self.close_queue(queue);
     }
 
     fn step(&mut self) -> bool {
@@ -110,8 +110,8 @@ impl Time {
         let goes_on = model.step(&mut self.done);
         for done in self.done.drain(..) {
             let token = done.request.token;
-            let lane = self.pending.remove(&token);
-            if let Some(ended) = lane.and_then(|lane| self.ended.get_mut(&lane)) {
+            let queue = self.pending.remove(&token);
+            if let Some(ended) = queue.and_then(|queue| self.ended.get_mut(&queue)) {
                 ended.push(token);
             }
         }

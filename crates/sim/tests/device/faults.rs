@@ -324,11 +324,11 @@ fn a_slow_operation_of_a_model_does_not_hold_up_the_others() {
     let device = SimDevice::with_model(Scattered::boxed());
     device.grow(8).unwrap();
     device.arm(once(FaultOn::Write, 1, SLOW));
-    let mut lane = device.queue(4).unwrap();
-    (0..4).for_each(|page| lane.push(write(page, page, 1)).unwrap());
-    let tokens: Vec<u64> = wait(&mut *lane, 3).iter().map(|done| done.token).collect();
+    let mut queue = device.queue(4).unwrap();
+    (0..4).for_each(|page| queue.push(write(page, page, 1)).unwrap());
+    let tokens: Vec<u64> = wait(&mut *queue, 3).iter().map(|done| done.token).collect();
     assert!(tokens.len() == 3 && !tokens.contains(&0) && device.now() < 5_000_000);
-    assert_eq!(wait(&mut *lane, 1)[0].token, 0);
+    assert_eq!(wait(&mut *queue, 1)[0].token, 0);
 }
 
 /// Every fault there is, each at the same rate.

@@ -56,7 +56,7 @@ fn fill(array: &LabelledArray, byte: u8) -> nandex_device::Result<()> {
     array.sync()
 }
 
-/// An array is made, grown and filled, opened again, and filled anew.
+/// An array is made, grown and filled, opened again, and filled again.
 fn live(drives: &Drives) -> Came {
     let Ok(array) = LabelledArray::create(members(drives), &OPTIONS) else { return Came::Nowhere };
     if array.grow(PAGES).and_then(|()| fill(&array, 1)).is_err() {

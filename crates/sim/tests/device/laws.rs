@@ -111,13 +111,13 @@ fn threads_that_share_a_model_each_get_back_all_that_is_theirs() {
         for first in 0..8 {
             let device = &device;
             scope.spawn(move || {
-                let mut lane = device.queue(8).unwrap();
+                let mut queue = device.queue(8).unwrap();
                 for round in 0..200_u64 {
                     (0..8)
-                        .for_each(|at| lane.push(write(at, first * 8 + at, round as u8)).unwrap());
+                        .for_each(|at| queue.push(write(at, first * 8 + at, round as u8)).unwrap());
                     let mut tokens = Vec::new();
-                    while lane.in_flight() > 0 {
-                        tokens.extend(wait(&mut *lane, 3).iter().map(|done| done.token));
+                    while queue.in_flight() > 0 {
+                        tokens.extend(wait(&mut *queue, 3).iter().map(|done| done.token));
                     }
                     tokens.sort_unstable();
                     assert_eq!(tokens, [0, 1, 2, 3, 4, 5, 6, 7]);

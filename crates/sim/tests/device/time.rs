@@ -21,13 +21,13 @@ fn without_a_model_time_moves_by_a_tick_for_each_operation_and_each_question() {
 fn a_models_time_moves_only_when_somebody_waits_and_not_by_asking() {
     let device = SimDevice::with_model(Scattered::boxed());
     device.grow(8).unwrap();
-    let mut lane = device.queue(8).unwrap();
-    (0..8).for_each(|page| lane.push(read(page, page)).unwrap());
+    let mut queue = device.queue(8).unwrap();
+    (0..8).for_each(|page| queue.push(read(page, page)).unwrap());
     assert_eq!([device.now(), device.now()], [0, 0]);
-    let first = wait(&mut *lane, 1);
+    let first = wait(&mut *queue, 1);
     let now = device.now();
     assert!(now > 0 && first.len() < 8);
-    wait(&mut *lane, 8);
+    wait(&mut *queue, 8);
     assert!(device.now() > now);
 }
 
@@ -35,15 +35,15 @@ fn a_models_time_moves_only_when_somebody_waits_and_not_by_asking() {
 fn operations_come_back_in_the_order_in_which_they_ended() {
     let device = SimDevice::with_model(Scattered::boxed());
     device.grow(32).unwrap();
-    let mut lane = device.queue(32).unwrap();
-    (0..32).for_each(|page| lane.push(read(page, page)).unwrap());
-    let tokens: Vec<u64> = wait(&mut *lane, 32).iter().map(|done| done.token).collect();
+    let mut queue = device.queue(32).unwrap();
+    (0..32).for_each(|page| queue.push(read(page, page)).unwrap());
+    let tokens: Vec<u64> = wait(&mut *queue, 32).iter().map(|done| done.token).collect();
     assert_eq!(tokens.len(), 32);
     assert!(!tokens.is_sorted());
 }
 
 #[test]
-fn what_ends_while_another_lane_waits_is_kept_for_its_owner() {
+fn what_ends_while_another_queue_waits_is_kept_for_its_owner() {
     let device = SimDevice::with_model(Scattered::boxed());
     device.grow(64).unwrap();
     let (mut one, mut other) = (device.queue(32).unwrap(), device.queue(32).unwrap());
@@ -63,13 +63,13 @@ fn the_same_calls_take_the_same_time_and_leave_the_same_bytes() {
     let run = || {
         let device = SimDevice::with_model(Scattered::boxed());
         device.grow(64).unwrap();
-        let mut lane = device.queue(16).unwrap();
+        let mut queue = device.queue(16).unwrap();
         let mut tokens = Vec::new();
         for round in 0..500_u64 {
-            if lane.in_flight() == 16 {
-                tokens.extend(wait(&mut *lane, 5).iter().map(|done| done.token));
+            if queue.in_flight() == 16 {
+                tokens.extend(wait(&mut *queue, 5).iter().map(|done| done.token));
             }
-            lane.push(write(round, round * 29 % 64, round as u8)).unwrap();
+            queue.push(write(round, round * 29 % 64, round as u8)).unwrap();
             if round % 50 == 49 {
                 device.sync().unwrap();
             }

@@ -166,7 +166,7 @@ fn pair_ns(spec: &Spec, pages: [u64; 2]) -> u64 {
 pub fn channels(spec: &Spec) -> Option<u32> {
     let chunk_pages = spec.ftl.chunk_bytes / HOST_PAGE_BYTES as u32;
     let page_units = spec.flash.page_units();
-    // After that many chunks all begins anew.
+    // After that many chunks all begins again.
     let cycle = spec.flash.plane_count() * page_units.div_ceil(chunk_pages);
     let pages = u64::from(cycle * chunk_pages) * 2;
     if cycle > 512 || pages > spec.page_count() {

@@ -42,7 +42,7 @@ fn the_events_of_twenty_seeds_are_those_they_always_were() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_events_whatever_lies_on_the_device() {
+fn the_same_seed_gives_the_same_events_whatever_is_on_the_device() {
     for fill in [Fill::Empty, Fill::Sequential, Fill::Steady { seed: 1 }] {
         assert_eq!(hash(3, fill), hash(3, fill));
     }

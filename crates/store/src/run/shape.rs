@@ -43,14 +43,15 @@ impl RunShape {
     /// [`widened`](Self::widened).
     #[must_use]
     pub fn for_entries(universe: Universe, entries: u64, count_bytes: u64) -> Self {
-        let need = Need { universe, entries: entries as f64, count_bits: count_bytes as f64 * 8.0 };
+        let needed =
+            SpaceNeeded { universe, entries: entries as f64, count_bits: count_bytes as f64 * 8.0 };
         let (mut too_few, mut enough) = (0, 1_u64);
-        while !need.fits(enough) {
+        while !needed.fits(enough) {
             (too_few, enough) = (enough, enough * 2);
         }
         while enough - too_few > 1 {
             let middle = too_few.midpoint(enough);
-            if need.fits(middle) {
+            if needed.fits(middle) {
                 enough = middle;
             } else {
                 too_few = middle;
@@ -112,13 +113,13 @@ impl RunShape {
 }
 
 /// The space that some entries need.
-struct Need {
+struct SpaceNeeded {
     universe: Universe,
     entries: f64,
     count_bits: f64,
 }
 
-impl Need {
+impl SpaceNeeded {
     /// Does a page's share, with its variation, fit it when there are that many pages?
     fn fits(&self, pages: u64) -> bool {
         let pages = pages as f64;

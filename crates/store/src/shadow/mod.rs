@@ -76,9 +76,9 @@ pub struct ShadowShape {
     pub spares: u32,
     /// The first block begins at a multiple of this many pages; 1 if that does not matter.
     pub align_pages: u32,
-    /// Devices that alternate block by block: physical block p is on lane p mod `lanes`. A logical block
-    /// keeps to the lane of its number as long as that has a free block. 1 for a single device.
-    pub lanes: u32,
+    /// Devices that alternate block by block: physical block p is on device p mod `devices`. A logical block
+    /// keeps to the device of its number as long as that has a free block. 1 for a single device.
+    pub devices: u32,
 }
 
 impl ShadowShape {
@@ -92,7 +92,7 @@ impl ShadowShape {
             ("logical_blocks", self.logical),
             ("spare_blocks", self.spares),
             ("align_pages", self.align_pages),
-            ("lanes", self.lanes),
+            ("devices", self.devices),
         ];
         if let Some((field, _)) = fields.iter().find(|(_, value)| *value == 0) {
             return Err(Error::config(field, "0 does not do; a shadow needs at least 1"));
@@ -179,7 +179,7 @@ impl Shadow {
         let slot = &self.slots[logical as usize];
         slot.get().unwrap_or_else(|Changing| {
             // A thread that changes it holds the lock.
-            let _flipped = self.pool.lock();
+            let _lock = self.pool.lock();
             self.settled(logical)
         })
     }

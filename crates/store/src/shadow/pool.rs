@@ -24,7 +24,7 @@ pub(super) struct PoolState {
     pub next: u64,
     /// Map updates since the start.
     pub updates: u64,
-    /// Free blocks of each lane, the one that has been free for the longest first, so that readers of an old
+    /// Free blocks of each device, the one that has been free for the longest first, so that readers of an old
     /// version have the longest time.
     free: Vec<VecDeque<u32>>,
     waiting: Vec<Waiting>,
@@ -46,7 +46,7 @@ struct Waiting {
 
 impl Pool {
     pub fn new(shape: ShadowShape, next: u64, unused: impl Iterator<Item = u32>) -> Self {
-        let free = vec![VecDeque::new(); shape.lanes as usize];
+        let free = vec![VecDeque::new(); shape.devices as usize];
         let mut state =
             PoolState { next, updates: 0, free, waiting: Vec::new(), drafts: Vec::new() };
         unused.for_each(|physical| state.give(physical));
@@ -93,16 +93,16 @@ impl PoolState {
     }
 
     fn give(&mut self, physical: u32) {
-        let lanes = self.free.len();
-        self.free[physical as usize % lanes].push_back(physical);
+        let devices = self.free.len();
+        self.free[physical as usize % devices].push_back(physical);
     }
 
-    /// A free block of that lane, or else of the lane with the most.
-    fn take(&mut self, lane: usize) -> Option<u32> {
-        if let Some(physical) = self.free[lane].pop_front() {
+    /// A free block of that device, or else of the device with the most.
+    fn take(&mut self, device: usize) -> Option<u32> {
+        if let Some(physical) = self.free[device].pop_front() {
             return Some(physical);
         }
-        let richest = self.free.iter_mut().max_by_key(|lane| lane.len());
+        let richest = self.free.iter_mut().max_by_key(|device| device.len());
         richest.and_then(VecDeque::pop_front)
     }
 

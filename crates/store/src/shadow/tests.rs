@@ -7,7 +7,7 @@ use super::*;
 use crate::bytes::Reader;
 
 pub(super) const SHAPE: ShadowShape =
-    ShadowShape { block_pages: 3, logical: 4, spares: 2, align_pages: 8, lanes: 2 };
+    ShadowShape { block_pages: 3, logical: 4, spares: 2, align_pages: 8, devices: 2 };
 pub(super) const EXTENT: Extent = Extent { start: PageId(101), pages: 25 };
 
 const NOTHING: Lsn = Lsn(0);
@@ -57,7 +57,7 @@ fn shapes_that_cannot_work_are_refused() {
         ShadowShape { logical: 0, ..SHAPE },
         ShadowShape { spares: 0, ..SHAPE },
         ShadowShape { align_pages: 0, ..SHAPE },
-        ShadowShape { lanes: 0, ..SHAPE },
+        ShadowShape { devices: 0, ..SHAPE },
         ShadowShape { logical: u32::MAX, ..SHAPE },
     ] {
         assert!(matches!(shape.validate(), Err(Error::Config { .. })), "{shape:?}");
@@ -140,13 +140,13 @@ fn a_later_flip_in_the_log_stands_for_one_that_found_no_room_there() {
 }
 
 #[test]
-fn a_logical_block_keeps_to_its_lane_while_that_has_a_free_block() {
+fn a_logical_block_keeps_to_its_device_while_that_has_a_free_block() {
     let shadow = shadow();
     for logical in [1, 3] {
         assert_eq!(rewrite(&shadow, logical).block.physical % 2, 1, "{logical}");
     }
-    assert_eq!(rewrite(&shadow, 1).block.physical, 5, "the last one of lane 1");
-    assert_eq!(rewrite(&shadow, 3).block.physical % 2, 0, "one of lane 0 rather than none");
+    assert_eq!(rewrite(&shadow, 1).block.physical, 5, "the last one of device 1");
+    assert_eq!(rewrite(&shadow, 3).block.physical % 2, 0, "one of device 0 rather than none");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_lookup_during_rewrites_never_sees_parts_of_two_blocks() {
 
 #[test]
 fn its_ram_is_two_words_a_logical_block_and_a_word_a_spare() {
-    let shape = ShadowShape { logical: 10_000, spares: 64, align_pages: 1, lanes: 1, ..SHAPE };
+    let shape = ShadowShape { logical: 10_000, spares: 64, align_pages: 1, devices: 1, ..SHAPE };
     let extent = Extent { start: PageId(0), pages: shape.pages() };
     let shadow = Shadow::create(StructureId(1), extent, shape, 1);
     rewrite_each(&shadow, 0..10_000);

@@ -18,7 +18,7 @@ use nandex_store::{
 use crate::part::Part;
 
 pub const SHAPE: ShadowShape =
-    ShadowShape { block_pages: 5, logical: 4, spares: 2, align_pages: 4, lanes: 1 };
+    ShadowShape { block_pages: 5, logical: 4, spares: 2, align_pages: 4, devices: 1 };
 
 /// Two pages a chunk, so that the last chunk of a block is a shorter one.
 const CHUNKS: IoChunks = IoChunks { chunk_pages: 2, chunks: 2 };

@@ -132,7 +132,7 @@ mod tests {
     use super::super::{Chunker, Chunking};
     use super::*;
 
-    /// The first cut by the definition: a whole window hashed anew at every place.
+    /// The first cut by the definition: a whole window hashed again at every place.
     fn first_len_by_definition(chunking: &Chunking, data: &[u8]) -> usize {
         let limit = data.len().min(chunking.max_bytes());
         let bits = chunking.average_bytes().ilog2();

@@ -128,7 +128,7 @@ fn refuse_unlike((first, one): (&Path, &Like), (path, other): (&Path, &Like)) ->
             format!("{shown} keys at {}", percent(like.config.rate))
         };
         bail!(
-            "{path} was made for {}, {first} for {}; only filters made for the same merge: build one anew",
+            "{path} was made for {}, {first} for {}; only filters made for the same merge: build one again",
             made(other),
             made(one)
         );

@@ -22,7 +22,7 @@ fn advised(requirements: &Requirements, filter: FilterKind) -> (Candidate, Predi
     (found, prediction)
 }
 
-/// What every advice must keep, worked out anew from its own figures.
+/// What every advice must keep, worked out again from its own figures.
 fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction) {
     let Candidate { super_tables, incarnations, filter, pages, .. } = *found;
     let config: &Config = prediction.config.of().unwrap();

@@ -174,7 +174,7 @@ impl Search<'_> {
         let stash_bytes = STASH_ENTRIES * (STASH_EXTRA_BYTES + self.entry_bytes());
         let one = u64::from(buffer_pages) * PAGE_BYTES + stash_bytes;
         let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
-        // A filter is built anew while the old one is in use, when its partition is flushed.
+        // A filter is built again while the old one is in use, when its partition is flushed.
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
         let filter_bytes = (filter_bytes(self.requirements.entries, self.miss_reads) as f64
             * (1.0 + in_flight)) as u64;
@@ -198,7 +198,7 @@ impl Search<'_> {
         }
     }
 
-    /// Device time of reading a slicetable and writing it anew, in nanoseconds: in I/O chunks, one after the
+    /// Device time of reading a slicetable and writing it again, in nanoseconds: in I/O chunks, one after the
     /// other (section 5.4).
     pub(super) fn flush_ns(&self, layout: &Layout) -> f64 {
         let costs = &self.requirements.device.costs;

@@ -27,7 +27,7 @@ fn advised(requirements: &Requirements) -> (Candidate, Prediction) {
     (found, prediction)
 }
 
-/// What every advice must keep, worked out anew from its own figures.
+/// What every advice must keep, worked out again from its own figures.
 fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction) {
     let config: &Config = prediction.config.of().unwrap();
     let &Config { partitions, buffer_pages, slices, .. } = config;
