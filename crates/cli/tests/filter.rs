@@ -399,6 +399,32 @@ fn a_merge_that_cannot_go_on_leaves_no_file() {
     assert!(!folder.path("m.nandex").exists() && !folder.path("m.nandex.unfinished").exists());
 }
 
+/// Exit codes, commands, and what they say.
+const WRONG: &str = r#"
+1 | filter build f.nandex in | exists
+1 | filter build n.nandex gone | cannot open gone
+1 | filter build n.nandex dir | dir is a directory
+1 | filter build n.nandex in --rate 2 | rate: a rate of false positives of 2
+1 | filter build n.nandex in --keys 0 | keys: 0
+1 | filter build n.nandex in --keys 1e9 --ram 64KiB | ram_bytes: 65536 bytes (64.0 KiB); a filter for
+2 | filter build n.nandex in --fan-out 1 | auto, one, or a number from 2
+2 | filter build n.nandex in --hash md5 | xxh3, sip13
+2 | filter build n.nandex in --hash-key pass | 32 digits in hex
+1 | filter build n.nandex in --width 0 | a width of 0 bytes
+2 | filter build n.nandex in --width 2 --nul | cannot be used with
+1 | filter add gone.nandex in | cannot open gone.nandex
+1 | filter add foreign in | not a nandex volume
+1 | filter add t.nandex in | the volume holds no filter; it holds "main" of the kind "bufferhash"
+1 | filter test t.nandex in --name main | "main" is no filter
+1 | filter test f.nandex in --name other | no structure named "other"
+1 | filter test f.nandex odd --width 2 | odd, key 3: expected 2 bytes, found 1
+1 | filter test f.nandex in --count --width 2 | leave --count out
+2 | filter test f.nandex in --count --absent | cannot be used with
+1 | filter info in | not a nandex volume
+2 | filter merge f.nandex f.nandex | --output
+2 | filter sort in | unrecognized subcommand
+"#;
+
 #[test]
 fn wrong_input_is_refused_with_what_would_do() {
     let folder = Folder::new();
@@ -408,43 +434,7 @@ fn wrong_input_is_refused_with_what_would_do() {
     fs::create_dir(folder.path("dir")).expect("the folder is writable");
     ok(folder.run("create t.nandex --entries 1e5 --ram 4MiB"));
     ok(folder.run("filter build f.nandex in"));
-    let samples = [
-        ("filter build f.nandex in", 1, "exists"),
-        ("filter build n.nandex gone", 1, "cannot open gone"),
-        ("filter build n.nandex dir", 1, "dir is a directory"),
-        ("filter build n.nandex in --rate 2", 1, "rate: a rate of false positives of 2"),
-        ("filter build n.nandex in --keys 0", 1, "keys: 0"),
-        (
-            "filter build n.nandex in --keys 1e9 --ram 64KiB",
-            1,
-            "ram_bytes: 65536 bytes (64.0 KiB); a filter for",
-        ),
-        ("filter build n.nandex in --fan-out 1", 2, "auto, one, or a number from 2"),
-        ("filter build n.nandex in --hash md5", 2, "xxh3, sip13"),
-        ("filter build n.nandex in --hash-key pass", 2, "32 digits in hex"),
-        ("filter build n.nandex in --width 0", 1, "a width of 0 bytes"),
-        ("filter build n.nandex in --width 2 --nul", 2, "cannot be used with"),
-        ("filter add gone.nandex in", 1, "cannot open gone.nandex"),
-        ("filter add foreign in", 1, "not a nandex volume"),
-        (
-            "filter add t.nandex in",
-            1,
-            "the volume holds no filter; it holds \"main\" of the kind \"bufferhash\"",
-        ),
-        ("filter test t.nandex in --name main", 1, "\"main\" is no filter"),
-        ("filter test f.nandex in --name other", 1, "no structure named \"other\""),
-        ("filter test f.nandex odd --width 2", 1, "odd, key 3: expected 2 bytes, found 1"),
-        ("filter test f.nandex in --count --width 2", 1, "leave --count out"),
-        ("filter test f.nandex in --count --absent", 2, "cannot be used with"),
-        ("filter info in", 1, "not a nandex volume"),
-        ("filter merge f.nandex f.nandex", 2, "--output"),
-        ("filter sort in", 2, "unrecognized subcommand"),
-    ];
-    for (command, code, reason) in samples {
-        let outcome = folder.run(command);
-        assert_eq!(outcome.code, code, "{command}: {outcome:?}");
-        assert!(outcome.stderr.contains(reason), "{command}: {outcome:?}");
-    }
+    folder.assert_refused(WRONG);
     assert!(!folder.path("n.nandex").exists(), "what fails leaves no file");
     let odd = folder.run("filter build o.nandex odd --width 2 --keys 10");
     assert!(

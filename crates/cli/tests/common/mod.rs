@@ -48,6 +48,19 @@ impl Folder {
         output.stdout
     }
 
+    /// Runs commands that are refused, one of each line: the exit code, the command, and what is said of it.
+    #[track_caller]
+    pub fn assert_refused(&self, lines: &str) {
+        for line in lines.lines().filter(|line| !line.is_empty()) {
+            let parts: Vec<&str> = line.split(" | ").collect();
+            let [code, command, reason] = parts[..] else { panic!("three parts: {line}") };
+            let outcome = self.run(command);
+            assert_eq!(outcome.code.to_string(), code.trim(), "{command}: {outcome:?}");
+            assert!(outcome.stderr.contains(reason), "{command}: {outcome:?}");
+            assert_eq!(outcome.stdout, "", "{command}");
+        }
+    }
+
     fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nandex"));
         command.args(words.split_whitespace()).current_dir(self.0.path()).env_remove("TMPDIR");
