@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use nandex::bufferhash::{Config, Placement, Policy, RuntimeOptions};
 use nandex::device::{Device, MemoryDevice, PageBuf, PageId};
-use nandex::{
-    BufferHash, Durability, Error, OpenOptions, Result, Table, Threads, Volume, VolumeOptions,
-};
+use nandex::{BufferHash, Durability, OpenOptions, Result, Table, Threads, Volume, VolumeOptions};
 use nandex_sim::{Fill, Image, SimDevice};
 
 use super::{BUS_NS, COMMAND_NS, ERASE_NS, PROGRAM_NS};
@@ -101,27 +99,6 @@ fn every_policy_agrees_with_the_oracle_over_several_laps_and_openings() -> Resul
         let kept = table.iter().collect::<Result<Vec<_>>>()?;
         assert_eq!(kept.len() as u64, found, "{policy:?}");
         assert!((15 * 400..oracle.len() as u64).contains(&found), "{policy:?}: {found}");
-    }
-    Ok(())
-}
-
-#[test]
-fn a_table_that_evicts_nothing_holds_all_or_says_that_it_is_full() -> Result<()> {
-    let (device, chip) = (Arc::new(MemoryDevice::new()), chip());
-    let table = create(device.clone(), &chip, config(Policy::Reject))?;
-    let mut held = 0;
-    for key in 0.. {
-        match table.insert_u64(key, key) {
-            Ok(()) => held = key,
-            Err(Error::Full { .. }) => break,
-            Err(other) => return Err(other),
-        }
-    }
-    assert!(held > 4 * 3 * 400, "{held} entries");
-    drop(table);
-    let table = open(device, &chip)?;
-    for key in 0..=held {
-        assert_eq!(table.get_u64(key)?, Some(key));
     }
     Ok(())
 }

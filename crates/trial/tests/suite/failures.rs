@@ -77,12 +77,14 @@ fn close_poisoned<C: Contract>(setup: C) {
     fail_once(&device, FaultOn::Sync, 0);
     let updates = C::updates(&mut session);
     assert!(updates.iter().any(|(_, result)| result.is_err()), "{updates:?}");
+    session.must_refuse().unwrap();
+    session.look().unwrap();
     let told = error(session.close());
     assert!(told.contains("an earlier one failed"), "{told}");
 }
 
 #[test]
-fn closing_a_poisoned_structure_tells_that_not_all_was_saved() {
+fn a_poisoned_structure_refuses_answers_and_tells_at_its_close_that_not_all_was_saved() {
     let setup = Setup::new(Policy::Fifo, DURABILITIES[1]).inline();
     close_poisoned(setup);
     close_poisoned(setup.sliced(SLICES[0]));

@@ -6,23 +6,6 @@ use super::*;
 use crate::Error;
 
 #[test]
-fn a_fresh_region_holds_an_empty_log() {
-    let region = region(&Probe::default(), 16, 2);
-    let (end, entries) = entries_from(&region, LogAnchor::default()).unwrap();
-    assert_eq!(end, LogEnd::default());
-    assert_eq!(entries, []);
-}
-
-#[test]
-fn entries_given_in_parts_come_back_joined() {
-    let (_, region, log) = fresh(16, 2, Durability::Never);
-    log.append(StructureId(1), &[b"ab", b"", b"cde"]).unwrap();
-    log.close().unwrap();
-    let (_, entries) = entries_from(&region, log.anchor(Lsn(0))).unwrap();
-    assert_eq!(entries, [(StructureId(1), b"abcde".to_vec())]);
-}
-
-#[test]
 fn the_pages_around_the_region_stay_untouched() {
     let (device, _, log) = fresh(9, 2, Durability::Never);
     for round in 0..20 {
@@ -129,21 +112,6 @@ fn the_log_goes_round_many_laps() {
         let (end, entries) = entries_from(&region, log.anchor(kept[0])).unwrap();
         assert_eq!(end.next, log.next_lsn());
         assert!(numbers(&entries).ends_with(&[1994, 1995, 1996, 1997, 1998, 1999]));
-    }
-}
-
-#[test]
-fn a_log_goes_on_behind_what_was_found_session_after_session() {
-    let region = region(&Probe::default(), 64, 2);
-    let mut anchor = LogAnchor::default();
-    for session in 0..12 {
-        let (log, entries) = reopen(&region, anchor);
-        assert_eq!(numbers(&entries), (0..session * 2).collect::<Vec<_>>());
-        append_synced(&log, session * 2..session * 2 + 2);
-        // Every other session leaves its superblock behind.
-        if session % 2 == 0 {
-            anchor = log.anchor(Lsn(0));
-        }
     }
 }
 

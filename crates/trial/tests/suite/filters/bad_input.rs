@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use nandex::cascade::{Cascade, Config, RuntimeOptions, WhenFull};
-use nandex::device::{MemoryDevice, PAGE_BYTES};
-use nandex::store::page::PageKind;
+use nandex::device::MemoryDevice;
 use nandex::{Counter, Filter, Volume, VolumeOptions};
 
 use super::runner::key;
@@ -244,74 +243,6 @@ fn a_full_device_is_told_and_what_was_taken_stays() {
     println!("{there} of {taken} keys are there");
     insert(&filter, 1_000_000..1_002_000).unwrap();
     assert_holds(&filter, 1_000_000..1_002_000);
-}
-
-#[test]
-fn a_volume_that_is_closed_by_a_failure_refuses_every_update_and_still_answers() {
-    let volume = volume();
-    let filter = setup().create_filter(&volume, "f").unwrap();
-    insert(&filter, 0..500).unwrap();
-    volume.poison().set(&"pulled out");
-    for error in [
-        refusal(filter.insert(&key(1))),
-        refusal(filter.delete(&key(1))),
-        refusal(filter.add(&key(1), 5)),
-        refusal(filter.sync()),
-        refusal(filter.flush()),
-        refusal(filter.compact()),
-    ] {
-        assert!(error.contains("pulled out") && error.contains("open it again"), "{error}");
-    }
-    assert_holds(&filter, 0..500);
-    assert!(refusal(filter.close()).contains("pulled out"));
-}
-
-/// The pages of runs, by what their headers say.
-fn run_pages(image: &[u8]) -> Vec<usize> {
-    let is_run = |page: &[u8]| page[4..8] == *b"ndx1" && page[8] == PageKind::Run as u8;
-    let pages = image.chunks(PAGE_BYTES).enumerate();
-    pages.filter(|(_, page)| is_run(page)).map(|(index, _)| index).collect()
-}
-
-#[test]
-fn a_damaged_page_of_a_run_is_an_error_that_names_it_and_never_an_answer() {
-    let setup = setup().fanned(None);
-    let device = MemoryDevice::new();
-    let filter = setup.create(Arc::new(device.clone())).unwrap();
-    insert(&filter, 0..8000).unwrap();
-    filter.compact().unwrap();
-    filter.close().unwrap();
-    let image = device.image();
-    let pages = run_pages(&image);
-    assert!(pages.len() >= 8, "{} pages", pages.len());
-    let (mut errors, mut found) = (0, 0);
-    for (number, page) in pages.iter().enumerate() {
-        let mut image = image.clone();
-        match number % 3 {
-            0 => image[page * PAGE_BYTES + (number * 577) % PAGE_BYTES] ^= 1 << (number % 8),
-            1 => image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].fill(0),
-            // A sound page of the same run, at another's place.
-            _ => image.copy_within(
-                pages[number - 1] * PAGE_BYTES..(pages[number - 1] + 1) * PAGE_BYTES,
-                page * PAGE_BYTES,
-            ),
-        }
-        let device = Arc::new(MemoryDevice::from_image(image));
-        let filter = setup.open(device).unwrap();
-        for number in 0..8000 {
-            match filter.count(&key(number)) {
-                Ok(count) => {
-                    found += 1;
-                    assert_eq!(count, 1, "key {number} with page {page} damaged");
-                }
-                Err(error) => {
-                    errors += 1;
-                    assert!(error.to_string().contains("nandex check"), "{error}");
-                }
-            }
-        }
-    }
-    assert!(errors >= 8000 / 2 && found > errors, "{errors} errors, {found} right answers");
 }
 
 #[test]

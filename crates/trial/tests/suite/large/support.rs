@@ -23,13 +23,21 @@ pub struct Setup {
     pub threads: Threads,
     pub hash: HashKind,
     pub values: ValuesConfig,
+    /// Segments of the table of references.
+    pub table_segments: u64,
 }
 
 impl Setup {
     /// Small segments, everything on the calling thread.
     pub fn new(durability: Durability, when_full: WhenFull) -> Self {
         let values = ValuesConfig { when_full, segments: 8, ..ValuesConfig::tiny() };
-        Self { durability, threads: Threads::Inline, hash: HashKind::Xxh3, values }
+        Self {
+            durability,
+            threads: Threads::Inline,
+            hash: HashKind::Xxh3,
+            values,
+            table_segments: 4 * 56,
+        }
     }
 
     /// The same with space for everything.
@@ -51,7 +59,7 @@ impl Setup {
             value_bytes: TABLE_VALUE_BYTES,
             super_tables: 2,
             filter: FilterShape::fuse(entries, 12, 1).unwrap(),
-            segments: 4 * 56,
+            segments: self.table_segments,
             incarnations_max: 56,
             policy: Policy::Reject,
             ..Config::tiny()

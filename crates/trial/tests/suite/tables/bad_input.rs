@@ -8,7 +8,6 @@ use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId};
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::{AnyTable, BufferHash, OpenOptions, Table, Volume, VolumeOptions};
-use nandex_sim::workload::SplitMix64;
 
 use super::support::{DURABILITIES, SLICES, Setup};
 use crate::bad_input::refusal;
@@ -194,31 +193,6 @@ fn a_real_file_system_that_is_full_says_so() {
     assert!(error.contains("no room for"), "{error}");
 }
 
-fn try_file(path: &Path, options: FileOptions) -> String {
-    FileDevice::open(path, &options).unwrap_err().to_string()
-}
-
-#[test]
-fn paths_that_cannot_be_opened_say_which() {
-    let dir = tempfile::tempdir().unwrap();
-    let new = FileOptions { create: Create::New, ..FileOptions::default() };
-    let error = try_file(&dir.path().join("missing/volume"), new);
-    assert!(error.contains("cannot open") && error.contains("missing/volume"), "{error}");
-    let error = try_file(&dir.path().join("nothing"), FileOptions::default());
-    assert!(error.contains("nothing") && error.contains("No such file"), "{error}");
-    let error = try_file(dir.path(), FileOptions::default());
-    assert!(error.contains("directory"), "{error}");
-    let closed = dir.path().join("closed");
-    std::fs::create_dir(&closed).unwrap();
-    let mut mode = std::fs::metadata(&closed).unwrap().permissions();
-    mode.set_readonly(true);
-    std::fs::set_permissions(&closed, mode).unwrap();
-    match FileDevice::open(closed.join("volume"), &new) {
-        Ok(_) => println!("left out: this process may write anywhere"),
-        Err(error) => assert!(error.to_string().contains("Permission denied"), "{error}"),
-    }
-}
-
 #[test]
 fn keys_and_values_of_another_width_are_refused() {
     let table = setup().create(Arc::new(MemoryDevice::new())).unwrap();
@@ -246,11 +220,15 @@ fn a_volume_is_not_made_over_another() {
 
 const SECOND: &str = "NANDEX_SECOND_OPENER";
 
+fn refused_opening(path: &Path) -> String {
+    FileDevice::open(path, &FileOptions::default()).unwrap_err().to_string()
+}
+
 /// The child's part: tries to open the volume and says how that went.
 #[test]
 fn child_of_the_second_opener_test() {
     let Ok(path) = std::env::var(SECOND) else { return };
-    println!("{}", try_file(Path::new(&path), FileOptions::default()));
+    println!("{}", refused_opening(Path::new(&path)));
 }
 
 #[test]
@@ -259,7 +237,7 @@ fn a_second_opener_is_refused_in_this_process_and_in_another() {
     let path = dir.path().join("volume");
     let create = FileOptions { create: Create::New, ..FileOptions::default() };
     let table = setup().create(Arc::new(FileDevice::open(&path, &create).unwrap())).unwrap();
-    let here = try_file(&path, FileOptions::default());
+    let here = refused_opening(&path);
     assert!(here.contains("is in use by another handle of this process"), "{here}");
     let text = format!("is in use by process {}", std::process::id());
     let test = "tables::bad_input::child_of_the_second_opener_test";
@@ -279,25 +257,4 @@ fn a_read_only_device_is_refused_with_what_to_do() {
     let device = Arc::new(FileDevice::open(&path, &options).unwrap());
     let error = Volume::open(device, OpenOptions::default()).unwrap_err().to_string();
     assert!(error.contains("was opened read-only; open it read-write"), "{error}");
-}
-
-#[test]
-fn any_flipped_byte_is_told_or_does_no_harm() {
-    [setup(), sliced()].into_iter().for_each(flip_bytes);
-}
-
-fn flip_bytes(setup: Setup) {
-    let whole = image_of(setup);
-    let mut rng = SplitMix64::new(3);
-    for _ in 0..60 {
-        let mut image = whole.clone();
-        let at = rng.below(image.len() as u64) as usize;
-        image[at] ^= 1 << rng.below(8);
-        let Ok(table) = open(image) else { continue };
-        for key in 0..KEYS {
-            if let Ok(found) = table.get_u64(key) {
-                assert_eq!(found, Some(key), "byte {at} flipped, key {key}");
-            }
-        }
-    }
 }
