@@ -1,4 +1,4 @@
-//! The decoders of every structure in the register, chosen by the first byte: any bytes are refused or read
+//! The decoders of every structure in the registry, chosen by the first byte: any bytes are refused or read
 //! without leaving them, and what was read keeps the decoder's laws.
 #![no_main]
 

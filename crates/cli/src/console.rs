@@ -65,7 +65,12 @@ impl Console {
         if is_bar {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        Meter { bar, plain: self.progress == ProgressMode::Plain, what, said: Said::default() }
+        Meter {
+            bar,
+            plain: self.progress == ProgressMode::Plain,
+            what,
+            last_printed: LastPrinted::default(),
+        }
     }
 }
 
@@ -83,7 +88,7 @@ pub struct Meter {
     bar: ProgressBar,
     plain: bool,
     what: &'static str,
-    said: Said,
+    last_printed: LastPrinted,
 }
 
 /// How often plain progress prints a line.
@@ -91,15 +96,15 @@ const PLAIN_EVERY: Duration = Duration::from_secs(2);
 
 /// When plain progress last printed.
 #[derive(Debug, Default)]
-struct Said(std::cell::Cell<Duration>);
+struct LastPrinted(std::cell::Cell<Duration>);
 
 impl Meter {
     /// Notes that this many bytes are done so far.
     pub fn at(&self, bytes: u64) {
         self.bar.set_position(bytes);
         let elapsed = self.bar.elapsed();
-        if self.plain && elapsed - self.said.0.get() >= PLAIN_EVERY {
-            self.said.0.set(elapsed);
+        if self.plain && elapsed - self.last_printed.0.get() >= PLAIN_EVERY {
+            self.last_printed.0.set(elapsed);
             let total =
                 self.bar.length().map(|total| format!(" of {}", crate::size::show_bytes(total)));
             let (done, total) = (crate::size::show_bytes(bytes), total.unwrap_or_default());

@@ -136,7 +136,11 @@ impl<D: Device, O: Observer + 'static> Watched<D, O> {
 }
 
 /// Reports a call before and after it.
-fn told<T>(observer: &impl Observer, call: Call<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+fn observed<T>(
+    observer: &impl Observer,
+    call: Call<'_>,
+    run: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     observer.before(call)?;
     let result = run();
     observer.after(call, result.as_ref().map(|_| ()));
@@ -159,7 +163,7 @@ impl<D: Device, O: Observer + 'static> Device for Watched<D, O> {
 
     fn grow(&self, page_count: u64) -> Result<()> {
         let call = Call::Grow { from: self.inner.page_count(), to: page_count };
-        told(&*self.observer, call, || self.inner.grow(page_count))
+        observed(&*self.observer, call, || self.inner.grow(page_count))
     }
 
     fn queue(&self, depth: usize) -> Result<Box<dyn Queue>> {
@@ -168,13 +172,13 @@ impl<D: Device, O: Observer + 'static> Device for Watched<D, O> {
     }
 
     fn sync(&self) -> Result<()> {
-        told(&*self.observer, Call::Sync, || self.inner.sync())
+        observed(&*self.observer, Call::Sync, || self.inner.sync())
     }
 
     fn discard(&self, pages: Range<PageId>) -> Result<()> {
         let count = pages.end.0.saturating_sub(pages.start.0);
         let call = Call::Discard { page: pages.start, pages: count };
-        told(&*self.observer, call, || self.inner.discard(pages))
+        observed(&*self.observer, call, || self.inner.discard(pages))
     }
 
     fn now(&self) -> u64 {
@@ -213,7 +217,7 @@ impl<O: Observer> Queue for WatchedQueue<O> {
     fn wait(&mut self, count_min: usize, done: &mut Vec<Completion>) -> Result<()> {
         let before = done.len();
         let (inner, observer) = (&mut self.inner, &*self.observer);
-        let result = told(observer, Call::Wait { count_min }, || inner.wait(count_min, done));
+        let result = observed(observer, Call::Wait { count_min }, || inner.wait(count_min, done));
         for Completion { token, kind, page, buf, result } in &done[before..] {
             let bytes = result.as_ref().map(|()| &**buf);
             self.observer.ended(Ended { token: *token, kind: *kind, page: *page, bytes });

@@ -270,7 +270,7 @@ impl Injector {
     }
 
     /// Are stale reads possible? Then the image must keep overwritten content.
-    pub(crate) fn wants_previous(&self) -> bool {
+    pub(crate) fn needs_previous(&self) -> bool {
         let planned = self.faults.planned.iter().map(|fault| fault.kind);
         planned.chain(self.faults.chances.iter().map(|it| it.kind)).any(|k| k == FaultKind::Stale)
     }

@@ -15,7 +15,7 @@
 use std::io::BufRead;
 
 use crate::preset::{Machine, Preset, PresetError};
-use crate::report::{Before, Collector, Keep, Report, SsdReport, counted, grouped};
+use crate::report::{Collector, Keep, Report, SsdBaseline, SsdReport, counted, grouped};
 use crate::spec::{FtlKind, HOST_PAGE_BYTES, Spec};
 use crate::trace::{TraceError, TraceReader};
 use crate::workload::{
@@ -152,12 +152,12 @@ pub enum RunError {
 
 /// A model that checks each request, and gets none after the first that it refuses.
 #[derive(Debug)]
-struct Asked<'m> {
+struct Checked<'m> {
     model: &'m mut dyn Model,
     refused: Option<(u64, String)>,
 }
 
-impl Model for Asked<'_> {
+impl Model for Checked<'_> {
     fn now_ns(&self) -> u64 {
         self.model.now_ns()
     }
@@ -189,7 +189,7 @@ impl Model for Asked<'_> {
 }
 
 /// The requests that a device got.
-struct Fed {
+struct FedRequests {
     words: String,
     folded: u64,
     reordered: u64,
@@ -221,7 +221,7 @@ impl<R: BufRead> Run<R> {
     /// # Errors
     /// As for [`on`](Self::on).
     pub fn on_ssd(self, ssd: &mut Ssd, fill: Fill) -> Result<Report, RunError> {
-        let before = Before::of(ssd);
+        let before = SsdBaseline::of(ssd);
         ssd.record_spans(self.spans_max);
         let mut collector = Collector::new(ssd.now_ns(), self.keep);
         let fed = self.feed(ssd, |done| collector.note(done))?;
@@ -248,16 +248,20 @@ impl<R: BufRead> Run<R> {
         Ok(report)
     }
 
-    fn feed(self, model: &mut dyn Model, sink: impl FnMut(&Done)) -> Result<Fed, RunError> {
-        let mut asked = Asked { model, refused: None };
-        let fed = self.feed_asked(&mut asked, sink)?;
-        match asked.refused {
+    fn feed(self, model: &mut dyn Model, sink: impl FnMut(&Done)) -> Result<FedRequests, RunError> {
+        let mut checked = Checked { model, refused: None };
+        let fed = self.feed_checked(&mut checked, sink)?;
+        match checked.refused {
             None => Ok(fed),
             Some((token, why)) => Err(RunError::Refused { token, why }),
         }
     }
 
-    fn feed_asked(self, model: &mut dyn Model, sink: impl FnMut(&Done)) -> Result<Fed, RunError> {
+    fn feed_checked(
+        self,
+        model: &mut dyn Model,
+        sink: impl FnMut(&Done),
+    ) -> Result<FedRequests, RunError> {
         match self.load {
             Load::Mix { mix, request_pages, seed } => {
                 let page_count = model.page_count();
@@ -266,7 +270,7 @@ impl<R: BufRead> Run<R> {
                 let requests = self.requests_max.unwrap_or(REQUESTS);
                 feed_workload(model, &workload, requests, self.pace, sink)?;
                 let words = mix_words(&mix, &workload, requests, self.pace);
-                Ok(Fed { words, folded: 0, reordered: 0 })
+                Ok(FedRequests { words, folded: 0, reordered: 0 })
             }
             Load::Trace(reader) => feed_trace(model, reader, self.requests_max, self.pace, sink),
         }
@@ -295,7 +299,7 @@ fn feed_trace<R: BufRead>(
     requests_max: Option<u64>,
     pace: Pace,
     sink: impl FnMut(&Done),
-) -> Result<Fed, RunError> {
+) -> Result<FedRequests, RunError> {
     let (page_count, mut folded) = (model.page_count(), 0);
     let count = requests_max.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
     let mut token = 0;
@@ -329,7 +333,7 @@ fn feed_trace<R: BufRead>(
     };
     let requests = counted(reader.records(), "request");
     let words = format!("{requests} of a {} trace, {when}", reader.format());
-    Ok(Fed { words, folded, reordered: reader.reordered() })
+    Ok(FedRequests { words, folded, reordered: reader.reordered() })
 }
 
 fn mix_words(mix: &Mix, workload: &Workload, requests: u64, pace: Pace) -> String {
@@ -350,7 +354,7 @@ fn mix_words(mix: &Mix, workload: &Workload, requests: u64, pace: Pace) -> Strin
     format!("{}{reads}, {requests} of {bytes} B, {when}, seed {}", mix.name, workload.seed)
 }
 
-impl Fed {
+impl FedRequests {
     fn notices(&self, page_count: u64) -> Vec<String> {
         let mut notices = Vec::new();
         if self.folded > 0 {

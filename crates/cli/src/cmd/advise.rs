@@ -28,7 +28,7 @@ pub struct Args {
 /// The choice, the figures of the chosen one, and those of all. The key is a structure's kind; the value is
 /// its figures or null. The kind with `_refused` says why it cannot do it, or is null.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct AdviceOutput<'a> {
     structure: &'static str,
     reasons: Vec<String>,
     #[serde(flatten)]
@@ -97,7 +97,7 @@ impl<'a> From<&'a Prediction> for Figures<'a> {
     }
 }
 
-fn shown(advice: &Advice) -> Result<Shown<'_>> {
+fn output(advice: &Advice) -> Result<AdviceOutput<'_>> {
     let mut candidates = Map::new();
     for candidate in &advice.candidates {
         let kind = candidate.row.kind;
@@ -108,7 +108,7 @@ fn shown(advice: &Advice) -> Result<Shown<'_>> {
         candidates.insert(format!("{kind}_refused"), refusal.into());
     }
     let (structure, reasons) = (advice.row().kind, advice.reasons());
-    Ok(Shown { structure, reasons, chosen: advice.chosen().into(), candidates })
+    Ok(AdviceOutput { structure, reasons, chosen: advice.chosen().into(), candidates })
 }
 
 /// Prints the advice.
@@ -117,7 +117,7 @@ fn shown(advice: &Advice) -> Result<Shown<'_>> {
 /// Requirements that no structure can meet, with the least that is enough.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let advice = requirements(args)?.advise()?;
-    console.print(&shown(&advice)?, |_| advice.to_string())
+    console.print(&output(&advice)?, |_| advice.to_string())
 }
 
 fn requirements(args: &Args) -> Result<Requirements> {

@@ -44,7 +44,7 @@ pub struct Args {
 
 /// The findings, for programs.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct ProbeOutput<'a> {
     place: String,
     bytes: u64,
     engine: &'a str,
@@ -86,9 +86,9 @@ impl<'a> Answer<'a, u32> {
 }
 
 /// A file that was made to be probed; dropping this removes it.
-struct Made<'a>(&'a Path);
+struct ProbedFile<'a>(&'a Path);
 
-impl Drop for Made<'_> {
+impl Drop for ProbedFile<'_> {
     fn drop(&mut self) {
         // It may be gone already.
         let _ = fs::remove_file(self.0);
@@ -119,7 +119,7 @@ fn file_or_device(args: &Args, path: &Path) -> Result<(Findings, u64)> {
         ..FileOptions::default()
     };
     let device = FileDevice::open(path, &options)?;
-    let _made = (is_new && !args.keep).then(|| Made(path));
+    let _probed_file = (is_new && !args.keep).then(|| ProbedFile(path));
     let pages = pages(args);
     if is_new {
         device.grow(pages)?;
@@ -160,7 +160,7 @@ fn show(
     }
     let mapping = findings.mapping.value.map(word);
     let Finding { confidence, reason, .. } = &findings.mapping;
-    let shown = Shown {
+    let output = ProbeOutput {
         place,
         bytes,
         engine: &findings.engine,
@@ -176,7 +176,7 @@ fn show(
         advice: findings.advice(),
         evidence: evidence(findings),
     };
-    console.print(&shown, |shown| text(shown, findings))
+    console.print(&output, |output| text(output, findings))
 }
 
 fn word(mapping: Mapping) -> &'static str {
@@ -199,7 +199,7 @@ fn evidence(findings: &Findings) -> Vec<ShownCurve<'_>> {
     curves.collect()
 }
 
-fn text(shown: &Shown<'_>, findings: &Findings) -> String {
+fn text(output: &ProbeOutput<'_>, findings: &Findings) -> String {
     let mut channels = answer(&findings.channels, u32::to_string);
     if let (Some(_), [_, ..]) = (findings.channels.value, &findings.groups[..]) {
         let groups: Vec<String> = findings.groups.iter().map(u32::to_string).collect();
@@ -207,24 +207,24 @@ fn text(shown: &Shown<'_>, findings: &Findings) -> String {
     }
     let times = format!(
         "one read {:.1} us, two at once {:.1} us",
-        shown.single_ns as f64 / 1000.0,
-        shown.pair_ns as f64 / 1000.0
+        output.single_ns as f64 / 1000.0,
+        output.pair_ns as f64 / 1000.0
     );
     let pages = format!(
         "{} read, {} written ({})",
-        show_count(shown.pages_read),
-        show_count(shown.pages_written),
-        shown.engine
+        show_count(output.pages_read),
+        show_count(output.pages_written),
+        output.engine
     );
     let mut text = aligned(&[
-        ("probed", format!("{}, {}", shown.place, show_bytes(shown.bytes))),
+        ("probed", format!("{}, {}", output.place, show_bytes(output.bytes))),
         ("chunk", chunk(findings)),
         ("channels", channels),
         ("mapping", answer(&findings.mapping, Mapping::to_string)),
         ("latency", times),
         ("pages", pages),
     ]);
-    text.push_str(&format!("\n{}\n", shown.advice));
+    text.push_str(&format!("\n{}\n", output.advice));
     for curve in &findings.evidence {
         text.push_str(&format!("\n{}", chart::bars(curve)));
     }
@@ -240,9 +240,9 @@ fn chunk(findings: &Findings) -> String {
     answer(chunk, |bytes| show_bytes(u64::from(*bytes)))
 }
 
-fn answer<T>(finding: &Finding<T>, shown: impl Fn(&T) -> String) -> String {
+fn answer<T>(finding: &Finding<T>, format_value: impl Fn(&T) -> String) -> String {
     match &finding.value {
-        Some(value) => format!("{} (confidence {:.4})", shown(value), finding.confidence),
+        Some(value) => format!("{} (confidence {:.4})", format_value(value), finding.confidence),
         None => format!("cannot be seen: {}", finding.reason),
     }
 }

@@ -146,10 +146,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut outputs = Outputs::open(args)?;
     let report = run.on(&preset, args.fill()).with_context(|| args.what())?;
     outputs.write(&report)?;
-    let shown = Shown { explained: explained(&report, args.explain), report: &report };
-    console.print(&shown, |shown| {
-        let explained: String = shown.explained.iter().map(|it| format!("\n{it}")).collect();
-        text(shown.report) + &explained
+    let output = SimOutput { explained: explained(&report, args.explain), report: &report };
+    console.print(&output, |output| {
+        let explained: String = output.explained.iter().map(|it| format!("\n{it}")).collect();
+        text(output.report) + &explained
     })?;
     outputs.tell(&report, console);
     Ok(())
@@ -162,7 +162,7 @@ fn wrong(kind: ErrorKind, text: &str) -> ! {
 
 /// The report and the requests to explain.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct SimOutput<'a> {
     #[serde(flatten)]
     report: &'a Report,
     explained: Vec<Explanation>,

@@ -220,7 +220,7 @@ impl Label {
         let mut reader = Reader { bytes: page };
         let (sum, magic) = (u32::from_le_bytes(reader.take()?), reader.take::<4>()?);
         if magic != MAGIC {
-            return Err(LabelFault::Unlabelled { reason: seen(page) });
+            return Err(LabelFault::Unlabelled { reason: described(page) });
         }
         let computed = crc32c::crc32c(&page[4..]);
         if sum != computed {
@@ -347,7 +347,7 @@ fn tail(name: &str) -> &str {
 }
 
 /// The bytes in place of a label.
-pub(super) fn seen(page: &[u8]) -> String {
+pub(super) fn described(page: &[u8]) -> String {
     if page.iter().all(|&byte| byte == 0) {
         return "its first pages are all zeros".into();
     }

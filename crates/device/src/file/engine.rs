@@ -30,7 +30,7 @@ impl Kernel {
 
 /// The engine of one device.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenEngine {
     name: &'static str,
     reason: String,
     /// The caller forced this one, so no other may replace it.
@@ -39,7 +39,7 @@ pub(super) struct Chosen {
     pub ring: Option<RingMode>,
 }
 
-impl Chosen {
+impl ChosenEngine {
     pub(super) fn report(&self) -> EngineReport {
         EngineReport { name: self.name.into(), reason: self.reason.clone() }
     }
@@ -54,33 +54,33 @@ impl Chosen {
 }
 
 /// Chooses the engine and puts the file into the mode that it needs.
-pub(super) fn choose(file: &File, options: &FileOptions, kernel: Kernel) -> Result<Chosen> {
+pub(super) fn choose(file: &File, options: &FileOptions, kernel: Kernel) -> Result<ChosenEngine> {
     let direct = || (kernel.direct)(file).inspect_err(|_| unset_direct(file));
     match options.engine {
         EngineChoice::Auto => Ok(probe(direct(), kernel.ring)),
         EngineChoice::Buffered => {
             unset_direct(file);
-            Ok(Chosen::forced("buffered", None))
+            Ok(ChosenEngine::forced("buffered", None))
         }
         EngineChoice::Threads => {
             direct().map_err(|source| refused("threads", "O_DIRECT", &source))?;
-            Ok(Chosen::forced("threads", None))
+            Ok(ChosenEngine::forced("threads", None))
         }
         EngineChoice::Uring => {
             direct().map_err(|source| refused("uring", "O_DIRECT", &source))?;
             let ring = (kernel.ring)().map_err(|source| refused("uring", "io_uring", &source))?;
-            Ok(Chosen::forced("uring", Some(ring)))
+            Ok(ChosenEngine::forced("uring", Some(ring)))
         }
     }
 }
 
-fn probe(direct: io::Result<()>, ring: fn() -> io::Result<RingMode>) -> Chosen {
+fn probe(direct: io::Result<()>, ring: fn() -> io::Result<RingMode>) -> ChosenEngine {
     if let Err(source) = direct {
-        return Chosen::found("buffered", format!("O_DIRECT refused: {source}"), None);
+        return ChosenEngine::found("buffered", format!("O_DIRECT refused: {source}"), None);
     }
     match ring() {
-        Ok(ring) => Chosen::found("uring", format!("io_uring accepted, {ring}"), Some(ring)),
-        Err(source) => Chosen::found("threads", format!("io_uring refused: {source}"), None),
+        Ok(ring) => ChosenEngine::found("uring", format!("io_uring accepted, {ring}"), Some(ring)),
+        Err(source) => ChosenEngine::found("threads", format!("io_uring refused: {source}"), None),
     }
 }
 

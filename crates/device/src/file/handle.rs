@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{pread, pwrite};
 
-use super::progress::{Next, Progress};
+use super::progress::{Progress, TransferStep};
 use super::{Access, process};
 use crate::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
@@ -99,9 +99,9 @@ impl Handle {
                 OpKind::Write => pwrite(&self.file, &op.buf[progress.bytes..], offset),
             };
             match progress.advance(op.kind, total, answer.map_err(Into::into)) {
-                Next::Finished => return Ok(()),
-                Next::Again => {}
-                Next::Failed(source) => return Err(op.failure(source)),
+                TransferStep::Finished => return Ok(()),
+                TransferStep::Again => {}
+                TransferStep::Failed(source) => return Err(op.failure(source)),
             }
         }
     }

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use self::engine::{Chosen, Kernel};
+use self::engine::{ChosenEngine, Kernel};
 use self::handle::Handle;
 use self::threads::Pool;
 use self::uring::UringQueue;
@@ -85,7 +85,7 @@ pub struct FileOptions {
 #[derive(Debug)]
 pub struct FileDevice {
     handle: Arc<Handle>,
-    chosen: Chosen,
+    chosen: ChosenEngine,
     geometry: Geometry,
     pool: Arc<Pool>,
     /// Why some queue runs on threads although the engine is io_uring.

@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, open as open_at, seek};
 use rustix::io::Errno;
 
-use super::engine::{self, Chosen, Kernel};
+use super::engine::{self, ChosenEngine, Kernel};
 use super::handle::{Handle, Medium};
 use super::{Access, Create, FileOptions, owner};
 use crate::{Error, PAGE_BYTES, Result};
 
 /// Opens in named steps. If a later step fails it removes the file that it created.
-pub(super) fn open(path: &Path, options: &FileOptions, kernel: Kernel) -> Result<(Handle, Chosen)> {
+pub(super) fn open(
+    path: &Path,
+    options: &FileOptions,
+    kernel: Kernel,
+) -> Result<(Handle, ChosenEngine)> {
     if options.access == Access::ReadOnly && options.create == Create::New {
         return Err(Error::ReadOnly { path: path.into() });
     }
@@ -38,7 +42,7 @@ fn prepare(
     options: &FileOptions,
     kernel: Kernel,
     is_new: bool,
-) -> Result<(Medium, u64, Chosen)> {
+) -> Result<(Medium, u64, ChosenEngine)> {
     let failed = |source| Error::Open { path: path.into(), source };
     let medium = medium(file).map_err(failed)?;
     let bytes = seek(file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;

@@ -17,7 +17,7 @@ pub(super) struct Progress {
 
 /// What to do after an answer of the kernel.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum TransferStep {
     /// All bytes are done.
     Finished,
     /// Ask again, from `bytes` on.
@@ -33,23 +33,23 @@ impl Progress {
         kind: OpKind,
         total: usize,
         answer: io::Result<usize>,
-    ) -> Next {
+    ) -> TransferStep {
         match answer {
-            Ok(0) => return Next::Failed(nothing_moved(kind)),
-            Ok(moved) if self.bytes + moved >= total => return Next::Finished,
+            Ok(0) => return TransferStep::Failed(nothing_moved(kind)),
+            Ok(moved) if self.bytes + moved >= total => return TransferStep::Finished,
             Ok(moved) if moved >= PAGE_BYTES => {
                 self.bytes += moved / PAGE_BYTES * PAGE_BYTES;
                 self.stalls = 0;
-                return Next::Again;
+                return TransferStep::Again;
             }
-            Err(source) if !is_passing(&source) => return Next::Failed(source),
+            Err(source) if !is_passing(&source) => return TransferStep::Failed(source),
             Ok(_) | Err(_) => {}
         }
         self.stalls += 1;
         if self.stalls < STALLS_MAX {
-            return Next::Again;
+            return TransferStep::Again;
         }
-        Next::Failed(answer.err().unwrap_or_else(|| nothing_moved(kind)))
+        TransferStep::Failed(answer.err().unwrap_or_else(|| nothing_moved(kind)))
     }
 }
 
@@ -83,23 +83,23 @@ mod tests {
     #[test]
     fn a_whole_transfer_is_finished_at_once() {
         let next = Progress::default().advance(OpKind::Read, TOTAL, Ok(TOTAL));
-        assert!(matches!(next, Next::Finished));
+        assert!(matches!(next, TransferStep::Finished));
     }
 
     #[test]
     fn a_short_transfer_goes_on_from_the_last_whole_page() {
         let mut progress = Progress::default();
         let next = progress.advance(OpKind::Write, TOTAL, Ok(PAGE_BYTES + 512));
-        assert!(matches!(next, Next::Again));
+        assert!(matches!(next, TransferStep::Again));
         assert_eq!(progress.bytes, PAGE_BYTES);
         let next = progress.advance(OpKind::Write, TOTAL, Ok(2 * PAGE_BYTES));
-        assert!(matches!(next, Next::Finished));
+        assert!(matches!(next, TransferStep::Finished));
     }
 
     #[test]
     fn nothing_read_is_the_end_of_the_file_and_no_loop() {
         let next = Progress::default().advance(OpKind::Read, TOTAL, Ok(0));
-        let Next::Failed(error) = next else { panic!("{next:?}") };
+        let TransferStep::Failed(error) = next else { panic!("{next:?}") };
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
@@ -109,10 +109,10 @@ mod tests {
             let mut progress = Progress::default();
             for _ in 1..STALLS_MAX {
                 let next = progress.advance(OpKind::Read, TOTAL, Err(errno.into()));
-                assert!(matches!(next, Next::Again));
+                assert!(matches!(next, TransferStep::Again));
             }
             let next = progress.advance(OpKind::Read, TOTAL, Err(errno.into()));
-            assert!(matches!(next, Next::Failed(_)));
+            assert!(matches!(next, TransferStep::Failed(_)));
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn crumbs_smaller_than_a_page_are_given_up_in_the_end() {
         let mut progress = Progress::default();
         let mut answers = 0;
-        while let Next::Again = progress.advance(OpKind::Write, TOTAL, Ok(512)) {
+        while let TransferStep::Again = progress.advance(OpKind::Write, TOTAL, Ok(512)) {
             answers += 1;
         }
         assert_eq!((answers, progress.bytes), (STALLS_MAX - 1, 0));
@@ -129,6 +129,6 @@ mod tests {
     #[test]
     fn a_bad_sector_fails_at_once() {
         let next = Progress::default().advance(OpKind::Read, TOTAL, Err(Errno::IO.into()));
-        assert!(matches!(next, Next::Failed(_)));
+        assert!(matches!(next, TransferStep::Failed(_)));
     }
 }

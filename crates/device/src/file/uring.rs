@@ -19,7 +19,7 @@ use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 use rustix::io::Errno;
 
 use super::handle::{Handle, offset};
-use super::progress::{Next, Progress};
+use super::progress::{Progress, TransferStep};
 use crate::{Completion, Error, Op, OpKind, PageId, Queue, Result};
 
 /// The most bytes in one entry; the kernel moves at most 2 GiB minus a page at once.
@@ -134,13 +134,13 @@ impl UringQueue {
             };
             let flight = place.as_mut().expect("matched just now");
             match flight.advance(&completion) {
-                Next::Again => {
+                TransferStep::Again => {
                     let entry = flight.entry(slot);
                     // SAFETY: as in `push`; the operation stays in its slot.
                     unsafe { submissions.push(&entry) }.expect("a ring has space for every slot");
                 }
-                Next::Finished => done.extend(finish(place, Ok(()))),
-                Next::Failed(source) => {
+                TransferStep::Finished => done.extend(finish(place, Ok(()))),
+                TransferStep::Failed(source) => {
                     let result = Err(flight.op.failure(source));
                     done.extend(finish(place, result));
                 }
@@ -187,7 +187,7 @@ impl UringQueue {
 }
 
 impl Flight {
-    fn advance(&mut self, completion: &cqueue::Entry) -> Next {
+    fn advance(&mut self, completion: &cqueue::Entry) -> TransferStep {
         let answer = usize::try_from(completion.result())
             .map_err(|_| io::Error::from_raw_os_error(-completion.result()));
         self.progress.advance(self.op.kind, self.op.buf.len(), answer)

@@ -15,11 +15,11 @@ pub struct Finding<T> {
 }
 
 impl<T> Finding<T> {
-    pub(super) fn seen(value: T, confidence: f64) -> Self {
+    pub(super) fn found(value: T, confidence: f64) -> Self {
         Self { value: Some(value), confidence, reason: String::new() }
     }
 
-    pub(super) fn unseen(confidence: f64, reason: impl Into<String>) -> Self {
+    pub(super) fn unknown(confidence: f64, reason: impl Into<String>) -> Self {
         Self { value: None, confidence, reason: reason.into() }
     }
 }

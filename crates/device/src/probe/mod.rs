@@ -119,12 +119,12 @@ impl Probe {
         if self.options.writes == Writes::Allowed {
             sampler.fill()?;
         }
-        let seen = self.look(&mut sampler)?;
-        Ok(self.conclude(seen, &sampler, &device.engine().name))
+        let measured = self.look(&mut sampler)?;
+        Ok(self.conclude(measured, &sampler, &device.engine().name))
     }
 
     /// Runs the experiments, each with the results of the one before.
-    fn look(&self, sampler: &mut Sampler<'_>) -> Result<Seen> {
+    fn look(&self, sampler: &mut Sampler<'_>) -> Result<Measurements> {
         let single_ns = singles(sampler)?;
         let pages_max = u64::from(self.options.chunk_bytes_max) / PAGE_BYTES as u64;
         let neighbours = chunk::measure(sampler, pages_max.max(2))?;
@@ -144,70 +144,71 @@ impl Probe {
             }
             _ => None,
         };
-        Ok(Seen { single_ns, neighbours, grid, interleave, channels, rewritten })
+        Ok(Measurements { single_ns, neighbours, grid, interleave, channels, rewritten })
     }
 
-    fn conclude(&self, seen: Seen, sampler: &Sampler<'_>, engine: &str) -> Findings {
-        let pair_ns = median(&mut seen.interleave.by_distance.clone());
-        let hidden = hidden(seen.single_ns, pair_ns, engine);
-        let chunk_bytes = self.chunk_finding(&seen, &hidden);
-        let confidence = seen.interleave.confidence;
-        let channels = match seen.channels {
-            Some(channels) => Finding::seen(channels as u32, confidence),
-            None if seen.interleave.channels.is_some() => Finding::unseen(confidence, NOISE),
-            None => Finding::unseen(confidence, hidden),
+    fn conclude(&self, measured: Measurements, sampler: &Sampler<'_>, engine: &str) -> Findings {
+        let pair_ns = median(&mut measured.interleave.by_distance.clone());
+        let hidden = hidden(measured.single_ns, pair_ns, engine);
+        let chunk_bytes = self.chunk_finding(&measured, &hidden);
+        let confidence = measured.interleave.confidence;
+        let channels = match measured.channels {
+            Some(channels) => Finding::found(channels as u32, confidence),
+            None if measured.interleave.channels.is_some() => Finding::unknown(confidence, NOISE),
+            None => Finding::unknown(confidence, hidden),
         };
         let margin = sampler.head_pages();
-        let phase = (margin + seen.grid.phase) % seen.grid.pages;
+        let phase = (margin + measured.grid.phase) % measured.grid.pages;
         Findings {
             chunk_bytes,
-            groups: match seen.channels {
-                Some(_) => seen.interleave.groups.iter().map(|it| *it as u32).collect(),
+            groups: match measured.channels {
+                Some(_) => measured.interleave.groups.iter().map(|it| *it as u32).collect(),
                 None => Vec::new(),
             },
-            mapping: self.mapping_finding(&seen),
+            mapping: self.mapping_finding(&measured),
             channels,
             region_start: sampler.region_start(),
             phase_bytes: phase * PAGE_BYTES as u64,
-            single_ns: seen.single_ns,
+            single_ns: measured.single_ns,
             pair_ns,
-            evidence: evidence(&seen),
+            evidence: evidence(&measured),
             reads: sampler.reads,
             writes: sampler.writes,
             engine: engine.to_owned(),
         }
     }
 
-    fn chunk_finding(&self, seen: &Seen, hidden: &str) -> Finding<u32> {
-        let confidence = seen.neighbours.confidence;
-        match seen.neighbours.grid {
+    fn chunk_finding(&self, measured: &Measurements, hidden: &str) -> Finding<u32> {
+        let confidence = measured.neighbours.confidence;
+        match measured.neighbours.grid {
             Some(grid) if confidence >= self.options.confidence_min => {
-                Finding::seen((grid.pages * PAGE_BYTES as u64) as u32, confidence)
+                Finding::found((grid.pages * PAGE_BYTES as u64) as u32, confidence)
             }
-            Some(_) => Finding::unseen(confidence, NOISE),
+            Some(_) => Finding::unknown(confidence, NOISE),
             // No boundary among neighbours, but a period over pages: each page is a chunk.
-            None if seen.channels.is_some() => {
-                Finding::seen(PAGE_BYTES as u32, confidence.min(seen.interleave.confidence))
+            None if measured.channels.is_some() => {
+                Finding::found(PAGE_BYTES as u32, confidence.min(measured.interleave.confidence))
             }
-            None => Finding::unseen(confidence, hidden),
+            None => Finding::unknown(confidence, hidden),
         }
     }
 
-    fn mapping_finding(&self, seen: &Seen) -> Finding<Mapping> {
-        match &seen.rewritten {
-            None if seen.channels.is_none() => {
-                Finding::unseen(0.0, "it shows only in the pattern of channels, which was not seen")
-            }
-            None => Finding::unseen(0.0, "it cannot be found without writing"),
+    fn mapping_finding(&self, measured: &Measurements) -> Finding<Mapping> {
+        match &measured.rewritten {
+            None if measured.channels.is_none() => Finding::unknown(
+                0.0,
+                "it shows only in the pattern of channels, which was not seen",
+            ),
+            None => Finding::unknown(0.0, "it cannot be found without writing"),
             Some(Rewritten { mapping: Some(mapping), confidence, .. })
                 if *confidence >= self.options.confidence_min =>
             {
-                Finding::seen(*mapping, *confidence)
+                Finding::found(*mapping, *confidence)
             }
             Some(Rewritten { mapping: Some(_), confidence, .. }) => {
-                Finding::unseen(*confidence, NOISE)
+                Finding::unknown(*confidence, NOISE)
             }
-            Some(Rewritten { confidence, .. }) => Finding::unseen(
+            Some(Rewritten { confidence, .. }) => Finding::unknown(
                 *confidence,
                 "chunks that were written again follow neither their address nor the order of writing",
             ),
@@ -219,7 +220,7 @@ const NOISE: &str = "the timings are too noisy: something repeats, but several a
 
 /// The results of the experiments.
 #[derive(Debug)]
-struct Seen {
+struct Measurements {
     single_ns: u64,
     neighbours: Neighbours,
     grid: Grid,
@@ -255,12 +256,12 @@ fn hidden(single_ns: u64, pair_ns: u64, engine: &str) -> String {
     }
 }
 
-fn evidence(seen: &Seen) -> Vec<Curve> {
+fn evidence(measured: &Measurements) -> Vec<Curve> {
     // Some whole chunks, so that repeated boundaries are visible.
-    let period = seen.grid.pages * 16_u64.div_ceil(seen.grid.pages);
+    let period = measured.grid.pages * 16_u64.div_ceil(measured.grid.pages);
     let mut by_place: Vec<Vec<u64>> = vec![Vec::new(); period as usize];
-    for (first, ns) in &seen.neighbours.samples {
-        by_place[((first + period - seen.grid.phase) % period) as usize].push(*ns);
+    for (first, ns) in &measured.neighbours.samples {
+        by_place[((first + period - measured.grid.phase) % period) as usize].push(*ns);
     }
     let places = by_place.iter_mut().map(|it| median(it));
     let mut curves = vec![Curve {
@@ -274,8 +275,8 @@ fn evidence(seen: &Seen) -> Vec<Curve> {
         curves.push(Curve { name, about, axis: Axis::Chunks, points });
     };
     let about = "Two chunks at once, by the distance of their addresses.";
-    add("distance", about, &seen.interleave.by_distance);
-    if let Some(rewritten) = &seen.rewritten {
+    add("distance", about, &measured.interleave.by_distance);
+    if let Some(rewritten) = &measured.rewritten {
         let about = "The same after the chunks were written again in a random order.";
         add("address", about, &rewritten.by_address);
         let about = "Two of the rewritten chunks, by their distance in the order of writing.";

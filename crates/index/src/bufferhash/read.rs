@@ -54,10 +54,10 @@ impl KeyLookup for Inner {
 
     /// Loads the filters if they are not loaded yet.
     #[inline]
-    fn ask(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
+    fn search_ram(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
         let index = self.partition_of(place.hash);
         loop {
-            if let Some(step) = self.partitions[index].ask(&self.layout.filter, place, key) {
+            if let Some(step) = self.partitions[index].search_ram(&self.layout.filter, place, key) {
                 let probe =
                     |candidates| IncarnationProbe::new(LookupKey::new(place.hash, key), candidates);
                 return Ok(step.map_read(probe));
@@ -112,7 +112,7 @@ impl PageReads for Inner {
         if let Some(step) = next {
             return Ok(step.replace(candidates));
         }
-        Ok(self.ask(&self.key_place(key.hash), key.bytes())?.replace(probe))
+        Ok(self.search_ram(&self.key_place(key.hash), key.bytes())?.replace(probe))
     }
 }
 

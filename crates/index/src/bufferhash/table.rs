@@ -87,7 +87,7 @@ impl Level {
 }
 
 impl SuperTable {
-    /// Asks the processor to prefetch what [`ask`](Self::ask) will read.
+    /// Asks the processor to prefetch what [`search_ram`](Self::search_ram) will read.
     #[inline]
     pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
         filter.for_each_run(&self.unlocked, &place.positions, |run| {
@@ -100,7 +100,7 @@ impl SuperTable {
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
     /// `None` if the filters have to be loaded first.
     #[inline]
-    pub(super) fn ask(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
+    pub(super) fn search_ram(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
         let KeyPlace { hash, positions } = place;
         let state = self.read();
         if let Some(answer) = state.answer(*hash, key) {

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 /// What a lookup wants to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
+enum QueryKind {
     /// Whether the count is above 0.
     Presence,
     /// The count.
@@ -63,12 +63,12 @@ impl RunProbe {
 }
 
 /// Lookups with the same question.
-struct Asking<'i> {
+struct CascadeLookup<'i> {
     inner: &'i Inner,
-    wanted: Wanted,
+    kind: QueryKind,
 }
 
-impl KeyLookup for Asking<'_> {
+impl KeyLookup for CascadeLookup<'_> {
     /// The key's part, and its fingerprint there.
     type KeyPlace = (usize, u64);
 
@@ -86,10 +86,10 @@ impl KeyLookup for Asking<'_> {
         self.inner.partitions[part].read().prefetch(fingerprint);
     }
 
-    fn ask(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
+    fn search_ram(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
         let state = self.inner.partitions[part].read();
         let sum = state.buffered(fingerprint);
-        let first_decides = self.wanted == Wanted::Presence && !state.may_have_tombstones();
+        let first_decides = self.kind == QueryKind::Presence && !state.may_have_tombstones();
         if first_decides && sum > 0 {
             return Ok(LookupStep::Answer(sum));
         }
@@ -104,7 +104,7 @@ impl KeyLookup for Asking<'_> {
     }
 }
 
-impl PageReads for Asking<'_> {
+impl PageReads for CascadeLookup<'_> {
     type Probe = RunProbe;
     type Answer = i64;
     type Error = Error;
@@ -133,25 +133,25 @@ impl PageReads for Asking<'_> {
 
 impl Inner {
     pub(super) fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(lookup::single(&self.asking(Wanted::Presence), key)? > 0)
+        Ok(lookup::single(&self.lookup(QueryKind::Presence), key)? > 0)
     }
 
     pub(super) fn count(&self, key: &[u8]) -> Result<u64> {
-        lookup::single(&self.asking(Wanted::Count), key).map(clamped)
+        lookup::single(&self.lookup(QueryKind::Count), key).map(clamped)
     }
 
     pub(super) fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
-        let sums = lookup::batch(&self.asking(Wanted::Presence), keys)?;
+        let sums = lookup::batch(&self.lookup(QueryKind::Presence), keys)?;
         Ok(sums.into_iter().map(|sum| sum > 0).collect())
     }
 
     pub(super) fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
-        let sums = lookup::batch(&self.asking(Wanted::Count), keys)?;
+        let sums = lookup::batch(&self.lookup(QueryKind::Count), keys)?;
         Ok(sums.into_iter().map(clamped).collect())
     }
 
-    fn asking(&self, wanted: Wanted) -> Asking<'_> {
-        Asking { inner: self, wanted }
+    fn lookup(&self, kind: QueryKind) -> CascadeLookup<'_> {
+        CascadeLookup { inner: self, kind }
     }
 }
 

@@ -54,11 +54,11 @@ pub(crate) trait KeyLookup: PageReads<Answer: Clone + Default, Error = Error> {
     /// Where a key is in RAM.
     fn locate(&self, key: &[u8]) -> Self::KeyPlace;
 
-    /// Asks the processor to fetch what [`ask`](Self::ask) will read.
+    /// Asks the processor to fetch what [`search_ram`](Self::search_ram) will read.
     fn prefetch(&self, place: &Self::KeyPlace);
 
     /// What RAM knows of a key: the answer, or which pages to read.
-    fn ask(&self, place: &Self::KeyPlace, key: &[u8]) -> UserStep<Self>;
+    fn search_ram(&self, place: &Self::KeyPlace, key: &[u8]) -> UserStep<Self>;
 
     /// Does the answer say that the key is there?
     fn is_found(answer: &Self::Answer) -> bool;
@@ -116,7 +116,7 @@ impl PageLookup {
 pub(crate) fn single<U: KeyLookup>(user: &U, key: &[u8]) -> Result<U::Answer> {
     user.check_key(key)?;
     let lookups = user.lookups();
-    let (answer, reads) = match user.ask(&user.locate(key), key)? {
+    let (answer, reads) = match user.search_ram(&user.locate(key), key)? {
         LookupStep::Answer(answer) => (answer, 0),
         LookupStep::Read(probe) => lookups.reads.look_up(user, probe)?,
     };
@@ -135,7 +135,7 @@ pub(crate) fn batch<U: KeyLookup>(user: &U, keys: &[&[u8]]) -> Result<Vec<U::Ans
         keys,
         U::GROUP,
         |key| locate_and_prefetch(user, key),
-        |key, place| user.ask(place, key),
+        |key, place| user.search_ram(place, key),
         |index, answer, reads| {
             counts.count(U::is_found(&answer), reads);
             answers[index] = answer;

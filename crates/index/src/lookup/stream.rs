@@ -40,7 +40,7 @@ impl<T: KeyLookup<Answer = Option<Value>>> LookupStream for Stream<'_, T> {
     fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
         self.table.check_key(key)?;
         let place = locate_and_prefetch(self.table, key);
-        match self.table.ask(&place, key)? {
+        match self.table.search_ram(&place, key)? {
             LookupStep::Answer(value) => self.reads.answer(token, value),
             LookupStep::Read(probe) => self.reads.start(token, probe)?,
         }

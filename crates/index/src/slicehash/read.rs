@@ -20,7 +20,7 @@ type Step = LookupStep<SliceProbe, Option<Value>>;
 #[derive(Clone, Debug)]
 pub(crate) struct SliceProbe {
     key: LookupKey,
-    at: At,
+    at: ProbePlace,
     /// What the pages of `at` said.
     found: PageLookup,
     /// Runs still to be read, the newest last.
@@ -31,7 +31,7 @@ pub(crate) struct SliceProbe {
 
 /// What a probe reads.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum ProbePlace {
     /// A page of a run of the front table.
     Run(SegmentId),
     /// All parts of a slice.
@@ -43,8 +43,8 @@ impl SliceProbe {
     fn newest(key: LookupKey, mut older: Vec<SegmentId>, block: Option<Block>) -> Step {
         let found = PageLookup::Absent;
         let (at, block) = match (older.pop(), block) {
-            (Some(run), block) => (At::Run(run), block),
-            (None, Some(block)) => (At::Slice(block), None),
+            (Some(run), block) => (ProbePlace::Run(run), block),
+            (None, Some(block)) => (ProbePlace::Slice(block), None),
             (None, None) => return LookupStep::Answer(None),
         };
         LookupStep::Read(Self { key, at, found, older, block })
@@ -75,7 +75,7 @@ impl KeyLookup for Inner {
     }
 
     #[inline]
-    fn ask(&self, hash: &KeyHash, key: &[u8]) -> Result<Step> {
+    fn search_ram(&self, hash: &KeyHash, key: &[u8]) -> Result<Step> {
         let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
@@ -109,8 +109,8 @@ impl PageReads for Inner {
     /// All parts of a slice are read at once.
     fn parts(&self, probe: &SliceProbe) -> u32 {
         match probe.at {
-            At::Run(_) => 1,
-            At::Slice(_) => self.layout.config.slice_parts,
+            ProbePlace::Run(_) => 1,
+            ProbePlace::Slice(_) => self.layout.config.slice_parts,
         }
     }
 
@@ -118,10 +118,10 @@ impl PageReads for Inner {
     fn place(&self, probe: &SliceProbe, part: u32) -> ReadPlace {
         let hash = probe.key.hash;
         match probe.at {
-            At::Run(id) => {
+            ProbePlace::Run(id) => {
                 ReadPlace::page(self.layout.front.page(id, hash), self.layout.front.page_at(id, 0))
             }
-            At::Slice(block) => {
+            ProbePlace::Slice(block) => {
                 let index = self.layout.slicing.page(self.layout.slicing.slice_of_key(hash), part);
                 let shadow = &self.layout.shadow;
                 ReadPlace::page(shadow.page(block, index), shadow.page(block, 0))
@@ -131,8 +131,8 @@ impl PageReads for Inner {
 
     fn look(&self, probe: &mut SliceProbe, part: u32, page: &PageBuf) -> Result<()> {
         let found = match probe.at {
-            At::Run(id) => self.look_in_run(page, &probe.key, id)?,
-            At::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
+            ProbePlace::Run(id) => self.look_in_run(page, &probe.key, id)?,
+            ProbePlace::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
         };
         // At most one part knows the key. A stale part makes the others' answers worthless.
         match (&probe.found, &found) {
@@ -147,9 +147,9 @@ impl PageReads for Inner {
         let step = match probe.found {
             PageLookup::Live(value) => return Ok(LookupStep::Answer(Some(value))),
             PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
-            PageLookup::Stale => self.ask(&key.hash, key.bytes())?,
+            PageLookup::Stale => self.search_ram(&key.hash, key.bytes())?,
             PageLookup::Absent => {
-                if let At::Slice(_) = probe.at {
+                if let ProbePlace::Slice(_) = probe.at {
                     self.missed(self.partition_of(key.hash));
                 }
                 SliceProbe::newest(key, std::mem::take(&mut probe.older), probe.block)

@@ -37,10 +37,10 @@ impl Experiment for NoBitSlicing {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        let asked = scale.of(ASKED);
-        let absent = touched(asked, Asked::Absent, scale.seed())?;
-        let oldest = touched(asked, Asked::InTheOldest, scale.seed())?;
-        let mean = |words: u64| words as f64 / asked as f64;
+        let lookups = scale.of(ASKED);
+        let absent = touched(lookups, LookedUp::Absent, scale.seed())?;
+        let oldest = touched(lookups, LookedUp::InTheOldest, scale.seed())?;
+        let mean = |words: u64| words as f64 / lookups as f64;
         let saved_ns = (mean(absent.apart) - mean(absent.sliced)) * LINE_NS;
         let rows = vec![
             Row::ours("absent key, bit-sliced: words looked at", "", mean(absent.sliced)),
@@ -55,7 +55,7 @@ impl Experiment for NoBitSlicing {
         ];
         Ok(Outcome {
             setup: vec![format!(
-                "16 Bloom filters of {BUFFER_ENTRIES} entries and 16 bits each, asked for {asked} keys. Bit-sliced, a word holds \
+                "16 Bloom filters of {BUFFER_ENTRIES} entries and 16 bits each, asked for {lookups} keys. Bit-sliced, a word holds \
                  the same bit of all of them, and asking stops when no filter is left; apart, \
                  each filter is asked bit by \
                  bit until one is zero. Words are far from one another in both, so each is a cache line."
@@ -71,12 +71,12 @@ impl Experiment for NoBitSlicing {
 
 /// Which keys are looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum LookedUp {
     Absent,
     InTheOldest,
 }
 
-fn touched(asked: u64, which: Asked, seed: u64) -> Result<Touched> {
+fn touched(lookups: u64, which: LookedUp, seed: u64) -> Result<Touched> {
     let filter = Filter::new(FilterShape::bloom(BUFFER_ENTRIES, FILTER_BITS, 1)?);
     let slices = Slices::new(filter.shape());
     let mut rng = SplitMix64::stream(seed, 3);
@@ -87,10 +87,10 @@ fn touched(asked: u64, which: Asked, seed: u64) -> Result<Touched> {
         oldest = keys;
     }
     let mut touched = Touched::default();
-    for number in 0..asked {
+    for number in 0..lookups {
         let hash = match which {
-            Asked::Absent => rng.next_u64(),
-            Asked::InTheOldest => oldest[(number % u64::from(BUFFER_ENTRIES)) as usize],
+            LookedUp::Absent => rng.next_u64(),
+            LookedUp::InTheOldest => oldest[(number % u64::from(BUFFER_ENTRIES)) as usize],
         };
         let mut rows = Vec::with_capacity(16);
         filter

@@ -103,7 +103,7 @@ impl DeviceState {
 
     /// Stale reads need the previous content of pages; nothing else does.
     pub(super) fn keep_previous_if_wanted(&mut self) {
-        if self.faults.wants_previous() {
+        if self.faults.needs_previous() {
             self.image.keep_previous();
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::histogram::Histogram;
-use super::ssd::{Before, SsdReport};
+use super::ssd::{SsdBaseline, SsdReport};
 use super::summary::{Charts, KindReport, Little, Report};
 use crate::spec::HOST_PAGE_BYTES;
 use crate::{Done, Parts, RequestKind, Ssd};
@@ -162,7 +162,7 @@ impl Collector {
 
     /// The report of a run on an SSD whose state was `before` when it began.
     #[must_use]
-    pub fn report_ssd(self, ssd: &Ssd, before: &Before, load: &str) -> Report {
+    pub fn report_ssd(self, ssd: &Ssd, before: &SsdBaseline, load: &str) -> Report {
         use crate::Model;
         let spec = ssd.spec();
         let mut report = self.report(&spec.name, load, ssd.now_ns());

@@ -35,6 +35,6 @@ pub use html::html;
 pub use number::{Thousandths, exact_time};
 pub(crate) use number::{counted, grouped};
 pub use perfetto::write_trace;
-pub use ssd::{Before, Life, Merges, SsdReport, Usage, Wear};
+pub use ssd::{Life, Merges, SsdBaseline, SsdReport, Usage, Wear};
 pub use summary::{KindReport, Latency, Little, PartTimes, Report};
 pub use text::text;

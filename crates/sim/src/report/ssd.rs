@@ -9,11 +9,11 @@ use crate::ssd::SsdCounters;
 
 /// The counters of an SSD when a run began, so that its preparation is not counted.
 #[derive(Clone, Debug)]
-pub struct Before {
+pub struct SsdBaseline {
     counters: SsdCounters,
 }
 
-impl Before {
+impl SsdBaseline {
     /// The present state of an SSD.
     #[must_use]
     pub fn of(ssd: &Ssd) -> Self {
@@ -184,7 +184,7 @@ struct Worn {
 }
 
 impl SsdReport {
-    pub(super) fn of(ssd: &Ssd, before: &Before, settled_ns: u64) -> Self {
+    pub(super) fn of(ssd: &Ssd, before: &SsdBaseline, settled_ns: u64) -> Self {
         let (spec, after, before) = (ssd.spec(), ssd.counters(), &before.counters);
         let ftl = |of: fn(&SsdCounters) -> u64| of(&after) - of(before);
         let whole_ns = u128::from(settled_ns);

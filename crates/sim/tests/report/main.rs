@@ -10,14 +10,14 @@ mod runs;
 #[expect(dead_code, reason = "shared with the tests of the model, which use more of it")]
 mod support;
 
-use nandex_sim::report::{Before, Collector, Keep, Report};
+use nandex_sim::report::{Collector, Keep, Report, SsdBaseline};
 use nandex_sim::{Fill, Model, Spec, Ssd};
 
 /// Mixed requests on a device of that description, and the report of them.
 fn mixed(spec: Spec, requests: u64, seed: u64) -> Report {
     let mut ssd = Ssd::new(spec, Fill::Sequential).unwrap();
     ssd.record_spans(1 << 16);
-    let before = Before::of(&ssd);
+    let before = SsdBaseline::of(&ssd);
     let mut collector = Collector::new(ssd.now_ns(), Keep { slowest: 3, first: 1 << 16 });
     support::run_mixed(&mut ssd, requests, 16, seed).iter().for_each(|done| collector.note(done));
     while ssd.step(&mut Vec::new()) {}

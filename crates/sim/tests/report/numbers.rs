@@ -108,7 +108,7 @@ fn what_made_a_device_ready_is_not_counted_in_the_run() {
     crate::support::overwrite(&mut ssd, 20_000, 8, 1);
     let erases_before = ssd.counters().ftl.erases;
     assert!(erases_before > 100);
-    let before = nandex_sim::report::Before::of(&ssd);
+    let before = nandex_sim::report::SsdBaseline::of(&ssd);
     let mut collector = Collector::new(ssd.now_ns(), Keep::default());
     let requests = Workload::pages(ssd.page_count()).requests().unwrap().take(500);
     closed_loop(&mut ssd, requests, 8, |done| collector.note(done));

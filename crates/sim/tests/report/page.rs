@@ -82,7 +82,7 @@ fn a_page_of_a_large_worn_device_is_no_larger_than_a_screen_needs() {
     spec.flash.pages = 4;
     let mut ssd = nandex_sim::Ssd::new(spec, nandex_sim::Fill::Sequential).unwrap();
     overwrite(&mut ssd, 400_000, 64, 1);
-    let before = nandex_sim::report::Before::of(&ssd);
+    let before = nandex_sim::report::SsdBaseline::of(&ssd);
     let keep = nandex_sim::report::Keep { slowest: 2, first: 5000 };
     let mut collector = nandex_sim::report::Collector::new(nandex_sim::Model::now_ns(&ssd), keep);
     ssd.record_spans(100_000);

@@ -66,7 +66,7 @@ impl ValueLog {
     /// As [`read`](Self::read).
     pub fn read_start(&self, reference: ValueRef, limit: usize) -> Result<Option<Vec<u8>>> {
         let inner = &*self.inner;
-        match inner.ask(reference, limit)? {
+        match inner.first_step(reference, limit)? {
             LookupStep::Answer(record) => Ok(record),
             LookupStep::Read(reading) => Ok(inner.reads.look_up(inner, reading)?.0),
         }
@@ -83,7 +83,7 @@ impl ValueLog {
             references,
             READ_DEPTH,
             |_| (),
-            |reference, ()| inner.ask(*reference, usize::MAX),
+            |reference, ()| inner.first_step(*reference, usize::MAX),
             |index, record, _| found[index] = record,
         )?;
         Ok(found)
@@ -92,7 +92,7 @@ impl ValueLog {
 
 impl Inner {
     /// The answer of RAM on a record.
-    fn ask(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
+    fn first_step(&self, reference: ValueRef, limit: usize) -> UserStep<Self> {
         let state = self.state();
         let Some(segment) = state.segments.holding(reference) else {
             return Ok(LookupStep::Answer(None));

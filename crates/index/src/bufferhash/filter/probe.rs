@@ -145,14 +145,14 @@ impl Filter {
     #[must_use]
     pub fn candidates_at(&self, slices: &Slices, positions: &Positions, live: &Columns) -> Columns {
         match slices.words() {
-            1 => self.ask::<1>(slices, positions, live),
-            2 => self.ask::<2>(slices, positions, live),
-            3 => self.ask::<3>(slices, positions, live),
-            _ => self.ask::<4>(slices, positions, live),
+            1 => self.candidates_in::<1>(slices, positions, live),
+            2 => self.candidates_in::<2>(slices, positions, live),
+            3 => self.candidates_in::<3>(slices, positions, live),
+            _ => self.candidates_in::<4>(slices, positions, live),
         }
     }
 
-    fn ask<const W: usize>(
+    fn candidates_in<const W: usize>(
         &self,
         slices: &Slices,
         positions: &Positions,
@@ -160,12 +160,12 @@ impl Filter {
     ) -> Columns {
         let mut left: [u64; W] = std::array::from_fn(|word| live[word]);
         match positions.0 {
-            Places::Bloom(rows) => ask_bloom(slices, rows.rows(&self.shape), &mut left),
+            Places::Bloom(rows) => test_bloom(slices, rows.rows(&self.shape), &mut left),
             Places::Fuse { slots, fingerprint } => {
                 let rows = wide(self.shape.bits_per_slot());
                 let runs =
                     slots.map(|slot| slices.rows(wide(slot) * rows, rows).as_chunks::<W>().0);
-                ask_fuse(runs, fingerprint, &mut left);
+                test_fuse(runs, fingerprint, &mut left);
             }
         }
         let mut found = [0; WORDS_MAX];
@@ -176,7 +176,7 @@ impl Filter {
 
 /// ANDs the rows into `left` until nothing is left.
 #[inline]
-fn ask_bloom<const W: usize>(
+fn test_bloom<const W: usize>(
     slices: &Slices,
     rows: impl Iterator<Item = usize>,
     left: &mut [u64; W],
@@ -193,7 +193,7 @@ fn ask_bloom<const W: usize>(
 
 /// Leaves the columns in which the XOR of the four runs is the fingerprint, bit by bit.
 #[inline]
-fn ask_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
+fn test_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
     let [first, second, third, fourth] = runs;
     let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
     let mut fingerprint = fingerprint;

@@ -42,20 +42,24 @@ pub(super) fn rewrite(
 const DEPTH: usize = 32;
 
 /// A key's places, and how many of its bits were checked.
-pub(super) type Asked = ([(u64, u64); HASHES], usize);
+pub(super) type KeyProbes = ([(u64, u64); HASHES], usize);
 
 /// Looks keys up, the last one first: reads the page of a key's next bit, until one is not set or none
 /// remains on another page. Returns how many have all their bits.
-pub(super) fn look_up(drive: &SimDevice, waiting: &mut Vec<Asked>, reads: &mut u64) -> Result<u64> {
+pub(super) fn look_up(
+    drive: &SimDevice,
+    waiting: &mut Vec<KeyProbes>,
+    reads: &mut u64,
+) -> Result<u64> {
     let mut queue = drive.queue(DEPTH)?;
-    let mut asked: Vec<Option<Asked>> = vec![None; DEPTH];
+    let mut in_flight: Vec<Option<KeyProbes>> = vec![None; DEPTH];
     let mut done: Vec<Completion> = Vec::new();
     let mut yes = 0;
     loop {
-        while let Some(slot) = asked.iter().position(Option::is_none)
+        while let Some(slot) = in_flight.iter().position(Option::is_none)
             && let Some(next) = waiting.pop()
         {
-            asked[slot] = Some(next);
+            in_flight[slot] = Some(next);
             let (page, buf) = (PageId(next.0[next.1].0), PageBuf::zeroed(1));
             queue.push(Op { token: slot as u64, kind: OpKind::Read, page, buf })?;
             *reads += 1;
@@ -67,7 +71,7 @@ pub(super) fn look_up(drive: &SimDevice, waiting: &mut Vec<Asked>, reads: &mut u
         for completion in done.drain(..) {
             completion.result?;
             let slot = completion.token as usize;
-            let (places, mut at) = asked[slot].take().expect("a read is for a key");
+            let (places, mut at) = in_flight[slot].take().expect("a read is for a key");
             let bytes = completion.buf.page(0);
             let page = completion.page.0;
             let mut is_set = true;
