@@ -356,7 +356,7 @@ const WRONG: &str = r#"
 2 | create n.nandex --entries 10 --structure cuckoo | auto, bufferhash, slicehash
 1 | create n.nandex --entries 1e5 --structure slicehash --policy lru | policy: lru; a slicehash has fifo and reject
 1 | create n.nandex --entries 1e5 --structure bufferhash --front-runs 4 | front_runs: 4; a bufferhash has no front table
-1 | create n.nandex --entries 1e5 --structure slicehash --front-runs 4 | a table that refuses rather than evicts has no front
+1 | create n.nandex --entries 9 --structure slicehash --front-runs 4 | front_runs: a table that refuses rather than
 1 | create n.nandex --entries 1e5 --structure slicehash --ram 1MiB | this table needs
 1 | create n.nandex --entries 1e5 --misses 2 | share of misses: 2; expected 0 to 1
 1 | dedup foreign --structure slicehash --ram 1MiB | this table needs
