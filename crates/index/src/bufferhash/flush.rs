@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 use nandex_store::buffer::Buffer;
-use nandex_store::entries::Entry;
+use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::{PageKind, seal};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
@@ -13,7 +13,7 @@ use super::filter::{BuildScratch, FilterKind, Slices};
 use super::format::encode_filter;
 use super::table::{Frozen, Incarnation, Job, Level, State};
 use super::{Incarnations, Inner, Policy};
-use crate::write::{EntryUpdate, Layout, Usage, WritePolicy, snapshot_pages};
+use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, snapshot_pages};
 use crate::{Error, Result};
 
 /// Memory that flushes use again and again.
@@ -296,12 +296,19 @@ impl Inner {
         (source, newest_sequence): (SegmentId, u64),
     ) -> Result<()> {
         let hash = self.hasher.hash(key);
+        let entry = Entry { state: SlotState::Live, key, value };
+        let update = EntryUpdate { hash, entry };
+        // Not from the space that waiting updates have reserved: the next use of the key tries again.
+        let Some(_reservation) =
+            self.volume.log().try_reserve(self.codec.logged_bytes(&[update]))?
+        else {
+            return Ok(());
+        };
         let mut state = self.partitions[index].write();
         let newer = state.buffered(hash, key).is_some();
         if newer || state.level.newest_sequence() != newest_sequence || !state.level.holds(source) {
             return Ok(());
         }
-        let entry = Entry { state: nandex_store::entries::SlotState::Live, key, value };
         if state.active.put(hash, entry).is_err() {
             // A full buffer that nobody can take now: the next use of the key tries again.
             let frozen = state.frozen.is_empty()
@@ -312,7 +319,7 @@ impl Inner {
         }
         state.updates += 1;
         self.counters.retained.fetch_add(1, Relaxed);
-        match self.log_entry(index, &mut state, EntryUpdate { hash, entry }) {
+        match self.log_entry(index, &mut state, update) {
             // Without its log entry the copy is as good as its original on flash.
             Err(crate::Error::Store(nandex_store::Error::LogFull { .. })) => Ok(()),
             other => other,

@@ -85,7 +85,10 @@ impl Log {
     }
 
     /// As [`reserve`](Self::reserve), but returns nothing instead of waiting.
-    pub(super) fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn try_reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
         let used_max = self.used_max(bytes)?;
         self.shared.poison.check()?;
         Ok(self.reserve_below(used_max, bytes, &mut self.shared.staging()))
