@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use nandex::device::{Access, Striping};
+use nandex::device::{Access, Device, Overlay, Striping};
 use nandex::{AnyTable, Durability, OpenOptions, Prediction, Table, Volume, VolumeOptions};
 
 use crate::console::Console;
@@ -130,32 +130,35 @@ fn fill(
     Ok(Opened { volume, name: name.to_owned(), table, made: devices.made.clone() })
 }
 
-/// Opens a volume, and returns its devices.
+/// Opens a volume, and returns its devices. One that is opened to be read stays as it is: what an opening writes stays
+/// in memory, and several may read it at a time.
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, a wrong member, damage.
-pub fn open_volume(volume: &VolumeArgs, durability: Durability) -> Result<(Volume, Devices)> {
-    let devices = volume.open(Access::ReadWrite)?;
+pub fn open_volume(
+    volume: &VolumeArgs,
+    access: Access,
+    durability: Durability,
+) -> Result<(Volume, Devices)> {
+    let mut devices = volume.open(access)?;
+    if access == Access::ReadOnly {
+        let over = |device: &Arc<dyn Device>| {
+            Arc::new(Overlay::new(Arc::clone(device))) as Arc<dyn Device>
+        };
+        (devices.volume, devices.log) = (over(&devices.volume), devices.log.as_ref().map(over));
+    }
     let log_device = devices.log.clone();
     let options = OpenOptions { durability, log_device, ..OpenOptions::default() };
     let opened = Volume::open(Arc::clone(&devices.volume), options);
     Ok((opened.with_context(|| volume.cannot("open"))?, devices))
 }
 
-/// Opens a volume and the named table, or the only one.
+/// Opens a volume and the named table, or the only one, to be read or to be written.
 ///
 /// # Errors
 /// As `open_volume`, and a table that is missing or not the only one.
-pub fn open(volume: &VolumeArgs, args: &TableArgs) -> Result<Opened> {
-    open_with(volume, args, Durability::default())
-}
-
-/// As `open`, with a durability of its own.
-///
-/// # Errors
-/// As `open`.
-pub fn open_with(volume: &VolumeArgs, args: &TableArgs, durability: Durability) -> Result<Opened> {
-    let (volume, _) = open_volume(volume, durability)?;
+pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Opened> {
+    let (volume, _) = open_volume(volume, access, Durability::default())?;
     let name = match &args.table {
         Some(name) => name.clone(),
         None => only_table(&volume)?,

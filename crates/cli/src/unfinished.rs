@@ -48,6 +48,11 @@ impl Unfinished {
         Ok(())
     }
 
+    /// The files need no names.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+
     /// Removes the files after a failure.
     pub fn remove(&self) {
         for name in &self.0 {

@@ -112,7 +112,7 @@ fn a_member_that_is_named_twice_is_refused_under_whatever_path() {
 fn an_older_copy_of_a_member_is_named() {
     let folder = with_array();
     fs::copy(folder.path("b.nandex"), folder.path("old")).expect("the folder is writable");
-    ok(&folder.run(&format!("info {MEMBERS}")));
+    ok(&folder.run(&format!("load {MEMBERS} in.csv --format csv --key-format u64")));
     let command = "get a.nandex --member old --member c.nandex 7 --key-format u64";
     refused(&folder, command, &["old: it is an older copy of member 1", "put the current one"]);
     ok(&folder.run(&format!("get {MEMBERS} 7 --key-format u64")));

@@ -231,6 +231,36 @@ fn duplicates_are_found_reported_and_remembered() {
 }
 
 #[test]
+fn verbs_that_read_leave_a_volume_as_it_is_and_run_side_by_side() {
+    let folder = with_table();
+    load(&folder, "key,value\n7,42\n8,43\n");
+    fs::write(folder.path("lines"), "a\nb\n").expect("the folder is writable");
+    assert_eq!(folder.run("filter build f.nandex lines").code, 0);
+    let names = ["t.nandex", "f.nandex"];
+    let bytes = || names.map(|name| fs::read(folder.path(name)).expect("it was made"));
+    let before = bytes();
+    let readers = names.map(|name| fs::File::open(folder.path(name)).expect("it was made"));
+    readers.iter().for_each(|reader| reader.lock_shared().expect("nobody writes it"));
+    for words in [
+        "get t.nandex 7 --key-format u64",
+        "dump t.nandex",
+        "info t.nandex",
+        "check t.nandex",
+        "filter info f.nandex",
+        "filter test f.nandex lines",
+        "filter merge -o m.nandex f.nandex t.nandex",
+    ] {
+        let outcome = folder.run(words);
+        let expected = i32::from(words.contains("merge"));
+        assert_eq!(outcome.code, expected, "{words}: {outcome:?}");
+    }
+    assert!(bytes() == before, "a verb that reads has written");
+    let refused = folder.run("load t.nandex in.csv --format csv --key-format u64");
+    let user = format!("in use by process {}", std::process::id());
+    assert!(refused.code == 1 && refused.stderr.contains(&user), "{refused:?}");
+}
+
+#[test]
 fn an_interrupted_run_leaves_an_index_that_is_whole_and_goes_on() {
     let folder = Folder::new();
     // Holes cost no disk, and a minute to read: long enough to be interrupted.
@@ -256,6 +286,20 @@ fn an_interrupted_run_leaves_an_index_that_is_whole_and_goes_on() {
     small.and_then(|file| file.set_len(64 << 20)).expect("a sparse file can be made");
     let again = json(&folder.run("dedup small --ram 64MiB --index i.nandex --json"));
     assert_eq!(again["unique_chunks"], 0, "zeros were seen before the interrupt: {again}");
+}
+
+#[test]
+fn a_killed_run_without_an_index_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let sparse = fs::File::create(folder.path("sparse"));
+    sparse.and_then(|file| file.set_len(64 << 30)).expect("a sparse file can be made");
+    let mut child = folder.start("dedup sparse --ram 64MiB --progress plain");
+    let mut said = BufReader::new(child.stderr.take().expect("stderr is piped"));
+    said.read_line(&mut String::new()).expect("stderr can be read");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let names = fs::read_dir(folder.path(".")).expect("the folder is readable");
+    assert_eq!(names.count(), 1, "only what was there");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nandex::device::Striping;
+use nandex::device::{Access, Striping};
 use nandex::{Durability, Prediction, Requirements};
 use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
@@ -82,13 +82,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let options = options(args)?;
     let survey = nandex_dedup::survey(&args.paths)?;
-    let index = Index::of(args, &survey, console)?;
+    let index = index(args, &survey, console)?;
     let meter = console.meter("reading", Some(survey.bytes));
     let progress = |done: Done| meter.at(done.bytes);
-    let summary = nandex_dedup::dedup(&index.opened.table, &options, &progress, interrupt.flag());
+    let summary = nandex_dedup::dedup(&index.table, &options, &progress, interrupt.flag());
     meter.finish();
     let summary = summary?;
-    index.opened.close()?;
+    index.close()?;
     if let Some(path) = &args.report {
         fs::write(path, nandex_dedup::html(&summary))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -114,42 +114,43 @@ fn tell(args: &Args, summary: &Summary, console: &Console) {
     }
 }
 
-/// The index of a run, and its folder if it is temporary.
-struct Index {
-    opened: Opened,
-    _folder: Option<TempDir>,
-}
-
-impl Index {
-    fn of(args: &Args, survey: &Survey, console: &Console) -> Result<Self> {
-        let volume = args.volume()?;
-        if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
-            let table = TableArgs { table: Some(TABLE.into()) };
-            return Ok(Self { opened: open(volume, &table)?, _folder: None });
-        }
-        let durability =
-            if args.index.is_some() { Durability::default() } else { Durability::Never };
-        let plan = plan(args, survey, console)?;
-        let made =
-            |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability, console);
-        if let Some(volume) = &volume {
-            let mut opened = made(volume)?;
-            // From here on it is an index of what was read, however little that is.
-            opened.made.publish()?;
-            return Ok(Self { opened, _folder: None });
-        }
-        let folder = scratch_folder("--index")?;
-        let opened = made(&VolumeArgs::single(folder.path().join("index.nandex")))?;
-        Ok(Self { opened, _folder: Some(folder) })
+/// Opens or makes the index.
+fn index(args: &Args, survey: &Survey, console: &Console) -> Result<Opened> {
+    let volume = args.volume()?;
+    if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
+        let table = TableArgs { table: Some(TABLE.into()) };
+        return open(volume, &table, Access::ReadWrite);
     }
+    let durability = if args.index.is_some() { Durability::default() } else { Durability::Never };
+    let plan = plan(args, survey, console)?;
+    let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability, console);
+    if let Some(volume) = &volume {
+        let mut opened = made(volume)?;
+        // From here on it is an index of what was read, however little that is.
+        opened.made.publish()?;
+        return Ok(opened);
+    }
+    in_scratch("--index", |volume| {
+        let mut opened = made(volume)?;
+        opened.made.forget();
+        Ok(opened)
+    })
 }
 
-/// A folder for a temporary index: in `$TMPDIR` if that is set, else here, because the system's default is
-/// often kept in memory. `option` is the one that names a permanent place.
+/// Makes a temporary volume: in `$TMPDIR` if that is set, else here, because the system's default is often kept in
+/// memory. `option` is the one that names a permanent place. The file loses its name once it is open, so nothing of it
+/// is left however the command ends.
 ///
 /// # Errors
-/// A folder that cannot be written to.
-pub fn scratch_folder(option: &str) -> Result<TempDir> {
+/// A folder that cannot be written to, and those of `make`.
+pub fn in_scratch<T>(option: &str, make: impl FnOnce(&VolumeArgs) -> Result<T>) -> Result<T> {
+    let folder = scratch_folder(option)?;
+    let made = make(&VolumeArgs::single(folder.path().join("scratch.nandex")))?;
+    folder.close().context("cannot remove the name of the scratch file")?;
+    Ok(made)
+}
+
+fn scratch_folder(option: &str) -> Result<TempDir> {
     let place = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let builder = || tempfile::Builder::new().prefix(".nandex-").tempdir_in(&place);
     builder().with_context(|| {

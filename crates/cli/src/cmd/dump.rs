@@ -8,6 +8,7 @@ use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{RecordFormat, Writer};
+use nandex::device::Access;
 
 /// Which table, and how its records are written.
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ pub struct Args {
 /// Damage, or stdout's refusal.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let format = if console.json { RecordFormat::Ndjson } else { args.format };
-    let opened = open(&args.volume, &args.table)?;
+    let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
     for entry in opened.table.iter() {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 use nandex::Table;
+use nandex::device::Access;
 use serde_json::json;
 
 use crate::console::Console;
@@ -32,7 +33,7 @@ pub struct Args {
 /// # Errors
 /// A key of the wrong width, damage, or, quietly, an absent key.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let opened = open(&args.volume, &args.table)?;
+    let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
     let columns = args.fields.columns(&opened.table)?;
     let keys = args.keys.iter().map(|key| columns.key.parse(key).map_err(|why| anyhow!(why)));
     let keys: Vec<Vec<u8>> = keys.collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::device::Device;
+use nandex::device::{Access, Device};
 use nandex::registry::{self, Family};
 use nandex::{AnyFilter, AnyOptions, AnyTable, Durability, Table, Volume};
 use serde::Serialize;
@@ -69,7 +69,7 @@ struct Figures {
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let (volume, devices) = open_volume(&args.volume, Durability::default())?;
+    let (volume, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
     let tables = volume.structures().into_iter();
     let tables = tables.map(|it| table(&volume, it.name, it.kind)).collect::<Result<_>>()?;
     let stats = volume.stats();

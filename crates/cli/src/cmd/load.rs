@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use nandex::Table;
+use nandex::device::Access;
 use serde::Serialize;
 
 use crate::console::{Console, Meter};
@@ -55,7 +56,7 @@ struct Loaded {
 /// A bad record, named by its line; the records before it are in the table and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open(&args.volume, &args.table)?;
+    let opened = open(&args.volume, &args.table, Access::ReadWrite)?;
     let columns = args.fields.columns(&opened.table)?;
     let (input, done, total) = open_input(&args.input)?;
     let meter = console.meter("loading", total);

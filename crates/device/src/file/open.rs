@@ -87,7 +87,7 @@ fn find_or_create(path: &Path, options: &FileOptions) -> Result<(File, bool)> {
                 Err(Errno::NOENT) if may_create => {}
                 // O_EXCL on a block device: mounted, or open in another handle of this sort.
                 Err(Errno::BUSY) => return Err(Error::Locked { path: path.into(), owner: None }),
-                Err(Errno::NOENT) if options.access == Access::ReadWrite => {
+                Err(Errno::NOENT) => {
                     return Err(Error::Open { path: path.into(), source: missing() });
                 }
                 Err(errno) => return Err(failed(errno)),
@@ -127,9 +127,10 @@ fn find(path: &Path, access: Access) -> rustix::io::Result<File> {
     open_at(path, flags, Mode::empty()).map(File::from)
 }
 
+/// A volume holds the key of its hash function, so it is its owner's alone.
 fn create(path: &Path) -> rustix::io::Result<File> {
     let flags = base() | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    open_at(path, flags, Mode::from_raw_mode(0o644)).map(File::from)
+    open_at(path, flags, Mode::from_raw_mode(0o600)).map(File::from)
 }
 
 /// How long to wait for the lock of a process that may live: it may be about to end.

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nandex::Durability;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 
 use super::figures::FilterFigures;
-use super::open::{NameArgs, open};
+use super::open::{NameArgs, open_to_read};
 
 /// Which filter.
 #[derive(Debug, clap::Args)]
@@ -35,7 +34,7 @@ struct Info {
 /// # Errors
 /// As opening.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let opened = open(&args.volume, &args.name, Durability::default())?;
+    let opened = open_to_read(&args.volume, &args.name)?;
     let figures = FilterFigures::of(&opened.filter, opened.volume.hasher());
     let info = Info { path: args.volume.file.clone(), name: opened.name.clone(), figures };
     opened.close()?;

@@ -16,7 +16,7 @@ use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
 
 use super::figures::{FilterFigures, hash_name, percent};
-use super::open::{Making, NameArgs, Opened, create, open};
+use super::open::{Making, NameArgs, Opened, create, open_to_read};
 
 /// Files that are open at once: one pass over all of them.
 const GROUP: usize = 8;
@@ -146,7 +146,7 @@ fn refuse_unlike((first, one): (&Path, &Like), (path, other): (&Path, &Like)) ->
 }
 
 fn open_one(path: &Path) -> Result<Opened> {
-    open(&VolumeArgs::single(path.to_owned()), &NameArgs::default(), Durability::default())
+    open_to_read(&VolumeArgs::single(path.to_owned()), &NameArgs::default())
 }
 
 fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use nandex::cascade::{self, Config};
-use nandex::device::Striping;
+use nandex::device::{Access, Striping};
 use nandex::store::hash::KeyHasher;
 use nandex::{Cascade, Counter, Durability, Filter, Volume, VolumeOptions};
 
@@ -113,7 +113,24 @@ fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage; a name that is not there or a table's.
 pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Result<Opened> {
-    let (volume, _) = open_volume(args, durability)?;
+    open_as(args, name, Access::ReadWrite, durability)
+}
+
+/// As `open`, for looking keys up: the volume stays as it is.
+///
+/// # Errors
+/// As `open`.
+pub fn open_to_read(args: &VolumeArgs, name: &NameArgs) -> Result<Opened> {
+    open_as(args, name, Access::ReadOnly, Durability::default())
+}
+
+fn open_as(
+    args: &VolumeArgs,
+    name: &NameArgs,
+    access: Access,
+    durability: Durability,
+) -> Result<Opened> {
+    let (volume, _) = open_volume(args, access, durability)?;
     let name = choose(&volume, name.name.as_deref()).with_context(|| args.cannot("open"))?;
     let filter = Cascade::open(&volume, &name)?;
     Ok(Opened { volume, name, filter, made: Unfinished::default() })

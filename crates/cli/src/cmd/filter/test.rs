@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
-use nandex::{Durability, Filter};
+use nandex::Filter;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 
 use super::figures::percent;
 use super::keys::{Form, KeyArgs};
-use super::open::{NameArgs, open};
+use super::open::{NameArgs, open_to_read};
 
 /// Which keys, where, and what is wanted of them.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             "keys of fixed width cannot stand behind counts; take lines or --nul, or leave --count out"
         );
     }
-    let opened = open(&args.volume, &args.name, Durability::default())?;
+    let opened = open_to_read(&args.volume, &args.name)?;
     let prints = !(args.summary || args.quiet || console.json);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut tested = Tested { rate: opened.filter.stats().rate, ..Tested::default() };

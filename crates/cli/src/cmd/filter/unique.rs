@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::{Durability, Filter};
 use serde::Serialize;
-use tempfile::TempDir;
 
-use crate::cmd::dedup::scratch_folder;
+use crate::cmd::dedup::in_scratch;
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
@@ -53,7 +52,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let form = args.keys.form()?;
-    let (opened, _folder) = place(args, console)?;
+    let opened = place(args, console)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut unique = 0;
     let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
@@ -84,11 +83,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// The filter of what was seen, and the folder that goes with it when it is temporary.
-fn place(args: &Args, console: &Console) -> Result<(Opened, Option<TempDir>)> {
+/// The filter of what was seen.
+fn place(args: &Args, console: &Console) -> Result<Opened> {
     if let Some(path) = args.filter.as_ref().filter(|path| path.exists()) {
         let volume = VolumeArgs::single(path.clone());
-        return Ok((open(&volume, &NameArgs::default(), Durability::default())?, None));
+        return open(&volume, &NameArgs::default(), Durability::default());
     }
     let config = args.requirements.config(&args.keys, args.rate, console)?;
     let (hasher, kept) = (args.requirements.hasher()?, args.filter.is_some());
@@ -98,11 +97,9 @@ fn place(args: &Args, console: &Console) -> Result<(Opened, Option<TempDir>)> {
         let mut opened = create(&VolumeArgs::single(path.clone()), making, console)?;
         // From here on it is a filter of what was printed, however little that is.
         opened.made.publish()?;
-        return Ok((opened, None));
+        return Ok(opened);
     }
-    let folder = scratch_folder("--filter")?;
-    let volume = VolumeArgs::single(folder.path().join("seen.nandex"));
-    Ok((create(&volume, making, console)?, Some(folder)))
+    in_scratch("--filter", |volume| create(volume, making, console))
 }
 
 /// The keys of a batch that were not seen, each once.
