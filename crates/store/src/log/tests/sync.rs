@@ -232,11 +232,11 @@ fn a_closed_log_still_takes_entries_and_syncs_them() {
     assert_eq!(numbers(&entries), (0..100).collect::<Vec<_>>());
 }
 
-/// Everything that could acknowledge refuses.
+/// Everything that could acknowledge refuses. A small entry may still go into what is left of the open block.
 fn assert_poisoned(log: &Log) {
     let poisoned = |error: Error| assert!(matches!(error, Error::Poisoned { .. }), "{error}");
-    poisoned(log.append(StructureId(1), &[b"x"]).unwrap_err());
-    poisoned(log.append_many(StructureId(1), 1, b"xyz").unwrap_err());
+    poisoned(log.append(StructureId(1), &[&[b'x'; 1000]]).unwrap_err());
+    poisoned(log.append_many(StructureId(1), 1000, &[b'x'; 3000]).unwrap_err());
     poisoned(log.commit().unwrap_err());
     poisoned(log.sync().unwrap_err());
     poisoned(log.wait_for_space(1).unwrap_err());
