@@ -95,7 +95,7 @@ fn a_table_that_finds_no_space_is_refused_and_keeps_no_pages() {
         small.insert(1).unwrap();
         let free = volume.stats().free_pages;
         let error = refusal(made.create(&volume, "big"));
-        let words = ["no room for", "limited to 150 pages"];
+        let words = ["no space for", "limited to 150 pages"];
         assert!(words.iter().all(|words| error.contains(words)), "{kind}: {error}");
         assert_eq!((volume.stats().free_pages, volume.structures().len()), (free, 1));
         let error = refusal(made.open(&volume, "big"));

@@ -100,7 +100,7 @@ fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     let text = error.to_string();
     let operation = ["read of ", "write of ", "sync of ", "grow of "][on as usize];
     let failed = text.contains(operation) && text.contains(" at page ") && text.contains("mend");
-    failed || on == FaultOn::Grow && text.contains("no room for") && text.contains("free some")
+    failed || on == FaultOn::Grow && text.contains("no space for") && text.contains("free some")
 }
 
 fn case<C: Contract>(setup: &C, fault: Fault, site: Site) {

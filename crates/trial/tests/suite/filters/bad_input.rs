@@ -230,12 +230,12 @@ fn a_full_device_is_told_and_what_was_taken_stays() {
         }
         assert!(taken < 1_000_000, "nothing grows for ever");
     };
-    assert!(error.contains("no room for") && error.contains("free some"), "{error}");
+    assert!(error.contains("no space for") && error.contains("free some"), "{error}");
     assert!(taken > 1000, "{taken}");
     assert_holds(&filter, 0..taken);
     // Those of the batch that was refused are in or not, and a second try fails as the first did.
     let error = refusal(insert(&filter, taken + 1000..taken + 2000));
-    assert!(error.contains("no room for") || error.contains("an earlier one failed"), "{error}");
+    assert!(error.contains("no space for") || error.contains("an earlier one failed"), "{error}");
     drop((filter, volume));
     let device = MemoryDevice::from_image(device.image());
     let filter = setup.open(Arc::new(device)).unwrap();

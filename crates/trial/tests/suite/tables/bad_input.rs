@@ -160,7 +160,7 @@ fn a_flipped_filter_page_is_told_by_lookups_that_need_it() {
 fn a_device_too_small_for_a_volume_says_so() {
     let device = MemoryDevice::with_limit(20);
     let error = Volume::create(Arc::new(device), VolumeOptions::tiny()).unwrap_err().to_string();
-    assert!(error.contains("no room for"), "{error}");
+    assert!(error.contains("no space for"), "{error}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_real_file_system_that_is_full_says_so() {
     });
     assert!(gone, "the file system is still in use after ten seconds");
     let error = result.unwrap();
-    assert!(error.contains("no room for"), "{error}");
+    assert!(error.contains("no space for"), "{error}");
 }
 
 #[test]
