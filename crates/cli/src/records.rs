@@ -4,7 +4,7 @@
 //! "value": ..}` a line; numbers may be without quotes. Binary is key after value after key, without
 //! separators.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -62,10 +62,48 @@ pub fn read<'a>(
     }
 }
 
+/// The longest record in a format with lines, in bytes.
+const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// Refuses records that never end, so that a file without newlines does not fill memory.
+struct Bounded<R> {
+    input: R,
+    /// Newlines between quotes belong to a record.
+    has_quotes: bool,
+    is_quoted: bool,
+    record_bytes: usize,
+}
+
+impl<R: Read> Bounded<R> {
+    fn new(input: R, has_quotes: bool) -> Self {
+        Self { input, has_quotes, is_quoted: false, record_bytes: 0 }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buf)?;
+        if count == 0 && self.is_quoted && !buf.is_empty() {
+            return Err(io::Error::other("the input ends inside of quotes; close them"));
+        }
+        for byte in &buf[..count] {
+            self.is_quoted ^= self.has_quotes && *byte == b'"';
+            let ends = *byte == b'\n' && !self.is_quoted;
+            self.record_bytes = if ends { 0 } else { self.record_bytes + 1 };
+            if self.record_bytes > RECORD_BYTES_MAX {
+                let reason = "a record of more than 1 MiB; check quotes and line ends";
+                return Err(io::Error::other(reason));
+            }
+        }
+        Ok(count)
+    }
+}
+
 fn read_csv<'a>(
     input: Box<dyn BufRead + 'a>,
     columns: Columns,
 ) -> impl Iterator<Item = Result<Record>> + 'a {
+    let input = Bounded::new(input, true);
     let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let is_header = |row: &csv::StringRecord| row.iter().eq(["key", "value"]);
     let rows = reader.into_records().enumerate();
@@ -89,7 +127,7 @@ fn read_ndjson<'a>(
     input: Box<dyn BufRead + 'a>,
     columns: Columns,
 ) -> impl Iterator<Item = Result<Record>> + 'a {
-    let lines = input.lines().enumerate();
+    let lines = BufReader::new(Bounded::new(input, false)).lines().enumerate();
     let is_blank = |line: &io::Result<String>| line.as_ref().is_ok_and(|it| it.trim().is_empty());
     lines.filter(move |(_, line)| !is_blank(line)).map(move |(index, line)| {
         let parse = || ndjson_record(&line?, columns);
@@ -261,6 +299,23 @@ mod tests {
                 assert_eq!(pair(0), (&pairs[0].0[..], &pairs[0].1[..]), "{format:?} {field:?}");
                 assert_eq!(pair(1), (&pairs[1].0[..], &pairs[1].1[..]), "{format:?} {field:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_end_is_refused_after_those_before_it() {
+        let long = "9".repeat(RECORD_BYTES_MAX + 1);
+        for (format, first, last, reason) in [
+            (RecordFormat::Csv, "1,2\n", "3,\"4\n5,6\n", "ends inside of quotes"),
+            (RecordFormat::Csv, "1,2\n", &long, "more than 1 MiB"),
+            (RecordFormat::Ndjson, "{\"key\": 1, \"value\": 2}\n", &long, "more than 1 MiB"),
+        ] {
+            let text = format!("{first}{last}");
+            let mut records =
+                read(Box::new(text.as_bytes()), format, columns(FieldFormat::U64)).take(2);
+            records.next().unwrap().unwrap();
+            let error = format!("{:#}", records.next().unwrap().unwrap_err());
+            assert!(error.contains(reason), "{error}");
         }
     }
 

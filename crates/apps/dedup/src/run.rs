@@ -217,6 +217,7 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         unique_chunks,
         files: done.files,
         index_entries: figures.after.entries,
+        forgotten_entries: figures.after.evicted - figures.before.evicted,
         index_bytes: figures.after.flash_bytes,
         ram_bytes_per_entry: figures.after.ram_bytes_per_entry(),
         reads_per_lookup: reads_per_lookup(&figures.before, &figures.after),

@@ -61,7 +61,13 @@ fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
         ("Speed", units::rate(summary.bytes_per_s)),
         ("Time", units::duration(summary.elapsed_s)),
     ];
-    rows.iter().try_for_each(|(name, figure)| writeln!(out, "{name:<12} {figure}"))
+    rows.iter().try_for_each(|(name, figure)| writeln!(out, "{name:<12} {figure}"))?;
+    match summary.forgotten_entries {
+        0 => Ok(()),
+        some => {
+            writeln!(out, "{:<12} {} entries: the index is full", "Forgotten", units::count(some))
+        }
+    }
 }
 
 fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Result {

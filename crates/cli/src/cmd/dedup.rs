@@ -109,6 +109,13 @@ fn tell(args: &Args, summary: &Summary, console: &Console) {
     if let Some(path) = &args.report {
         console.note(&format!("report: {}", path.display()));
     }
+    if summary.forgotten_entries > 0 {
+        console.note(&format!(
+            "the index is full: it forgot {} fingerprints in this run, and their chunks count as unique when they come \
+             again; make a new index for all trees, with more --ram or a larger --avg",
+            show_count(summary.forgotten_entries)
+        ));
+    }
     if let (true, Some(path)) = (summary.interrupted, &args.index) {
         console.note(&format!("stopped; the same command goes on with {}", path.display()));
     }

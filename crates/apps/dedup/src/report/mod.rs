@@ -131,6 +131,7 @@ fn write_details(out: &mut String, summary: &Summary) -> fmt::Result {
         ("Mean chunk of this run", units::bytes(mean)),
         ("Fingerprints", summary.hash.to_string()),
         ("Index entries", units::count(summary.index_entries)),
+        ("Entries forgotten", units::count(summary.forgotten_entries)),
         ("Index on flash", units::bytes(summary.index_bytes)),
         ("Files", units::count(summary.files)),
     ];
