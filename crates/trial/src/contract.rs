@@ -2,12 +2,17 @@
 //! the oracle that knows what it must answer.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
-use nandex::{Volume, VolumeOptions};
+use nandex::device::Device;
+use nandex::{OpenOptions, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 
 use crate::session::Session;
 use crate::versions::Oracle;
+
+/// The structure under trial.
+pub(crate) const NAME: &str = "t";
 
 /// Why a trial stops.
 #[derive(Debug)]
@@ -64,6 +69,28 @@ pub trait Contract: Clone + Debug + Send + 'static {
     /// # Errors
     /// What the structure says.
     fn open(&self, volume: &Volume, name: &str) -> nandex::Result<Self::Handle>;
+
+    /// Makes a volume on a device, and the structure in it.
+    ///
+    /// # Errors
+    /// What either says.
+    fn create_on(&self, device: Arc<dyn Device>) -> nandex::Result<Self::Handle> {
+        self.create(&Volume::create(device, self.volume_options())?, NAME)
+    }
+
+    /// Opens both again.
+    ///
+    /// # Errors
+    /// What either says.
+    fn open_on(&self, device: Arc<dyn Device>) -> nandex::Result<Self::Handle> {
+        self.open(&Volume::open(device, self.open_options())?, NAME)
+    }
+
+    /// What the volume is opened with: as it was created.
+    fn open_options(&self) -> OpenOptions {
+        let VolumeOptions { durability, threads, .. } = self.volume_options();
+        OpenOptions { durability, threads, ..OpenOptions::default() }
+    }
 
     /// Closes it.
     ///

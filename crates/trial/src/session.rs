@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use nandex::device::Device;
-use nandex::{Durability, Error, OpenOptions, Volume};
+use nandex::{Durability, Error, Volume};
 use nandex_sim::workload::SplitMix64;
 
-use crate::contract::{Contract, Stop, Trust, fold};
+use crate::contract::{Contract, NAME, Stop, Trust, fold};
 use crate::versions::Oracle;
 
-/// The structure under trial, and another one that comes and goes.
-const NAME: &str = "t";
+/// Another structure that comes and goes.
 const NEIGHBOUR: &str = "u";
 
 /// A call that has been made and is not settled.
@@ -101,10 +100,7 @@ impl<C: Contract> Session<C> {
     pub fn open(&mut self, device: Arc<dyn Device>) -> Result<(), Stop> {
         self.past.reopened();
         self.pending = Pending::Nothing;
-        let made = self.setup.volume_options();
-        let (durability, threads) = (made.durability, made.threads);
-        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
-        let volume = Volume::open(device, options)?;
+        let volume = Volume::open(device, self.setup.open_options())?;
         let handle = self.setup.open(&volume, NAME)?;
         // The end may have come before the neighbour was dropped: its updates would stay in the log.
         match self.setup.open(&volume, NEIGHBOUR) {

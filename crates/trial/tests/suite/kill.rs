@@ -12,6 +12,7 @@ use nandex::bufferhash::Policy;
 use nandex::device::Device;
 use nandex::{AnyOptions, Durability, OpenOptions, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
+use nandex_trial::Contract;
 use nandex_trial::amount;
 use nandex_trial::table::TableContract;
 

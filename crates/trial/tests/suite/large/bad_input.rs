@@ -7,13 +7,14 @@ use nandex::large::{KEY_BYTES_MAX, LargeTable, ValuesConfig, WhenFull};
 use nandex::oracle::MapTable;
 use nandex::store::page::PAGE_MAGIC;
 use nandex::{Durability, Error, Volume, VolumeOptions};
+use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
 
 #[test]
 fn keys_and_values_are_taken_up_to_their_limits_and_refused_beyond() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
-    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let long = vec![1; KEY_BYTES_MAX];
     table.put(&long, b"").unwrap();
     assert_eq!(table.get(&long).unwrap(), Some(Vec::new()));
@@ -39,13 +40,13 @@ fn a_value_of_16_mebibytes_comes_back_whole() {
     let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
     setup.values = ValuesConfig { segment_pages: 5000, io_chunk_pages: 256, ..setup.values };
     let device = MemoryDevice::new();
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let table = setup.create_on(Arc::new(device.clone())).unwrap();
     let large = value(1, 16 << 20);
     table.put(b"large", &large).unwrap();
     assert_eq!(table.get(b"large").unwrap().as_ref(), Some(&large));
     table.put(b"more", &vec![0; (16 << 20) + 1]).unwrap_err();
     table.close().unwrap();
-    let table = setup.open(Arc::new(device)).unwrap();
+    let table = setup.open_on(Arc::new(device)).unwrap();
     assert_eq!(table.get(b"large").unwrap(), Some(large));
 }
 
@@ -78,7 +79,7 @@ fn value_pages(device: &MemoryDevice) -> Vec<PageId> {
 fn a_damaged_value_is_an_error_that_names_its_page_and_others_are_found() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
     let device = MemoryDevice::new();
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let table = setup.create_on(Arc::new(device.clone())).unwrap();
     for number in 1..20 {
         table.put(&key(number), &value(number, 4000)).unwrap();
     }
@@ -87,7 +88,7 @@ fn a_damaged_value_is_an_error_that_names_its_page_and_others_are_found() {
     let mut buf = device.read(damaged, PageBuf::zeroed(1)).unwrap();
     buf.page_mut(0)[2000] ^= 4;
     device.write(damaged, buf).unwrap();
-    let table = setup.open(Arc::new(device.clone())).unwrap();
+    let table = setup.open_on(Arc::new(device.clone())).unwrap();
     let mut errors = 0;
     for number in 1..20 {
         match table.get(&key(number)) {

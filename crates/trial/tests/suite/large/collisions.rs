@@ -7,6 +7,7 @@ use nandex::Durability;
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
 use nandex::store::hash::HashKind;
+use nandex_trial::Contract;
 
 use super::support::{Setup, value};
 
@@ -19,7 +20,7 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
     let mut setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
     setup.hash = HashKind::Identity;
     let device = MemoryDevice::new();
-    let mut table = setup.create(Arc::new(device.clone())).unwrap();
+    let mut table = setup.create_on(Arc::new(device.clone())).unwrap();
     for number in 0..5 {
         table.put(&colliding(number), &value(number.into(), 3000)).unwrap();
     }
@@ -38,7 +39,7 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
         }
         assert_eq!(table.get(&[7; 16]).unwrap().as_deref(), Some(&b"the prefix alone"[..]));
         table.close().unwrap();
-        table = setup.open(Arc::new(device.clone())).unwrap();
+        table = setup.open_on(Arc::new(device.clone())).unwrap();
     }
     for number in 0..5 {
         table.remove(&colliding(number)).unwrap();
@@ -54,7 +55,7 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
 fn too_many_keys_with_one_fingerprint_are_refused_and_those_before_stay() {
     let mut setup = Setup::new(Durability::Always, WhenFull::Keep);
     setup.hash = HashKind::Identity;
-    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let mut kept = 0;
     let error = loop {
         match table.put(&colliding(kept), &value(kept.into(), 4000)) {

@@ -45,15 +45,19 @@ impl Contract for Setup {
     }
 
     fn volume_options(&self) -> VolumeOptions {
-        self.volume_options()
+        let Self { durability, threads, hash, .. } = *self;
+        let volume_id = Some(7);
+        VolumeOptions { durability, threads, hash, volume_id, ..VolumeOptions::tiny() }
     }
 
     fn create(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
-        self.create_in(volume, name)
+        let table = BufferHash::create_with(volume, name, self.table(), self.runtime())?;
+        LargeTable::create(volume, &format!("{name}-values"), table, self.values)
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
-        self.open_in(volume, name)
+        let table = BufferHash::open_with(volume, name, self.runtime())?;
+        LargeTable::open(volume, &format!("{name}-values"), table)
     }
 
     fn close(table: Self::Handle) -> Result<()> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nandex::device::{Counted, MemoryDevice, PAGE_BYTES};
 use nandex::large::WhenFull;
 use nandex::{BufferHash, Durability, LargeTable};
+use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
 
@@ -24,7 +25,7 @@ fn table_reads(table: &LargeTable<BufferHash>) -> u64 {
 fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
     let device = Arc::new(Counted::new(MemoryDevice::new()));
-    let table = setup.create(device.clone()).unwrap();
+    let table = setup.create_on(device.clone()).unwrap();
     let sizes = |number: u64| (number * 997 % 12_000) as usize;
     let mut at = 0;
     let mut pages = Vec::new();
@@ -37,7 +38,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
     }
     assert!(at > 100 * PAGE_BYTES);
     table.close().unwrap();
-    let table = setup.open(device.clone()).unwrap();
+    let table = setup.open_on(device.clone()).unwrap();
     table.table().load_filters().unwrap();
     let (mut on_flash, before_all) = (0, table.stats());
     for number in 1..1500 {
@@ -60,7 +61,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
 #[test]
 fn a_value_is_written_once() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
-    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     for number in 1..1000 {
         table.put(&key(number), &value(number, 1000)).unwrap();
     }
@@ -78,7 +79,7 @@ fn a_value_is_written_once() {
 fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
     let setup = Setup::new(Durability::Always, WhenFull::Keep).roomy();
     let device = Arc::new(Counted::new(MemoryDevice::new()));
-    let table = setup.create(device.clone()).unwrap();
+    let table = setup.create_on(device.clone()).unwrap();
     table.put(b"first", b"").unwrap();
     for number in 1..6 {
         let before = device.snapshot();
@@ -101,7 +102,7 @@ fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
 #[test]
 fn ram_is_bounded_by_an_io_chunk_and_a_record() {
     let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
-    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     let empty = table.stats().values.ram_bytes;
     let mut most = 0;
     for number in 1..600 {

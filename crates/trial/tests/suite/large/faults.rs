@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nandex::large::WhenFull;
 use nandex::{Durability, Error, Threads};
 use nandex_sim::SimDevice;
+use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
 
@@ -15,7 +16,7 @@ fn a_full_table_refuses_further_puts_and_loses_none_that_it_took() {
         let setup = Setup::new(durability, WhenFull::Keep).roomy();
         // References find space in a few segments.
         let setup = Setup { table_segments: 8, ..setup };
-        let table = setup.create(Arc::new(SimDevice::instant())).unwrap();
+        let table = setup.create_on(Arc::new(SimDevice::instant())).unwrap();
         let mut taken = 0;
         let error = loop {
             match table.put(&key(taken + 1), &value(taken, 700)) {
@@ -40,12 +41,12 @@ fn what_is_durable_once_in_a_period_becomes_so_without_a_call() {
     for threads in [Threads::Background, Threads::Inline] {
         let setup = Setup { threads, ..Setup::new(period, WhenFull::Keep).roomy() };
         let device = SimDevice::instant();
-        let table = setup.create(Arc::new(device.clone())).unwrap();
+        let table = setup.create_on(Arc::new(device.clone())).unwrap();
         table.put(b"key", b"value").unwrap();
         let start = Instant::now();
         loop {
             let image = device.survivors(0);
-            let found = setup.open(Arc::new(SimDevice::instant().with_image(image))).unwrap();
+            let found = setup.open_on(Arc::new(SimDevice::instant().with_image(image))).unwrap();
             if found.get(b"key").unwrap().is_some() {
                 break;
             }

@@ -6,6 +6,7 @@ use nandex::Durability;
 use nandex::device::{MemoryDevice, PAGE_BYTES};
 use nandex::large::WhenFull;
 use nandex::store::hash::{HashKind, KeyHasher};
+use nandex_trial::Contract;
 
 use super::support::Setup;
 
@@ -26,7 +27,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 fn records_are_on_flash_as_the_format_says() {
     let device = MemoryDevice::new();
     let setup = Setup::new(Durability::Never, WhenFull::Keep);
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let table = setup.create_on(Arc::new(device.clone())).unwrap();
     table.put(b"a key", b"its value").unwrap();
     table.put(b"another", &[9; 5000]).unwrap();
     table.close().unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
 use nandex::{Durability, Error};
+use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, Setup, key, value};
 
@@ -13,7 +14,7 @@ fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
     for durability in DURABILITIES {
         let setup = Setup::new(durability, WhenFull::Overwrite);
         let device = MemoryDevice::new();
-        let table = setup.create(Arc::new(device.clone())).unwrap();
+        let table = setup.create_on(Arc::new(device.clone())).unwrap();
         for number in 1..300 {
             table.put(&key(number), &value(number, 1500)).unwrap();
             // Eight segments, three of them free or being written, of six pages each: at least a page a record.
@@ -29,7 +30,7 @@ fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
         assert!(stats.overwritten >= 99, "{stats:?}");
         assert!(stats.values.overwritten_segments > 10, "{stats:?}");
         table.close().unwrap();
-        let table = setup.open(Arc::new(device)).unwrap();
+        let table = setup.open_on(Arc::new(device)).unwrap();
         for number in 1..300 {
             let found = table.get(&key(number)).unwrap();
             assert!(found.is_none_or(|found| found == value(number, 1500)));
@@ -42,7 +43,7 @@ fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
 fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
     for durability in DURABILITIES {
         let setup = Setup::new(durability, WhenFull::Keep);
-        let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         let mut count = 0;
         let error = loop {
             match table.put(&key(count + 1), &value(count + 1, 1200)) {
@@ -79,7 +80,7 @@ fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
 fn after_a_crash_garbage_is_found_again_before_a_put_is_refused() {
     let setup = Setup::new(Durability::Always, WhenFull::Keep);
     let device = nandex_sim::SimDevice::instant();
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let table = setup.create_on(Arc::new(device.clone())).unwrap();
     let mut count = 0;
     while table.put(&key(count + 1), &value(count + 1, 1200)).is_ok() {
         count += 1;
@@ -88,7 +89,7 @@ fn after_a_crash_garbage_is_found_again_before_a_put_is_refused() {
         table.remove(&key(number)).unwrap();
     }
     let device = nandex_sim::SimDevice::instant().with_image(device.survivors(1));
-    let again = setup.open(Arc::new(device)).unwrap();
+    let again = setup.open_on(Arc::new(device)).unwrap();
     for number in 1..=count / 4 {
         again.put(&key(number), &value(number + 1000, 1200)).unwrap();
     }

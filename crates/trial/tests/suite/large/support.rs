@@ -1,16 +1,11 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
-use std::sync::Arc;
-
 use nandex::bufferhash::filter::FilterShape;
 use nandex::bufferhash::{Config, Policy, RuntimeOptions};
-use nandex::device::Device;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::store::entries::EntryLayout;
 use nandex::store::hash::HashKind;
-use nandex::{
-    BufferHash, Durability, LargeTable, OpenOptions, Result, Threads, Volume, VolumeOptions,
-};
+use nandex::{Durability, Threads};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -51,7 +46,7 @@ impl Setup {
         usize::from(self.threads == Threads::Background)
     }
 
-    fn table(&self) -> Config {
+    pub fn table(&self) -> Config {
         let layout = EntryLayout::new(TABLE_KEY_BYTES, TABLE_VALUE_BYTES).unwrap();
         let entries = u32::try_from(2 * layout.slots() * 95 / 100).unwrap();
         Config {
@@ -66,39 +61,13 @@ impl Setup {
         }
     }
 
-    fn runtime(&self) -> RuntimeOptions {
+    pub fn runtime(&self) -> RuntimeOptions {
         RuntimeOptions { flush_threads: self.flush_threads(), ..RuntimeOptions::default() }
     }
 
     /// The same with threads in the background.
     pub fn threaded(self) -> Self {
         Self { threads: Threads::Background, ..self }
-    }
-
-    pub fn volume_options(&self) -> VolumeOptions {
-        let Self { durability, threads, hash, .. } = *self;
-        let volume_id = Some(7);
-        VolumeOptions { durability, threads, hash, volume_id, ..VolumeOptions::tiny() }
-    }
-
-    pub fn create_in(&self, volume: &Volume, name: &str) -> Result<LargeTable<BufferHash>> {
-        let table = BufferHash::create_with(volume, name, self.table(), self.runtime())?;
-        LargeTable::create(volume, &format!("{name}-values"), table, self.values)
-    }
-
-    pub fn open_in(&self, volume: &Volume, name: &str) -> Result<LargeTable<BufferHash>> {
-        let table = BufferHash::open_with(volume, name, self.runtime())?;
-        LargeTable::open(volume, &format!("{name}-values"), table)
-    }
-
-    pub fn create(&self, device: Arc<dyn Device>) -> Result<LargeTable<BufferHash>> {
-        self.create_in(&Volume::create(device, self.volume_options())?, "t")
-    }
-
-    pub fn open(&self, device: Arc<dyn Device>) -> Result<LargeTable<BufferHash>> {
-        let Self { durability, threads, .. } = *self;
-        let options = OpenOptions { durability, threads, ..OpenOptions::default() };
-        self.open_in(&Volume::open(device, options)?, "t")
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
 use nandex_sim::workload::SplitMix64;
+use nandex_trial::Contract;
 use nandex_trial::Session;
 
 use super::contract::configurations;
@@ -16,7 +17,7 @@ fn threads_that_share_a_table_find_their_own_values() {
     for durability in DURABILITIES {
         let mut setup = Setup::new(durability, WhenFull::Keep).threaded();
         setup.values.segments = 16;
-        let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let table = &table;

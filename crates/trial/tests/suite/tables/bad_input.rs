@@ -8,6 +8,7 @@ use nandex::bufferhash::{Config, Policy};
 use nandex::device::{Access, Create, FileDevice, FileOptions, MemoryDevice, PAGE_BYTES, PageId};
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, StructureId, seal};
 use nandex::{AnyTable, BufferHash, OpenOptions, Table, Volume, VolumeOptions};
+use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, SLICES, Setup};
 use crate::bad_input::refusal;
@@ -31,7 +32,7 @@ fn image() -> Vec<u8> {
 
 fn image_of(setup: Setup) -> Vec<u8> {
     let device = MemoryDevice::new();
-    let table = setup.create(Arc::new(device.clone())).unwrap();
+    let table = setup.create_on(Arc::new(device.clone())).unwrap();
     for key in 0..KEYS {
         table.insert_u64(key, key).unwrap();
     }
@@ -195,7 +196,7 @@ fn a_real_file_system_that_is_full_says_so() {
 
 #[test]
 fn keys_and_values_of_another_width_are_refused() {
-    let table = setup().create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup().create_on(Arc::new(MemoryDevice::new())).unwrap();
     let text = "a key of 3 bytes: this table was created with keys of 8 bytes";
     assert_eq!(refusal(table.insert(b"abc", &[0; 8])), text);
     assert_eq!(refusal(table.get(b"abc")), text);
@@ -207,7 +208,7 @@ fn keys_and_values_of_another_width_are_refused() {
     assert_eq!(refusal(table.insert_many(&[(&[1; 8], &[0; 8]), (&[0; 8], &[0; 9])])), text);
     assert_eq!(table.get(&[1; 8]).unwrap(), None, "a refused batch puts nothing");
     let narrow = Setup { widths: (8, 0), ..setup() };
-    let table = narrow.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = narrow.create_on(Arc::new(MemoryDevice::new())).unwrap();
     assert!(refusal(table.get_u64(1)).contains("values of 0 bytes"));
 }
 
@@ -236,7 +237,7 @@ fn a_second_opener_is_refused_in_this_process_and_in_another() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("volume");
     let create = FileOptions { create: Create::New, ..FileOptions::default() };
-    let table = setup().create(Arc::new(FileDevice::open(&path, &create).unwrap())).unwrap();
+    let table = setup().create_on(Arc::new(FileDevice::open(&path, &create).unwrap())).unwrap();
     let here = refused_opening(&path);
     assert!(here.contains("is in use by another handle of this process"), "{here}");
     let text = format!("is in use by process {}", std::process::id());
@@ -245,7 +246,7 @@ fn a_second_opener_is_refused_in_this_process_and_in_another() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains(&text), "{said}");
     table.close().unwrap();
-    setup().open(Arc::new(FileDevice::open(&path, &FileOptions::default()).unwrap())).unwrap();
+    setup().open_on(Arc::new(FileDevice::open(&path, &FileOptions::default()).unwrap())).unwrap();
 }
 
 #[test]

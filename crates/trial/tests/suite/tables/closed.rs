@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nandex::bufferhash::Policy;
 use nandex::device::MemoryDevice;
 use nandex::{AnyTable, OpenOptions, Table, Volume, VolumeOptions};
+use nandex_trial::Contract;
 
 use super::support::{DURABILITIES, SLICES, Setup};
 
@@ -36,23 +37,23 @@ fn a_closed_table_does_not_keep_the_log_of_another() {
     for setup in setups() {
         let device = MemoryDevice::new();
         let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-        let [first, second] = ["first", "second"].map(|name| setup.create_table(&volume, name));
+        let [first, second] = ["first", "second"].map(|name| setup.create(&volume, name));
         let (first, second) = (first.unwrap(), second.unwrap());
         insert(&first, 0..1000);
         first.close().unwrap();
         insert(&second, 0..40_000);
         drop((second, volume));
         let volume = Volume::open(Arc::new(device.clone()), OpenOptions::default()).unwrap();
-        let second = setup.open_table(&volume, "second").unwrap();
+        let second = setup.open(&volume, "second").unwrap();
         insert(&second, 40_000..80_000);
         // Opened again in the same session, it is written and lost power with.
-        let first = setup.open_table(&volume, "first").unwrap();
+        let first = setup.open(&volume, "first").unwrap();
         insert(&first, 1000..1500);
         first.sync().unwrap();
         second.sync().unwrap();
         let (_, volume) = crashed(&device);
-        assert_holds(&setup.open_table(&volume, "first").unwrap(), 0..1500);
-        assert_holds(&setup.open_table(&volume, "second").unwrap(), 79_900..80_000);
+        assert_holds(&setup.open(&volume, "first").unwrap(), 0..1500);
+        assert_holds(&setup.open(&volume, "second").unwrap(), 79_900..80_000);
     }
 }
 
@@ -61,15 +62,15 @@ fn a_table_that_a_crash_left_in_the_log_is_kept_there_until_it_is_opened() {
     for setup in setups() {
         let device = MemoryDevice::new();
         let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-        let left = setup.create_table(&volume, "left").unwrap();
-        setup.create_table(&volume, "busy").unwrap().close().unwrap();
+        let left = setup.create(&volume, "left").unwrap();
+        setup.create(&volume, "busy").unwrap().close().unwrap();
         insert(&left, 0..300);
         left.sync().unwrap();
         let (device, volume) = crashed(&device);
-        let busy = setup.open_table(&volume, "busy").unwrap();
+        let busy = setup.open(&volume, "busy").unwrap();
         insert(&busy, 0..3000);
         busy.flush().unwrap();
         let (_, volume) = crashed(&device);
-        assert_holds(&setup.open_table(&volume, "left").unwrap(), 0..300);
+        assert_holds(&setup.open(&volume, "left").unwrap(), 0..300);
     }
 }

@@ -10,6 +10,7 @@ use nandex::device::{
     Call, Counted, Counts, Device, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
 };
 use nandex::{Durability, SliceHash, Table, Threads, Volume, VolumeOptions, slicehash};
+use nandex_trial::Contract;
 
 type Device1 = Arc<Counted<MemoryDevice>>;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nandex::bufferhash::Policy;
 use nandex::{Durability, Table, Volume};
 use nandex_sim::{FaultOn, SimDevice};
+use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
 
 use super::support::{DURABILITIES, Setup};
@@ -15,7 +16,7 @@ fn a_period_that_is_over_is_noticed_by_the_next_acknowledgement() {
     let syncs = |durability| {
         let device = SimDevice::instant();
         let setup = Setup { widths: (16, 64), ..Setup::new(Policy::Fifo, durability).inline() };
-        let table = setup.create(Arc::new(device.clone())).unwrap();
+        let table = setup.create_on(Arc::new(device.clone())).unwrap();
         for number in 0..2000 {
             table.insert(&setup.key(number), &setup.value(number, 0)).unwrap();
         }
@@ -38,7 +39,7 @@ fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
     let device = SimDevice::instant();
     let setup = Setup::busy(Policy::Fifo, Durability::Never).inline();
     let volume = Volume::create(Arc::new(device.clone()), setup.volume_options()).unwrap();
-    let table = setup.create_table(&volume, "t").unwrap();
+    let table = setup.create(&volume, "t").unwrap();
     let insert = |key| table.insert(&setup.key(key), &setup.value(key, 0)).unwrap();
     (0..200).for_each(insert);
     table.flush().unwrap();
@@ -51,7 +52,8 @@ fn what_was_flushed_outlives_its_buffer_where_nothing_is_logged() {
     }
     // One more checkpoint, as a full log would take.
     volume.checkpoint().unwrap();
-    let found = setup.open(Arc::new(SimDevice::instant().with_image(device.survivors(0)))).unwrap();
+    let found =
+        setup.open_on(Arc::new(SimDevice::instant().with_image(device.survivors(0)))).unwrap();
     for key in 0..200 {
         assert_eq!(found.get(&setup.key(key)).unwrap().as_deref(), Some(&setup.value(key, 0)[..]));
     }

@@ -1,14 +1,9 @@
 //! What all modules share: the configurations.
 
-use std::sync::Arc;
-
 use nandex::bufferhash::{Config, Policy};
-use nandex::device::Device;
 use nandex::registry::{self, Family, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
-use nandex::{
-    AnyConfig, AnyOptions, AnyTable, Durability, OpenOptions, Threads, Volume, VolumeOptions,
-};
+use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{TableContract, stretch};
 
@@ -151,35 +146,6 @@ impl Setup {
     pub fn config(&self) -> Config {
         self.test_table().config.of::<Config>().unwrap().clone()
     }
-
-    pub fn volume_options(&self) -> VolumeOptions {
-        let Self { durability, threads, .. } = *self;
-        VolumeOptions { durability, threads, volume_id: Some(7), ..VolumeOptions::tiny() }
-    }
-
-    pub fn open_options(&self) -> OpenOptions {
-        let Self { durability, threads, .. } = *self;
-        OpenOptions { durability, threads, ..OpenOptions::default() }
-    }
-
-    /// Creates a table of this setup in a volume.
-    pub fn create_table(&self, volume: &Volume, name: &str) -> nandex::Result<AnyTable> {
-        let made = self.test_table();
-        AnyTable::create_with(volume, name, &made.config, &made.options)
-    }
-
-    /// Opens a table of this setup.
-    pub fn open_table(&self, volume: &Volume, name: &str) -> nandex::Result<AnyTable> {
-        AnyTable::open_with(volume, name, &self.test_table().options)
-    }
-
-    pub fn create(&self, device: Arc<dyn Device>) -> nandex::Result<AnyTable> {
-        self.create_table(&Volume::create(device, self.volume_options())?, "t")
-    }
-
-    pub fn open(&self, device: Arc<dyn Device>) -> nandex::Result<AnyTable> {
-        self.open_table(&Volume::open(device, self.open_options())?, "t")
-    }
 }
 
 impl TableContract for Setup {
@@ -189,7 +155,8 @@ impl TableContract for Setup {
     }
 
     fn volume(&self) -> VolumeOptions {
-        self.volume_options()
+        let Self { durability, threads, .. } = *self;
+        VolumeOptions { durability, threads, volume_id: Some(7), ..VolumeOptions::tiny() }
     }
 
     fn keys(&self) -> u64 {

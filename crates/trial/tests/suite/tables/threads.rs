@@ -10,6 +10,7 @@ use nandex::bufferhash::Policy;
 use nandex::device::{Create, FileDevice, FileOptions, MemoryDevice};
 use nandex::{AnyTable, Durability, OpenOptions, Table, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
+use nandex_trial::Contract;
 use nandex_trial::table::TableContract;
 
 use super::support::{DURABILITIES, SLICE_POLICIES, SLICES, Setup};
@@ -81,7 +82,7 @@ fn read(table: &AnyTable, setup: Setup, ended: &AtomicBool) {
 fn together(setup: Setup, rounds: u64) {
     println!("{setup:?}");
     let device = Arc::new(MemoryDevice::new());
-    let table = setup.create(Arc::clone(&device) as Arc<_>).unwrap();
+    let table = setup.create_on(Arc::clone(&device) as Arc<_>).unwrap();
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| read(&table, setup, &ended))).collect();
@@ -139,7 +140,7 @@ fn big_batches_of_many_threads_wait_for_space_in_a_small_log() {
 }
 
 fn big_batches(setup: Setup) {
-    let table = setup.create(Arc::new(MemoryDevice::new())).unwrap();
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let table = &table;
@@ -171,7 +172,8 @@ fn drop_while_it_works(setup: Setup, rounds: u64) {
     let device = || Arc::new(FileDevice::open(&path, &options).unwrap());
     let mut next = 0;
     for round in 0..rounds {
-        let table = if round == 0 { setup.create(device()) } else { setup.open(device()) }.unwrap();
+        let table =
+            if round == 0 { setup.create_on(device()) } else { setup.open_on(device()) }.unwrap();
         let before = next;
         next += 1500 + 37 * round;
         (before..next).for_each(|key| table.insert_u64(key, key).unwrap());
@@ -179,7 +181,7 @@ fn drop_while_it_works(setup: Setup, rounds: u64) {
         (0..next).step_by(97).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key)));
         drop(table);
     }
-    let table = setup.open(device()).unwrap();
+    let table = setup.open_on(device()).unwrap();
     (0..next).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key), "key {key}"));
 }
 
@@ -190,7 +192,7 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
     for (setup, volume_first) in setups.flat_map(|setup| [(setup, true), (setup, false)]) {
         let device = MemoryDevice::new();
         let volume = Volume::create(Arc::new(device.clone()), VolumeOptions::tiny()).unwrap();
-        let table = setup.create_table(&volume, "t").unwrap();
+        let table = setup.create(&volume, "t").unwrap();
         (0..3000).for_each(|key| table.insert_u64(key, key).unwrap());
         if volume_first {
             drop(volume);
@@ -200,7 +202,7 @@ fn a_table_may_outlive_its_volumes_handle_and_the_other_way_round() {
             drop(volume);
         }
         let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
-        let table = setup.open_table(&volume, "t").unwrap();
+        let table = setup.open(&volume, "t").unwrap();
         (0..3000).for_each(|key| assert_eq!(table.get_u64(key).unwrap(), Some(key)));
     }
 }
@@ -217,7 +219,7 @@ fn batches_get_on_in_a_log_of_few_blocks_where_every_commit_syncs() {
         let log_bytes = entries.max(8 * block).next_multiple_of(block);
         let options = VolumeOptions { log_bytes, ..setup.volume_options() };
         let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let table = setup.create_table(&volume, "t").unwrap();
+        let table = setup.create(&volume, "t").unwrap();
         for start in (0..6000u64).step_by(600) {
             let keys: Vec<_> = (start..start + 600).map(u64::to_le_bytes).collect();
             let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
