@@ -49,7 +49,7 @@ impl Console {
 
     /// Prints a message on stderr that is no error.
     pub fn note(&self, text: &str) {
-        eprintln!("{}", crate::exit::printable(text));
+        eprintln!("{}", nandex_dedup::printable(text));
     }
 
     /// A meter for work of a known size, counted in bytes.

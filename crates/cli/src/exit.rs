@@ -30,7 +30,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::from(SUCCESS);
     }
-    eprintln!("error: {}", printable(&words(error)));
+    eprintln!("error: {}", nandex_dedup::printable(&words(error)));
     ExitCode::from(if is_damage(error) { DAMAGE } else { FAILURE })
 }
 
@@ -44,16 +44,6 @@ pub fn words(error: &anyhow::Error) -> String {
         }
     }
     line
-}
-
-/// A message without characters that would change what a terminal shows: names of files may hold any.
-pub fn printable(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let show = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    text.chars().map(show).collect()
 }
 
 /// The reader of our output has closed it.
@@ -100,12 +90,6 @@ mod tests {
         let deep = nandex_dedup::Error::from(nandex::Error::from(damage()));
         assert!(is_damage(&deep.into()));
         assert!(!is_damage(&anyhow::anyhow!("no such file")));
-    }
-
-    #[test]
-    fn what_would_change_a_terminal_is_shown_and_not_done() {
-        assert_eq!(printable("caf\u{e9} a\nb"), "caf\u{e9} a\\u{a}b");
-        assert_eq!(printable("\u{1b}[2J\u{202e}x"), "\\u{1b}[2J\\u{202e}x");
     }
 
     #[test]

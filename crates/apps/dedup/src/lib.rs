@@ -48,4 +48,5 @@ pub use run::dedup;
 pub use summary::{KindCount, Largest, SKIPPED_LISTED_PER_KIND_MAX, Summary};
 pub use text::text;
 pub use tops::LARGEST_LISTED_MAX;
+pub use units::printable;
 pub use walk::{FileEntry, Found, SkipKind, Skipped, Survey, Walk, survey};

@@ -78,16 +78,30 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{:.0} h {:02.0} min", (minutes / 60.0).floor(), minutes % 60.0)
 }
 
-/// Words with their control characters escaped, for a terminal or a page.
-pub(crate) fn printable(path: &str) -> String {
-    let escape =
-        |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
-    path.chars().map(escape).collect()
+/// Characters that change the direction of those that follow.
+const TURNS: [char; 11] = [
+    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// Text without characters that would change what a terminal or a page shows, such as names of files may hold: they
+/// are shown as escapes.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let is_hidden = |c: char| c.is_control() || TURNS.contains(&c);
+    let show = |c: char| if is_hidden(c) { c.escape_default().collect() } else { c.to_string() };
+    text.chars().map(show).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_change_a_terminal_is_shown_and_not_done() {
+        assert_eq!(printable("caf\u{e9} a\nb"), "caf\u{e9} a\\nb");
+        assert_eq!(printable("\u{1b}[2J\u{202e}x"), "\\u{1b}[2J\\u{202e}x");
+    }
 
     #[test]
     fn counts_are_grouped_by_thousands() {
