@@ -14,7 +14,7 @@ use nandex_trial::BLOCK;
 const PLANTED: [(Barrier, u64); 13] = [
     (Barrier::CommitWaitsForSync, 3),
     (Barrier::LogSyncsDevice, 25),
-    (Barrier::CheckpointSynced, 100),
+    (Barrier::CheckpointSynced, 22),
     (Barrier::SuperblockSynced, 127),
     (Barrier::CheckpointsAlternate, 42),
     (Barrier::BlockChecksum, 22),
