@@ -16,7 +16,7 @@ const PLANTED: [(Barrier, u64); 13] = [
     (Barrier::LogSyncsDevice, 25),
     (Barrier::CheckpointSynced, 22),
     (Barrier::SuperblockSynced, 127),
-    (Barrier::CheckpointsAlternate, 42),
+    (Barrier::CheckpointsAlternate, 121),
     (Barrier::BlockChecksum, 22),
     (Barrier::FailurePoisons, 2),
     (Barrier::SnapshotsAlternate, 141),
