@@ -38,6 +38,7 @@ pub mod format;
 mod read;
 mod recover;
 mod segments;
+mod stats;
 mod visit;
 
 #[cfg(test)]
@@ -58,6 +59,7 @@ use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume
 pub use check::check;
 pub use config::{ValuesConfig, WhenFull};
 pub use format::{REF_BYTES, ValueRef};
+pub use stats::ValuesStats;
 
 use batch::{Batch, Start};
 use config::RESERVE_SEGMENTS;
@@ -77,39 +79,6 @@ pub enum Purpose {
     Put,
     /// It is copied from a segment that is cleaned, and may use the segments kept for that.
     Copy,
-}
-
-/// The figures of a value log, since it was opened unless said otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ValuesStats {
-    /// Bytes of records referred to now, with their headers. After a crash it counts as live what became
-    /// garbage since the last checkpoint, until that segment is cleaned.
-    pub live_bytes: u64,
-    /// Bytes of flash now taken by records without references, by padding and by unused ends of segments.
-    pub garbage_bytes: u64,
-    /// Segments that can be written now, or after the next checkpoint.
-    pub free_segments: u64,
-    /// Bytes of flash it occupies.
-    pub flash_bytes: u64,
-    /// Bytes of records appended, with their headers, copies among them.
-    pub appended_bytes: u64,
-    /// Bytes of records copied by cleaning.
-    pub copied_bytes: u64,
-    /// Bytes written to flash, in whole pages.
-    pub written_bytes: u64,
-    /// Syncs of the device.
-    pub syncs: u64,
-    /// Read operations for records.
-    pub reads: u64,
-    /// Pages they read.
-    pub pages_read: u64,
-    /// Segments overwritten although their records may have been live.
-    pub overwritten_segments: u64,
-    /// Segments freed by cleaning.
-    pub cleaned_segments: u64,
-    /// RAM it holds, in bytes.
-    pub ram_bytes: u64,
 }
 
 /// A value log of a volume. All calls may come from any thread; dropping it closes it.

@@ -1,0 +1,34 @@
+//! The figures of a value log.
+
+/// The figures of a value log, since it was opened unless said otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ValuesStats {
+    /// Bytes of records referred to now, with their headers. After a crash it counts as live what became
+    /// garbage since the last checkpoint, until that segment is cleaned.
+    pub live_bytes: u64,
+    /// Bytes of flash now taken by records without references, by padding and by unused ends of segments.
+    pub garbage_bytes: u64,
+    /// Segments that can be written now, or after the next checkpoint.
+    pub free_segments: u64,
+    /// Bytes of flash it occupies.
+    pub flash_bytes: u64,
+    /// Bytes of records appended, with their headers, copies among them.
+    pub appended_bytes: u64,
+    /// Bytes of records copied by cleaning.
+    pub copied_bytes: u64,
+    /// Bytes written to flash, in whole pages.
+    pub written_bytes: u64,
+    /// Syncs of the device.
+    pub syncs: u64,
+    /// Read operations for records.
+    pub reads: u64,
+    /// Pages they read.
+    pub pages_read: u64,
+    /// Segments overwritten although their records may have been live.
+    pub overwritten_segments: u64,
+    /// Segments freed by cleaning.
+    pub cleaned_segments: u64,
+    /// RAM it holds, in bytes.
+    pub ram_bytes: u64,
+}
