@@ -1,4 +1,4 @@
-//! The structures of nandex as subjects: those of the register, each in a volume of its own in a file of the
+//! The structures of nandex as subjects: those of the registry, each in a volume of its own in a file of the
 //! directory, the quotient filter in RAM, and the oracles that test the harness.
 
 use std::fs;
@@ -35,7 +35,7 @@ pub enum Structure {
     Multiset,
     /// The quotient filter, in RAM.
     Quotient,
-    /// The structure of this kind in the register.
+    /// The structure of this kind in the registry.
     Registered(&'static str),
 }
 

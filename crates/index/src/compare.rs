@@ -1,8 +1,8 @@
-//! Which structure is the right one for requirements, and why.
+//! The advice: which structure suits given requirements, and why.
 //!
-//! Every row of the [`registry`](mod@crate::registry) that makes tables is asked. Of the structures that keep every
-//! limit, the one that keeps the device less busy with the stated load is chosen; among those within 5 % of it,
-//! the one with less RAM.
+//! Every row of the [`registry`](mod@crate::registry) that makes tables gives a prediction. Of the structures
+//! that keep every limit, the one that keeps the device less busy under the stated load is chosen; among
+//! those within 5 % of it, the one with less RAM.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use crate::{Error, Result};
 /// Device times this close are equal; then less RAM decides.
 const EQUAL: f64 = 1.05;
 
-/// What is advised for requirements: what each structure answers, and which of them to take. Prints as the
+/// The advice for requirements: each structure's prediction, and which structure to take. Prints as the
 /// choice, its reasons, all structures side by side, and the chosen one's report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Advice {
-    /// What was asked.
+    /// The requirements.
     pub requirements: Requirements,
-    /// What each structure answers, in the order of the register.
+    /// Each structure's answer, in the order of the registry.
     pub candidates: Vec<Candidate>,
     chosen: usize,
 }
@@ -30,13 +30,13 @@ pub struct Advice {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The structure.
+    /// The structure's row.
     pub row: &'static Row,
-    /// What it would be and cost, or why it cannot do it.
+    /// Its prediction, or why it cannot meet the requirements.
     pub answer: Result<Prediction>,
 }
 
-/// A candidate that can do it.
+/// A candidate that can meet them.
 #[derive(Clone, Copy)]
 struct Able<'a> {
     row: &'static Row,
@@ -44,11 +44,10 @@ struct Able<'a> {
 }
 
 impl Requirements {
-    /// Asks all structures and chooses.
+    /// Compares all structures and chooses one.
     ///
-    /// # Errors
-    /// [`Error::Config`] when no structure can do it, with what each says; for RAM and flash that is the
-    /// least that would do.
+    /// [`Error::Config`] if no structure can meet them, with the reason of each; for RAM and flash that is
+    /// the least that would do.
     pub fn advise(&self) -> Result<Advice> {
         self.check()?;
         let ask = |(row, table): (&'static Row, &registry::TableRow)| Candidate {
@@ -62,10 +61,10 @@ impl Requirements {
         }
     }
 
-    /// What the structure of one kind would be and cost.
+    /// The prediction of the structure of one kind.
     ///
     /// # Errors
-    /// [`Error::Config`] where it cannot do it, with what would do; a kind that is no table.
+    /// [`Error::Config`] if it cannot meet them, with what would do; a kind that is not a table.
     pub fn advise_one(&self, kind: &str) -> Result<Prediction> {
         match registry::tables().find(|(row, _)| row.kind == kind) {
             Some((_, table)) => (table.advise)(self),
@@ -105,13 +104,13 @@ impl Candidate {
 }
 
 impl Advice {
-    /// What the chosen structure would be and cost.
+    /// The prediction of the chosen structure.
     #[must_use]
     pub fn chosen(&self) -> &Prediction {
         self.candidates[self.chosen].answer.as_ref().expect("what was chosen can do it")
     }
 
-    /// The same, by itself.
+    /// The same, by value.
     #[must_use]
     pub fn into_chosen(mut self) -> Prediction {
         let chosen = self.candidates.swap_remove(self.chosen);
@@ -129,7 +128,8 @@ impl Advice {
         others.map(|(_, candidate)| candidate)
     }
 
-    /// Why the chosen one, a sentence each: what it does better than others, and why others cannot do it.
+    /// The reasons for the choice, a sentence each: what it does better than others, and why others cannot do
+    /// it.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let others: Vec<_> = self.others().filter_map(Candidate::able).collect();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn lookups_of_absent_keys_mean_bufferhash_where_its_filters_have_room() {
+    fn lookups_of_absent_keys_mean_bufferhash_where_its_filters_have_space() {
         let load = lookups(0.9);
         let (kind, text) = chosen(&Requirements { load, ..quarter_billion() }.ram(600 * MIB));
         assert_eq!(kind, BUFFERED, "{text}");
@@ -363,7 +363,7 @@ mod tests {
         for requirements in all {
             let advice = requirements.advise().unwrap();
             for advised in advice.candidates.iter().filter_map(|it| it.answer.as_ref().ok()) {
-                // Filters of a SliceHash are no part of its configuration.
+                // Filters of a SliceHash are not part of its configuration.
                 let is_sliced = advised.config.kind() == SLICED;
                 let reads_per_miss = if is_sliced { 1.0 } else { advised.costs.reads_per_miss };
                 let expected = OperationCosts { reads_per_miss, ..advised.costs };
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Bytes written for each insert of a table, its log's among them.
+    /// Bytes written for each insert of a table, including its log's.
     fn written_per_insert(prediction: &Prediction, entries: u64) -> f64 {
         let log_bytes = prediction.config.log_bytes_best();
         let durability = Durability::Every(Duration::from_secs(3600));
@@ -399,7 +399,7 @@ mod tests {
             let stats = table.stats();
             stats.data_bytes_written + stats.log_bytes_written
         };
-        // At first buffers are flushed before they are full, so that they take turns later.
+        // At first buffers are flushed before they are full, so that later flushes are spread out.
         let before = put(0..entries);
         (put(entries..4 * entries) - before) as f64 / (3 * entries) as f64
     }

@@ -1,7 +1,7 @@
-//! The register: one row for each kind of structure that a volume can hold.
+//! The registry: one row for each kind of structure that a volume can hold.
 //!
-//! A new structure is its folder and one line in [`ROWS`]. Everything that treats structures alike walks over
-//! the rows: [`AnyTable`] and [`AnyFilter`], [`check`](crate::check()), [`compare`](crate::compare), the command,
+//! A new structure is a folder and one line in [`ROWS`]. All code that treats structures alike walks over the
+//! rows: [`AnyTable`] and [`AnyFilter`], [`check`](crate::check()), [`compare`](crate::compare), the command,
 //! the benchmark and the test harnesses. A row is a `const` in the structure's own folder, made of function
 //! pointers; the types that it erases are in [`any`](crate::AnyConfig).
 
@@ -18,7 +18,7 @@ use crate::model::{FilterRequirements, Prediction, Requirements};
 use crate::testing;
 use crate::{Result, bufferhash, cascade, large, slicehash};
 
-/// Every kind of structure that this nandex can read, the one to prefer first where others are as good.
+/// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
     &bufferhash::ROW,
     &slicehash::ROW,
@@ -28,46 +28,46 @@ pub const ROWS: &[&Row] = &[
     &crate::specimen::ROW,
 ];
 
-/// What is known of one kind of structure.
+/// What the code knows of one kind of structure.
 pub struct Row {
-    /// How the volume's catalog names it, such as `bufferhash`; also its word on command lines.
+    /// Its name in the volume's catalog, such as `bufferhash`; also its word on command lines.
     pub kind: &'static str,
     /// Its name in sentences, such as `BufferHash`.
     pub name: &'static str,
-    /// What it is good for, in a sentence.
+    /// Its use, in a sentence.
     pub good_for: &'static str,
-    /// What it does, and how one is made.
+    /// What it does, and the functions that make one.
     pub family: Family,
-    /// Proves one structure of this kind offline and notes in the checker what is wrong with it.
+    /// Proves one structure of this kind offline and notes damage in the checker.
     pub(crate) check: CheckFn,
     /// The decoders of its own bytes, for fuzzing.
     #[cfg(feature = "testing")]
     pub decoders: &'static [testing::Decoder],
 }
 
-/// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error says that
-/// the check cannot be made.
+/// Checks one structure, given as its entry in the catalog. Damage is noted in the checker; an error means
+/// that the check is impossible.
 pub(crate) type CheckFn =
     fn(&mut Checker, &Contents, &CatalogEntry, &mut OnProgress<'_>) -> Result<()>;
 
-/// What a structure does, with what only such structures have.
+/// What a structure does, with the functions of such structures.
 #[derive(Debug)]
 pub enum Family {
     /// A [`Table`](crate::Table) from keys to values.
     Table(TableRow),
-    /// A [`Filter`](crate::Filter), and a [`Counter`](crate::Counter) where it counts.
+    /// A [`Filter`](crate::Filter), and a [`Counter`](crate::Counter) if it counts.
     Filter(FilterRow),
     /// A part of another structure, which makes and opens it.
     Part,
 }
 
-/// How a table is made.
+/// The functions of a table.
 pub struct TableRow {
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.
     pub open: fn(&Volume, &str, &AnyOptions) -> Result<AnyTable>,
-    /// What one would be and cost for requirements, or why it cannot meet them.
+    /// The prediction for requirements, or why it cannot meet them.
     pub advise: fn(&Requirements) -> Result<Prediction>,
     /// The smallest limits that work, for 8 + 8 bytes.
     pub tiny: fn() -> AnyConfig,
@@ -76,7 +76,7 @@ pub struct TableRow {
     pub testing: testing::TableTests,
 }
 
-/// How a filter is made.
+/// The functions of a filter.
 pub struct FilterRow {
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyFilter>,
@@ -91,7 +91,7 @@ pub struct FilterRow {
     pub testing: testing::FilterTests,
 }
 
-/// The row of a kind, where there is one.
+/// The row of a kind, if it exists.
 #[must_use]
 pub fn find(kind: &str) -> Option<&'static Row> {
     ROWS.iter().copied().find(|row| row.kind == kind)
@@ -113,15 +113,15 @@ pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     })
 }
 
-/// The kind of the structure that has this name in a volume.
+/// The kind of the structure with this name in a volume.
 ///
 /// # Errors
-/// No structure of that name, with those that there are; a poisoned volume.
+/// No structure of that name, with the names that exist; a poisoned volume.
 pub fn kind_in(volume: &Volume, name: &str) -> Result<String> {
     let found = volume.structures().into_iter().find(|found| found.name == name);
     match found {
         Some(found) => Ok(found.kind),
-        // The volume's own refusal names the structures that there are.
+        // The volume's own refusal names the structures that exist.
         None => Ok(volume.open_structure(name, "structure")?.name),
     }
 }

@@ -1,11 +1,11 @@
 //! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`.
 //!
-//! `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024; `K`, `M`, `G` and `T`, with or without a `B`,
-//! are powers of 1000, for bytes and for counts alike. What is meant must be a whole number.
+//! `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024; `K`, `M`, `G` and `T`, with or without a `B`, are powers
+//! of 1000, for bytes and for counts alike. The result must be a whole number.
 
 use crate::Error;
 
-/// Suffixes and what they stand for, in lower case.
+/// Suffixes and their values, in lower case.
 const SUFFIXES: [(&str, u64); 14] = [
     ("", 1),
     ("b", 1),
@@ -47,8 +47,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
     scale(digits, exponent - decimals, unit).map_err(|why| format!("`{trimmed}` {why}"))
 }
 
-/// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. What is wrong with the
-/// text is told by the call that uses it.
+/// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. The call that uses it
+/// reports what is wrong with the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quantity(Result<u64, String>);
 
@@ -56,7 +56,7 @@ impl Quantity {
     /// The number.
     ///
     /// # Errors
-    /// [`Error::Config`] for `field` where it is none.
+    /// [`Error::Config`] for `field` if it is not a number.
     pub(crate) fn get(&self, field: &'static str) -> crate::Result<u64> {
         self.0.clone().map_err(|reason| Error::Config { field, reason })
     }
@@ -80,14 +80,14 @@ impl From<usize> for Quantity {
     }
 }
 
-/// So that a plain literal will do.
+/// Lets a plain literal do.
 impl From<i32> for Quantity {
     fn from(number: i32) -> Self {
         Self(u64::try_from(number).map_err(|_| format!("{number} is negative")))
     }
 }
 
-/// So that `1e9` will do.
+/// Lets `1e9` do.
 impl From<f64> for Quantity {
     fn from(number: f64) -> Self {
         let is_whole = number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0;
@@ -95,12 +95,12 @@ impl From<f64> for Quantity {
     }
 }
 
-/// Where the digits, points and underscores at the start end.
+/// The end of the digits, points and underscores at the start.
 fn number_end(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len())
 }
 
-/// `e9` at the start of what follows the number, and what comes after it.
+/// `e9` at the start of the text after the number, and the text after it.
 fn exponent(rest: &str) -> Option<(i32, &str)> {
     let after = rest.strip_prefix(['e', 'E'])?;
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
@@ -113,7 +113,7 @@ fn unit(suffix: &str) -> Option<u64> {
     SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, unit)| *unit)
 }
 
-/// The digits as one whole number, and how many of them stand behind the point.
+/// The digits as one whole number, and how many of them are after the point.
 fn digits(mantissa: &str) -> Option<(u128, i32)> {
     let plain = mantissa.replace('_', "");
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));

@@ -100,8 +100,8 @@ fn rate(
     let mut to_come = requests.iter();
     let (mut ended, mut start) = (0, None);
     while ended < requests.len() - window {
-        let room = window.saturating_sub(line.waiting());
-        to_come.by_ref().take(room).for_each(|(channel, page)| line.push(*channel, *page));
+        let free_slots = window.saturating_sub(line.waiting());
+        to_come.by_ref().take(free_slots).for_each(|(channel, page)| line.push(*channel, *page));
         fill(&mut line, &mut *queue);
         queue.wait(if way == Way::Batches { DEPTH } else { 1 }, &mut done).unwrap();
         ended += done.len();

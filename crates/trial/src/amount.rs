@@ -1,6 +1,6 @@
-//! How much of what they could do sweeps do: one variable for all of them.
+//! How much work sweeps do: one variable for all of them.
 
-/// The variable's name. It is `full`, or how many times as much as usual is done.
+/// The variable's name. It is `full`, or a factor on the usual work.
 const VARIABLE: &str = "NANDEX_SWEEP";
 
 fn times() -> Option<u64> {
@@ -11,19 +11,19 @@ fn times() -> Option<u64> {
     }
 }
 
-/// Whether everything is to be done.
+/// Does the sweep do everything?
 #[must_use]
 pub fn is_full() -> bool {
     times().is_none()
 }
 
-/// Of how many one is taken, where `usual` is for a short run; 1 where everything is asked for.
+/// One in how many is taken, if a short run takes one in `usual`; 1 if the sweep does everything.
 #[must_use]
 pub fn one_in(usual: u64) -> u64 {
     times().map_or(1, |times| (usual / times.max(1)).max(1))
 }
 
-/// How many are taken, where `usual` are for a short run and `all` where everything is asked for.
+/// How many are taken, if a short run takes `usual` and a full one `all`.
 #[must_use]
 pub fn count(usual: u64, all: u64) -> u64 {
     times().map_or(all, |times| usual.saturating_mul(times).min(all))

@@ -1,5 +1,5 @@
-//! What tables, filters and other structures differ in under trial: how one is made and opened, its calls, and
-//! the oracle that knows what it must answer.
+//! What is different between tables, filters and other structures under trial: how one is made and opened,
+//! its calls, and its oracle.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "t";
 pub enum Stop {
     /// The structure broke its law: what was expected, and what was found.
     Wrong(String),
-    /// It returned an error. Whether it may depends on what was done to its device.
+    /// It returned an error. What was done to its device decides whether it may.
     Failed(nandex::Error),
 }
 
@@ -29,45 +29,45 @@ impl<E: Into<nandex::Error>> From<E> for Stop {
     }
 }
 
-/// What is asked of answers, from most to least.
+/// What answers must fulfil, from most to least.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Trust {
     /// The right answer.
     Right,
-    /// The right answer or an error: the device lies.
+    /// The right answer or an error: the device returns or stores wrong data.
     RightOrError,
     /// Anything that was ever put there, nothing, or an error: the device lost what it had acknowledged.
-    /// Still never another key's value or one that never was.
+    /// Never another key's value or one that never was.
     EverOrError,
 }
 
 /// One configuration of a structure. A new kind of structure joins sweeps and trials by implementing this.
 ///
-/// The calls get the [`Session`], which has the open structure and its oracle. Each is one call of the structure,
-/// so that a power cut during it can be judged: it notes in the oracle what is attempted, calls, and says what is
-/// to be acknowledged; the session notes the acknowledgement when it is told to settle.
+/// The calls get the [`Session`], which has the open structure and its oracle. Each is one call of the
+/// structure, so that a power cut during it can be judged. It notes the attempt in the oracle, calls the
+/// structure, and says what is to be acknowledged; the session notes the acknowledgement in `settle`.
 pub trait Contract: Clone + Debug + Send + 'static {
     /// The open structure.
     type Handle;
-    /// What it must answer.
+    /// Its oracle.
     type Past: Oracle;
 
-    /// An oracle of a structure that is empty.
+    /// The oracle of an empty structure.
     fn past(&self) -> Self::Past;
 
-    /// What the volume below is created with; it is opened with the same durability and threads.
+    /// The options for creating the volume below; it is opened with the same durability and threads.
     fn volume_options(&self) -> VolumeOptions;
 
     /// Makes the structure in a volume.
     ///
     /// # Errors
-    /// What the structure says.
+    /// The structure's errors.
     fn create(&self, volume: &Volume, name: &str) -> nandex::Result<Self::Handle>;
 
     /// Opens the structure of that name.
     ///
     /// # Errors
-    /// What the structure says.
+    /// The structure's errors.
     fn open(&self, volume: &Volume, name: &str) -> nandex::Result<Self::Handle>;
 
     /// Makes a volume on a device, and the structure in it.
@@ -95,22 +95,22 @@ pub trait Contract: Clone + Debug + Send + 'static {
     /// Closes it.
     ///
     /// # Errors
-    /// What the structure says.
+    /// The structure's errors.
     fn close(handle: Self::Handle) -> nandex::Result<()>;
 
     /// Makes one random call.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] for an answer against the law, [`Stop::Failed`].
+    /// [`Stop::Wrong`] for a wrong answer, [`Stop::Failed`].
     fn call(session: &mut Session<Self>, rng: &mut SplitMix64) -> Result<(), Stop>;
 
-    /// Asks for everything, and takes what is found as what was there from now on.
+    /// Looks everything up, and takes the answers as the state from now on.
     ///
     /// # Errors
     /// As [`call`](Self::call).
     fn look(session: &mut Session<Self>) -> Result<(), Stop>;
 
-    /// Tries every sort of update where none may be acknowledged any more, and gives each by its name.
+    /// Tries every sort of update when none may be acknowledged any more, and returns each with its name.
     fn updates(session: &mut Session<Self>) -> Vec<(&'static str, nandex::Result<()>)>;
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn pick<T: Copy>(rng: &mut SplitMix64, all: &[T]) -> T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// A hash goes on with one more number.
+/// Adds one more number to a hash.
 pub(crate) const fn fold(hash: u64, number: u64) -> u64 {
     (hash.rotate_left(23) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

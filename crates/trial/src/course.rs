@@ -1,4 +1,4 @@
-//! The course of a life that sweeps of power cuts and of faults repeat.
+//! The workload that sweeps of power cuts and of faults repeat.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::{Contract, Stop};
 use crate::session::Session;
 
-/// What looks on while a structure lives.
+/// Observes a structure's life.
 pub trait Watcher<C: Contract> {
-    /// The part of the life that begins.
+    /// A part of the life begins.
     fn begins(&mut self, _part: &'static str) {}
 
     /// A call has returned and does not count as acknowledged yet.
     ///
     /// # Errors
-    /// Why the life ends here.
+    /// The reason to end the life here.
     fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String>;
 }
 
-/// A structure, its device, and what its calls are chosen by.
+/// A structure, its device, and the seed of its calls.
 struct Course<'a, C: Contract, W> {
     session: &'a mut Session<C>,
     device: Arc<dyn Device>,
@@ -28,11 +28,11 @@ struct Course<'a, C: Contract, W> {
     watcher: &'a mut W,
 }
 
-/// Creates the structure, works on it with `calls` calls, makes and drops another one, closes, opens and works on,
-/// is killed, opens once more, works and closes.
+/// Creates the structure, makes `calls` calls, makes and drops another structure, closes, opens and makes
+/// calls again, is killed, opens once more, makes calls and closes.
 ///
 /// # Errors
-/// Those of the watcher, which ends the life.
+/// The watcher's errors, which end the life.
 pub fn live<C: Contract, W: Watcher<C>>(
     session: &mut Session<C>,
     device: Arc<dyn Device>,

@@ -1,4 +1,4 @@
-//! The devices that structures are tried on: simulated ones, with and without a model of time.
+//! The devices of trials: simulated ones, with and without a model of time.
 
 use nandex_sim::preset::Preset;
 use nandex_sim::spec::{Flash, Ftl, Host, Spec, Timing};
@@ -19,7 +19,7 @@ impl DeviceKind {
     /// A device of that kind with these bytes on it, its counters at zero.
     ///
     /// # Panics
-    /// Where there is no preset of that name.
+    /// There is no preset of that name.
     #[must_use]
     pub fn with_image(self, image: Image) -> SimDevice {
         let device = match self {

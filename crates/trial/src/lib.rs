@@ -1,10 +1,10 @@
 //! Trials of structures by seed: simulated devices, power cuts and faults, and an oracle that knows the law.
 //!
 //! A seed is a [`Plan`]: which structure in which configuration, on which device, and what goes wrong.
-//! [`run`] carries it out on one thread, so that a seed gives the same operations, bytes and answers every
-//! time; what fails once fails again.
-//! A structure joins by implementing [`Contract`]. The sweeps of this crate's tests stand on the same parts: the
-//! [`Session`] of a structure with its oracle, the course of a [life](live), and [`sweep`] of power cuts.
+//! [`run`] runs it on one thread, so that a seed gives the same operations, bytes and answers every time; a
+//! failure repeats. A structure joins by implementing [`Contract`]. The sweeps of this crate's tests use the
+//! same parts: the [`Session`] of a structure with its oracle, the [workload](live), and [`sweep`] of power
+//! cuts.
 #![forbid(unsafe_code)]
 
 pub mod amount;
@@ -35,14 +35,14 @@ pub use sweep::{Sweep, recover, sweep};
 pub use traced::{Trace, Traced};
 pub use versions::{Oracle, Versions};
 
-/// Calls of one opening at most, where the power is cut during every operation.
+/// Calls of one opening at most, if the power is cut during every operation.
 const CALLS_MAX: u64 = 40;
 
-/// Runs the trial of a seed. Costs about a thousand recoveries of volumes of 100 KiB; where every operation is cut,
-/// fewer if only one in `one_in` is.
+/// Runs the trial of a seed. Takes about a thousand recoveries of volumes of 100 KiB if every operation is
+/// cut, fewer if only one in `one_in` is.
 ///
 /// # Errors
-/// A law that was broken, or a panic.
+/// A wrong answer, or a panic.
 pub fn run(seed: u64, one_in: u64) -> Result<Counters, Box<Failure>> {
     let plan = Plan::of(seed);
     let trial = || match plan.setup {

@@ -14,10 +14,10 @@ use crate::traced::{Trace, Traced};
 /// Calls of one opening at most.
 const CALLS_MAX: u64 = 60;
 
-/// Operations of an opening among which a cut or a fault is planned; a good part of them comes too late.
+/// Operations of an opening in which a power cut or a fault is planned; many of them come too late.
 const OPERATIONS: u64 = 200;
 
-/// Faults that say so.
+/// Faults that return errors.
 const ERRORS: [(FaultOn, FaultKind); 12] = [
     (FaultOn::Read, FaultKind::Io),
     (FaultOn::Read, FaultKind::Short),
@@ -51,16 +51,16 @@ struct Life<'a, C: Contract> {
     session: Session<C>,
     /// The fault of this opening.
     fault: Option<Fault>,
-    /// What goes wrong silently once it is open. Not before: a log whose last block cannot be read right ends before
-    /// it, and nothing tells that from a torn tail.
-    lies_later: Option<Faults>,
+    /// What goes wrong silently once it is open. Not before: a log whose last block cannot be read right ends
+    /// before it, which looks like a torn tail.
+    wrong_later: Option<Faults>,
     story: Vec<String>,
 }
 
-/// Lives through a plan.
+/// Runs the life of a plan.
 ///
 /// # Errors
-/// Where a law was broken.
+/// A wrong answer.
 pub fn run<C: Contract>(plan: &Plan, setup: C, counters: &mut Counters) -> Result<(), String> {
     let mut life = Life {
         plan,
@@ -71,7 +71,7 @@ pub fn run<C: Contract>(plan: &Plan, setup: C, counters: &mut Counters) -> Resul
         session: Session::new(setup.clone()),
         setup,
         fault: None,
-        lies_later: None,
+        wrong_later: None,
         story: Vec::new(),
     };
     let result = life.live();
@@ -120,46 +120,46 @@ impl<C: Contract> Life<'_, C> {
                 self.device.arm(fault);
                 self.fault = Some(fault);
             }
-            Adversity::LyingReads => {
+            Adversity::WrongReads => {
                 let rate = pick(rng, &[10_000, 50_000, 200_000]);
                 let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Stale];
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Read, kind, rate)
                 });
                 if rng.below(4) == 0 {
-                    self.lie(faults, Trust::RightOrError);
+                    self.inject(faults, Trust::RightOrError);
                 } else {
-                    self.lies_later = Some(faults);
+                    self.wrong_later = Some(faults);
                 }
             }
-            Adversity::LyingWrites => {
+            Adversity::WrongWrites => {
                 let rate = pick(rng, &[1_000, 5_000, 20_000]);
                 let kinds = [FaultKind::Flip, FaultKind::Misdirected, FaultKind::Lost];
                 let faults = kinds.into_iter().fold(Faults::seeded(seed), |faults, kind| {
                     faults.with_chance(FaultOn::Write, kind, rate)
                 });
                 let faults = faults.with_chance(FaultOn::Sync, FaultKind::Lost, rate);
-                self.lie(faults, Trust::RightOrError);
+                self.inject(faults, Trust::RightOrError);
             }
         }
     }
 
-    fn lie(&mut self, faults: Faults, trust: Trust) {
+    fn inject(&mut self, faults: Faults, trust: Trust) {
         self.device = self.device.clone().with_faults(faults);
         self.session.lower_trust(trust);
     }
 
-    fn lies(&self) -> bool {
-        matches!(self.plan.adversity, Adversity::LyingReads | Adversity::LyingWrites)
+    fn may_be_wrong(&self) -> bool {
+        matches!(self.plan.adversity, Adversity::WrongReads | Adversity::WrongWrites)
     }
 
-    /// Whether an error may have come from what was done to the device.
+    /// May an error have come from what was done to the device?
     fn has_excuse(&self) -> bool {
         let struck = self.fault.is_some_and(|fault| self.device.seen(fault.on) >= fault.at);
-        self.device.is_cut() || struck || self.lies()
+        self.device.is_cut() || struck || self.may_be_wrong()
     }
 
-    /// Makes or opens it, and asks for everything. False where something that went wrong prevents it.
+    /// Makes or opens it, and looks everything up. False if something that went wrong prevents it.
     fn open(&mut self) -> Result<bool, String> {
         let device = Arc::new(Traced::with(self.device.clone(), Arc::clone(&self.trace)));
         let is_made = self.session.is_made();
@@ -168,8 +168,8 @@ impl<C: Contract> Life<'_, C> {
         if is_made {
             self.counters.reopenings += 1;
         }
-        // An opening that fails later on may have taken a wrong end of the log for the right one already.
-        if self.lies() && self.device.faults().len() > struck {
+        // An opening that fails later may already have taken a wrong end of the log for the right one.
+        if self.may_be_wrong() && self.device.faults().len() > struck {
             self.session.lower_trust(Trust::EverOrError);
         }
         if !self.went_well(opened, "opening")? {
@@ -177,8 +177,8 @@ impl<C: Contract> Life<'_, C> {
             return Ok(false);
         }
         self.session.settle();
-        if let Some(faults) = self.lies_later.take() {
-            self.lie(faults, Trust::RightOrError);
+        if let Some(faults) = self.wrong_later.take() {
+            self.inject(faults, Trust::RightOrError);
         }
         let checked = self.session.look();
         self.went_well(checked, "after opening")
@@ -228,14 +228,14 @@ impl<C: Contract> Life<'_, C> {
         }
     }
 
-    /// The machine is started anew where it lost its power or its cache, and where chance has it.
+    /// The machine is restarted if it lost its power or its cache, and sometimes at random.
     fn after_all(&mut self) -> Result<(), String> {
         let strikes = self.device.faults();
         let dropped = strikes.iter().any(|strike| strike.kind == FaultKind::Dropped);
         let is_cut = self.device.is_cut();
         self.device.disarm();
-        self.lies_later = None;
-        // A cut that was to come later does not come any more.
+        self.wrong_later = None;
+        // A planned cut does not come any more.
         self.device.cut_after(u64::MAX);
         if is_cut || dropped || self.rng.below(3) == 0 {
             let survivors = self.rng.next_u64() % 16;
@@ -245,21 +245,21 @@ impl<C: Contract> Life<'_, C> {
             self.counters.count_faults(&strikes);
             self.device = self.plan.device.with_image(self.device.survivors(survivors));
         }
-        if self.plan.adversity == Adversity::LyingWrites && !strikes.is_empty() {
+        if self.plan.adversity == Adversity::WrongWrites && !strikes.is_empty() {
             self.session.lower_trust(Trust::EverOrError);
         }
         if !self.session.is_made() {
-            // What was never acknowledged as made may be there, in part, or not at all.
+            // What was never acknowledged as made may be there whole, in part, or not at all.
             self.device = self.plan.device.with_image(Image::new());
             self.session = Session::new(self.setup.clone());
         }
         self.mend()
     }
 
-    /// Where the device does not lie, what was made opens as soon as nothing fails any more.
+    /// If the device is right, the structure opens as soon as nothing fails any more.
     fn mend(&mut self) -> Result<(), String> {
         self.fault = None;
-        if !self.session.is_made() || self.plan.adversity == Adversity::LyingWrites {
+        if !self.session.is_made() || self.plan.adversity == Adversity::WrongWrites {
             return Ok(());
         }
         self.story.push("mended".into());

@@ -1,4 +1,4 @@
-//! `nandex-trial`: runs trials from a seed on, on all cores, until enough of them or of time have passed.
+//! `nandex-trial`: runs trials from a seed on, on all cores, until there are enough or time is over.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ const USAGE: &str =
 --start N    begins with that seed (default 0)
 --seeds N    ends after that many seeds (default all structures once, unless another limit is given)
 --cuts N     ends after that many cut points
---hours H, --minutes M   ends after so long
+--hours H, --minutes M   ends after that time
 --threads N  runs that many at once (default: as many as there are cores)";
 
 /// When to end.

@@ -1,4 +1,4 @@
-//! What a seed stands for: a structure, a device, and what goes wrong.
+//! The plan of a seed: a structure, a device, and what goes wrong.
 
 use nandex::Durability;
 use nandex::registry::{self, Family};
@@ -15,12 +15,12 @@ pub enum Adversity {
     EveryCut,
     /// Processes are killed and the power is cut now and then.
     Cuts,
-    /// Operations fail and say so, once or from then on.
+    /// Operations fail with errors, once or from then on.
     Errors,
-    /// Reads bring wrong, foreign or old pages, with success.
-    LyingReads,
+    /// Reads return wrong, foreign or old pages, with success.
+    WrongReads,
     /// Writes and syncs are lost, misdirected or spoiled, with success.
-    LyingWrites,
+    WrongWrites,
 }
 
 /// Of 8 neighbours of one structure, one or more has each.
@@ -28,25 +28,25 @@ const ADVERSITIES: [Adversity; 8] = [
     Adversity::EveryCut,
     Adversity::Cuts,
     Adversity::Errors,
-    Adversity::LyingReads,
+    Adversity::WrongReads,
     Adversity::EveryCut,
-    Adversity::LyingWrites,
+    Adversity::WrongWrites,
     Adversity::Errors,
     Adversity::Cuts,
 ];
 
 /// Configurations of a structure that come in turn: policies by durabilities by kinds of filter or of slices,
-/// or fan-outs by durabilities by what is counted and how keys collide.
+/// or fan-outs by durabilities by counts and collisions of keys.
 pub const STRUCTURES: u64 = 48;
 
-/// Seeds in a row that have one structure: all its configurations under each adversity.
+/// Consecutive seeds of one structure: all its configurations under each adversity.
 pub const BLOCK: u64 = 8 * STRUCTURES;
 
-/// What is tried. Structures take turns block by block: those with configurations of their own here, then each
-/// further row of the register.
+/// The structure of a trial. Each has its block of seeds in turn: those with configurations of their own
+/// here, then each further row of the registry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
-    /// Seeds 0 to 383, and every so often.
+    /// Seeds 0 to 383, and again after each round.
     BufferHash,
     /// Seeds 384 to 767, and so on.
     SliceHash,
@@ -86,7 +86,7 @@ impl Structure {
                 Some(Family::Filter(row)) => {
                     StructureSetup::Filter(filter::FilterSetup::registered(row, seed))
                 }
-                _ => unreachable!("it was taken from the register"),
+                _ => unreachable!("it was taken from the registry"),
             },
         }
     }
@@ -135,9 +135,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a seed. Of a block of 384 seeds, which are of one structure, 48 in a row have all policies,
-    /// durabilities and kinds of filter or of slices, or fan-outs and the like, and the block has all of them under
-    /// all adversities.
+    /// The plan of a seed. A block of 384 seeds is of one structure. Of these, 48 in a row have all policies,
+    /// durabilities and kinds of filter or of slices, or fan-outs and the like, and the block has all of them
+    /// under all adversities.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut rng = SplitMix64::stream(seed, 0);

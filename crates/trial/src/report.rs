@@ -1,4 +1,4 @@
-//! What trials have come to: counts that add up, and the story of a failure.
+//! The results of trials: counts that add up, and the report of a failure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,9 @@ pub struct Counters {
     pub seeds: u64,
     /// Distinct places of a power cut: seed, operation, and what survived.
     pub cut_points: u64,
-    /// Those of them that struck a recovery from an earlier cut.
+    /// Those during a recovery from an earlier cut.
     pub cut_recoveries: u64,
-    /// Openings of a structure that was there before.
+    /// Openings of an existing structure.
     pub reopenings: u64,
     /// Calls of a structure.
     pub calls: u64,
@@ -23,11 +23,11 @@ pub struct Counters {
     pub operations: u64,
     /// Faults that struck, by kind and sort of operation.
     pub faults: BTreeMap<String, u64>,
-    /// Lookups that an error answered, where the device lied.
+    /// Lookups that returned an error, on a device that was wrong.
     pub refusals: u64,
-    /// Openings that an error ended, where the device lied or failed.
+    /// Openings that returned an error, on a device that was wrong or failed.
     pub refused_openings: u64,
-    /// A hash of every device operation and every answer; of several trials, in no order.
+    /// A hash of every device operation and every answer; for several trials, in any order.
     pub trace: u64,
 }
 
@@ -53,7 +53,7 @@ impl AddAssign<&Self> for Counters {
         }
         self.refusals += other.refusals;
         self.refused_openings += other.refused_openings;
-        // In whatever order threads come to it.
+        // Threads add to it in any order.
         self.trace = self.trace.wrapping_add(other.trace);
     }
 }

@@ -1,4 +1,4 @@
-//! A structure under trial: the open volume, the oracle, and the call that was made last.
+//! A structure under trial: the open volume, the oracle, and the last call.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::{Contract, NAME, Stop, Trust, fold};
 use crate::versions::Oracle;
 
-/// Another structure that comes and goes.
+/// Another structure that is made and dropped.
 const NEIGHBOUR: &str = "u";
 
-/// A call that has been made and is not settled.
+/// A call that returned and is not settled.
 #[derive(Clone, Debug)]
 enum Pending {
-    /// Nothing that the oracle would note: a lookup, or an update that was refused because the structure is full.
+    /// Nothing that the oracle would note: a lookup, or an update that was refused because the structure is
+    /// full.
     Nothing,
     Made,
     Updated(Vec<u64>),
@@ -23,10 +24,10 @@ enum Pending {
     Synced,
 }
 
-/// A structure, its oracle, and what it was asked.
+/// A structure, its oracle, and its calls.
 pub struct Session<C: Contract> {
     setup: C,
-    /// What the structure must answer.
+    /// The oracle.
     pub past: C::Past,
     open: Option<(Volume, C::Handle)>,
     pending: Pending,
@@ -37,7 +38,7 @@ pub struct Session<C: Contract> {
 }
 
 impl<C: Contract> Session<C> {
-    /// Nothing yet, on no device.
+    /// No structure yet, on no device.
     #[must_use]
     pub fn new(setup: C) -> Self {
         let past = setup.past();
@@ -65,7 +66,7 @@ impl<C: Contract> Session<C> {
     /// The open structure.
     ///
     /// # Panics
-    /// Where it is not open.
+    /// It is not open.
     #[must_use]
     pub fn handle(&self) -> &C::Handle {
         &self.open.as_ref().expect("only what is open is asked").1
@@ -79,7 +80,7 @@ impl<C: Contract> Session<C> {
         self.setup.volume_options().durability
     }
 
-    /// Makes a volume on an empty device and the structure in it. To be settled.
+    /// Makes a volume on an empty device and the structure in it. Must be settled.
     ///
     /// # Errors
     /// [`Stop::Failed`].
@@ -92,8 +93,8 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Opens what is on the device, after whatever happened to it: from now on only what was vouched for as
-    /// durable is expected.
+    /// Opens what is on the device, after whatever happened to it: from now on only what must be durable is
+    /// expected.
     ///
     /// # Errors
     /// [`Stop::Failed`].
@@ -102,43 +103,43 @@ impl<C: Contract> Session<C> {
         self.pending = Pending::Nothing;
         let volume = Volume::open(device, self.setup.open_options())?;
         let handle = self.setup.open(&volume, NAME)?;
-        // The end may have come before the neighbour was dropped: its updates would stay in the log.
+        // The life may have ended before the neighbour was dropped: its updates would stay in the log.
         match self.setup.open(&volume, NEIGHBOUR) {
             Ok(neighbour) => C::close(neighbour)?,
             Err(Error::Store(nandex::store::Error::NoSuchStructure { .. })) => {}
             Err(error) => return Err(error.into()),
         }
         self.open = Some((volume, handle));
-        // A cut may have come between making it and hearing so.
+        // The power may have been cut between making it and acknowledging it.
         self.is_made = true;
         Ok(())
     }
 
-    /// Whether it was once acknowledged as made, so that it must open.
+    /// Was it acknowledged as made, so that it must open?
     pub const fn is_made(&self) -> bool {
         self.is_made
     }
 
-    /// Whether there is a structure to be asked.
+    /// Is there an open structure?
     pub const fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Whether the volume refuses writes because an earlier one failed.
+    /// Does the volume refuse writes because an earlier one failed?
     pub fn is_poisoned(&self) -> bool {
         self.volume().poison().check().is_err()
     }
 
-    /// Makes one random call. To be settled when it returns well.
+    /// Makes one random call. Must be settled when it succeeds.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] for an answer against the law, [`Stop::Failed`].
+    /// [`Stop::Wrong`] for a wrong answer, [`Stop::Failed`].
     pub fn call(&mut self, rng: &mut SplitMix64) -> Result<(), Stop> {
         self.pending = Pending::Nothing;
         C::call(self, rng)
     }
 
-    /// Notes that what was called last was acknowledged.
+    /// Notes that the last call was acknowledged.
     pub fn settle(&mut self) {
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
             Pending::Nothing => {}
@@ -151,7 +152,7 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// Asks for everything, and takes what is found as what was there from now on.
+    /// Looks everything up, and takes the answers as the state from now on.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -182,7 +183,7 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Takes a checkpoint. To be settled when it returns well.
+    /// Takes a checkpoint. Must be settled when it succeeds.
     ///
     /// # Errors
     /// [`Stop::Failed`].
@@ -195,10 +196,10 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Tries every sort of update where none may be acknowledged any more.
+    /// Tries every sort of update when none may be acknowledged any more.
     ///
     /// # Errors
-    /// [`Stop::Wrong`] when one is, or when the error does not tell why and what to do.
+    /// [`Stop::Wrong`] when one is, or when the error does not say why and what to do.
     pub fn must_refuse(&mut self) -> Result<(), Stop> {
         for (call, result) in C::updates(self) {
             let is_right = result.as_ref().is_err_and(is_poisoned);
@@ -210,7 +211,7 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// Closes it. To be settled when it returns well.
+    /// Closes it. Must be settled when it succeeds.
     ///
     /// # Errors
     /// [`Stop::Failed`].
@@ -232,41 +233,41 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// Asks less of it from now on; it never becomes more again.
+    /// Expects less of it from now on; it never becomes more again.
     pub fn lower_trust(&mut self, trust: Trust) {
         self.trust = self.trust.max(trust);
     }
 
-    /// What is asked of its answers.
+    /// What is expected of its answers.
     pub const fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Another one with the same past that is not open.
+    /// Another session with the same oracle that is not open.
     #[must_use]
     pub fn fork(&self) -> Self {
         let Self { trust, is_made, .. } = *self;
         Self { trust, is_made, ..Self::with_past(self.setup.clone(), self.past.clone()) }
     }
 
-    /// A hash of all that it has answered.
+    /// A hash of all its answers.
     pub const fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// Errors that were taken instead of an answer, since it was made.
+    /// Errors that were accepted instead of an answer, since it was made.
     pub const fn refusals(&self) -> u64 {
         self.refusals
     }
 }
 
-/// What calls tell their session.
+/// What calls report to their session.
 impl<C: Contract> Session<C> {
     /// An update of these keys has returned.
     ///
     /// # Errors
-    /// [`Stop::Failed`] for any error but that a structure that may refuse is full. Each part of a refused batch is in
-    /// or not, so the attempts stay possible.
+    /// [`Stop::Failed`] for any error except that a structure that may refuse is full. Each part of a refused
+    /// batch is in or not, so the attempts stay possible.
     pub fn updated(&mut self, keys: &[u64], result: nandex::Result<()>) -> Result<(), Stop> {
         match result {
             Err(Error::Full { .. }) if self.past.may_refuse() => Ok(()),
@@ -278,7 +279,7 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// A call has returned after which all that was acknowledged is durable.
+    /// A call has returned after which everything acknowledged is durable.
     ///
     /// # Errors
     /// [`Stop::Failed`].
@@ -288,10 +289,10 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
-    /// A lookup has returned; an error is an answer where the device lies.
+    /// A lookup has returned; an error is allowed if the device may return wrong data.
     ///
     /// # Errors
-    /// [`Stop::Failed`] where it does not.
+    /// [`Stop::Failed`] if it may not.
     pub fn allowed<T>(&mut self, result: nandex::Result<T>) -> Result<Option<T>, Stop> {
         match result {
             Ok(answer) => Ok(Some(answer)),
@@ -304,7 +305,7 @@ impl<C: Contract> Session<C> {
         }
     }
 
-    /// Takes an answer into the hash of all of them.
+    /// Adds an answer to the hash of all of them.
     pub fn note_answer(&mut self, number: u64) {
         self.answers = fold(self.answers, number);
     }
@@ -317,7 +318,7 @@ impl<C: Contract> Session<C> {
     }
 }
 
-/// Whether the error says what failed before, and what to do.
+/// Does the error say what failed before, and what to do?
 fn is_poisoned(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("refuses writes because an earlier one failed") && text.contains("open it again")

@@ -1,5 +1,5 @@
-//! A power cut during every operation of a life, or during some, recovered from each for several choices of what
-//! survives; and cuts during those recoveries.
+//! A power cut during every operation of a life, or during some. The structure is recovered from each for
+//! several choices of what survives, and the power is cut during those recoveries too.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::report::Counters;
 use crate::session::Session;
 use crate::traced::{Trace, Traced};
 
-/// Of this many recoveries one is worked on and opened once more, and one is cut itself.
+/// Of this many recoveries one is used again and opened once more, and one is cut itself.
 const DEEPER: u64 = 8;
 
 /// What survives a cut: nothing, everything, and two mixtures.
@@ -21,12 +21,12 @@ fn seeds(rng: &mut SplitMix64) -> [u64; 4] {
     [0, 1, 2 + rng.below(1 << 32), 2 + rng.below(1 << 32)]
 }
 
-/// How a sweep goes.
+/// The options of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
-    /// What the calls and the survivors are chosen by.
+    /// The seed of the calls and of what survives.
     pub seed: u64,
-    /// The device that is cut. Recoveries are on one without a model of time.
+    /// The device whose power is cut. Recoveries run on one without a model of time.
     pub device: DeviceKind,
     /// Calls in each opening of the life.
     pub calls: u64,
@@ -45,7 +45,7 @@ struct Cuts<'a> {
 /// Lives once, and recovers from the cuts.
 ///
 /// # Errors
-/// Where a law was broken.
+/// A wrong answer.
 pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Result<(), String> {
     let device = sweep.device.with_image(Image::new());
     device.record_cuts();
@@ -66,7 +66,7 @@ impl<C: Contract> Watcher<C> for Cuts<'_> {
         self.part = part;
     }
 
-    /// Recovers from the cuts during the last call, which has not been acknowledged yet.
+    /// Recovers from the cuts during the last call, which is not acknowledged yet.
     fn after(&mut self, session: &mut Session<C>, result: Result<(), Stop>) -> Result<(), String> {
         self.counters.calls += 1;
         let part = self.part;
@@ -114,7 +114,7 @@ impl Cuts<'_> {
         Ok(())
     }
 
-    /// Opens what survived and asks for everything. False where the cut came before there was anything.
+    /// Opens what survived and looks everything up. False if the power was cut before there was anything.
     fn open<C: Contract>(
         &mut self,
         session: &mut Session<C>,
@@ -124,7 +124,7 @@ impl Cuts<'_> {
         open(session, device)
     }
 
-    /// Cuts the recovery from a cut at each of its operations.
+    /// Cuts the power during each operation of the recovery from a cut.
     fn cut_again<C: Contract>(
         &mut self,
         device: &SimDevice,
@@ -154,10 +154,11 @@ impl Cuts<'_> {
     }
 }
 
-/// Recovers from what survived, asks for everything, works on, closes, proves every page and opens once more.
+/// Recovers from what survived, looks everything up, makes calls, closes, proves every page and opens once
+/// more.
 ///
 /// # Errors
-/// Where a law was broken.
+/// A wrong answer.
 pub fn recover<C: Contract>(past: &Session<C>, image: Image, seed: u64) -> Result<(), String> {
     let device = SimDevice::instant().with_image(image);
     let mut session = past.fork();
@@ -177,7 +178,7 @@ fn open<C: Contract>(session: &mut Session<C>, device: &SimDevice) -> Result<boo
     Ok(true)
 }
 
-/// What was recovered is as good as any other.
+/// A recovered structure must work like any other.
 fn work_on<C: Contract>(
     session: &mut Session<C>,
     device: &SimDevice,

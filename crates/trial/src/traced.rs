@@ -1,4 +1,4 @@
-//! A device that hashes all that passes through it, so that two runs can be compared.
+//! A device that hashes all operations, so that two runs can be compared.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,17 +6,17 @@ use nandex::device::{Call, Ended, Error, Observer, OpKind, Result, Watched};
 
 use crate::contract::fold;
 
-/// A device under a trace, which all devices of a trial share.
+/// A device with a trace, which all devices of a trial share.
 pub type Traced<D> = Watched<D, Trace>;
 
-/// The hash; it repeats where one thread uses the devices.
+/// The hash; it repeats if one thread uses the devices.
 #[derive(Debug, Default)]
 pub struct Trace {
     hash: AtomicU64,
 }
 
 impl Trace {
-    /// A hash of all operations so far: what was asked, with which bytes, and what came back.
+    /// A hash of all operations so far: the calls, their bytes, and the results.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash.load(Relaxed)

@@ -1,6 +1,6 @@
 //! The versions that a key has had, and which of them were acknowledged, and which durably.
 
-/// What a key has been, the oldest version first.
+/// The versions of a key, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Versions<V> {
     all: Vec<V>,
@@ -10,23 +10,23 @@ pub struct Versions<V> {
 }
 
 impl<V> Versions<V> {
-    /// A key that has been nothing else, for sure.
+    /// A key with one certain version.
     #[must_use]
     pub fn only(version: V) -> Self {
         Self { all: vec![version], durable: 0, acknowledged: 0 }
     }
 
-    /// Notes what an update that is about to be called makes of the key.
+    /// Notes what an update makes of the key, before it is called.
     pub fn attempt(&mut self, version: V) {
         self.all.push(version);
     }
 
-    /// Notes that the newest acknowledged version may be gone, and that no later sync vouches for it.
+    /// Notes that the newest acknowledged version may be gone, and that no later sync makes it durable.
     pub const fn doubt(&mut self) {
         self.acknowledged = self.durable;
     }
 
-    /// What the last attempt made of it.
+    /// The version of the last attempt.
     ///
     /// # Panics
     /// Never: there is always a first version.
@@ -35,28 +35,28 @@ impl<V> Versions<V> {
         self.all.last().expect("there is always a first version")
     }
 
-    /// What may be found now: the newest acknowledged version or a later one.
+    /// The versions that may be found now: the newest acknowledged one and later ones.
     #[must_use]
     pub fn allowed(&self) -> &[V] {
         &self.all[self.acknowledged..]
     }
 
-    /// The newest version that is vouched for as durable.
+    /// The newest version that must be durable.
     #[must_use]
     pub fn durable(&self) -> &V {
         &self.all[self.durable]
     }
 }
 
-/// What was done to a structure, and what of it is vouched for.
+/// What was done to a structure, and which of it must hold.
 pub trait Oracle: Clone + Send {
-    /// What a key may have been.
+    /// The state of a key.
     type Version;
 
     /// The versions of all keys, by their numbers.
     fn keys(&mut self) -> &mut [Versions<Self::Version>];
 
-    /// Whether an update may be refused because the structure is full.
+    /// May an update be refused because the structure is full?
     fn may_refuse(&self) -> bool {
         true
     }
@@ -70,12 +70,12 @@ pub trait Oracle: Clone + Send {
         }
     }
 
-    /// Notes that all that was acknowledged is durable.
+    /// Notes that everything acknowledged is durable.
     fn synced(&mut self) {
         self.keys().iter_mut().for_each(|versions| versions.durable = versions.acknowledged);
     }
 
-    /// Notes that the structure was opened: only what is durable is vouched for.
+    /// Notes that the structure was opened: only what is durable must hold.
     fn reopened(&mut self) {
         self.keys().iter_mut().for_each(|versions| versions.acknowledged = versions.durable);
     }

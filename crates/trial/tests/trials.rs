@@ -54,7 +54,7 @@ fn thousands_of_cuts_of_every_cascade_lose_nothing() {
 }
 
 #[test]
-fn every_further_structure_of_the_register_outlives_cuts_and_lies() {
+fn every_further_structure_of_the_registry_outlives_cuts_and_wrong_data() {
     for structure in Structure::all().skip(3) {
         let mut total = Counters::default();
         let seeds = seeds_of(structure, Adversity::EveryCut, 4);
@@ -67,7 +67,7 @@ fn every_further_structure_of_the_register_outlives_cuts_and_lies() {
 fn live_through(structure: Structure, lives: usize) {
     let mut total = Counters::default();
     let adversities =
-        [Adversity::Cuts, Adversity::Errors, Adversity::LyingReads, Adversity::LyingWrites];
+        [Adversity::Cuts, Adversity::Errors, Adversity::WrongReads, Adversity::WrongWrites];
     for adversity in adversities {
         let seeds = seeds_of(structure, adversity, lives);
         seeds.into_iter().for_each(|seed| total += &counters_of(seed));
@@ -83,17 +83,17 @@ fn live_through(structure: Structure, lives: usize) {
 }
 
 #[test]
-fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_bufferhash() {
+fn killed_failing_and_wrong_devices_get_no_wrong_answer_out_of_a_bufferhash() {
     live_through(Structure::BufferHash, 48);
 }
 
 #[test]
-fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_slicehash() {
+fn killed_failing_and_wrong_devices_get_no_wrong_answer_out_of_a_slicehash() {
     live_through(Structure::SliceHash, 24);
 }
 
 #[test]
-fn killed_failing_and_lying_devices_get_no_wrong_answer_out_of_a_cascade() {
+fn killed_failing_and_wrong_devices_get_no_wrong_answer_out_of_a_cascade() {
     live_through(Structure::Cascade, 24);
 }
 
@@ -111,8 +111,8 @@ fn a_seed_run_twice_gives_the_same_operations_bytes_and_answers() {
         Adversity::EveryCut,
         Adversity::Cuts,
         Adversity::Errors,
-        Adversity::LyingReads,
-        Adversity::LyingWrites,
+        Adversity::WrongReads,
+        Adversity::WrongWrites,
     ] {
         // Lives are short: all policies, fan-outs and durabilities.
         let count = if adversity == Adversity::Cuts { 48 } else { 3 };

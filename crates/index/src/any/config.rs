@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::model::{OperationCosts, Parameter};
 use crate::{Error, Result};
 
-/// What every structure's configuration can be asked, whatever its kind.
+/// What every structure's configuration offers, whatever its kind.
 pub trait Configuration: Any + fmt::Debug + Send + Sync {
-    /// The kind of structure that it makes, as the volume's catalog names it.
+    /// The kind of structure, as the volume's catalog names it.
     fn kind(&self) -> &'static str;
 
     /// Its bytes, as the catalog keeps them.
@@ -21,10 +21,10 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     /// [`Error::Config`], naming the field.
     fn validate(&self) -> Result<()>;
 
-    /// A log that seldom makes a structure of this configuration flush early, in bytes.
+    /// The length in bytes of a log that seldom makes this structure flush early.
     fn log_bytes_best(&self) -> u64;
 
-    /// What its operations ask of the device once it is full, as the cost model has it.
+    /// The device operations of its operations once it is full, by the cost model.
     ///
     /// # Errors
     /// [`Error::Config`] for a configuration that cannot work.
@@ -34,7 +34,7 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
     fn describe(&self) -> Description;
 }
 
-/// What a configuration is, for people and programs.
+/// A configuration, for people and programs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Description {
     /// What happens when the structure is full, in a word such as `fifo`.
@@ -58,7 +58,7 @@ pub struct Description {
 pub struct AnyConfig(Arc<dyn Configuration>);
 
 impl AnyConfig {
-    /// The kind of structure that it makes, as the volume's catalog names it.
+    /// The kind of structure, as the volume's catalog names it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.0.kind()
@@ -72,13 +72,13 @@ impl AnyConfig {
         self.0.validate()
     }
 
-    /// A log that seldom makes a structure of this configuration flush early, in bytes.
+    /// The length in bytes of a log that seldom makes this structure flush early.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         self.0.log_bytes_best()
     }
 
-    /// What its operations ask of the device once it is full, as the cost model has it.
+    /// The device operations of its operations once it is full, by the cost model.
     ///
     /// # Errors
     /// [`Error::Config`] for a configuration that cannot work.
@@ -95,7 +95,7 @@ impl AnyConfig {
     /// The configuration as its own type.
     ///
     /// # Errors
-    /// [`Error::Config`] when it is another structure's.
+    /// [`Error::Config`] if it is another structure's.
     pub fn of<C: Configuration>(&self) -> Result<&C> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref().ok_or_else(|| Error::Config {
@@ -124,8 +124,8 @@ impl PartialEq for AnyConfig {
     }
 }
 
-/// What can be chosen each time a structure of any kind is opened. Holds the options of several kinds; a
-/// structure takes those of its own type, and its defaults where there are none.
+/// Options for opening a structure of any kind. Holds the options of several kinds; a structure takes those
+/// of its own type, or its defaults.
 ///
 /// ```
 /// use nandex::{AnyOptions, bufferhash, slicehash};
@@ -137,8 +137,8 @@ impl PartialEq for AnyConfig {
 /// ```
 #[derive(Clone, Default)]
 pub struct AnyOptions {
-    /// Reads in flight in a batch of lookups, for a structure of whichever kind; its own default where not
-    /// given. Options of the structure's own type come first.
+    /// Reads in flight in a batch of lookups, for a structure of any kind; its own default if `None`. Options
+    /// of the structure's own type take precedence.
     pub read_depth: Option<usize>,
     own: Vec<Arc<dyn Any + Send + Sync>>,
 }
@@ -152,7 +152,7 @@ impl AnyOptions {
         self
     }
 
-    /// The options of this type, where there are any.
+    /// The options of this type, if any.
     #[must_use]
     pub fn of<O: Any>(&self) -> Option<&O> {
         self.own.iter().find_map(|options| options.downcast_ref())

@@ -1,4 +1,4 @@
-//! A filter of whichever kind a volume holds under a name.
+//! A filter of any kind, opened by its name in a volume.
 
 use std::any::Any;
 use std::fmt;
@@ -10,12 +10,12 @@ use super::{AnyConfig, AnyOptions};
 use crate::registry::{self, Family, FilterRow};
 use crate::{Counter, Error, Filter, Result};
 
-/// What a filter of any kind adds to [`Filter`], once it is open in a volume.
+/// What an open filter of any kind adds to [`Filter`].
 pub trait OpenFilter: Filter + Any + fmt::Debug {
-    /// What it was created with.
+    /// Its configuration.
     fn config(&self) -> AnyConfig;
 
-    /// The filter as a counter, where it can count.
+    /// The filter as a counter, if it can count.
     fn counter(&self) -> Option<&(dyn Counter + 'static)>;
 
     /// Saves what is buffered and ends the background threads.
@@ -46,7 +46,7 @@ impl AnyFilter {
     /// Creates a filter in a volume, of the kind that the configuration is for, with default options.
     ///
     /// # Errors
-    /// As the kind's own `create`; a configuration that is no filter's.
+    /// As the kind's own `create`; a configuration that is not a filter's.
     pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
         Self::create_with(volume, name, config, &AnyOptions::default())
     }
@@ -67,13 +67,13 @@ impl AnyFilter {
     /// Opens a filter of a volume by its name, whatever its kind.
     ///
     /// # Errors
-    /// No structure of that name, one that is no filter, and what the kind's own opening refuses.
+    /// No structure of that name, one that is not a filter, and the errors of the kind's own opening.
     pub fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         (filter_row(name, &kind)?.open)(volume, name, options)
     }
 
-    /// The filter as its own type, where it is of that type.
+    /// The filter as its own type, if it is of that type.
     #[must_use]
     pub fn of<F: OpenFilter>(&self) -> Option<&F> {
         let any: &dyn Any = &*self.0;

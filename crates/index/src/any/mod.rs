@@ -1,6 +1,7 @@
-//! Structures of whichever kind a volume holds under a name, for programs that learn it from the volume.
+//! Structures of any kind, opened by their name in a volume, for programs that learn the kind from the
+//! volume.
 //!
-//! What is here knows no structure: the rows of the [`registry`](crate::registry) do.
+//! This module names no structure: the rows of the [`registry`](crate::registry) do.
 
 mod config;
 mod filter;
@@ -23,15 +24,15 @@ pub type AnyPair = (Vec<u8>, Value);
 /// All entries of a table.
 pub type AnyEntries<'a> = Box<dyn Iterator<Item = Result<AnyPair>> + 'a>;
 
-/// What a table of any kind adds to [`Table`], once it is open in a volume.
+/// What an open table of any kind adds to [`Table`].
 pub trait OpenTable: Table + Any + fmt::Debug {
-    /// What it was created with.
+    /// Its configuration.
     fn config(&self) -> AnyConfig;
 
-    /// All entries of it, each key once with its newest value, in no order.
+    /// All its entries, each key once with its newest value, in no order.
     fn iter(&self) -> AnyEntries<'_>;
 
-    /// Loads what lookups will need and opening left on flash, so that no lookup has to.
+    /// Loads what lookups need and opening left on flash, so that no lookup has to.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -68,7 +69,7 @@ impl AnyTable {
     /// Creates a table in a volume, of the kind that the configuration is for, with default options.
     ///
     /// # Errors
-    /// As the kind's own `create`; a configuration that is no table's.
+    /// As the kind's own `create`; a configuration that is not a table's.
     pub fn create(volume: &Volume, name: &str, config: &AnyConfig) -> Result<Self> {
         Self::create_with(volume, name, config, &AnyOptions::default())
     }
@@ -89,8 +90,8 @@ impl AnyTable {
     /// Opens a table of a volume by its name, whatever its kind, with that kind's default options.
     ///
     /// # Errors
-    /// No structure of that name, one of a kind that this nandex has no reader for, and what the kind's
-    /// own opening refuses.
+    /// No structure of that name, one of a kind that this nandex cannot read, and the errors of the kind's
+    /// own opening.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
         Self::open_with(volume, name, &AnyOptions::default())
     }
@@ -104,25 +105,25 @@ impl AnyTable {
         (table_row(name, &kind)?.open)(volume, name, options)
     }
 
-    /// How the volume's catalog names its kind.
+    /// Its kind, as the volume's catalog names it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.config().kind()
     }
 
-    /// What it was created with.
+    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> AnyConfig {
         self.0.config()
     }
 
-    /// All entries of it, each key once with its newest value, in no order; see the kinds' own `iter`.
+    /// All its entries, each key once with its newest value, in no order; see the kinds' own `iter`.
     #[must_use]
     pub fn iter(&self) -> AnyEntries<'_> {
         self.0.iter()
     }
 
-    /// Loads what lookups will need and opening left on flash, such as filters, so that no lookup has to.
+    /// Loads what lookups need and opening left on flash, such as filters, so that no lookup has to.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -130,7 +131,7 @@ impl AnyTable {
         self.0.warm_up()
     }
 
-    /// The table as its own type, where it is of that type.
+    /// The table as its own type, if it is of that type.
     #[must_use]
     pub fn of<T: OpenTable>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;

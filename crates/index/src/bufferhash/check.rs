@@ -10,7 +10,7 @@ use nandex_store::page::{Page, PageKind};
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 
-use super::filter::{Filter, FilterShape, ShapeParts, Slices};
+use super::filter::{FilterShape, IncarnationFilter, ShapeParts, Slices};
 use super::format::decode_filter;
 use super::{Config, Placement};
 use crate::check::{CheckProgress, OnProgress};
@@ -66,7 +66,7 @@ pub(crate) fn check(
 struct Table<'a> {
     name: &'a str,
     config: Config,
-    filter: Filter,
+    filter: IncarnationFilter,
     ring: Ring,
     buffers: Buffers<'a>,
 }
@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
             state,
             entry,
         };
-        let filter = Filter::new(one_word(config.filter)?);
+        let filter = IncarnationFilter::new(one_word(config.filter)?);
         Ok(Self { name: &entry.name, config, filter, ring, buffers })
     }
 

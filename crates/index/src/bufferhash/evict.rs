@@ -1,11 +1,11 @@
-//! Making room ahead of the head: full discard, or partial discard by policy (paper, section 5.1.2).
+//! Makes space ahead of the head: full discard, or partial discard by policy (paper, section 5.1.2).
 //!
-//! Evictions run just before each checkpoint, which then allows their segments to be overwritten. A
-//! partial discard reads the incarnation, asks buffers and filters of its super table which entries
-//! have a newer version, verifies the filters' answers on flash, and puts what the policy keeps back
-//! into the buffer. What is put back fills buffers, which need segments, which need evictions: the
-//! cascade of section 7.4. Each segment that the user's own inserts fill pays for `cascade_limit`
-//! partial discards; when that is spent, the next eviction drops everything, in FIFO order.
+//! Evictions run just before each checkpoint, which then allows their segments to be overwritten. A partial
+//! discard reads the incarnation, searches the buffers and filters of its super table for newer versions of
+//! its entries, verifies the filters' answers on flash, and puts what the policy keeps back into the buffer.
+//! These entries fill buffers, which need segments, which need evictions: the cascade of section 7.4. Each
+//! segment that the user's own inserts fill pays for `cascade_limit` partial discards; after these, the next
+//! eviction drops everything, in FIFO order.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -25,14 +25,14 @@ use crate::lookup::LookupKey;
 use crate::write::format::encode_log_put;
 use crate::{Error, Result};
 
-/// What one partial discard costs of the cascade's credit, in thousandths.
+/// What one partial discard takes of the cascade's credit, in thousandths.
 const DISCARD_COST: u64 = 1000;
 
-/// How an eviction went.
+/// The result of an eviction.
 #[derive(PartialEq, Eq)]
 enum Evicted {
     Yes,
-    /// What is kept finds no room now, in a buffer or in the log.
+    /// What is kept has no space now, in a buffer or in the log.
     NotNow,
 }
 
@@ -65,7 +65,7 @@ impl Inner {
         let table = &self.partitions[index];
         let keeps = self.layout.config.policy.is_partial();
         if keeps {
-            // Before they are loaded, the filters of a table just opened say that nothing is newer.
+            // Before they are loaded, the filters of a newly opened table have no newer versions.
             self.load_filters(index)?;
         }
         let _lock = table.maintain();
@@ -82,7 +82,7 @@ impl Inner {
         self.discard(index, incarnation, &kept, false)
     }
 
-    /// Draws on the cascade's credit.
+    /// Takes from the cascade's credit.
     fn may_cascade(&self) -> bool {
         let draw = |credit: u64| credit.checked_sub(DISCARD_COST);
         self.layout.cascade_credit.fetch_update(Relaxed, Relaxed, draw).is_ok()
@@ -98,8 +98,8 @@ impl Inner {
     ) -> Result<Evicted> {
         let ring = self.layout.rings.of(index);
         let mut state = self.partitions[index].write();
-        let room = self.layout.shape.buffer_limit().saturating_sub(state.active.len());
-        if room < kept.len() && !self.try_freeze(index, &mut state, 0)? {
+        let space = self.layout.shape.buffer_limit().saturating_sub(state.active.len());
+        if space < kept.len() && !self.try_freeze(index, &mut state, 0)? {
             drop(state);
             return self.put_off(index, incarnation, ring.free_segments() > 0);
         }
@@ -132,7 +132,7 @@ impl Inner {
     }
 
     /// Logs what is kept before any of it is put back: entries that are in no log must not leave flash.
-    /// Tells whether there was room.
+    /// Returns whether the log had space.
     fn log_kept(&self, state: &mut State, kept: &[(KeyHash, Entry<'_>)]) -> Result<bool> {
         if kept.is_empty() || !is_on(Barrier::KeptIsLogged) {
             return Ok(true);
@@ -151,15 +151,15 @@ impl Inner {
         Ok(true)
     }
 
-    /// Will the coming checkpoint make room in the log?
+    /// Will the coming checkpoint free log space?
     fn tail_may_move(&self) -> bool {
         let tail = self.volume.log().tail();
         self.partitions.iter().all(|table| table.read().tail().is_none_or(|since| since > tail))
     }
 
-    /// What is kept finds no room now, in a buffer or in the log. With a free segment the coming
-    /// checkpoint lets a flush go on, which makes room, and so does a log that can be shortened. Without
-    /// that `hope` everything waits for this segment, and it goes whole.
+    /// Handles kept entries that have no space now, in a buffer or in the log. With a free segment the coming
+    /// checkpoint lets a flush continue, which frees space, and so does a log that can be shortened. Without
+    /// that `hope` everything waits for this segment, and it is discarded whole.
     fn put_off(&self, index: usize, incarnation: Incarnation, hope: bool) -> Result<Evicted> {
         if hope {
             self.layout.cascade_credit.fetch_add(DISCARD_COST, Relaxed);
@@ -168,7 +168,7 @@ impl Inner {
         self.discard(index, incarnation, &[], true)
     }
 
-    /// Reads the data pages of an incarnation in one stroke and proves each.
+    /// Reads the data pages of an incarnation in one I/O chunk and proves each.
     pub(super) fn read_incarnation(&self, index: usize, id: SegmentId) -> Result<PageBuf> {
         let pages = PageBuf::zeroed(self.layout.config.buffer_pages as usize);
         let ring = self.layout.rings.of(index);
@@ -192,7 +192,7 @@ impl Inner {
         let mut kept: Vec<_> = (0..pages.pages())
             .flat_map(|page| self.entry_layout().entries(pages.page(page)))
             .map(|(_, entry)| (self.hasher.hash(entry.key), entry))
-            // The oldest tombstone hides nothing any more.
+            // The oldest tombstone no longer hides anything.
             .filter(|(_, entry)| entry.state == SlotState::Live)
             .filter(|(_, entry)| match self.layout.config.policy {
                 Policy::Threshold(_) => priority(entry) >= threshold,
@@ -213,8 +213,8 @@ impl Inner {
         Ok(kept)
     }
 
-    /// For each key, does one of these incarnations hold it? The filters say for most; where one says
-    /// maybe, the page is read.
+    /// For each key, does one of these incarnations hold it? The filters decide most; if one says maybe, the
+    /// page is read.
     pub(super) fn superseded(
         &self,
         index: usize,

@@ -16,7 +16,7 @@ use super::{Incarnations, Inner, Policy};
 use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, snapshot_pages};
 use crate::{Error, Result};
 
-/// Memory that flushes use again and again.
+/// Memory that flushes reuse.
 pub(crate) struct Scratch {
     queue: Box<dyn Queue>,
     segment: Option<PageBuf>,
@@ -43,8 +43,8 @@ impl Layout for Incarnations {
         WritePolicy {
             // A partial discard logs what it puts back.
             logs_always: is_partial,
-            // Where evictions put entries back, one spare is theirs: else, with every buffer waiting for a segment,
-            // none could be freed without dropping what is to stay.
+            // Evictions that put entries back have one spare for themselves. Otherwise, with every buffer
+            // waiting for a segment, none could be freed without dropping what must stay.
             spares_kept: usize::from(is_partial),
             ..WritePolicy::default()
         }
@@ -54,20 +54,20 @@ impl Layout for Incarnations {
         self.shape.new_buffer(self.hasher)
     }
 
-    /// Where nothing is evicted, a buffer is frozen only once its segment is certain.
+    /// Without evictions, a buffer is frozen only when its segment is certain.
     fn reserve(core: &Inner, index: usize, state: &State) -> Result<Option<SegmentId>> {
         if core.evicts() {
             return Ok(None);
         }
         let waiting = state.frozen.len();
-        // A crash leaves segments that were being written unused, and recovery writes them again
-        // elsewhere: the reserve is for that.
+        // A crash leaves segments that were being written unused, and recovery writes them again elsewhere.
+        // The reserve is for that.
         let reserve =
             if core.ready.load(Acquire) { core.layout.rings.reserve_segments() } else { 0 };
         let ring = core.layout.rings.of(index);
         let most = core.layout.config.incarnations_max as usize;
-        let room = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
-        let segment = if room { ring.reserve() } else { None };
+        let space = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
+        let segment = if space { ring.reserve() } else { None };
         let full = || Error::Full {
             entries: core.counters.flushed_entries.load(Relaxed),
             flash_bytes: core.flash_bytes(),
@@ -88,11 +88,11 @@ impl Layout for Incarnations {
         let _lock = core.partitions[index].maintain();
         let column = core.free_column(index);
         core.start_segment((index, id), &frozen.buffer, &left_out, scratch)?;
-        // The filter goes into place while the segment is on its way to flash.
+        // The filter is put into place while the segment is being written.
         core.write_column(index, column, &scratch.bits);
         core.finish_segment(scratch)?;
         let kept = frozen.buffer.len() - frozen.buffer.stash_len() - left_out.len();
-        // Else the buffer would have a holder more, and could not go back to the pool.
+        // Otherwise the buffer would have one more holder, and could not go back to the pool.
         drop(frozen);
         core.settle(index, id, kept, &left_out)
     }
@@ -131,7 +131,7 @@ impl Layout for Incarnations {
 }
 
 impl Inner {
-    /// May the policy drop what nobody asked it to drop?
+    /// May the policy drop entries on its own?
     pub(super) fn evicts(&self) -> bool {
         self.layout.config.policy != Policy::Reject
     }
@@ -141,7 +141,7 @@ impl Inner {
         pages * PAGE_BYTES as u64
     }
 
-    /// Builds the filter of a buffer's pages; gives the entries it could not take.
+    /// Builds the filter of a buffer's pages. Returns the entries it could not take.
     fn build_filter(&self, buffer: &Buffer, scratch: &mut Scratch) -> Vec<Place> {
         scratch.hashes.clear();
         let hash = |entry: Entry<'_>| self.hasher.hash(entry.key).filter;
@@ -158,7 +158,7 @@ impl Inner {
         places.collect()
     }
 
-    /// Takes the next segment, waiting for a checkpoint where the head has caught up with it.
+    /// Takes the next segment. Waits for a checkpoint if the head has caught up with it.
     fn reserve_segment(&self, index: usize) -> Result<SegmentId> {
         let ring = self.layout.rings.of(index);
         loop {
@@ -173,8 +173,8 @@ impl Inner {
         }
     }
 
-    /// The column that the next incarnation takes. A super table that has all it may have, although
-    /// the ring has room, loses its oldest.
+    /// The column that the next incarnation takes. A super table that has its maximum, although the ring has
+    /// space, loses its oldest.
     fn free_column(&self, index: usize) -> usize {
         let table = &self.partitions[index];
         let mut state = table.write();
@@ -249,8 +249,8 @@ impl Inner {
         Ok(self.volume.poison().guard(self.layout.rings.sync())?)
     }
 
-    /// Makes a written segment the newest incarnation, and carries over to the active buffer what it does not
-    /// have. The caller holds the maintenance lock.
+    /// Makes a written segment the newest incarnation, and carries what it does not have over to the active
+    /// buffer. The caller holds the maintenance lock.
     fn settle(&self, index: usize, id: SegmentId, kept: usize, left_out: &[Place]) -> Result<()> {
         let table = &self.partitions[index];
         let entries = u32::try_from(kept).expect("a buffer has fewer than 2^28 entries");
@@ -271,7 +271,7 @@ impl Inner {
         put_back
     }
 
-    /// Adds to the credit that partial discards draw on, by the share of the user's own entries.
+    /// Adds to the credit of partial discards, by the share of the user's own entries.
     fn credit_flush(&self, frozen: &Frozen, entries: u64) {
         let counters = &self.counters;
         self.count_flush(entries, frozen.buffer.slots());
@@ -285,9 +285,9 @@ impl Inner {
         let _ = self.layout.cascade_credit.fetch_update(Relaxed, Relaxed, add);
     }
 
-    /// Puts an entry that was found on flash back into the buffer, if nothing newer can be there.
-    /// What came since the lookup began is in a buffer, or in a newer incarnation; and a removal leaves
-    /// no trace only where the incarnation of the entry is gone.
+    /// Puts an entry found on flash back into the buffer, unless something newer may be there. Updates since
+    /// the lookup began are in a buffer, or in a newer incarnation. A removal leaves no trace only if the
+    /// incarnation of the entry is gone.
     fn reinsert(
         &self,
         index: usize,
@@ -310,7 +310,7 @@ impl Inner {
             return Ok(());
         }
         if state.active.put(hash, entry).is_err() {
-            // A full buffer that nobody can take now: the next use of the key tries again.
+            // A full buffer that cannot be flushed now: the next use of the key tries again.
             let frozen = state.frozen.is_empty()
                 && self.try_freeze(index, &mut state, self.policy.spares_kept)?;
             if !frozen || state.active.put(hash, entry).is_err() {
@@ -320,7 +320,7 @@ impl Inner {
         state.updates += 1;
         self.counters.retained.fetch_add(1, Relaxed);
         match self.log_entry(index, &mut state, update) {
-            // Without its log entry the copy is as good as its original on flash.
+            // Without its log entry the copy is no better than its original on flash.
             Err(crate::Error::Store(nandex_store::Error::LogFull { .. })) => Ok(()),
             other => other,
         }

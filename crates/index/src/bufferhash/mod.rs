@@ -72,7 +72,7 @@ pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
 pub use iter::Iter;
 pub(crate) use row::ROW;
 
-use filter::Filter;
+use filter::IncarnationFilter;
 use rings::Rings;
 
 /// The name of this kind in the catalog.
@@ -110,7 +110,7 @@ pub(crate) struct Incarnations {
     options: RuntimeOptions,
     shape: TableShape,
     hasher: KeyHasher,
-    filter: Filter,
+    filter: IncarnationFilter,
     rings: Rings,
     /// Evictions that partial discards may still make, in thousandths.
     cascade_credit: AtomicU64,

@@ -1,4 +1,4 @@
-//! From flash back to memory: the rings, then what the write path brings back, then the filters.
+//! Recovery: the rings, then what the write path recovers, then the filters.
 
 use nandex_device::{PageBuf, PageId};
 use nandex_store::bytes::Reader;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::filter::{Filter, FilterKind, Slices, Window};
+use super::filter::{FilterKind, IncarnationFilter, Slices, Window};
 use super::format::decode_filter;
 use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
@@ -56,7 +56,7 @@ pub(super) fn open(
     Ok(BufferHash { handle })
 }
 
-/// The rings of the checkpoint, which are all there is: incarnations that came later are in the log.
+/// The rings of the checkpoint, with all incarnations: the entries of later ones are in the log.
 struct Recovering {
     layout: Incarnations,
     place: PageId,
@@ -79,7 +79,7 @@ fn assemble(
     Ok(Incarnations {
         shape: config.shape()?,
         hasher,
-        filter: Filter::new(config.filter),
+        filter: IncarnationFilter::new(config.filter),
         rings,
         cascade_credit: AtomicU64::new(u64::from(config.cascade_limit) * 1000),
         threshold: AtomicU64::new(threshold),
@@ -101,7 +101,7 @@ impl Checkpoints for Incarnations {
         core.layout.rings.committed();
     }
 
-    /// Has the filters loaded in the background; without that, lookups load what they need.
+    /// Loads the filters in the background; without a thread, lookups load those they need.
     fn recovered(core: &Inner) {
         if core.options.flush_threads == 0 {
             return;
@@ -151,7 +151,7 @@ fn window(config: &Config) -> Result<Window> {
 }
 
 impl Inner {
-    /// Loads the filters of the incarnations that were there at open, once.
+    /// Loads the filters of the incarnations that existed at opening, once.
     pub(super) fn load_filters(&self, index: usize) -> Result<()> {
         let table = &self.partitions[index];
         if table.read().level.filters_loaded {

@@ -1,4 +1,4 @@
-//! Where incarnations lie: in one ring for all super tables, or in a ring each on a chip of its own.
+//! Where incarnations are: in one ring for all super tables, or in a ring each on a separate chip.
 //!
 //! ```text
 //!   Placement::Shared, on the volume:            | 0 | 2 | 1 | 0 | 3 | 1 | ...   one ring, as they come
@@ -7,11 +7,11 @@
 //!                                                  each super table goes round in its own part
 //! ```
 //!
-//! The first is what an SSD likes best, the second is what NSDI'10 (section 5.2) does on a flash chip without
-//! translation layer: segments are whole erase blocks, and a block is erased, by a discard, just before
-//! it is written again. What it held was evicted in a durable checkpoint before, so a cut between erase and
-//! write loses nothing. All that is overwritten in place (superblocks, checkpoints, images, the log) stays
-//! on the volume's device.
+//! The first suits an SSD. The second is what NSDI'10 (section 5.2) does on a flash chip without translation
+//! layer: segments are whole erase blocks, and a discard erases a block just before it is written again. A
+//! durable checkpoint has evicted its content before, so a power cut between erase and write loses nothing.
+//! All that is overwritten in place (superblocks, checkpoints, snapshots, the log) stays on the volume's
+//! device.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,14 +28,14 @@ use nandex_store::{Structure, Volume};
 use super::{Config, Inner, Placement, RuntimeOptions};
 use crate::{Error, Result};
 
-/// Incarnations that are looked at before a chip is taken for another's; one of them may be damaged.
+/// Incarnations that are checked before a chip is refused as another's; one of them may be damaged.
 const PROOFS_MAX: usize = 8;
 
 /// The rings of a table, and the device they are on.
 #[derive(Debug)]
 pub(super) struct Rings {
     rings: Vec<Ring>,
-    /// What the last capture held, for each ring.
+    /// The heads at the last capture, for each ring.
     captured: Vec<AtomicU64>,
     device: Arc<dyn Device>,
     is_chip: bool,
@@ -46,7 +46,7 @@ pub(super) struct Rings {
 /// The device that segments are on.
 ///
 /// # Errors
-/// [`Error::Config`] where a chip is missing, or given to a table that has none.
+/// [`Error::Config`] if a chip is missing, or given to a table that has none.
 pub(super) fn device(
     volume: &Volume,
     config: &Config,
@@ -65,7 +65,7 @@ pub(super) fn device(
     }
 }
 
-/// Makes the chip of a table, where it has one, as long as its incarnations need.
+/// Grows the chip of a table, if it has one, to the length that its incarnations need.
 ///
 /// # Errors
 /// As [`device`], and no space.
@@ -78,7 +78,7 @@ pub(super) fn grow_chip(volume: &Volume, config: &Config, options: &RuntimeOptio
 }
 
 impl Rings {
-    /// Empty rings for a table just created, else as its checkpoint knows them.
+    /// Empty rings for a new table, else those of its checkpoint.
     ///
     /// # Errors
     /// As [`device`]; a chip that is too short; damage in the checkpoint's bytes.
@@ -142,8 +142,8 @@ impl Rings {
         self.reserve_segments
     }
 
-    /// All segments with entries, ring by ring, oldest first; nothing where one lies in the ring of
-    /// another super table than it says.
+    /// All segments with entries, ring by ring, oldest first; `None` if one is in the ring of another super
+    /// table than its own.
     pub(super) fn segments(&self) -> Option<Vec<(SegmentId, SegmentTag)>> {
         let mut all = Vec::new();
         for (index, ring) in self.rings.iter().enumerate() {
@@ -156,7 +156,7 @@ impl Rings {
         Some(all)
     }
 
-    /// Makes a segment ready to be written: erases its blocks, where they are a chip's.
+    /// Prepares a segment for writing: erases its blocks if they are a chip's.
     ///
     /// # Errors
     /// A failed erase.
@@ -170,7 +170,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Makes what was written to a chip durable; the volume's own device is synced by checkpoints.
+    /// Makes what was written to a chip durable; checkpoints sync the volume's own device.
     ///
     /// # Errors
     /// A failed sync.
@@ -189,25 +189,25 @@ impl Rings {
         bytes
     }
 
-    /// Told when the checkpoint with the last capture is durable.
+    /// The checkpoint of the last capture is durable.
     pub(super) fn committed(&self) {
         for (ring, captured) in self.rings.iter().zip(&self.captured) {
             ring.committed(captured.load(Acquire));
         }
     }
 
-    /// RAM they hold, in bytes.
+    /// Their RAM in bytes.
     pub(super) fn ram_bytes(&self) -> usize {
         self.rings.iter().map(Ring::ram_bytes).sum()
     }
 }
 
 impl Inner {
-    /// Proves that a chip is the table's own. A page does not name its volume, but the keys on it are
-    /// where this volume's secret hash key puts them. One incarnation that proves itself is enough.
+    /// Proves that a chip is the table's own. A page does not name its volume, but its keys are where this
+    /// volume's secret hash key puts them. One incarnation that proves itself suffices.
     ///
     /// # Errors
-    /// [`Error::Config`] where none does.
+    /// [`Error::Config`] if none does.
     pub(super) fn prove_chip(&self) -> Result<()> {
         if !self.layout.rings.is_chip {
             return Ok(());

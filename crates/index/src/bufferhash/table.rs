@@ -6,7 +6,7 @@ use nandex_store::reads::LookupStep;
 use nandex_store::ring::SegmentId;
 
 use super::Incarnations;
-use super::filter::{Columns, Filter, Positions, Window};
+use super::filter::{Columns, IncarnationFilter, Positions, Window};
 use crate::api::Value;
 use crate::write;
 
@@ -89,7 +89,7 @@ impl Level {
 impl SuperTable {
     /// Asks the processor to prefetch what [`search_ram`](Self::search_ram) will read.
     #[inline]
-    pub(super) fn prefetch(&self, filter: &Filter, place: &KeyPlace) {
+    pub(super) fn prefetch(&self, filter: &IncarnationFilter, place: &KeyPlace) {
         filter.for_each_run(&self.unlocked, &place.positions, |run| {
             // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
             run.iter().step_by(8).chain(run.last()).for_each(prefetch);
@@ -100,7 +100,12 @@ impl SuperTable {
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
     /// `None` if the filters have to be loaded first.
     #[inline]
-    pub(super) fn search_ram(&self, filter: &Filter, place: &KeyPlace, key: &[u8]) -> Option<Step> {
+    pub(super) fn search_ram(
+        &self,
+        filter: &IncarnationFilter,
+        place: &KeyPlace,
+        key: &[u8],
+    ) -> Option<Step> {
         let KeyPlace { hash, positions } = place;
         let state = self.read();
         if let Some(answer) = state.answer(*hash, key) {

@@ -52,7 +52,7 @@ fn level_entries(filter: &Cascade) -> Vec<u64> {
     levels.runs.iter().map(|run| run.as_ref().map_or(0, |run| run.entries())).collect()
 }
 
-/// Fingerprints of so many keys that no two share.
+/// Fingerprints of that many keys that no two share.
 fn spread() -> Config {
     Config { rate: 1e-9, ..Config::tiny() }
 }

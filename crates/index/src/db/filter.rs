@@ -1,4 +1,4 @@
-//! Filters and counters, asked for by name.
+//! Builders of filters and counters.
 
 use std::ops::Deref;
 
@@ -10,16 +10,16 @@ use crate::{
     AnyConfig, AnyFilter, AnyOptions, Counter, Error, FilterRequirements, Result, cascade,
 };
 
-/// Keys of a filter where nobody has said.
+/// The default number of keys of a filter.
 const KEYS: u64 = 1_000_000;
 
-/// Rate of false positives where nobody has said.
+/// The default rate of false positives.
 const RATE: f64 = 0.01;
 
-/// A filter that is being asked for; see [`Database::filter`].
+/// Builds or opens a filter; see [`Database::filter`].
 ///
-/// Unless stated otherwise it is made for a million keys at a rate of false positives of 1 %, and grows beyond.
-/// What was stated counts when the filter is created.
+/// By default it is made for a million keys at a rate of false positives of 1 %, and grows beyond. What is
+/// stated applies when the filter is created.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct FilterBuilder<'db> {
@@ -50,13 +50,13 @@ impl<'db> FilterBuilder<'db> {
         self
     }
 
-    /// RAM that it may take at most.
+    /// The RAM that it may take, at most.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// Makes it refuse more keys than it is made for, so that it keeps its rate.
+    /// Makes it refuse more keys than it is made for, to keep its rate.
     pub fn refuse_when_full(mut self) -> Self {
         self.when_full = WhenFull::Refuse;
         self
@@ -71,8 +71,8 @@ impl<'db> FilterBuilder<'db> {
     /// Opens the filter of that name, or creates it.
     ///
     /// # Errors
-    /// A structure of that name that is no filter, or is open already; a rate that cannot be; RAM or a log
-    /// that is too small for it; damage, no space, a failed read or write.
+    /// A structure of that name that is not a filter, or is already open; an impossible rate; too little RAM
+    /// or log; damage, no space, a failed read or write.
     pub fn create_or_open(self) -> Result<AnyFilter> {
         let (db, name) = (self.db, &self.name);
         let kind = db.kind(name, "filter")?;
@@ -96,14 +96,14 @@ impl<'db> FilterBuilder<'db> {
         let asked = FilterRequirements { counts: self.counts, when_full: self.when_full, ..new };
         let first = |ram_bytes| {
             let asked = FilterRequirements { ram_bytes, ..asked };
-            let (_, row) = registry::filters().next().expect("the register has a filter");
+            let (_, row) = registry::filters().next().expect("the registry has a filter");
             (row.advise)(&asked)
         };
         fitting(limit, first, |config| self.db.log_holds(config.log_bytes_best()))
     }
 }
 
-/// A counter that is being asked for; see [`FilterBuilder::counts`].
+/// Builds or opens a counter; see [`FilterBuilder::counts`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct CounterBuilder<'db>(FilterBuilder<'db>);

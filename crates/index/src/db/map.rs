@@ -1,22 +1,22 @@
-//! Tables of keys and values of any size, asked for by name.
+//! Builders of tables with keys and values of any size.
 
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use crate::{AnyTable, LargeTable, Policy, Result};
 
-/// Bytes of a key and its value, with what a record adds, where nobody has said.
+/// The default for the bytes of a key and its value, with a record's overhead.
 const RECORD_BYTES: u64 = 256;
 
-/// Entries of a map where nobody has said.
+/// The default number of entries of a map.
 const ENTRIES: u64 = 1_000_000;
 
-/// What the name of a map's own table ends with.
+/// The suffix of the name of a map's own table.
 const TABLE_SUFFIX: &str = "-keys";
 
-/// A table of keys and values of any size that is being asked for; see [`Database::map`].
+/// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
-/// Unless stated otherwise it holds a million entries, 256 bytes of flash for each, and refuses more. It is
-/// two structures of the volume: a value log of its name, and a table of its name and `-keys`.
+/// By default it holds a million entries, 256 bytes of flash for each, and refuses more. It is two structures
+/// of the volume: a value log of its name, and a table of its name and `-keys`.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct MapBuilder<'db> {
@@ -40,19 +40,19 @@ impl<'db> MapBuilder<'db> {
         self
     }
 
-    /// Bytes of all keys and values that it must hold, about 40 more for each entry among them.
+    /// Bytes of all keys and values that it must hold, including about 40 more for each entry.
     pub fn bytes(mut self, bytes: impl Into<Quantity>) -> Self {
         self.bytes = Some(bytes.into());
         self
     }
 
-    /// RAM that its table may take at most.
+    /// The RAM that its table may take, at most.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// Makes it a cache: when it is full the oldest entries go.
+    /// Makes it a cache: when it is full the oldest entries are evicted.
     pub fn evict_oldest(mut self) -> Self {
         self.when_full = WhenFull::Overwrite;
         self
@@ -61,8 +61,8 @@ impl<'db> MapBuilder<'db> {
     /// Opens the map of that name, or creates it.
     ///
     /// # Errors
-    /// A structure of that name that is no map, or is open already; RAM or a log that is too small for it;
-    /// damage, no space, a failed read or write.
+    /// A structure of that name that is not a map, or is already open; too little RAM or log; damage, no
+    /// space, a failed read or write.
     pub fn create_or_open(self) -> Result<LargeTable<AnyTable>> {
         let (db, name) = (self.db, &self.name);
         let is_there = db.kind(name, "map")?.is_some();
@@ -70,7 +70,7 @@ impl<'db> MapBuilder<'db> {
         let kind = db.kind(table.name(), "table")?;
         let config = self.config()?;
         let mut shares = db.shares();
-        // The table first: what a crash leaves behind is then a table without entries.
+        // The table first: a crash then leaves a table without entries.
         let table = table.create_or_open_in(&mut shares, kind.as_deref())?;
         let map = if is_there {
             LargeTable::open(&db.volume, name, table)?
@@ -104,7 +104,7 @@ impl<'db> MapBuilder<'db> {
     }
 }
 
-/// RAM of a batch of records that fills up and one that is written.
+/// RAM of the batch of records that fills up and the one that is written.
 fn chunk_bytes(config: &ValuesConfig) -> u64 {
     2 * config.io_chunk_bytes() as u64
 }

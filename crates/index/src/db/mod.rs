@@ -1,9 +1,8 @@
-//! The short way to embed: a file that is opened by its path, and structures that are asked for by name.
+//! The short way to embed: a file opened by its path, and structures opened by name.
 //!
-//! [`open`] makes or opens a file, and the [`Database`] hands out builders. Each `create_or_open` opens the
-//! structure of that name, or sizes one by its requirements and creates it. What is returned is what the long
-//! way returns: an [`AnyTable`], a [`LargeTable`], an [`AnyFilter`]; the volume below is
-//! [`Database::volume`].
+//! [`open`] makes or opens a file, and the [`Database`] has builders. Each `create_or_open` opens the
+//! structure of that name, or sizes one by its requirements and creates it. It returns the same types as the
+//! long way: an [`AnyTable`], a [`LargeTable`], an [`AnyFilter`]; the volume below is [`Database::volume`].
 //!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();
@@ -27,12 +26,12 @@
 //!
 //! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
 //! [`DatabaseOptions::ram`]. A builder's own `ram` is a limit for its structure. One without takes what its
-//! structure works well with, and at most half of what is free. A structure that does not fit is refused, with
-//! what the others have. A structure gives its RAM back when it is dropped.
+//! structure works well with, and at most half of what is free. A structure that does not fit is refused,
+//! with what the others have. A dropped structure frees its RAM.
 //!
-//! **The log** has its length for good when the file is made: twice the RAM stated then, and 32 MiB at least,
-//! or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log serves a
-//! database that is later opened with more RAM.
+//! **The log** gets its length when the file is made, for good: twice the RAM stated then, and 32 MiB at
+//! least, or [`DatabaseOptions::log`]. Builders make write buffers small enough for it, so a longer log
+//! serves a database that is later opened with more RAM.
 //!
 //! **Durability** is by default every 100 ms, and at each `sync`; dropping a structure saves it.
 
@@ -61,13 +60,13 @@ use crate::size::Quantity;
 use crate::{Error, Result};
 use ram::Shares;
 
-/// RAM of all structures where nobody has stated it, in bytes.
+/// The default RAM of all structures, in bytes.
 const RAM_BYTES: u64 = 64 << 20;
 
-/// The shortest log that is made where nobody has stated its length, in bytes.
+/// The shortest default log, in bytes.
 const LOG_BYTES_MIN: u64 = 32 << 20;
 
-/// Opens a database, and makes it where the file is not there or empty.
+/// Opens a database, and makes it if the file does not exist or is empty.
 ///
 /// # Errors
 /// A file that is something else, is in use, is damaged, or cannot be made.
@@ -75,13 +74,13 @@ pub fn open(path: impl AsRef<Path>) -> Result<Database> {
     options().open(path)
 }
 
-/// What can be chosen when a database is opened.
+/// Options for opening a database.
 #[must_use]
 pub fn options() -> DatabaseOptions {
     DatabaseOptions { ram: RAM_BYTES.into(), log: None, durability: Durability::default() }
 }
 
-/// What can be chosen when a database is opened; see [`options`].
+/// Options for opening a database; see [`options`].
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
     ram: Quantity,
@@ -97,24 +96,24 @@ impl DatabaseOptions {
         self
     }
 
-    /// Length of the write-ahead log of a new file; not used where the file is there.
+    /// Length of the write-ahead log of a new file; ignored for an existing file.
     #[must_use]
     pub fn log(mut self, bytes: impl Into<Quantity>) -> Self {
         self.log = Some(bytes.into());
         self
     }
 
-    /// When an acknowledged update is durable: always, every so often, or only when asked.
+    /// When an acknowledged update is durable: always, periodically, or only at `sync`.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Opens the database at `path`, and makes it where the file is not there or empty.
+    /// Opens the database at `path`, and makes it if the file does not exist or is empty.
     ///
     /// # Errors
-    /// As [`open`]; text that is no size.
+    /// As [`open`]; text that is not a size.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         let ram_bytes = self.ram.get("ram")?;
         let create = VolumeOptions {
@@ -148,7 +147,7 @@ impl DatabaseOptions {
 
 /// A file of named structures; see the [module](self).
 ///
-/// Structures that were opened from it keep the file open when it is dropped.
+/// Structures opened from it keep the file open when it is dropped.
 #[derive(Debug)]
 pub struct Database {
     volume: Volume,
@@ -166,12 +165,12 @@ impl Database {
         MapBuilder::new(self, name.into())
     }
 
-    /// A set of keys of any size that may say "there" of a key that is not, at a known rate; also a counter.
+    /// A set of keys of any size that may contain an absent key, at a known rate; also a counter.
     pub fn filter(&self, name: impl Into<String>) -> FilterBuilder<'_> {
         FilterBuilder::new(self, name.into())
     }
 
-    /// The structures that are open and the RAM that each has, in bytes.
+    /// The open structures and the RAM of each, in bytes.
     #[must_use]
     pub fn ram_taken(&self) -> Vec<(String, u64)> {
         self.shares().taken(&self.volume).to_vec()
@@ -187,7 +186,7 @@ impl Database {
         self.shares.lock().expect("no holder of this lock panics")
     }
 
-    /// The kind of the structure of that name, where there is one and the builder called `builder` makes such.
+    /// The kind of the structure of that name, if it exists and the builder called `builder` makes such.
     fn kind(&self, name: &str, builder: &str) -> Result<Option<String>> {
         let structures = self.volume.structures();
         let Some(found) = structures.into_iter().find(|found| found.name == name) else {
@@ -203,19 +202,19 @@ impl Database {
             return Ok(Some(found.kind));
         }
         let reason = format!(
-            "{name:?} is there and is no {builder}: it is of the kind {:?}; open it with db.{right}({name:?}), or choose \
+            "{name:?} exists and is no {builder}: it is of the kind {:?}; open it with db.{right}({name:?}), or choose \
              another name",
             found.kind
         );
         Err(Error::Config { field: "kind", reason })
     }
 
-    /// Is a log long enough for what a configuration works best with?
+    /// Is the log long enough for what a configuration works best with?
     fn log_holds(&self, log_bytes_best: u64) -> bool {
         log_bytes_best <= self.volume.log().capacity_bytes()
     }
 
-    /// Adds what can be done to the refusal of a log that is too short.
+    /// Adds what to do to the refusal of a log that is too short.
     fn explain(&self, name: &str, error: Error) -> Error {
         match error {
             Error::Config { field: "log_bytes", reason } => Error::Config {

@@ -1,4 +1,4 @@
-//! Who has how much of the RAM that was stated for all structures.
+//! The shares of structures in the RAM stated for all of them.
 
 use nandex_store::Volume;
 
@@ -6,10 +6,10 @@ use crate::model::text::bytes;
 use crate::size::Quantity;
 use crate::{Error, Result};
 
-/// How often the RAM of a structure is halved to make its buffers fit into the log.
+/// How often the RAM of a structure is halved to make its buffers fit the log.
 const HALVINGS: u32 = 12;
 
-/// The RAM of a database, and what the open structures have of it.
+/// The RAM of a database, and the shares of its open structures.
 #[derive(Debug)]
 pub(super) struct Shares {
     total: u64,
@@ -21,19 +21,19 @@ impl Shares {
         Self { total, taken: Vec::new() }
     }
 
-    /// What the structures have that are still open.
+    /// The shares of the structures that are still open.
     pub(super) fn taken(&mut self, volume: &Volume) -> &[(String, u64)] {
         self.taken.retain(|(name, _)| volume.is_open(name));
         &self.taken
     }
 
-    /// Bytes that nobody has.
+    /// Free bytes.
     pub(super) fn free(&mut self, volume: &Volume) -> u64 {
         let taken: u64 = self.taken(volume).iter().map(|(_, bytes)| bytes).sum();
         self.total.saturating_sub(taken)
     }
 
-    /// What a new structure may take: what was asked for, or half of what is free.
+    /// What a new structure may take: what was required, or half of what is free.
     pub(super) fn limit(
         &mut self,
         volume: &Volume,
@@ -46,7 +46,7 @@ impl Shares {
         if asked <= free { Ok(asked) } else { Err(self.refuse(name, asked, free)) }
     }
 
-    /// Notes what an open structure has.
+    /// Notes the share of an open structure.
     pub(super) fn take(&mut self, volume: &Volume, name: &str, needed: u64) -> Result<()> {
         let free = self.free(volume);
         if needed > free {
@@ -56,10 +56,10 @@ impl Shares {
         Ok(())
     }
 
-    /// Adds who has what to a refusal of a structure that had to do with a share.
+    /// Adds the shares to the refusal of a structure.
     pub(super) fn explain(&self, name: &str, limit: u64, error: &Error) -> Error {
         let reason = format!(
-            "{name:?} may take {} of {} ({}), and that does not do: {error}; state more with \
+            "{name:?} may take {} of {} ({}), which is too little: {error}; state more with \
              nandex::options().ram(...), or give it more with `ram`",
             bytes(limit),
             bytes(self.total),
@@ -80,7 +80,7 @@ impl Shares {
         Error::Config { field: "ram", reason }
     }
 
-    /// What each structure has, in a line.
+    /// The share of each structure, in a line.
     fn whose(&self) -> String {
         if self.taken.is_empty() {
             return "no other structure is open".to_owned();
@@ -90,8 +90,8 @@ impl Shares {
     }
 }
 
-/// The largest of what `advise` makes of at most `limit` bytes that `fits`. Where none does, the one that was
-/// made of the least; creating that says what is wrong.
+/// The largest result of `advise` for at most `limit` bytes that `fits`. If none does, the result for the
+/// least; creating that reports what is wrong.
 pub(super) fn fitting<C>(
     limit: u64,
     advise: impl Fn(u64) -> Result<C>,

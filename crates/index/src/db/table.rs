@@ -1,16 +1,16 @@
-//! Tables of fixed widths, asked for by name.
+//! Builders of tables of fixed widths.
 
 use super::ram::{Shares, fitting};
 use super::{Database, Quantity};
 use crate::{AnyOptions, AnyTable, Error, Policy, Prediction, Requirements, Result, Table};
 
-/// Entries of a table where nobody has said.
+/// The default number of entries of a table.
 const ENTRIES: u64 = 1_000_000;
 
-/// A table that is being asked for; see [`Database::table`].
+/// Builds or opens a table; see [`Database::table`].
 ///
-/// Unless stated otherwise it holds a million entries of 8 + 8 bytes and refuses more. What was stated counts
-/// when the table is created; of one that is there the widths are checked.
+/// By default it holds a million entries of 8 + 8 bytes and refuses more. What is stated applies when the
+/// table is created; the widths of an existing table are checked.
 ///
 /// ```
 /// use nandex::Table;
@@ -52,28 +52,28 @@ impl<'db> TableBuilder<'db> {
         self
     }
 
-    /// RAM that it may take at most.
+    /// The RAM that it may take, at most.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// What happens when it is full, such as [`Policy::Lru`]; it refuses unless stated.
+    /// The policy of a full table, such as [`Policy::Lru`]; it refuses by default.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The name that it has in the volume.
+    /// Its name in the volume.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Opens the table of that name, or creates it as the structure that suits what was stated.
+    /// Opens the table of that name, or creates it as the structure that suits the requirements.
     ///
     /// # Errors
-    /// A structure of that name that is no table or has other widths, or is open already; RAM or a log that
-    /// is too small for it; damage, no space, a failed read or write.
+    /// A structure of that name that is not a table or has other widths, or is already open; too little RAM
+    /// or log; damage, no space, a failed read or write.
     pub fn create_or_open(self) -> Result<AnyTable> {
         let db = self.db;
         let kind = db.kind(&self.name, "table")?;
@@ -81,7 +81,7 @@ impl<'db> TableBuilder<'db> {
         self.create_or_open_in(&mut shares, kind.as_deref())
     }
 
-    /// The same, for a kind that was looked up, in shares that are locked.
+    /// The same, for a known kind, with the shares locked.
     pub(super) fn create_or_open_in(
         &self,
         shares: &mut Shares,
@@ -117,8 +117,8 @@ impl<'db> TableBuilder<'db> {
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
-    /// The structure that works well, where that is within the limit and the log is long enough for it, or
-    /// else the best one that is.
+    /// The structure that works well if it is within the limit and the log is long enough for it, else the
+    /// best one that is.
     fn advise(
         &self,
         limit: u64,
@@ -139,7 +139,7 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
-    /// What a table has now, or will have once it is full where that is known.
+    /// A table's RAM now, or once it is full if that is known.
     fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>) -> u64 {
         let same = advised.filter(|it| it.config == table.config());
         same.map_or_else(|| table.stats().ram_bytes, Prediction::ram_bytes)
@@ -152,7 +152,7 @@ impl<'db> TableBuilder<'db> {
             return Ok(());
         }
         let reason = format!(
-            "{:?} is there with keys of {} bytes and values of {}, and was asked for with {key_bytes} and \
+            "{:?} exists with keys of {} bytes and values of {}, and was required with {key_bytes} and \
              {value_bytes}; ask with .widths({}, {}), or choose another name",
             self.name, found.0, found.1, found.0, found.1
         );

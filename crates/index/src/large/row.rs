@@ -8,7 +8,7 @@ use crate::registry::{Family, Row};
 pub(crate) const ROW: Row = Row {
     kind: values::KIND,
     name: "value log",
-    good_for: "The keys and values of any size of a table that refers to them.",
+    good_for: "Keys and values of any size of a table that refers to them.",
     family: Family::Part,
     check: |checker, contents, entry, _| {
         values::check(checker, contents, entry);

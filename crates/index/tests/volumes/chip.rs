@@ -1,5 +1,5 @@
 //! BufferHash on a raw flash chip: each super table in its own part, blocks erased before they are written
-//! anew, everything that is overwritten in place on the volume's device.
+//! again, everything that is overwritten in place on the volume's device.
 //!
 //! The simulated chip refuses what flash cannot do, so that a write to a page that is not erased, or an
 //! erase of part of a block, fails these tests by itself.
@@ -159,10 +159,10 @@ fn each_super_table_goes_round_in_its_own_part_of_the_chip() -> Result<()> {
     for part in 0..4 {
         let numbers = (part * 6..(part + 1) * 6).map(generation).collect::<Result<Vec<_>>>()?;
         let newest = numbers.iter().copied().max().unwrap_or(0);
-        // Segment q lies in block q mod 6 of the part, and the six newest numbers are there.
+        // Segment q is in block q mod 6 of the part, and the six newest numbers are there.
         for (slot, number) in (0..6).zip(numbers) {
             assert_eq!(number % 6, slot, "part {part}");
-            assert!(number + 6 > newest, "part {part}: {number} beside {newest}");
+            assert!(number + 6 > newest, "part {part}: {number}, newest {newest}");
         }
         total += newest;
     }

@@ -1,16 +1,16 @@
-//! What a flush costs on a raw flash chip, measured on the simulated one and set beside the formulas of
+//! What a flush costs on a raw flash chip, measured on the simulated one and set against the formulas of
 //! NSDI'10, section 6.1, to the nanosecond.
 //!
 //! A partition of the chip holds incarnations of `n_i` pages one after another, each written over the
 //! oldest, whatever the block of `n_b` pages. There are two ways to do so, and the paper's C2 and C3
 //! each belong to one of them:
 //!
-//! - [`Partition::flush_keeping`] saves what else lies in the blocks that it must erase, and puts it back
+//! - [`Partition::flush_keeping`] saves what else is in the blocks that it must erase, and puts it back
 //!   (C3). Then every flush erases, also where `n_i` is less than `n_b`, for which C2 charges a share.
 //! - [`Partition::flush_evicting`] erases a block when it enters it, with all that is in it, as section 5.2
 //!   says. Then an erase serves `n_b / n_i` flushes, as C2 says, and nothing is copied.
 //!
-//! So for small incarnations C1 + C2 + C3 lies between the two; from a block on, the first is the formula.
+//! So for small incarnations C1 + C2 + C3 is between the two; from a block on, the first is the formula.
 
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ struct Partition {
     device: SimDevice,
     incarnation_pages: u64,
     slots: u64,
-    /// Incarnations written so far; number `q` lies in slot `q mod slots`.
+    /// Incarnations written so far; number `q` is in slot `q mod slots`.
     written: u64,
     /// The incarnation in each slot, while all of it is there.
     held: Vec<Option<u64>>,
@@ -188,7 +188,7 @@ fn reads_writes_and_erases_cost_what_the_linear_functions_say() {
 }
 
 /// Sizes whose remainder over whole blocks divides the block, so that every incarnation touches as many
-/// blocks as it needs and no more: what ceil(n_i / n_b) in C2 takes for granted.
+/// blocks as it needs and no more: what ceil(n_i / n_b) in C2 assumes.
 const PAGES: [u64; 12] = [1, 2, 4, 8, 16, 32, 40, 48, 64, 80, 96, 128];
 
 #[test]
@@ -241,7 +241,7 @@ fn a_ring_that_erases_as_it_enters_blocks_costs_c1_and_c2_on_average() {
         let total: u64 = (0..2 * slots).map(|_| partition.flush_evicting()).sum();
         let per_flush = costs.flush_write_ns(flush) + costs.flush_erase_ns(flush);
         assert_eq!(total as f64, per_flush * 2.0 * slots as f64, "{pages} pages");
-        // The price is the room of the block that was entered: it counts for one incarnation less
+        // The price is the space of the block that was entered: it counts for one incarnation less
         // than it holds, until it is full again.
         partition.flush_evicting();
         let lost = (BLOCK_PAGES / pages).saturating_sub(1);
@@ -250,7 +250,7 @@ fn a_ring_that_erases_as_it_enters_blocks_costs_c1_and_c2_on_average() {
 }
 
 #[test]
-fn the_formula_lies_between_the_two_rings_for_incarnations_smaller_than_a_block() {
+fn the_formula_is_between_the_two_rings_for_incarnations_smaller_than_a_block() {
     let costs = costs();
     for pages in [1, 2, 4, 8, 16] {
         let formula = costs.insert_worst_ns(bytes(pages));

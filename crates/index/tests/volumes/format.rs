@@ -22,7 +22,7 @@ use nandex::{
     Threads, Volume, VolumeOptions, cascade, slicehash,
 };
 
-/// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written anew first, which only a new version of the
+/// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
 /// format is a reason for.
 fn fixture(name: &str) -> Vec<u8> {
     if std::env::var("NANDEX_FIXTURES").is_ok_and(|what| what == "write") {

@@ -1,6 +1,6 @@
 //! Section 7.3.1, third part: what lookups cost the processor without bit-slicing.
 
-use nandex::bufferhash::filter::{Filter, FilterShape, Slices};
+use nandex::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 use nandex_sim::workload::SplitMix64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -77,7 +77,7 @@ enum LookedUp {
 }
 
 fn touched(lookups: u64, which: LookedUp, seed: u64) -> Result<Touched> {
-    let filter = Filter::new(FilterShape::bloom(BUFFER_ENTRIES, FILTER_BITS, 1)?);
+    let filter = IncarnationFilter::new(FilterShape::bloom(BUFFER_ENTRIES, FILTER_BITS, 1)?);
     let slices = Slices::new(filter.shape());
     let mut rng = SplitMix64::stream(seed, 3);
     let mut oldest = Vec::new();

@@ -1,6 +1,6 @@
 //! Figure 5: false-positive reads per lookup, over how the RAM is split into buffers and filters.
 
-use nandex::bufferhash::filter::{Columns, Filter, FilterShape, Slices, WORDS_MAX};
+use nandex::bufferhash::filter::{Columns, FilterShape, IncarnationFilter, Slices, WORDS_MAX};
 use nandex::bufferhash::model::paper::{Split, Store};
 use nandex_sim::workload::SplitMix64;
 
@@ -120,7 +120,7 @@ fn measure(buffers_mib: f64, scale: Scale) -> Result<f64> {
 /// How often one of `columns` filters says yes to `asked` keys that are in none.
 fn false_positives(columns: usize, bits: f64, asked: u64, seed: u64) -> Result<u64> {
     let words = u32::try_from(columns.div_ceil(64)).unwrap_or(u32::MAX);
-    let filter = Filter::new(FilterShape::bloom(ENTRIES, bits, words)?);
+    let filter = IncarnationFilter::new(FilterShape::bloom(ENTRIES, bits, words)?);
     let slices = Slices::new(filter.shape());
     let mut rng = SplitMix64::stream(seed, 5);
     let mut live: Columns = [0; WORDS_MAX];

@@ -38,7 +38,7 @@ fn replay(recovery: &mut ShadowRecovery, bytes: &[u8]) -> Result<MapUpdate> {
 }
 
 #[test]
-fn blocks_lie_in_a_row_from_the_first_aligned_page_on() {
+fn blocks_are_in_a_row_from_the_first_aligned_page_on() {
     let shadow = shadow();
     assert_eq!(SHAPE.pages(), 25);
     let block = |physical| Block { physical, generation: 9, entries: 0 };
@@ -130,7 +130,7 @@ fn a_checkpoint_gives_back_what_it_no_longer_names_and_nothing_else() {
 }
 
 #[test]
-fn a_later_flip_in_the_log_stands_for_one_that_found_no_room_there() {
+fn a_later_map_update_in_the_log_replaces_one_that_found_no_space_there() {
     let shadow = shadow();
     rewrite(&shadow, 0);
     let [_unlogged, logged] = [rewrite(&shadow, 0), rewrite(&shadow, 0)];

@@ -37,7 +37,7 @@ fn append(log: &ValueLog, number: u8, bytes: usize) -> ValueRef {
 }
 
 #[test]
-fn references_and_configurations_read_back_and_lie_as_the_format_says() {
+fn references_and_configurations_read_back_and_are_as_the_format_says() {
     let reference = ValueRef { slot: 1, sequence: 0x0203_0405, offset: 6, bytes: 7 };
     let bytes = reference.encode();
     assert_eq!(bytes, [1, 0, 0, 0, 5, 4, 3, 2, 6, 0, 0, 0, 7, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! Filters of every kind under trial: their calls, and what they must answer.
+//! Filters of every kind under trial: their calls and their right answers.
 
 mod oracle;
 mod setup;
@@ -91,7 +91,7 @@ impl Contract for FilterSetup {
             }
             return session.contains_many(&keys);
         }
-        // One by one, so that one error hides no other key's answer.
+        // One by one, so that an error does not hide another key's answer.
         for key in keys {
             if let Some(count) = session.count(key)? {
                 session.past.settle(key, count, trust);
@@ -119,7 +119,7 @@ impl Contract for FilterSetup {
 }
 
 impl Session<FilterSetup> {
-    /// What only a cascade filter can do.
+    /// The calls that only a cascade filter has.
     fn cascade(&self) -> Option<&Cascade> {
         self.handle().of()
     }
@@ -135,7 +135,7 @@ impl Session<FilterSetup> {
         self.updated(keys, result)
     }
 
-    /// Takes one insert back of each key that is there for sure.
+    /// Deletes one insert of each key that is surely there.
     fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         let keys: Vec<_> = keys.iter().copied().filter(|key| self.past.held(*key) > 0).collect();
         keys.iter().for_each(|key| self.past.attempt(*key, -1));
@@ -148,7 +148,7 @@ impl Session<FilterSetup> {
         self.updated(&keys, result)
     }
 
-    /// Adds amounts, and takes away from every third key what it has.
+    /// Adds amounts, and removes the whole count of every third key.
     fn add_many(&mut self, keys: &[u64], rng: &mut SplitMix64) -> Result<(), Stop> {
         let mut amounts = Vec::with_capacity(keys.len());
         for &key in keys {

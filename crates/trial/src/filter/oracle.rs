@@ -1,9 +1,10 @@
-//! What a filter must answer: how often each key was there, which of its updates were acknowledged, and which
+//! The right answers of a filter: how often each key was there, which updates were acknowledged, and which
 //! durably.
 //!
-//! The law, for each key: what is counted is what the acknowledged updates come to, or later ones that were
-//! attempted; after a reopening, the durable ones or later ones. It may be more where keys share fingerprints,
-//! never less. Which of several possible counts it is cannot always be told; so a range is kept.
+//! The law, for each key: the count is that of the acknowledged updates, or of later ones that were
+//! attempted; after a reopening, of the durable updates or later ones. It may be more if keys share
+//! fingerprints, never less. Which of several possible counts it is cannot always be decided; so a range is
+//! kept.
 
 use crate::contract::Trust;
 use crate::versions::{Oracle, Versions};
@@ -15,13 +16,13 @@ pub struct Range {
     most: i64,
 }
 
-/// What was done to a filter, and what of it is vouched for.
+/// What was done to a filter, and which of it must hold.
 #[derive(Clone, Debug)]
 pub struct Past {
     keys: Vec<Versions<Range>>,
     /// The greatest count that each key may ever have had.
     ever: Vec<i64>,
-    /// Is a fingerprint of two keys out of the question?
+    /// Is it impossible that two keys share a fingerprint?
     is_exact: bool,
 }
 
@@ -41,7 +42,7 @@ fn most(versions: &Versions<Range>) -> i64 {
     versions.allowed().iter().map(|range| range.most).max().unwrap_or(0)
 }
 
-/// What a lookup brought.
+/// The answer of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Whether the key is there.
@@ -51,7 +52,7 @@ pub enum Found {
 }
 
 impl Past {
-    /// Nothing has happened to this many keys.
+    /// An oracle of this many keys without updates.
     #[must_use]
     pub fn new(keys: u64, is_exact: bool) -> Self {
         let never = || Versions::only(Range { least: 0, most: 0 });
@@ -65,13 +66,13 @@ impl Past {
         self.keys.len() as u64
     }
 
-    /// How often a key is there at least, whatever has become of updates in doubt: as many may be taken away.
+    /// How often a key is there at least, whatever happened to uncertain updates: that many may be deleted.
     #[must_use]
     pub fn held(&self, key: u64) -> i64 {
         least(&self.keys[key as usize])
     }
 
-    /// Notes an update that is about to be called.
+    /// Notes an update before it is called.
     pub fn attempt(&mut self, key: u64, amount: i64) {
         let Range { least, most } = *self.keys[key as usize].newest();
         let range =
@@ -81,10 +82,10 @@ impl Past {
         *ever = (*ever).max(range.most);
     }
 
-    /// Judges what was found of a key.
+    /// Judges the answer for a key.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why the answer is wrong.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
         let (versions, ever) = (&self.keys[key as usize], self.ever[key as usize]);
         let fits = match (trust, found) {
@@ -115,7 +116,7 @@ impl Past {
     /// Judges the sum of all counts, which is exact whatever keys share fingerprints.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why the sum is wrong.
     pub fn judge_sum(&self, sum: i128, trust: Trust) -> Result<(), String> {
         let all = |of: fn(&Versions<Range>) -> i64| {
             self.keys.iter().map(|versions| i128::from(of(versions))).sum()
@@ -130,13 +131,13 @@ impl Past {
         Err(format!("iteration gives {sum} in all, and {least} to {most} are possible"))
     }
 
-    /// Takes what was counted after an opening as all that the key has been.
+    /// Takes a count after an opening as the key's whole history.
     pub fn settle(&mut self, key: u64, count: u64, trust: Trust) {
         let (versions, ever) = (&mut self.keys[key as usize], self.ever[key as usize]);
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let (least, most) = match trust {
             _ if self.is_exact => (count, count),
-            // What a device has lost can be anything up to what is found.
+            // After a device's loss the count can be anything up to the one found.
             Trust::EverOrError => (0, count.min(ever)),
             _ => (least(versions).min(count), most(versions).min(count)),
         };
@@ -183,7 +184,7 @@ mod tests {
         past.attempt(0, 1);
         past.reopened();
         past.settle(0, 5, Trust::Right);
-        // It was 2 or 3, and two is all that may be taken away.
+        // It was 2 or 3, and at most two may be deleted.
         assert_eq!(past.held(0), 2);
         assert!(past.judge_sum(2, Trust::Right).is_ok() && past.judge_sum(3, Trust::Right).is_ok());
         assert!(

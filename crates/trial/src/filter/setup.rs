@@ -9,7 +9,7 @@ use nandex_sim::workload::SplitMix64;
 use crate::contract::pick;
 use crate::table::DURABILITIES;
 
-/// How much larger each level is; nothing for a single wide one.
+/// How much larger each level is; `None` for a single wide one.
 const FAN_OUTS: [Option<u32>; 3] = [Some(2), Some(4), None];
 
 /// A configuration.
@@ -18,20 +18,19 @@ pub struct FilterSetup {
     /// When updates are durable.
     pub durability: Durability,
     config: Config,
-    /// The row of the register whose variant of that number it is instead.
+    /// The registry's row and the number of its variant, if it is used instead.
     row: Option<(&'static FilterRow, u64)>,
     io_chunk_pages: u32,
     log_block_pages: u64,
-    /// The log's size in what both buffers hold.
+    /// The log's size, in full buffers.
     log_buffers: u64,
     threads: Threads,
     keys_max: u64,
 }
 
 impl FilterSetup {
-    /// Of 48 consecutive numbers each fan-out comes with each durability, with and without counts, and with
-    /// a universe so large that no two keys share a fingerprint and one in which many do; the rest is by
-    /// chance.
+    /// Of 48 consecutive numbers each fan-out comes with each durability, with and without counts, and with a
+    /// universe so large that no two keys share a fingerprint and one in which many do. The rest is random.
     #[must_use]
     pub fn cascade(number: u64) -> Self {
         let mut rng = SplitMix64::stream(number, 1);
@@ -69,7 +68,7 @@ impl FilterSetup {
         Self { durability, config, row: Some((row, number % row.testing.variants)), ..plain }
     }
 
-    /// The configuration and what it is opened with.
+    /// The configuration and the options to open it with.
     pub(super) fn made(&self) -> (AnyConfig, AnyOptions) {
         let threads = if self.threads == Threads::Inline { 0 } else { 1 };
         if let Some((row, variant)) = self.row {
@@ -92,7 +91,7 @@ impl FilterSetup {
         format!("Cascade fan-out {fan_out:?} counts {counts}")
     }
 
-    /// Is a fingerprint of two keys out of the question?
+    /// Is it impossible that two keys share a fingerprint?
     #[must_use]
     pub fn is_exact(&self) -> bool {
         match self.row {
@@ -101,7 +100,7 @@ impl FilterSetup {
         }
     }
 
-    /// How many keys there are: what four buffers hold.
+    /// How many keys there are: as many as four buffers hold.
     #[must_use]
     pub const fn keys(&self) -> u64 {
         let keys = 4 * self.config.buffer_entries;
@@ -124,13 +123,13 @@ impl FilterSetup {
         Self { threads: Threads::Background, ..self }
     }
 
-    /// What the volume is created with.
+    /// The options for creating the volume.
     pub(super) fn volume(&self) -> VolumeOptions {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;
         let log_bytes = self.log_buffers * 2 * 16 * self.config.buffer_entries;
         let blocks = 8 + 8 * u64::from(self.config.parts);
         VolumeOptions {
-            // Each part that is saved ends its updates with a cut, which may take a block to itself.
+            // Each saved part ends its updates with a boundary, which may take a block of its own.
             log_bytes: log_bytes.max(blocks * block_bytes).next_multiple_of(block_bytes),
             log_block_bytes: usize::try_from(block_bytes).expect("one or two pages"),
             durability: self.durability,

@@ -1,4 +1,4 @@
-//! What is peculiar to a BufferHash under trial.
+//! A BufferHash under trial.
 
 use nandex::Threads;
 use nandex::bufferhash::filter::FilterShape;
@@ -23,7 +23,7 @@ pub const POLICIES: [Policy; 6] = [
 /// A BufferHash.
 #[derive(Clone, Copy, Debug)]
 pub struct Rings {
-    /// Which entries go.
+    /// Which entries are evicted.
     pub policy: Policy,
     fuse: bool,
     filter_words: u32,
@@ -68,7 +68,7 @@ impl Rings {
         64 * self.filter_words - 8
     }
 
-    /// What the table is created with.
+    /// The configuration of the table.
     pub(super) fn config(&self, widths: Widths, is_roomy: bool) -> Config {
         let entries = u32::try_from(self.buffer_entries(widths)).expect("buffers are small");
         let filter = if self.fuse {
@@ -93,13 +93,13 @@ impl Rings {
         }
     }
 
-    /// What it is opened with.
+    /// The options to open it with.
     pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
         let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
         RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
     }
 
-    /// How many keys there are: where partial discards keep all live entries so few that there is space for
+    /// How many keys there are. If partial discards keep all live entries, few enough that there is space for
     /// them.
     pub(super) fn keys(&self, widths: Widths) -> u64 {
         let buffered = self.buffered_entries(widths);
@@ -107,10 +107,10 @@ impl Rings {
         if keeps { buffered * 5 / 4 } else { buffered * 4 }
     }
 
-    /// Which entries it must still have where the ring is short.
+    /// Which entries it must still have if the ring is short.
     pub(super) fn retention(&self, widths: Widths, threads: Threads) -> Retention {
         // The ring holds six buffers of each super table behind the newest. Buffers are flushed before they
-        // are quite full, and of what a partial discard leaves much may have been put back.
+        // are quite full, and much of what a partial discard leaves may have been put back.
         let entries = self.buffer_entries(widths);
         match self.policy {
             Policy::Reject => Retention::Refuses,

@@ -1,4 +1,4 @@
-//! Tables of every kind under trial: their calls, and what they must answer.
+//! Tables of every kind under trial: their calls and their right answers.
 
 mod bufferhash;
 mod oracle;
@@ -23,10 +23,10 @@ use crate::session::Session;
 
 /// One configuration of a table. Its calls and its oracle are the same for all of them.
 pub trait TableContract: Clone + Debug + Send + 'static {
-    /// What the table is created with, and what it is created and opened with.
+    /// The table's configuration, and the options to create and open it with.
     fn made(&self) -> (AnyConfig, AnyOptions);
 
-    /// What the volume is created with.
+    /// The options for creating the volume.
     fn volume(&self) -> VolumeOptions;
 
     /// How many keys there are, at most 65,536.
@@ -38,8 +38,8 @@ pub trait TableContract: Clone + Debug + Send + 'static {
     /// The bytes of a key, which begin with its number.
     fn key(&self, number: u64) -> Vec<u8>;
 
-    /// The value that the put of that number gives the key: as long as it may be, it begins with the put's number
-    /// above 16 bits of the key's.
+    /// The value that the put of that number gives the key: as long as allowed, it begins with the put's
+    /// number above 16 bits of the key's.
     fn value(&self, key: u64, put: u64) -> Vec<u8>;
 
     /// How many keys a batch of updates has at most.
@@ -109,7 +109,7 @@ impl<C: TableContract> Contract for C {
             keys.iter().zip(found).for_each(|(key, found)| session.past.settle(*key, found));
             return Ok(());
         }
-        // One by one, so that one error hides no other key's answer.
+        // One by one, so that an error does not hide another key's answer.
         for key in keys {
             if let Some(found) = session.get(key)? {
                 session.past.settle(key, found);
@@ -157,7 +157,7 @@ impl<C: TableContract> Session<C> {
         self.updated(&[key], result)
     }
 
-    /// What the bytes found under a key prove.
+    /// What the bytes of a key prove.
     fn proven(&self, key: u64, found: Option<&[u8]>) -> Found {
         Found::proven(found, |put| self.setup().value(key, put))
     }
@@ -223,7 +223,7 @@ impl<C: TableContract> Session<C> {
 /// As [`Table::get`].
 ///
 /// # Panics
-/// Where a lookup is answered twice, or not at all.
+/// A lookup is answered twice, or not at all.
 pub fn streamed(table: &(impl Table + ?Sized), keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
     let mut found = vec![None; keys.len()];
     let mut told = 0;

@@ -1,8 +1,9 @@
-//! What a table must answer: the versions of each key, which of them were acknowledged, and which durably.
+//! The right answers of a table: the versions of each key, which of them were acknowledged, and which
+//! durably.
 //!
-//! The law, for each key: what is found is the newest acknowledged version or a later one that was attempted;
-//! after a reopening, the newest durable version or a later one. Nothing is found where that version was a
-//! removal, or where it is so old that the ring may have evicted it.
+//! The law, for each key: a lookup finds the newest acknowledged version or a later one that was attempted;
+//! after a reopening, the newest durable version or a later one. It finds nothing if that version was a
+//! removal, or so old that the ring may have evicted it.
 
 use nandex::testing::Retention;
 
@@ -12,15 +13,15 @@ use crate::versions::{Oracle, Versions};
 /// A version of a key: what an update attempted.
 #[derive(Clone, Copy, Debug)]
 pub struct Version {
-    /// The number of the update; none for a removal, and for the time before the first update.
+    /// The number of the update; `None` for a removal, and before the first update.
     put: Option<u64>,
-    /// How many updates, and lookups that count, there had been.
+    /// The number of updates before, and of lookups that count.
     at: u64,
 }
 
 const NEVER: Version = Version { put: None, at: 0 };
 
-/// What was done to a table, and what of it is vouched for.
+/// What was done to a table, and which of it must hold.
 #[derive(Clone, Debug)]
 pub struct Past {
     keys: Vec<Versions<Version>>,
@@ -43,7 +44,7 @@ impl Oracle for Past {
     }
 }
 
-/// What a lookup brought: the number of a put that its bytes prove, or bytes that prove none.
+/// The answer of a lookup: the number of a put that its bytes prove, or bytes that prove none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// No such key.
@@ -57,8 +58,8 @@ pub enum Found {
 }
 
 impl Found {
-    /// What the bytes of a value prove that begin with the number of their put, above 16 bits of the key's; `value`
-    /// gives the whole value of a put.
+    /// What a value proves whose bytes begin with the number of their put, above 16 bits of the key's;
+    /// `value` returns the whole value of a put.
     #[must_use]
     pub fn proven(found: Option<&[u8]>, value: impl FnOnce(u64) -> Vec<u8>) -> Self {
         let Some(found) = found else { return Self::Nothing };
@@ -81,14 +82,14 @@ impl Found {
 }
 
 impl Past {
-    /// Nothing has happened to this many keys.
+    /// An oracle of this many keys without updates.
     #[must_use]
     pub fn new(keys: u64, retention: Retention) -> Self {
         let keys = (0..keys).map(|_| Versions::only(NEVER)).collect();
         Self { keys, puts: 0, acts: 0, retention }
     }
 
-    /// How many acts an entry survives at least; none where nothing is evicted.
+    /// The least number of acts that an entry survives; `None` without eviction.
     const fn window(&self) -> Option<u64> {
         match self.retention {
             Retention::All | Retention::Refuses => None,
@@ -104,7 +105,7 @@ impl Past {
         self.keys.len() as u64
     }
 
-    /// Notes an update that is about to be called; gives its number.
+    /// Notes an update before it is called, and returns its number.
     pub fn attempt(&mut self, key: u64, removes: bool) -> u64 {
         self.puts += 1;
         self.acts += 1;
@@ -113,15 +114,15 @@ impl Past {
         self.puts
     }
 
-    /// Notes a lookup. Where it makes an entry young, it makes others old.
+    /// Notes a lookup. If it makes an entry young, it makes others old.
     pub fn looked_up(&mut self) {
         self.acts += u64::from(matches!(self.retention, Retention::NewestUsed(_)));
     }
 
-    /// Judges what was found under a key.
+    /// Judges the answer for a key.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why the answer is wrong.
     pub fn judge(&self, key: u64, found: Found, trust: Trust) -> Result<(), String> {
         let versions = &self.keys[key as usize];
         let allowed = versions.allowed();
@@ -148,7 +149,7 @@ impl Past {
         ))
     }
 
-    /// Takes what was found after an opening as all that the key has been.
+    /// Takes an answer after an opening as the key's whole history.
     pub fn settle(&mut self, key: u64, found: Found) {
         let versions = &mut self.keys[key as usize];
         let allowed = versions.allowed();
@@ -157,7 +158,7 @@ impl Past {
                 let known = allowed.iter().find(|version| version.put == Some(put));
                 known.copied().unwrap_or(Version { put: Some(put), at: 0 })
             }
-            // Which one it is cannot be told; the oldest promises the least.
+            // It cannot be decided which one it is; the oldest promises the least.
             Found::Some => {
                 let known = allowed.iter().find(|version| version.put.is_some());
                 known.copied().unwrap_or(NEVER)

@@ -1,4 +1,4 @@
-//! Tables as the register's rows have them for tests: what has no module of its own here.
+//! Tables of the registry's rows that have no module of their own here.
 
 use nandex::registry::{self, Row, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
@@ -15,7 +15,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// All variants come in turn; the rest is by chance.
+    /// All variants come in turn; the rest is random.
     pub(super) fn numbered(
         table: &'static TableRow,
         number: u64,
@@ -44,7 +44,8 @@ impl Registered {
         u64::from(self.request.partitions) * self.made(0).buffer_entries
     }
 
-    /// How many keys there are: as many as fill buffers again and again, and no more than are kept where all are.
+    /// How many keys there are: enough to fill buffers again and again, and no more than are kept if nothing
+    /// is evicted.
     pub(super) fn keys(&self) -> u64 {
         let buffered = self.buffered_entries();
         match self.made(0).retention {

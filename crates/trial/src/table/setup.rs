@@ -1,5 +1,5 @@
-//! One configuration of a table, as small as it can be: volumes of a few dozen pages. What all tables draw is
-//! here; what a structure has of its own is in its module.
+//! One configuration of a table, as small as possible: volumes of a few dozen pages. What all tables draw is
+//! here; the rest is in the structure's module.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub const DURABILITIES: [Durability; 4] = [
 const WIDTHS: [(usize, usize); 8] =
     [(16, 64), (32, 64), (8, 64), (20, 40), (16, 64), (32, 64), (8, 8), (32, 0)];
 
-/// Widths of keys and values, and of what they make.
+/// Widths of keys and values, and their bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
     /// Bytes in a key.
@@ -36,14 +36,14 @@ pub struct Widths {
     pub value_bytes: usize,
 }
 
-/// Which structure, and what is peculiar to it.
+/// The structure, and its own numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A BufferHash.
     Rings(Rings),
     /// A SliceHash.
     Slices(Slices),
-    /// Any table of the register.
+    /// Any table of the registry.
     Registered(Registered),
 }
 
@@ -56,16 +56,16 @@ pub struct TableSetup {
     pub kind: Kind,
     widths: Widths,
     log_block_pages: u64,
-    /// The log's size in what all buffers hold.
+    /// The log's size, in full buffers.
     log_buffers: u64,
-    /// Is there so much space that nothing is ever evicted?
+    /// Is there enough space that nothing is ever evicted?
     pub is_roomy: bool,
     threads: Threads,
 }
 
 impl TableSetup {
-    /// A BufferHash: of 48 consecutive numbers each policy comes with each durability and each kind of filter;
-    /// the rest is by chance.
+    /// A BufferHash: of 48 consecutive numbers each policy comes with each durability and each kind of
+    /// filter; the rest is random.
     #[must_use]
     pub fn bufferhash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 6 % 4) as usize];
@@ -73,7 +73,7 @@ impl TableSetup {
     }
 
     /// A SliceHash: of 48 consecutive numbers each policy comes with each durability and each sort of slices;
-    /// the rest is by chance.
+    /// the rest is random.
     #[must_use]
     pub fn slicehash(number: u64) -> Self {
         let durability = DURABILITIES[(number / 2 % 4) as usize];
@@ -173,7 +173,7 @@ impl TableContract for TableSetup {
         }
     }
 
-    /// As many as fill buffers, and where nothing may go so few that there is space for them.
+    /// Enough to fill buffers, and if nothing may be evicted few enough that there is space for them.
     fn keys(&self) -> u64 {
         match self.kind {
             Kind::Rings(rings) => rings.keys(self.widths),
@@ -200,7 +200,7 @@ impl TableContract for TableSetup {
     }
 }
 
-/// Bytes that begin with the number and go on with others that depend on it.
+/// Bytes that begin with the number and continue with others that depend on it.
 #[must_use]
 pub fn stretch(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = SplitMix64::new(number);

@@ -1,4 +1,4 @@
-//! What is peculiar to a SliceHash under trial.
+//! A SliceHash under trial.
 
 use nandex::Threads;
 use nandex::slicehash::{Config, Policy, RuntimeOptions};
@@ -11,8 +11,8 @@ use crate::contract::pick;
 /// All policies.
 pub const POLICIES: [Policy; 2] = [Policy::Fifo, Policy::Reject];
 
-/// Parts of a slice, slots in a bucket, runs of the front, and RAM for filters in bytes. Of these, each
-/// policy comes with each.
+/// Parts of a slice, slots in a bucket, runs of the front table, and RAM for filters in bytes. Each policy
+/// comes with each of these.
 const SORTS: [(u32, u32, u32, u64); 6] = [
     (1, 4, 0, 0),
     (3, 3, 0, 16 << 10),
@@ -25,7 +25,7 @@ const SORTS: [(u32, u32, u32, u64); 6] = [
 /// A SliceHash.
 #[derive(Clone, Copy, Debug)]
 pub struct Slices {
-    /// What happens where a slice is full.
+    /// The policy of a full slice.
     pub policy: Policy,
     widths: Widths,
     slice_parts: u32,
@@ -34,7 +34,7 @@ pub struct Slices {
     filter_bytes: u64,
     partitions: u32,
     buffer_pages: u32,
-    /// Where there is little space, what a slicetable holds at least, in thirds of a full buffer.
+    /// If there is little space, what a slicetable holds at least, in thirds of a full buffer.
     space_thirds: u32,
     group_slices: u32,
     align_pages: u32,
@@ -49,7 +49,7 @@ impl Slices {
     pub(super) fn numbered(number: u64, widths: Widths, rng: &mut SplitMix64) -> Self {
         let policy = POLICIES[(number % 2) as usize];
         let (slice_parts, bucket_slots, runs, filter_bytes) = SORTS[(number / 8 % 6) as usize];
-        // A table that refuses has no front, and one without a second partition never uses it.
+        // A table that refuses has no front table, and one without a second partition never uses it.
         let front_runs = if policy == Policy::Reject { 0 } else { runs };
         let partitions = if front_runs > 0 { &[2, 2, 4] } else { &[1, 1, 2] };
         Self {
@@ -90,7 +90,7 @@ impl Slices {
         }
     }
 
-    /// Slots of a buffer, all of which may be taken.
+    /// Slots of a buffer, all of which may be used.
     fn buffer_entries(&self) -> u32 {
         let layout = self.plain().layout().expect("these widths are in range");
         self.buffer_pages * u32::try_from(layout.slots()).expect("at most 508")
@@ -101,8 +101,8 @@ impl Slices {
         u64::from(self.partitions) * u64::from(self.buffer_entries())
     }
 
-    /// Do that many entries, whose keys come by chance, find space in that many slices of each partition? A slice
-    /// takes its share of them with eight deviations.
+    /// Do that many entries with random keys find space in that many slices of each partition? A slice has
+    /// space for its share plus eight deviations.
     fn fits(&self, entries: u64, slices: u32) -> bool {
         let all = f64::from(slices * self.partitions);
         let mean = entries as f64 / all;
@@ -118,17 +118,18 @@ impl Slices {
         (self.space_thirds * self.buffer_entries()).div_ceil(3 * self.plain().slice_entries())
     }
 
-    /// What the table is created with.
+    /// The configuration of the table.
     pub(super) fn config(&self, is_roomy: bool) -> Config {
         let plain = self.plain();
         let slices = self.slices(is_roomy);
         Config { slices, entries_max: slices * plain.slice_entries(), ..plain }
     }
 
-    /// What it is opened with.
+    /// The options to open it with.
     pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
         RuntimeOptions {
-            // The front is for buffers that fill while a merge goes on elsewhere: only threads use it.
+            // The front table is for buffers that fill while a merge is running elsewhere: only threads use
+            // it.
             flush_threads: if threads == Threads::Inline { 0 } else { 1 },
             filter_bytes: self.filter_bytes,
             io_chunk_pages: self.io_chunk_pages,
@@ -136,19 +137,19 @@ impl Slices {
         }
     }
 
-    /// How many keys there are: what two buffers hold, and where there is little space more than that.
+    /// How many keys there are: as many as two buffers hold, and more than that if there is little space.
     pub(super) fn keys(&self, is_roomy: bool) -> u64 {
         let space = u64::from(self.partitions) * u64::from(self.config(is_roomy).entries_max);
         let two = 2 * self.buffered_entries();
         if is_roomy { two } else { two.max(space * 5 / 4) }
     }
 
-    /// Which entries it must still have where there is little space.
+    /// Which entries it must still have if there is little space.
     pub(super) fn retention(&self) -> Retention {
         if self.policy == Policy::Reject {
             return Retention::Refuses;
         }
-        // What was in its buffer with it may seem newer than it is.
+        // Other entries of its buffer may seem newer than they are.
         let mates = self.buffered_entries();
         let slices = self.slices(false);
         let lost = (0..).find(|puts| !self.fits(mates + puts, slices));

@@ -40,7 +40,7 @@ fn agree_in_memory<C: Contract>(setup: &C, life: (u64, u64)) {
     agree(setup, || Arc::new(device.clone()), life);
 }
 
-/// Filters of every row of the register, with threads in the background.
+/// Filters of every row of the registry, with threads in the background.
 fn filter(number: u64) -> FilterSetup {
     let rows: Vec<_> = registry::filters().collect();
     let (_, row) = rows[number as usize % rows.len()];

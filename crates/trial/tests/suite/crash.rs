@@ -54,7 +54,7 @@ fn what_a_table_of_large_values_vouched_for_outlives_a_power_cut() {
     cut_all(setups.map(large::Setup::threaded), DeviceKind::Instant, 20);
 }
 
-/// In the configurations that rows of the register have for tests: so a new structure is cut without an edit here.
+/// In the configurations that rows of the registry have for tests: so a new structure is cut without an edit here.
 #[test]
 fn what_any_structure_of_the_register_vouched_for_outlives_a_power_cut() {
     for (_, row) in registry::tables() {

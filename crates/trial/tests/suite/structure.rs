@@ -40,7 +40,7 @@ impl Made {
         }
     }
 
-    /// The first variant of each kind that the register has.
+    /// The first variant of each kind that the registry has.
     pub fn each_kind() -> impl Iterator<Item = Self> {
         let request = TableRequest::default();
         let tables = registry::tables().map(move |(row, _)| Self::of_table(row.kind, &request));

@@ -1,4 +1,4 @@
-//! `nandex filter add`: more keys into a filter that is there.
+//! `nandex filter add`: adds keys to an existing filter.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::place::DurabilityArg;
 use crate::size::show_count;
 
 use super::figures::FilterFigures;
-use super::keys::{Fed, KeyArgs};
+use super::keys::{FeedResult, KeyArgs};
 use super::open::{NameArgs, Opened, open};
 
 /// From where, to where.
@@ -29,12 +29,12 @@ pub struct Args {
     /// Make one level of all, so that a lookup reads one page
     #[arg(long)]
     compact: bool,
-    /// When a key that was added is durable: always, every:MS or never, which is at the end
+    /// When a key that was added is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }
 
-/// What was done.
+/// The result.
 #[derive(Debug, Serialize)]
 pub struct Added {
     path: PathBuf,
@@ -50,7 +50,7 @@ pub struct Added {
 /// Adds all keys and makes them durable.
 ///
 /// # Errors
-/// An input that cannot be read, a filter that refuses; the keys before it are in the filter and durable.
+/// An input that cannot be read, a filter that refuses. The keys before it are in the filter and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -64,25 +64,25 @@ pub fn feed(
     opened: &Opened,
     keys: &KeyArgs,
     (console, interrupt): (&Console, &Interrupt),
-) -> (Fed, Result<()>) {
+) -> (FeedResult, Result<()>) {
     keys.feed("adding", (console, interrupt), &mut |keys| {
         opened.filter.insert_many(keys)?;
         Ok(true)
     })
 }
 
-/// Closes what keys were added to, and says what came of it. A new filter gets its name where it has all keys.
+/// Closes the filter and reports the result. A new filter gets its name once it has all keys.
 ///
 /// # Errors
-/// What adding ended with; a failed write or sync.
+/// The error that adding ended with; a failed write or sync.
 pub fn finish(
     path: &Path,
     opened: Opened,
-    (fed, result): (Fed, Result<()>),
+    (fed, result): (FeedResult, Result<()>),
     compact: bool,
     console: &Console,
 ) -> Result<()> {
-    let Fed { keys: keys_read, elapsed_s, interrupted } = fed;
+    let FeedResult { keys: keys_read, elapsed_s, interrupted } = fed;
     let place = opened.made.path_of(path);
     let stopped = || format!("stopped after {keys_read} keys, which are in {}", place.display());
     if result.is_err() {

@@ -1,4 +1,4 @@
-//! `nandex filter build`: a volume with one filter, of all keys of files or stdin.
+//! `nandex filter build`: makes a volume with one filter of all keys of files or stdin.
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ use super::keys::KeyArgs;
 use super::open::{Making, create};
 use super::requirements::FilterRequirementArgs;
 
-/// From where, to where, and how large.
+/// The inputs, the output and the sizes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -22,24 +22,24 @@ pub struct Args {
     /// The filter's name
     #[arg(long, default_value = "filter")]
     name: String,
-    /// Share of absent keys that are said to be there, once it holds as many keys as it is made for
+    /// Share of absent keys that are reported as there, once the filter holds the keys it is made for
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 0.001)]
     rate: f64,
     #[command(flatten)]
     requirements: FilterRequirementArgs,
-    /// Leave several levels, as they are when the last key was read
+    /// Keep several levels, as they are when the last key was read
     #[arg(long)]
     no_compact: bool,
-    /// When a key that was read is durable: always, every:MS or never, which is at the end
+    /// When a key that was read is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "never")]
     durability: DurabilityArg,
 }
 
-/// Makes the volume and the filter, adds all keys, and makes one level of it.
+/// Makes the volume and the filter, adds all keys, and merges all levels into one.
 ///
 /// # Errors
-/// A file that is there already, sizes that cannot work; an input that cannot be read: what was read before it is in
-/// a file that is marked unfinished.
+/// An existing file, sizes that cannot work, an input that cannot be read. What was read before is in a file
+/// that is marked unfinished.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;

@@ -1,4 +1,4 @@
-//! `nandex filter delete`: takes keys out of a filter.
+//! `nandex filter delete`: deletes keys from a filter.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use super::figures::FilterFigures;
 use super::keys::KeyArgs;
 use super::open::{NameArgs, Opened, open};
 
-/// Which keys, and from where.
+/// The keys, and the filter.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Only keys that were added may be deleted. One that was not, but has the fingerprint of \
-    another one, as happens at the filter's rate, takes that one out. Keys that are not there are passed over."
+    after_help = "Only keys that were added may be deleted. One that was not added may share the fingerprint of \
+    one that was, at the filter's rate, and deletes that one. Absent keys are skipped."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -31,21 +31,21 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     name: NameArgs,
-    /// Take each key out however often it was added, and not once
+    /// Delete each key however often it was added, and not once
     #[arg(long, conflicts_with = "unchecked")]
     all: bool,
-    /// Do not look whether keys are there: faster, for keys that are all known to have been added
+    /// Do not test whether keys are there: faster, for keys that are all known to have been added
     #[arg(long)]
     unchecked: bool,
-    /// Make one level of all, which gives back the space of what was deleted
+    /// Make one level of all, which frees the space of what was deleted
     #[arg(long)]
     compact: bool,
-    /// When a delete is durable: always, every:MS or never, which is at the end
+    /// When a delete is durable: always, every:MS or never, which means at the end
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
 }
 
-/// What was done.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Deleted {
     path: PathBuf,
@@ -59,7 +59,7 @@ struct Deleted {
     figures: FilterFigures,
 }
 
-/// Takes the keys out.
+/// Deletes the keys.
 ///
 /// # Errors
 /// An input that cannot be read; what came before it is done and durable.
@@ -93,14 +93,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if done.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// Takes the keys of a batch out that are there; gives how many those were.
+/// Deletes those keys of a batch that are there, and returns their number.
 fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
     if args.unchecked {
         opened.filter.delete_many(keys)?;
         return Ok(keys.len() as u64);
     }
     let counts = opened.look_up(keys, true)?;
-    // A key that the batch has more often than the filter is there only so often.
+    // A key that the batch has more often than the filter is deleted only as often as the filter has it.
     let mut left: HashMap<&[u8], u64> = keys.iter().copied().zip(counts).collect();
     let mut amounts: Vec<(&[u8], i64)> = Vec::with_capacity(keys.len());
     for key in keys {

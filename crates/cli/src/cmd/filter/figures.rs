@@ -12,17 +12,17 @@ use crate::sizing::members;
 /// The figures of a filter.
 #[derive(Debug, Serialize)]
 pub struct FilterFigures {
-    /// Different fingerprints held; one that several parts have is counted in each.
+    /// Different fingerprints; one that several parts have counts in each.
     entries: u64,
-    /// Of these, in a buffer.
+    /// Those in buffers.
     buffered: u64,
     /// Deletes that wait for a merge.
     tombstones: u64,
-    /// The share of absent keys that are said to be there, at most.
+    /// The share of absent keys that are reported as there, at most.
     rate: f64,
     rate_made_for: f64,
     keys_made_for: u64,
-    /// What is on flash, the smallest part first.
+    /// The levels on flash, the smallest first.
     levels: Vec<Level>,
     bits_per_key: f64,
     ram_bytes: u64,
@@ -91,7 +91,7 @@ impl FilterFigures {
                     show_count(self.buffered)
                 ),
             ),
-            ("rate", format!("{} of absent keys are said to be there", percent(self.rate))),
+            ("rate", format!("{} of absent keys are reported as there", percent(self.rate))),
             (
                 "made for",
                 format!(
@@ -126,7 +126,7 @@ pub fn hash_name(kind: HashKind) -> &'static str {
     }
 }
 
-/// A rate as people read it, three digits.
+/// A rate for people, with three digits.
 pub fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     if percent == 0.0 || percent >= 0.001 {

@@ -1,4 +1,4 @@
-//! `nandex filter info`: what a filter holds, how often it errs, and what it takes.
+//! `nandex filter info`: shows a filter's keys, error rate, RAM and flash.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ struct Info {
 /// Prints the figures.
 ///
 /// # Errors
-/// As opening.
+/// As for opening.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
     let figures = FilterFigures::of(&opened.filter, opened.volume.hasher());

@@ -1,5 +1,5 @@
-//! Keys from files and stdin: one a line, ended by a byte 0, or of fixed width; read in batches, on a thread
-//! of its own.
+//! Keys from files and stdin: one per line, ended by a zero byte, or of fixed width. A thread reads them in
+//! batches.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,26 +16,26 @@ use crate::size;
 
 /// Keys of a batch at most.
 const BATCH_KEYS: usize = 1 << 18;
-/// Bytes of a batch at which it is full.
+/// A batch of this many bytes is full.
 const BATCH_BYTES: usize = 4 << 20;
-/// Batches that wait.
+/// Batches that wait in the channel.
 const BATCHES: usize = 3;
-/// The longest key: a longer one is hardly meant.
+/// The longest key; a longer one is probably a mistake.
 const KEY_BYTES_MAX: usize = 1 << 20;
-/// Bytes that are read at once, and looked at of each file to estimate its keys.
+/// Bytes per read, and bytes of each file that are sampled to estimate its keys.
 const READ_BYTES: usize = 1 << 18;
-/// Files that are looked at for the estimate.
+/// Files that are sampled for the estimate.
 const SAMPLED_FILES: usize = 16;
-/// How often an interrupt is looked for while no keys come.
+/// How often an interrupt is checked while no keys come.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where keys come from, and in which format.
+/// The inputs, and their format.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeyArgs {
     /// Files with keys, one a line; `-`, or none, is stdin
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Keys end with a byte 0 and may hold line feeds
+    /// Keys end with a zero byte and may hold line feeds
     #[arg(long, conflicts_with = "width")]
     nul: bool,
     /// Keys are this many bytes each, with nothing between
@@ -46,18 +46,18 @@ pub struct KeyArgs {
 /// The format of keys in an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// Each is ended by this byte; the last one need not be.
+    /// Each ends with this byte; the last one need not.
     Ended(u8),
     /// Each has this many bytes.
     Width(usize),
 }
 
-/// Some keys that follow one another.
+/// Consecutive keys.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Bytes that were read by now, of all inputs.
+    /// Bytes read so far, of all inputs.
     read_bytes: u64,
 }
 
@@ -75,8 +75,8 @@ impl Batch {
 
 /// What was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Fed {
-    /// Keys that were given on.
+pub struct FeedResult {
+    /// Keys that were passed on.
     pub keys: u64,
     /// How long all of it took.
     pub elapsed_s: f64,
@@ -84,7 +84,7 @@ pub struct Fed {
     pub interrupted: bool,
 }
 
-impl Fed {
+impl FeedResult {
     /// Keys per second.
     pub fn keys_per_s(&self) -> f64 {
         self.keys as f64 / self.elapsed_s.max(f64::MIN_POSITIVE)
@@ -95,7 +95,7 @@ impl KeyArgs {
     /// The format of the keys.
     ///
     /// # Errors
-    /// A width that is none.
+    /// A width that is not valid.
     pub fn form(&self) -> Result<Form> {
         match self.width.map(usize::try_from).transpose()? {
             None => Ok(Form::Ended(if self.nul { 0 } else { b'\n' })),
@@ -104,10 +104,10 @@ impl KeyArgs {
         }
     }
 
-    /// Refuses inputs that cannot be read, and forms that are none, before anything is made.
+    /// Refuses unreadable inputs and bad formats before anything is made.
     ///
     /// # Errors
-    /// An input that is not there, is a directory, or may not be read.
+    /// An input that does not exist, is a directory, or may not be read.
     pub fn check(&self) -> Result<()> {
         self.form()?;
         for path in self.files() {
@@ -123,7 +123,7 @@ impl KeyArgs {
         self.inputs.iter().map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
     }
 
-    /// Bytes of all inputs; nothing where they are not known beforehand.
+    /// Bytes of all inputs; `None` if unknown beforehand.
     fn bytes(&self) -> Option<u64> {
         if self.inputs.is_empty() || self.files().count() < self.inputs.len() {
             return None;
@@ -132,8 +132,8 @@ impl KeyArgs {
         self.files().map(|path| size(path).map(|it| it.len())).sum()
     }
 
-    /// About how many keys there are, by the size of the inputs and how long the first keys are; nothing
-    /// where the size is not known.
+    /// An estimate of the number of keys, from the size of the inputs and the length of the first keys;
+    /// `None` if the size is unknown.
     ///
     /// # Errors
     /// A failed read.
@@ -153,14 +153,14 @@ impl KeyArgs {
         Ok(Some((keys as f64 * bytes as f64 / sampled.max(1) as f64) as u64))
     }
 
-    /// Reads all keys and gives them to `act`, batch by batch, until it says that it has enough, or the user
-    /// wants to stop. Gives what was done also where it failed.
+    /// Reads all keys and passes them to `act`, batch by batch, until it has enough, or the user wants to
+    /// stop. Returns what was done, also after a failure.
     pub fn feed(
         &self,
         what: &'static str,
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&[&[u8]]) -> Result<bool>,
-    ) -> (Fed, Result<()>) {
+    ) -> (FeedResult, Result<()>) {
         let (start, mut fed) = (Instant::now(), 0);
         let meter = console.meter(what, self.bytes());
         let result = self.start().and_then(|batches| {
@@ -177,10 +177,10 @@ impl KeyArgs {
         });
         meter.finish();
         let interrupted = interrupt.is_set();
-        (Fed { keys: fed, elapsed_s: start.elapsed().as_secs_f64(), interrupted }, result)
+        (FeedResult { keys: fed, elapsed_s: start.elapsed().as_secs_f64(), interrupted }, result)
     }
 
-    /// Starts the thread that reads. It ends with the last batch, or when nobody takes more of them.
+    /// Starts the thread that reads. It ends with the last batch, or when the receiver is gone.
     fn start(&self) -> Result<Receiver<Result<Batch>>> {
         let (sender, receiver) = sync_channel(BATCHES);
         let stdin = [PathBuf::from("-")];
@@ -193,7 +193,7 @@ impl KeyArgs {
                 match read_input(&path, form, &mut read_bytes, &mut send) {
                     Ok(true) => {}
                     Ok(false) => return,
-                    // Nobody is left to be told when this fails.
+                    // The receiver is gone if this fails.
                     Err(error) => return drop(sender.send(Err(error))),
                 }
             }
@@ -203,7 +203,7 @@ impl KeyArgs {
     }
 }
 
-/// The next batch; nothing at the end, or when the user wants to stop.
+/// The next batch; `None` at the end, or when the user wants to stop.
 fn next(batches: &Receiver<Result<Batch>>, interrupt: &Interrupt) -> Result<Option<Batch>> {
     loop {
         if interrupt.is_set() {
@@ -228,7 +228,7 @@ fn open(path: &Path) -> Result<Input> {
     Ok(BufReader::with_capacity(READ_BYTES, source))
 }
 
-/// Reads one input to its end; tells whether all batches were taken.
+/// Reads one input to its end. Returns whether all batches were taken.
 fn read_input(
     path: &Path,
     form: Form,
@@ -243,7 +243,7 @@ fn read_input(
         let bytes = match read_key(&mut input, form, &mut batch.bytes) {
             Ok(bytes) => bytes,
             Err(error) => {
-                // What came before it is whole.
+                // What came before it is complete.
                 batch.bytes.truncate(batch.ends.last().copied().unwrap_or(0));
                 send(batch);
                 return Err(error.context(format!("{}, key {number}", path.display())));
@@ -255,7 +255,7 @@ fn read_input(
             return Ok(batch.ends.is_empty() || send(batch));
         }
         batch.ends.push(batch.bytes.len());
-        // Where the next byte has to be waited for, what is there goes on.
+        // The batch is sent if the next byte has to be waited for.
         if batch.is_full() || input.buffer().is_empty() {
             batch.read_bytes = *read_bytes;
             if !send(std::mem::take(&mut batch)) {
@@ -265,7 +265,7 @@ fn read_input(
     }
 }
 
-/// Appends the next key; gives the bytes that were read for it, 0 at the end.
+/// Appends the next key. Returns the bytes that were read for it, 0 at the end.
 fn read_key(input: &mut Input, form: Form, key: &mut Vec<u8>) -> Result<usize> {
     match form {
         Form::Ended(end) => {
@@ -274,7 +274,7 @@ fn read_key(input: &mut Input, form: Form, key: &mut Vec<u8>) -> Result<usize> {
                 key.pop();
             } else if bytes > KEY_BYTES_MAX {
                 bail!(
-                    "it is longer than {KEY_BYTES_MAX} bytes; say how keys are parted with --nul or --width"
+                    "it is longer than {KEY_BYTES_MAX} bytes; say how keys are separated with --nul or --width"
                 );
             }
             Ok(bytes)
@@ -293,7 +293,7 @@ impl Form {
     /// Writes a key as it was read.
     ///
     /// # Errors
-    /// The output's refusal.
+    /// An error of the output.
     pub fn write(self, out: &mut dyn Write, key: &[u8]) -> io::Result<()> {
         out.write_all(key)?;
         match self {

@@ -1,4 +1,4 @@
-//! `nandex filter merge`: one filter of several that were made alike.
+//! `nandex filter merge`: makes one filter of several that were made alike.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 use super::figures::{FilterFigures, hash_name, percent};
 use super::open::{Making, NameArgs, Opened, create, open_to_read};
 
-/// Files that are open at once: one pass over all of them.
+/// Files that are open at once, for one pass over all of them.
 const GROUP: usize = 8;
 
 /// What users have to know about filters that merge.
@@ -26,7 +26,7 @@ const ALIKE: &str = "Filters merge when they were made for the same keys at the 
     (build --keys, --rate) and hash alike. The files stay as they are. Where the sum holds more \
     keys than one was made for, it errs more often: make parts for as many keys as the whole.";
 
-/// What to make of what.
+/// The inputs and the output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ALIKE)]
 pub struct Args {
@@ -41,7 +41,7 @@ pub struct Args {
     name: String,
 }
 
-/// What was made.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Merged {
     path: PathBuf,
@@ -55,7 +55,7 @@ struct Merged {
 /// Merges all files into a new one.
 ///
 /// # Errors
-/// Files that are not there, in use, or not alike; a file that is there already.
+/// Files that do not exist, are in use, or are not alike; an existing output.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let start = Instant::now();
@@ -95,18 +95,18 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 /// What must be the same for filters to merge.
-struct Like {
+struct CommonSizes {
     config: cascade::Config,
     universe: Universe,
     hasher: KeyHasher,
 }
 
-/// Looks at all files before anything is made; gives what they are like.
-fn survey(files: &[PathBuf]) -> Result<Like> {
-    let mut first: Option<Like> = None;
+/// Checks all files before anything is made, and returns what they have in common.
+fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
+    let mut first: Option<CommonSizes> = None;
     for path in files {
         let opened = open_one(path)?;
-        let like = Like {
+        let like = CommonSizes {
             config: *opened.filter.config(),
             universe: opened.filter.universe(),
             hasher: opened.volume.hasher(),
@@ -120,10 +120,13 @@ fn survey(files: &[PathBuf]) -> Result<Like> {
     first.context("no files")
 }
 
-fn refuse_unlike((first, one): (&Path, &Like), (path, other): (&Path, &Like)) -> Result<()> {
+fn refuse_unlike(
+    (first, one): (&Path, &CommonSizes),
+    (path, other): (&Path, &CommonSizes),
+) -> Result<()> {
     let (first, path) = (first.display(), path.display());
     if one.universe != other.universe {
-        let made = |like: &Like| {
+        let made = |like: &CommonSizes| {
             let shown = crate::size::show_count(like.config.keys);
             format!("{shown} keys at {}", percent(like.config.rate))
         };
@@ -156,7 +159,7 @@ fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {
     parts.into_iter().try_for_each(|part| part.close().map(drop))
 }
 
-/// A file that counts twice would double its keys.
+/// Refuses a file named twice, which would double its keys.
 fn refuse_twice(files: &[PathBuf]) -> Result<()> {
     let mut seen = HashSet::new();
     for path in files {

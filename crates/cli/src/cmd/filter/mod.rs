@@ -1,5 +1,5 @@
 //! `nandex filter`: sets of keys in 11 bits each, bigger than RAM, from the shell. One file per verb; the
-//! other files are what the verbs share.
+//! other files are shared.
 
 mod add;
 mod build;
@@ -33,9 +33,9 @@ enum Verb {
     Build(Box<build::Args>),
     /// Put more keys into a filter
     Add(add::Args),
-    /// Print the keys that are in a filter; exits with 1 where none is
+    /// Print the keys that are in a filter; exits with 1 if none is
     Test(test::Args),
-    /// Take keys out of a filter
+    /// Delete keys from a filter
     Delete(delete::Args),
     /// Make one filter of several that were made alike
     Merge(merge::Args),
@@ -46,7 +46,7 @@ enum Verb {
     Unique(Box<unique::Args>),
 }
 
-/// What users of filters have to know about hash keys.
+/// What users of filters must know about hash keys.
 const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of them are made with \
     one published hash key unless --hash-key says otherwise. Whoever knows it can choose keys that \
     collide: for keys from strangers take --hash sip13 --hash-key random, or a key of your own.";
@@ -54,7 +54,7 @@ const SHARED_KEY: &str = "Filters merge only when they hash alike, so all of the
 /// Runs the verb.
 ///
 /// # Errors
-/// Whatever stops it; the exit code follows from the error.
+/// The error of the verb; the exit code follows from it.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     match &args.verb {
         Verb::Build(args) => build::run(args, console),

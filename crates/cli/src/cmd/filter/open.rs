@@ -1,4 +1,4 @@
-//! Filters, as the verbs open and make them.
+//! Opens and makes filters for the verbs.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::devices::{Devices, VolumeArgs};
 use crate::place::open_volume;
 use crate::unfinished::Unfinished;
 
-/// How a filter is spread over several devices: a megabyte on each in turn.
+/// A filter's striping over several devices: a megabyte on each in turn.
 const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// Which filter of a volume.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NameArgs {
-    /// The filter's name; not needed where the volume holds one
+    /// The filter's name; not needed if the volume holds one
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -38,8 +38,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// How often each key is there; unless `counted`, at least 1 stands for those that are. Many keys at once
-    /// are looked up by reading the filter from front to back, few by a page for each.
+    /// How often each key is there; unless `counted`, at least 1 for those that are. Many keys at once are
+    /// looked up by reading the filter from front to back, few by reading a page for each.
     ///
     /// # Errors
     /// A failed read, damage.
@@ -78,11 +78,11 @@ pub struct Making<'a> {
     pub durability: Durability,
 }
 
-/// Makes a volume with one empty filter. Files that this call has made are removed when it fails, and get their names
-/// when they are published.
+/// Makes a volume with one empty filter. The new files are removed if this fails, and get their names when
+/// they are published.
 ///
 /// # Errors
-/// A file that is there already, sizes that cannot work, no space.
+/// An existing file, sizes that cannot work, no space.
 pub fn create(args: &VolumeArgs, making: Making<'_>, console: &Console) -> Result<Opened> {
     let devices = args.create(STRIPING, console)?;
     create_on(&devices, making)
@@ -108,10 +108,11 @@ fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
     Ok(Opened { volume, name: name.to_owned(), filter, made: devices.made.clone() })
 }
 
-/// Opens a volume and the filter that was named, or the only one.
+/// Opens a volume and the named filter, or the only one.
 ///
 /// # Errors
-/// No such file, a file that is no volume, one that is in use, damage; a name that is not there or a table's.
+/// A file that does not exist, is not a volume, is in use or damaged; a name that does not exist or is a
+/// table's.
 pub fn open(args: &VolumeArgs, name: &NameArgs, durability: Durability) -> Result<Opened> {
     open_as(args, name, Access::ReadWrite, durability)
 }

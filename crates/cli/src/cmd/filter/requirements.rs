@@ -1,4 +1,4 @@
-//! What a new filter is required for: the options of verbs that make one.
+//! The requirements of a new filter: options of the verbs that make one.
 
 use std::str::FromStr;
 
@@ -15,15 +15,15 @@ use crate::size;
 
 use super::keys::KeyArgs;
 
-/// Keys that a filter is made for where nothing else is known.
+/// Keys that a filter is made for if nothing is known.
 const KEYS_UNKNOWN: u64 = 100_000_000;
-/// The fewest keys that a filter is made for by an estimate.
+/// The fewest keys that an estimate makes a filter for.
 const KEYS_MIN: u64 = 100_000;
 
-/// How a new filter is to be.
+/// The requirements of a new filter.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FilterRequirementArgs {
-    /// Different keys it is made for; without it, about as many as the inputs hold
+    /// Different keys it is made for; without it, the estimated number of keys in the inputs
     #[arg(long, value_name = "COUNT", value_parser = size::parse)]
     keys: Option<u64>,
     /// RAM that it may take
@@ -32,22 +32,21 @@ pub struct FilterRequirementArgs {
     /// Levels on flash: auto, one, or how many times larger each is than the one above
     #[arg(long, value_name = "TIMES", default_value = "auto")]
     fan_out: FanOutArg,
-    /// Keep counts compact: for keys that come often
+    /// Keep counts compact: for keys that are added often
     #[arg(long)]
     counts: bool,
-    /// Refuse more keys than it was made for rather than err more often
+    /// Refuse more keys than it was made for, and keep the error rate
     #[arg(long)]
     refuse: bool,
     /// How keys are hashed
     #[arg(long, value_name = "HASH", default_value = "xxh3")]
     hash: HashArg,
-    /// The hash's key: `shared`, which all filters have that nobody gave another; `random`; or up to 32
-    /// digits in hex
+    /// The hash's key: `shared`, the default of all filters; `random`; or up to 32 digits in hex
     #[arg(long, value_name = "KEY", default_value = "shared")]
     hash_key: HashKeyArg,
 }
 
-/// A fan-out by its word.
+/// A fan-out, from its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FanOutArg(FanOut);
 
@@ -68,16 +67,16 @@ impl FromStr for FanOutArg {
     }
 }
 
-/// A hash by its name.
+/// A hash, from its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum HashArg {
-    /// XXH3: fast, for keys that nobody chooses to do harm
+    /// XXH3: fast, for trusted keys
     Xxh3,
-    /// SipHash-1-3: for keys that somebody else may choose, under a key that nobody else knows
+    /// SipHash-1-3: for untrusted keys, with a secret key
     Sip13,
 }
 
-/// A hash key by its word.
+/// A hash key, from its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum HashKeyArg {
     Random,
@@ -106,7 +105,7 @@ impl FilterRequirementArgs {
     /// How keys are hashed.
     ///
     /// # Errors
-    /// A kernel that has no random key.
+    /// The kernel has no random key.
     pub fn hasher(&self) -> Result<KeyHasher> {
         let kind = match self.hash {
             HashArg::Xxh3 => HashKind::Xxh3,
@@ -119,8 +118,8 @@ impl FilterRequirementArgs {
         Ok(KeyHasher::new(kind, key))
     }
 
-    /// The configuration, of the largest buffers that the RAM has room for. Says what it is made for where
-    /// that was not given.
+    /// The configuration, with the largest buffers that fit the RAM. Prints the number of keys it is made for
+    /// if that was not given.
     ///
     /// # Errors
     /// Sizes that cannot work, with what would do; a failed read of the inputs.
@@ -132,7 +131,7 @@ impl FilterRequirementArgs {
                 let keys = keys.max(KEYS_MIN);
                 let shown = size::show_count(keys);
                 console.note(&format!(
-                    "made for {shown} keys; with more it errs more often, --keys says how many there will be"
+                    "made for {shown} keys; with more it errs more often; give their number with --keys"
                 ));
                 keys
             }

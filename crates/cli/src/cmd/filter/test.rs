@@ -15,7 +15,7 @@ use super::figures::percent;
 use super::keys::{Form, KeyArgs};
 use super::open::{NameArgs, open_to_read};
 
-/// Which keys, where, and what is wanted of them.
+/// The keys, the filter, and the output.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -27,10 +27,10 @@ pub struct Args {
     /// Print the keys that are not there instead
     #[arg(long)]
     absent: bool,
-    /// Print every key behind how often it was added and a tab; 0 where it is not there
+    /// Print how often each key was added, a tab and the key; 0 if it is not there
     #[arg(long, conflicts_with = "absent")]
     count: bool,
-    /// Print no keys, but how many there are
+    /// Print no keys, but the number of those that are there
     #[arg(long)]
     summary: bool,
     /// Print nothing, and stop at the first key that would be printed
@@ -38,30 +38,30 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What was asked, and how it was answered.
+/// The questions and the answers.
 #[derive(Debug, Default, Serialize)]
 struct Tested {
     keys_read: u64,
     present: u64,
     absent: u64,
-    /// The share of absent keys that were said to be there, at most.
+    /// The share of absent keys that were reported as there, at most.
     rate: f64,
     elapsed_s: f64,
     keys_per_s: f64,
     interrupted: bool,
 }
 
-/// Prints the keys that are there, in the order of the input, as they were written there.
+/// Prints the keys that are there, unchanged and in the order of the input.
 ///
 /// # Errors
-/// A failed read, damage, or, quietly, when no key was selected.
+/// A failed read, damage; with `--quiet`, no key was selected.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
     let form = args.keys.form()?;
     if args.count && matches!(form, Form::Width(_)) {
         bail!(
-            "keys of fixed width cannot stand behind counts; take lines or --nul, or leave --count out"
+            "keys of fixed width cannot follow counts; take lines or --nul, or leave --count out"
         );
     }
     let opened = open_to_read(&args.volume, &args.name)?;
@@ -96,7 +96,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 impl Tested {
-    /// Keys that were to be printed.
+    /// Keys to print.
     fn selected(&self, args: &Args) -> u64 {
         if args.absent { self.absent } else { self.present }
     }
@@ -107,6 +107,6 @@ fn text(tested: &Tested) -> String {
         ("keys", tested.keys_read.to_string()),
         ("there", tested.present.to_string()),
         ("not there", tested.absent.to_string()),
-        ("rate", format!("{} of absent keys are said to be there", percent(tested.rate))),
+        ("rate", format!("{} of absent keys are reported as there", percent(tested.rate))),
     ])
 }

@@ -1,4 +1,4 @@
-//! `nandex filter unique`: each key the first time it is seen, by a filter of those seen before.
+//! `nandex filter unique`: prints each key the first time it is seen; a filter remembers those seen before.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -18,24 +18,24 @@ use super::keys::KeyArgs;
 use super::open::{Making, NameArgs, Opened, create, open};
 use super::requirements::FilterRequirementArgs;
 
-/// What to read, and where to remember it.
+/// The input, and the filter.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     keys: KeyArgs,
-    /// Remember the keys in this volume, and go on with it where it is there already
+    /// Remember the keys in this volume, and continue with it if it exists
     #[arg(long, value_name = "FILE")]
     filter: Option<PathBuf>,
-    /// Share of new keys that are passed over because they seem to have been seen
+    /// Share of new keys that are left out because they seem to have been seen
     #[arg(long, visible_alias = "fpr", value_name = "RATE", default_value_t = 1e-6)]
     rate: f64,
     #[command(flatten)]
     requirements: FilterRequirementArgs,
 }
 
-/// What was seen.
+/// The result.
 #[derive(Debug, Serialize)]
-struct Seen {
+struct UniqueOutput {
     keys_read: u64,
     unique: u64,
     rate: f64,
@@ -47,7 +47,7 @@ struct Seen {
 /// Prints each key the first time, in the order of the input. With `--json` prints how many there were.
 ///
 /// # Errors
-/// An input that cannot be read, no space, stdout's refusal.
+/// An input that cannot be read, no space, an error of stdout.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     args.keys.check()?;
@@ -67,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Ok(true)
     });
     drop(out);
-    let seen = Seen {
+    let seen = UniqueOutput {
         keys_read: fed.keys,
         unique,
         rate: opened.filter.stats().rate,
@@ -83,7 +83,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     if seen.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
-/// The filter of what was seen.
+/// The filter of keys seen.
 fn place(args: &Args, console: &Console) -> Result<Opened> {
     if let Some(path) = args.filter.as_ref().filter(|path| path.exists()) {
         let volume = VolumeArgs::single(path.clone());
@@ -95,14 +95,14 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     let making = Making { name: "seen", config, hasher, durability };
     if let Some(path) = &args.filter {
         let mut opened = create(&VolumeArgs::single(path.clone()), making, console)?;
-        // From here on it is a filter of what was printed, however little that is.
+        // From here on it is a filter of the keys printed, however few.
         opened.made.publish()?;
         return Ok(opened);
     }
     in_scratch("--filter", |volume| create(volume, making, console))
 }
 
-/// The keys of a batch that were not seen, each once.
+/// The keys of a batch that were not seen before, each once.
 fn first_seen<'k>(opened: &Opened, keys: &[&'k [u8]]) -> Result<Vec<&'k [u8]>> {
     let before = opened.filter.contains_many(keys)?;
     let mut here = HashSet::new();

@@ -31,9 +31,9 @@
 //!
 //! | act | RAM touched | cost |
 //! |---|---|---|
-//! | [`Filter::candidates`], fuse | 4 runs of `bits_per_slot * words` words | stops at the first all-zero AND |
-//! | [`Filter::candidates`], Bloom | `hashes` runs of `words` words | stops at the first all-zero AND |
-//! | [`Filter::build`] | scratch of 40 bytes per key | linear in the keys |
+//! | [`IncarnationFilter::candidates`], fuse | 4 runs of `bits_per_slot * words` words | stops when all bits are 0 |
+//! | [`IncarnationFilter::candidates`], Bloom | `hashes` runs of `words` words | stops when all bits are 0 |
+//! | [`IncarnationFilter::build`] | scratch of 40 bytes per key | linear in the keys |
 //! | [`Slices::write_column`] | every row once | linear in the rows |
 //! | [`Slices::load_columns`] | every row once for up to 64 columns | 64 x 64 transposes |
 
@@ -50,7 +50,7 @@ mod window;
 mod tests;
 
 pub use fuse::{BuildScratch, bumped_share as fuse_bumped_share};
-pub use probe::{Built, Filter, Positions};
+pub use probe::{Built, IncarnationFilter, Positions};
 pub use shape::{
     BITS_PER_SLOT_MAX, ENTRIES_MAX, FilterKind, FilterShape, HASHES_MAX, ShapeParts, WORDS_MAX,
 };

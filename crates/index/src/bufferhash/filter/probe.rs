@@ -14,9 +14,9 @@ const ROWS_PER_LOOK: usize = 4;
 /// Builds and asks filters of one shape. It holds no bits: those are in [`Slices`], one per super table.
 ///
 /// ```
-/// use nandex::bufferhash::filter::{Filter, FilterShape, Slices};
+/// use nandex::bufferhash::filter::{IncarnationFilter, FilterShape, Slices};
 /// # fn main() -> nandex::Result<()> {
-/// let filter = Filter::new(FilterShape::fuse(1000, 12, 1)?);
+/// let filter = IncarnationFilter::new(FilterShape::fuse(1000, 12, 1)?);
 /// let slices = Slices::new(filter.shape());
 /// let built = filter.build(&[0x9AB4_55C1_20F3_7D61, 0x1B2E_90D4_C8A7_3F05]);
 /// slices.write_column(7, &built.bits);
@@ -26,7 +26,7 @@ const ROWS_PER_LOOK: usize = 4;
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Filter {
+pub struct IncarnationFilter {
     shape: FilterShape,
 }
 
@@ -49,7 +49,7 @@ enum Places {
     Fuse { slots: [u32; 4], fingerprint: u32 },
 }
 
-impl Filter {
+impl IncarnationFilter {
     /// A filter of this shape.
     #[must_use]
     pub fn new(shape: FilterShape) -> Self {
@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// The column of these hashes; they should be uniform, but may share some bits (those that chose the
-    /// super table). See [`Filter::build_into`] to reuse memory.
+    /// super table). See [`IncarnationFilter::build_into`] to reuse memory.
     #[must_use]
     pub fn build(&self, hashes: &[u64]) -> Built {
         let mut built = Built::default();
@@ -107,7 +107,7 @@ impl Filter {
         })
     }
 
-    /// Calls `touch` with every run of words that [`Filter::candidates_at`] may read: what to
+    /// Calls `touch` with every run of words that [`IncarnationFilter::candidates_at`] may read: what to
     /// prefetch, a line of eight words at a time. A fuse filter has four runs, often of two lines.
     #[inline]
     pub fn for_each_run<'s>(
@@ -137,7 +137,7 @@ impl Filter {
         self.candidates_at(slices, &self.positions(hash), live)
     }
 
-    /// As [`Filter::candidates`], with precomputed positions.
+    /// As [`IncarnationFilter::candidates`], with precomputed positions.
     ///
     /// # Panics
     /// If `slices` or `positions` were made for another shape.

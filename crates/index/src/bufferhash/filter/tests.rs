@@ -33,7 +33,7 @@ fn all_live(words: u32) -> Columns {
 }
 
 /// Builds and writes a column; the hashes that are in it.
-fn fill(filter: &Filter, slices: &Slices, column: usize, hashes: &[u64]) -> Vec<u64> {
+fn fill(filter: &IncarnationFilter, slices: &Slices, column: usize, hashes: &[u64]) -> Vec<u64> {
     let built = filter.build(hashes);
     slices.write_column(column, &built.bits);
     let mut bumped = built.bumped.iter().peekable();
@@ -47,7 +47,7 @@ fn fill(filter: &Filter, slices: &Slices, column: usize, hashes: &[u64]) -> Vec<
     placed.map(|(_, hash)| *hash).collect()
 }
 
-fn assert_found(filter: &Filter, slices: &Slices, column: usize, hashes: &[u64]) {
+fn assert_found(filter: &IncarnationFilter, slices: &Slices, column: usize, hashes: &[u64]) {
     let live = all_live(filter.shape().words());
     for &hash in hashes {
         let found = filter.candidates(slices, hash, &live);
@@ -68,7 +68,7 @@ proptest! {
 
     #[test]
     fn a_key_that_was_placed_is_always_a_candidate(shape in shapes(), seed: u64, load in 0.0..1.3) {
-        let filter = Filter::new(shape);
+        let filter = IncarnationFilter::new(shape);
         let slices = Slices::new(&shape);
         let count = (f64::from(shape.entries_max()) * load) as usize;
         let columns: Vec<_> = (0..slices.columns()).step_by(17).collect();
@@ -85,7 +85,7 @@ proptest! {
         shape in shapes(), seed: u64, listed in prop::collection::hash_map(0_usize..256, any::<u64>(), 0..80),
     ) {
         let (one, bulk) = (Slices::new(&shape), Slices::new(&shape));
-        let column_of = |seed| Filter::new(shape).build(&hashes(seed, 20)).bits;
+        let column_of = |seed| IncarnationFilter::new(shape).build(&hashes(seed, 20)).bits;
         for column in (0..one.columns()).step_by(5) {
             let before = column_of(seed ^ column as u64);
             one.write_column(column, &before);
@@ -114,7 +114,7 @@ proptest! {
         };
         if let Ok(shape) = FilterShape::from_parts(parts) {
             prop_assert_eq!(shape.parts(), parts);
-            let (filter, slices) = (Filter::new(shape), Slices::new(&shape));
+            let (filter, slices) = (IncarnationFilter::new(shape), Slices::new(&shape));
             let placed = fill(&filter, &slices, 3, &hashes(1, 300));
             assert_found(&filter, &slices, 3, &placed);
         }
@@ -123,7 +123,7 @@ proptest! {
 
 /// Full columns, and how often other hashes are candidates of each, against the shape's promise.
 fn assert_rate(shape: FilterShape, columns: usize, queries: usize) {
-    let filter = Filter::new(shape);
+    let filter = IncarnationFilter::new(shape);
     let slices = Slices::new(&shape);
     let entries = wide(shape.entries_max());
     for column in 0..columns {
@@ -159,7 +159,7 @@ fn false_positives_of_bloom_filters_are_as_promised() {
 fn hashes_that_share_their_high_or_low_bits_serve_as_well() {
     for (keep, set) in [(u64::MAX >> 16, 0xBEEF << 48), (u64::MAX << 16, 0xBEEF)] {
         let keys: Vec<u64> = Stream(5).take(4000).map(|hash| hash & keep | set).collect();
-        let filter = Filter::new(FilterShape::fuse(4000, 8, 1).unwrap());
+        let filter = IncarnationFilter::new(FilterShape::fuse(4000, 8, 1).unwrap());
         let slices = Slices::new(filter.shape());
         let placed = fill(&filter, &slices, 0, &keys);
         assert!(placed.len() > 3840, "{} of 4000 placed", placed.len());
@@ -172,11 +172,11 @@ fn hashes_that_share_their_high_or_low_bits_serve_as_well() {
 }
 
 #[test]
-fn a_full_fuse_filter_bumps_few_keys_and_a_filter_with_room_next_to_none() {
+fn a_full_fuse_filter_bumps_few_keys_and_a_filter_with_space_next_to_none() {
     let mut scratch = BuildScratch::new();
     let (mut bits, mut bumped) = (Vec::new(), Vec::new());
     for entries in [50, 200, 450, 1000, 2000, 4000, 10_100, 15_000, 25_100, 30_000, 50_100] {
-        let filter = Filter::new(FilterShape::fuse(entries, 8, 1).unwrap());
+        let filter = IncarnationFilter::new(FilterShape::fuse(entries, 8, 1).unwrap());
         for load in [1.0, 0.99, 0.95, 0.8] {
             let rounds = 40_000 / entries + 2;
             let count = (f64::from(entries) * load) as usize;
@@ -194,7 +194,7 @@ fn a_full_fuse_filter_bumps_few_keys_and_a_filter_with_room_next_to_none() {
 
 #[test]
 fn of_equal_hashes_one_is_placed_and_the_others_bumped() {
-    let filter = Filter::new(FilterShape::fuse(1000, 12, 1).unwrap());
+    let filter = IncarnationFilter::new(FilterShape::fuse(1000, 12, 1).unwrap());
     let slices = Slices::new(filter.shape());
     let mut keys = hashes(9, 600);
     keys.extend(std::iter::repeat_n(keys[0], 300));
@@ -207,7 +207,7 @@ fn of_equal_hashes_one_is_placed_and_the_others_bumped() {
 #[test]
 fn columns_are_the_same_bits_as_ever_because_they_are_stored_on_flash() {
     let sum = |shape: crate::Result<FilterShape>| {
-        let bits = Filter::new(shape.unwrap()).build(&hashes(1, 1000)).bits;
+        let bits = IncarnationFilter::new(shape.unwrap()).build(&hashes(1, 1000)).bits;
         bits.iter().fold(0, |sum, word| hash::mix(sum ^ word))
     };
     let parts = ShapeParts {
@@ -228,7 +228,7 @@ fn scratch_may_be_used_again_for_other_shapes() {
     let mut scratch = BuildScratch::new();
     let (mut bits, mut bumped) = (vec![7; 9], vec![3]);
     for (entries, width) in [(5000, 13), (40, 3), (0, 9), (900, 24)] {
-        let filter = Filter::new(FilterShape::fuse(entries.max(1), width, 1).unwrap());
+        let filter = IncarnationFilter::new(FilterShape::fuse(entries.max(1), width, 1).unwrap());
         let keys = hashes(u64::from(entries), wide(entries));
         filter.build_into(&mut scratch, &keys, &mut bits, &mut bumped);
         assert_eq!(filter.build(&keys), Built { bits: bits.clone(), bumped: bumped.clone() });
@@ -238,7 +238,7 @@ fn scratch_may_be_used_again_for_other_shapes() {
 
 #[test]
 fn a_column_overwritten_forgets_its_old_keys_and_its_neighbours_keep_theirs() {
-    let filter = Filter::new(FilterShape::fuse(500, 16, 2).unwrap());
+    let filter = IncarnationFilter::new(FilterShape::fuse(500, 16, 2).unwrap());
     let slices = Slices::new(filter.shape());
     let (old, new) = (hashes(1, 500), hashes(2, 500));
     let neighbours: Vec<_> =
@@ -257,7 +257,7 @@ fn a_column_overwritten_forgets_its_old_keys_and_its_neighbours_keep_theirs() {
 #[test]
 fn a_column_that_is_not_live_is_never_a_candidate() {
     for shape in [FilterShape::fuse(100, 4, 1), FilterShape::bloom(100, 4.0, 1)] {
-        let filter = Filter::new(shape.unwrap());
+        let filter = IncarnationFilter::new(shape.unwrap());
         let slices = Slices::new(filter.shape());
         let keys = hashes(4, 100);
         (0..64).for_each(|column| drop(fill(&filter, &slices, column, &keys)));
@@ -271,7 +271,7 @@ fn a_column_that_is_not_live_is_never_a_candidate() {
 
 #[test]
 fn what_is_prefetched_is_what_is_read() {
-    let filter = Filter::new(FilterShape::fuse(1000, 13, 2).unwrap());
+    let filter = IncarnationFilter::new(FilterShape::fuse(1000, 13, 2).unwrap());
     let slices = Slices::new(filter.shape());
     let keys = fill(&filter, &slices, 100, &hashes(8, 1000));
     let positions = filter.positions(keys[0]);
@@ -291,7 +291,7 @@ fn what_is_prefetched_is_what_is_read() {
 #[test]
 fn lookups_see_every_live_key_while_another_column_is_written() {
     for shape in [FilterShape::fuse(400, 9, 1).unwrap(), FilterShape::bloom(400, 9.0, 2).unwrap()] {
-        let filter = Filter::new(shape);
+        let filter = IncarnationFilter::new(shape);
         let slices = Slices::new(&shape);
         let placed = fill(&filter, &slices, 12, &hashes(3, 400));
         let columns: Vec<_> = (0..8).map(|seed| filter.build(&hashes(seed, 400)).bits).collect();
@@ -326,7 +326,7 @@ fn shapes_refuse_what_cannot_work_and_say_what_would() {
 /// columns reset once the window has left them.
 fn slide(k: usize, words: u32, group: usize, pushes: u64) -> u64 {
     let shape = FilterShape::bloom(1000, 10.0, words).unwrap();
-    let (filter, slices) = (Filter::new(shape), Slices::new(&shape));
+    let (filter, slices) = (IncarnationFilter::new(shape), Slices::new(&shape));
     let mut window = Window::sliding(k, slices.columns(), group).unwrap();
     let mut held = std::collections::VecDeque::new();
     let (mut resets, mut wrong, mut asked) = (0, 0, 0);

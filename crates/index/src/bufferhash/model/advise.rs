@@ -1,8 +1,8 @@
 //! The search for the parameters that take the least RAM.
 //!
-//! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not:
-//! rows are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are some
-//! ten thousand combinations, so all are tried.
+//! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not: rows
+//! are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are about ten
+//! thousand combinations, and all are tried.
 
 use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
@@ -15,9 +15,9 @@ use crate::{Error, Result};
 
 /// The mean share of a buffer's slots in use when it is flushed; filters are made for it.
 pub const FILL_MEAN: f64 = 0.94;
-/// The share that is counted on.
+/// The share that the sizes assume.
 pub const FILL: f64 = 0.93;
-/// Capacity beyond the entries asked for.
+/// Capacity beyond the required entries.
 pub const CAPACITY_SLACK: f64 = 1.01;
 /// Standard deviations by which a super table may have more than its share of the entries.
 const SHARE_SIGMAS: f64 = 5.0;
@@ -25,7 +25,7 @@ const SHARE_SIGMAS: f64 = 5.0;
 pub const SUPER_TABLES_MAX: u32 = 1 << 16;
 /// The buffer to prefer.
 const BUFFER_BYTES_BEST: f64 = (256 << 10) as f64;
-/// Super tables to have at least, if RAM allows: threads that insert rarely meet in one.
+/// The preferred number of super tables, at least, if RAM allows: inserting threads rarely meet in one.
 const SUPER_TABLES_GOOD: u32 = 16;
 /// Incarnations per super table, at least: with fewer, an eviction drops too large a part of the table.
 pub const INCARNATIONS_MIN: u32 = 4;
@@ -33,19 +33,19 @@ pub const INCARNATIONS_MIN: u32 = 4;
 const FUSE_SPARE_COLUMNS: u32 = 2;
 /// Columns of a Bloom filter that are not live: the paper's w, reset at once.
 const BLOOM_SPARE_COLUMNS: u32 = 8;
-/// RAM whatever the size: the log's blocks, page buffers, maps.
+/// RAM that does not depend on the size: the log's blocks, page buffers, maps.
 const FIXED_RAM_BYTES: u64 = 3 << 19;
 /// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
 const SCRATCH_BYTES: u64 = 48;
 /// RAM per segment: its place and what it holds.
 const SEGMENT_RAM_BYTES: u64 = 24;
-/// Combinations this close to the least RAM are as good; the handiest of them is taken.
+/// Combinations this close to the least RAM count as equal; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.025;
 
-/// Pages read by a lookup of an absent key that filters are made for, where nothing else is asked for.
+/// The default for pages read by a lookup of an absent key.
 const MISS_READS: f64 = 0.01;
 
-/// What a BufferHash with fuse filters would be and cost; see [`advise_with`].
+/// The parameters and costs of a BufferHash with fuse filters; see [`advise_with`].
 ///
 /// # Errors
 /// As [`advise_with`].
@@ -53,12 +53,12 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     advise_with(requirements, FilterKind::Fuse)
 }
 
-/// What a BufferHash would be and cost: the parameters that take the least RAM and keep the reads per miss, one
-/// in a hundred where no limit is stated; of several within 2.5 % of it, the one with the narrowest rows,
-/// buffers near 256 KiB and 16 super tables or more. If the RAM is less than that takes, the filters are made
-/// smaller until it fits, and misses read more. More RAM than it needs is left alone.
+/// The parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one
+/// in a hundred if no limit is stated. Of several within 2.5 % of it, the one with the narrowest rows,
+/// buffers near 256 KiB and 16 super tables or more. If there is less RAM, the filters are made smaller until
+/// it fits, and misses read more. Additional RAM is not used.
 ///
-/// Tries some ten thousand combinations; takes tens of milliseconds.
+/// Tries about ten thousand combinations; takes tens of milliseconds.
 ///
 /// # Errors
 /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
         Ok(Self { requirements, filter, miss_reads_max })
     }
 
-    pub(super) fn find(&self) -> Result<Candidate> {
+    pub(super) fn find(&self) -> Result<BufferHashSizing> {
         let candidates = self.candidates();
         let least_ram = candidates.iter().map(|candidate| candidate.ram_bytes).min();
         let Some(least_ram) = least_ram else { return Err(self.too_many_entries()) };
@@ -113,15 +113,15 @@ impl<'a> Search<'a> {
         self.requirements.entry_bytes()
     }
 
-    /// Entries that every super table must have room for: its share, and what chance may add to it.
+    /// Entries that every super table must have space for: its share, and a margin for chance.
     fn share(&self, super_tables: u32) -> f64 {
         let mean = self.requirements.entries as f64 / f64::from(super_tables);
         let chance = if super_tables == 1 { 0.0 } else { SHARE_SIGMAS * mean.sqrt() };
         (mean * CAPACITY_SLACK).max(mean + chance)
     }
 
-    /// Everything that holds the entries, whatever its RAM and its reads.
-    fn candidates(&self) -> Vec<Candidate> {
+    /// All combinations that hold the entries, whatever their RAM and reads.
+    fn candidates(&self) -> Vec<BufferHashSizing> {
         let spare = self.spare_columns();
         let words_max = u32::try_from(WORDS_MAX).expect("four words");
         let mut found = Vec::new();
@@ -133,11 +133,16 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// With the smallest buffers that hold the entries in this many incarnations: every size of filter.
-    fn candidates_of(&self, super_tables: u32, incarnations: u32, found: &mut Vec<Candidate>) {
+    /// The smallest buffers that hold the entries in this many incarnations, with every size of filter.
+    fn candidates_of(
+        &self,
+        super_tables: u32,
+        incarnations: u32,
+        found: &mut Vec<BufferHashSizing>,
+    ) {
         let share = self.share(super_tables) / f64::from(incarnations);
         let (least, most) = PAGES_MIN_MAX;
-        // No page is fuller, so no fewer pages do; those bumped may take a few more.
+        // No page is fuller, so fewer pages never suffice; bumped keys may take a few more.
         let estimate = (share / (page_slots(self.entry_bytes()) as f64 * FILL)).ceil();
         if estimate > f64::from(most) {
             return;
@@ -146,7 +151,7 @@ impl<'a> Search<'a> {
         let Some(pages) = ((estimate as u32).max(least)..=most).find(holds) else { return };
         let words = (incarnations + self.spare_columns()).div_ceil(64);
         let entries = self.entries_kept(pages);
-        let layout = Layout { super_tables, incarnations, pages, entries };
+        let layout = UnfilteredSizes { super_tables, incarnations, pages, entries };
         found.extend(self.filters(self.keys(pages), words).map(|filter| layout.with(filter)));
     }
 
@@ -155,7 +160,7 @@ impl<'a> Search<'a> {
         (page_slots(self.entry_bytes()) as f64 * f64::from(pages) * FILL_MEAN) as u32
     }
 
-    /// New entries that one flush brings to flash: the buffer's, without those bumped.
+    /// New entries that one flush brings to flash: the buffer's, without bumped ones.
     fn entries_kept(&self, pages: u32) -> u64 {
         let slots = page_slots(self.entry_bytes()) as f64 * f64::from(pages);
         let bumped = match self.filter {
@@ -185,10 +190,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best of those that fit: the handiest near the least RAM if one keeps the reads, else the one
-    /// that reads least.
-    fn pick(&self, fitting: &[Candidate]) -> Candidate {
-        let keeps = |candidate: &&Candidate| candidate.miss_reads <= self.miss_reads_max;
+    /// The best of those that fit: the handiest near the least RAM if one keeps the reads, else the one that
+    /// reads least.
+    fn pick(&self, fitting: &[BufferHashSizing]) -> BufferHashSizing {
+        let keeps = |candidate: &&BufferHashSizing| candidate.miss_reads <= self.miss_reads_max;
         let least = fitting.iter().filter(keeps).map(|candidate| candidate.ram_bytes).min();
         let best = match least {
             Some(least) => fitting
@@ -220,7 +225,7 @@ const PAGES_MIN_MAX: (u32, u32) =
 
 /// Sizes without a filter.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct UnfilteredSizes {
     super_tables: u32,
     incarnations: u32,
     pages: u32,
@@ -229,12 +234,12 @@ struct Layout {
 
 /// One combination of all parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct BufferHashSizing {
     pub(super) super_tables: u32,
     pub(super) incarnations: u32,
     pub(super) pages: u32,
     pub(super) spare_buffers: u32,
-    /// New entries per incarnation, those bumped not counted.
+    /// New entries per incarnation, without bumped ones.
     pub(super) entries: u64,
     pub(super) filter: FilterShape,
     pub(super) buffer_bytes: u64,
@@ -243,8 +248,8 @@ pub(crate) struct Candidate {
     pub(super) miss_reads: f64,
 }
 
-impl Layout {
-    fn with(self, filter: FilterShape) -> Candidate {
+impl UnfilteredSizes {
+    fn with(self, filter: FilterShape) -> BufferHashSizing {
         let Self { super_tables, incarnations, pages, entries } = self;
         let spare_buffers = (super_tables / 16).max(2);
         let buffers = u64::from(super_tables) + u64::from(spare_buffers);
@@ -256,7 +261,7 @@ impl Layout {
         let ram_bytes =
             buffer_bytes + filter_bytes + FIXED_RAM_BYTES + scratch + segments * SEGMENT_RAM_BYTES;
         let miss_reads = f64::from(incarnations) * filter.rate(entries);
-        Candidate {
+        BufferHashSizing {
             super_tables,
             incarnations,
             pages,
@@ -271,7 +276,7 @@ impl Layout {
     }
 }
 
-impl Candidate {
+impl BufferHashSizing {
     /// RAM of all but buffers and filters.
     pub(super) fn other_bytes(&self) -> u64 {
         self.ram_bytes - self.buffer_bytes - self.filter_bytes
@@ -299,7 +304,7 @@ impl Candidate {
 
     pub(super) fn config(&self, requirements: &Requirements) -> Config {
         let columns = 64 * self.filter.words();
-        // One column is written while all others are live; a Bloom group is left before it is reset.
+        // One column is written while all others are live; a Bloom group is out of use before it is reset.
         let spare_columns = if self.filter.kind() == FilterKind::Bloom { 8 } else { 1 };
         let reserve_segments = u64::from(self.super_tables).max(4);
         Config {
@@ -319,8 +324,8 @@ impl Candidate {
         }
     }
 
-    /// How far from handy: doublings of the buffer away from 256 KiB, halvings of the super tables below
-    /// 16, and words of columns that every lookup must read.
+    /// A penalty for unhandy sizes: doublings of the buffer away from 256 KiB, halvings of the super tables
+    /// below 16, and words of columns that every lookup must read.
     fn awkwardness(&self) -> f64 {
         let buffer = (u64::from(self.pages) * PAGE_BYTES) as f64 / BUFFER_BYTES_BEST;
         let few = (f64::from(SUPER_TABLES_GOOD) / f64::from(self.super_tables)).log2().max(0.0);

@@ -7,7 +7,7 @@ use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
 use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 
 impl Config {
-    /// What the cost model advises for the requirements; [`advise`] tells what it costs.
+    /// The configuration that the cost model advises for the requirements; [`advise`] predicts its costs.
     ///
     /// # Errors
     /// As [`advise`].
@@ -15,7 +15,7 @@ impl Config {
         advise(requirements)?.config.of().cloned()
     }
 
-    /// What its operations ask of the device when the ring is full and nothing that was evicted is kept.
+    /// The device operations of its operations when the ring is full and evictions keep nothing.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for widths out of range.

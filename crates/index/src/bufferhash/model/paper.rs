@@ -58,7 +58,7 @@ impl Store {
         filter_bytes * 8.0 / self.entries() * LN_2
     }
 
-    /// k p = (F / B) (1/2)^h: pages read in vain per lookup, the "spurious rate" of Figure 5.
+    /// k p = (F / B) (1/2)^h: false-positive reads per lookup, the "spurious rate" of Figure 5.
     #[must_use]
     pub fn spurious_reads(&self, ram: Split) -> f64 {
         self.incarnations(ram.buffer_bytes) * (-self.hashes(ram.filter_bytes)).exp2()
@@ -70,8 +70,8 @@ impl Store {
         self.spurious_reads(ram) * page_read_ns
     }
 
-    /// B_opt = F / (s (ln 2)^2) bits (section 6.4), given in bytes: whatever the RAM, this much for buffers
-    /// and the rest for filters costs the fewest reads. 2.08 bits per entry.
+    /// B_opt = F / (s (ln 2)^2) bits (section 6.4), in bytes: whatever the RAM, this much for buffers and the
+    /// rest for filters costs the fewest reads. 2.08 bits per entry.
     #[must_use]
     pub fn buffer_bytes_best(&self) -> f64 {
         self.entries() / LN_2_SQUARED / 8.0
@@ -83,9 +83,9 @@ impl Store {
         2.0 * self.entries() / 8.0
     }
 
-    /// b' >= F / (s (ln 2)^2) ln(s (ln 2)^2 c_r / C_target) bits, with s in bits, given in bytes: the
-    /// filters that keep the expected cost of vain reads at `target_ns` when buffers are [`Store::
-    /// buffer_bytes_best`]. Zero when no filter is needed.
+    /// b' >= F / (s (ln 2)^2) ln(s (ln 2)^2 c_r / C_target) bits, with s in bits, in bytes: the filters that
+    /// keep the expected cost of false-positive reads at `target_ns` when buffers are
+    /// [`Store::buffer_bytes_best`]. Zero when no filter is needed.
     #[must_use]
     pub fn filter_bytes_for(&self, target_ns: f64, page_read_ns: f64) -> f64 {
         let incarnations = self.entry_bytes * 8.0 * LN_2_SQUARED;
@@ -195,8 +195,8 @@ mod tests {
         for pages in (1..=512).filter(|pages| *pages != 64) {
             let bytes = f64::from(pages) * chip.page_bytes;
             assert!(chip.insert_worst_ns(bytes) > worst, "{pages} pages");
-            // Whole multiples of a block share the fixed cost of one operation, 5 us in 28 ms; the
-            // paper's plot does not show that, so they count as equal. All else costs more.
+            // Whole multiples of a block share the fixed cost of one operation, 5 us in 28 ms. The paper's
+            // plot does not show that, so they count as equal. All other sizes cost more.
             let other = chip.insert_amortised_ns(bytes, 32.0);
             let bound = if pages % 64 == 0 { amortised * 0.999 } else { amortised };
             assert!(other > bound, "{pages} pages");

@@ -1,6 +1,6 @@
-//! The prediction of what was found: every figure, with what it is and the section of the paper it comes from.
+//! The prediction as a report: every figure, what it is and its section of the paper.
 
-use super::advise::{Candidate, Search};
+use super::advise::{BufferHashSizing, Search};
 use super::paper::Store;
 use crate::Result;
 use crate::any::AnyOptions;
@@ -8,7 +8,7 @@ use crate::bufferhash::filter::FilterKind;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, Requirements, page_slots};
 
-pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Prediction> {
+pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<Prediction> {
     let requirements = search.requirements;
     let config = found.config(requirements);
     config.validate()?;
@@ -42,7 +42,7 @@ pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Predicti
     Ok(prediction)
 }
 
-fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Notes {
+fn notes(search: &Search<'_>, found: &BufferHashSizing, prediction: &Prediction) -> Notes {
     let requirements = search.requirements;
     let device = requirements.device.name;
     let (hit, miss) = (time(prediction.hit_ns()), time(prediction.miss_ns()));
@@ -62,7 +62,7 @@ fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Not
         ),
         filters: "b: all columns, live or not (section 6.4)".into(),
         other: format!("fixed, and a map of {segments} segments"),
-        per_entry: "all RAM over the entries asked for",
+        per_entry: "all RAM over the required entries",
         flash: format!("{segments} segments of {} pages", found.segment_pages()),
         hit: format!("1 + (k - 1) p / 2, {hit} on {device} (section 6.2)"),
         miss: format!("k p, {miss} on {device} (section 6.2)"),
@@ -77,7 +77,7 @@ fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Not
     }
 }
 
-fn shape(requirements: &Requirements, found: &Candidate) -> Vec<Line> {
+fn shape(requirements: &Requirements, found: &BufferHashSizing) -> Vec<Line> {
     let columns = 64 * found.filter.words();
     let (pages, slots) = (found.pages, page_slots(requirements.entry_bytes()));
     let fresh = count(found.entries);
@@ -123,7 +123,7 @@ fn ram(search: &Search<'_>, is_relaxed: bool) -> String {
             )
         }
         Some(offered) => {
-            format!("{offered} offered: more would bring next to nothing (section 6.4, Figure 3)")
+            format!("{offered} offered: more would gain almost nothing (section 6.4, Figure 3)")
         }
     }
 }

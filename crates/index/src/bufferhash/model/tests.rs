@@ -1,8 +1,8 @@
-//! Tests of the advice: it holds what it must, within what it may, for the least RAM.
+//! Tests of the advice: it meets the requirements with the least RAM.
 
 use proptest::prelude::*;
 
-use super::advise::{Candidate, Search};
+use super::advise::{BufferHashSizing, Search};
 use super::*;
 use crate::bufferhash::Config;
 use crate::bufferhash::filter::{FilterKind, FilterShape, Window};
@@ -14,17 +14,17 @@ fn text(result: crate::Result<Prediction>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// What the search finds, and what becomes of it, checked.
-fn advised(requirements: &Requirements, filter: FilterKind) -> (Candidate, Prediction) {
+/// The search's result and its prediction, checked.
+fn advised(requirements: &Requirements, filter: FilterKind) -> (BufferHashSizing, Prediction) {
     let found = Search::new(requirements, filter).unwrap().find().unwrap();
     let prediction = advise_with(requirements, filter).unwrap();
     check(requirements, &found, &prediction);
     (found, prediction)
 }
 
-/// What every advice must keep, worked out again from its own figures.
-fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction) {
-    let Candidate { super_tables, incarnations, filter, pages, .. } = *found;
+/// What every advice must meet, computed again from its own figures.
+fn check(requirements: &Requirements, found: &BufferHashSizing, prediction: &Prediction) {
+    let BufferHashSizing { super_tables, incarnations, filter, pages, .. } = *found;
     let config: &Config = prediction.config.of().unwrap();
     assert_eq!((config.super_tables, config.buffer_pages), (super_tables, pages));
     assert_eq!(config.incarnations(), incarnations.into());
@@ -94,7 +94,7 @@ fn more_ram_than_needed_is_left_alone() {
     let needed = advise(&requirements).unwrap().ram_bytes();
     let advice = advise(&requirements.ram(needed * 10)).unwrap();
     assert_eq!(advice.ram_bytes(), needed);
-    assert!(advice.to_string().contains("more would bring next to nothing"), "{advice}");
+    assert!(advice.to_string().contains("more would gain almost nothing"), "{advice}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The search for partitions, buffers and slicetables that do what is needed.
+//! The search for partitions, buffers and slicetables that meet the requirements.
 //!
-//! What a table costs follows from three numbers: partitions, pages of a buffer, slices of a slicetable.
-//! The last follows from the first, so all of the few thousand combinations are tried.
+//! A table's costs follow from three numbers: partitions, pages of a buffer, slices of a slicetable. The last
+//! follows from the first, so all of the few thousand combinations are tried.
 
 use std::f64::consts::LN_2;
 
@@ -21,18 +21,18 @@ pub const SLICE_HEADER_BYTES: u64 = PAGE_HEADER_BYTES + 8;
 pub const PARTITIONS_MAX: u32 = 1 << 16;
 /// Slices of a slicetable, at most: 256 MiB.
 pub const SLICES_MAX: u32 = 1 << 16;
-/// k, at least: with fewer incarnations, more RAM buys next to nothing. Tables too small for this many are
-/// given the smallest buffer.
+/// k, at least: with fewer incarnations, more RAM gains almost nothing. Tables too small for this many get
+/// the smallest buffer.
 pub const INCARNATIONS_MIN: f64 = 4.0;
 /// k, at most: each entry is written at least that many times.
 pub const INCARNATIONS_MAX: f64 = 256.0;
-/// k, at most, where neither RAM nor a load says otherwise: the paper's own choice (section 7.1).
+/// k, at most, if neither RAM nor a load decides: the paper's own choice (section 7.1).
 pub const INCARNATIONS_BEST: f64 = 32.0;
-/// The share of entries that may find their slice full, unless told otherwise.
+/// The default for the share of entries that may find their slice full.
 pub const LOSS_MAX: f64 = 1e-4;
-/// Entries that stay in RAM when a buffer is flushed.
+/// The carry-over: entries that stay in RAM when a buffer is flushed.
 pub(super) const STASH_ENTRIES: u64 = 64;
-/// The share of a page's slots in use when a key's two buckets cannot be made to take one more.
+/// The share of a page's slots in use when a key's two buckets cannot take one more.
 const PAGE_FILL_MAX: f64 = 0.98;
 /// RAM of a stashed entry beyond its key and value.
 const STASH_EXTRA_BYTES: u64 = 32;
@@ -44,19 +44,19 @@ const CHUNKS: u64 = 3;
 /// RAM of the log's blocks.
 const LOG_BLOCK_BYTES: u64 = 128 << 10;
 const LOG_BLOCKS: u64 = 8;
-/// RAM whatever the size: pages of lookups under way, the volume's maps.
+/// RAM that does not depend on the size: pages of lookups under way, the volume's maps.
 const FIXED_RAM_BYTES: u64 = 1 << 19;
 /// The slicetable to prefer (section 7.1).
 const SLICETABLE_BYTES_BEST: f64 = (4 << 20) as f64;
-/// Partitions to have at least: threads that insert rarely meet in one.
+/// The preferred number of partitions, at least: inserting threads rarely meet in one.
 const PARTITIONS_GOOD: u32 = 16;
-/// Combinations this close to the least RAM, or to the fewest bytes written, are as good.
+/// Combinations this close to the least RAM, or to the fewest bytes written, count as equal.
 const TOLERANCE: f64 = 1.025;
 
-/// Filters that are tried where RAM may be left for them: reads per miss, from none on.
+/// Filters that are tried if RAM may be left for them: reads per miss, from none on.
 const MISS_READS: [f64; 7] = [1.0, 0.7, 0.5, 0.3, 0.1, 0.03, 0.01];
 
-/// What a SliceHash would be and cost, where one entry in ten thousand may find its slice full; see
+/// The parameters and costs of a SliceHash if one entry in ten thousand may find its slice full; see
 /// [`advise_with`].
 ///
 /// # Errors
@@ -65,21 +65,22 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
     advise_with(requirements, LOSS_MAX)
 }
 
-/// What a SliceHash would be and cost. With a limit on RAM, the parameters that write the fewest bytes per
-/// entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if the load
-/// takes that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16 partitions or
-/// more. `loss_max` is the share of entries that may find their slice full and so drop the oldest one there,
-/// 1e-12 to 0.1; a table that refuses instead of dropping should not have one in all: less than 1 / entries.
+/// The parameters and costs of a SliceHash. With a limit on RAM, the parameters that write the fewest bytes
+/// per entry within it; else those that take the least RAM with k up to 32, or with fewer incarnations if the
+/// load requires that. Of several within 2.5 % of the best, the one with slicetables near 4 MiB and 16
+/// partitions or more. `loss_max` is the share of entries that may find their slice full and so drop the
+/// oldest one there, 1e-12 to 0.1; a table that refuses instead should have less than one in all: less than 1
+/// / entries.
 ///
-/// Without filters, or with those that keep the reads per miss. Where these have no limit, with those that keep
-/// the device less busy and leave enough RAM for buffers that k stays at 32: filters in place of buffers wear
-/// flash out. Only a load that cannot be kept up with otherwise gets them in any case.
+/// It has no filters, or those that keep the required reads per miss. Without a limit on these, it has
+/// filters that keep the device less busy and leave enough RAM for buffers that k stays at 32: filters in
+/// place of buffers wear flash out. Only a load that is impossible without them gets filters in any case.
 ///
-/// Tries some four thousand combinations for each size of filters; takes some ten milliseconds.
+/// Tries about four thousand combinations for each size of filters; takes about ten milliseconds.
 ///
 /// # Errors
 /// [`Error::Config`] for a number out of its range, more entries than any parameters hold, and a limit that
-/// cannot be kept: for RAM, flash and time with the least that would do, for a load with the most that would.
+/// cannot be kept: for RAM, flash and time with the least that would do, for a load with the most.
 pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Prediction> {
     let has_policy = matches!(requirements.policy, Policy::Fifo | Policy::Reject);
     requirements.check_policy("slicehash", "fifo and reject", has_policy)?;
@@ -107,14 +108,14 @@ pub fn advise_with(requirements: &Requirements, loss_max: f64) -> Result<Predict
 /// The search among all parameters.
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
-    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 there are Bloom
-    /// filters for all partitions.
+    /// Pages read by a lookup of an absent key, at most, on average: 0.0001 to 1. Below 1 all partitions have
+    /// Bloom filters.
     pub(super) miss_reads: f64,
     pub(super) loss_max: f64,
 }
 
 impl Search<'_> {
-    pub(super) fn find(&self) -> Result<Candidate> {
+    pub(super) fn find(&self) -> Result<SliceHashSizing> {
         self.check()?;
         let all = self.candidates();
         if all.is_empty() {
@@ -144,8 +145,8 @@ impl Search<'_> {
         self.requirements.entry_bytes()
     }
 
-    /// Everything that holds the entries, whatever it costs.
-    fn candidates(&self) -> Vec<Candidate> {
+    /// All combinations that hold the entries, whatever their cost.
+    fn candidates(&self) -> Vec<SliceHashSizing> {
         let slots = page_slots(self.entry_bytes());
         let (least, most) = PAGES_MIN_MAX;
         let fresh: Vec<f64> =
@@ -158,23 +159,23 @@ impl Search<'_> {
                 continue;
             }
             let tables = (least..=most).zip(&fresh).map(|(buffer_pages, &entries_per_flush)| {
-                // A slicetable takes a buffer at least.
+                // A slicetable takes at least one buffer.
                 let one = entries_per_flush / slice_entries(self.entry_bytes()) as f64;
                 let slices = slices.max(one.ceil()) as u32;
-                self.candidate(Layout { partitions, slices, buffer_pages, entries_per_flush })
+                self.candidate(TableSizes { partitions, slices, buffer_pages, entries_per_flush })
             });
-            found.extend(tables.filter(Candidate::is_sensible));
+            found.extend(tables.filter(SliceHashSizing::is_sensible));
         }
         found
     }
 
-    fn candidate(&self, layout: Layout) -> Candidate {
-        let Layout { partitions, buffer_pages, entries_per_flush, .. } = layout;
+    fn candidate(&self, layout: TableSizes) -> SliceHashSizing {
+        let TableSizes { partitions, buffer_pages, entries_per_flush, .. } = layout;
         let spare_buffers = layout.spare_buffers();
         let stash_bytes = STASH_ENTRIES * (STASH_EXTRA_BYTES + self.entry_bytes());
         let one = u64::from(buffer_pages) * PAGE_BYTES + stash_bytes;
         let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
-        // A filter is built again while the old one is in use, when its partition is flushed.
+        // A filter is rebuilt while the old one is in use, when its partition is flushed.
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
         let filter_bytes = (filter_bytes(self.requirements.entries, self.miss_reads) as f64
             * (1.0 + in_flight)) as u64;
@@ -185,10 +186,10 @@ impl Search<'_> {
         let incarnations =
             self.requirements.entries as f64 / (f64::from(partitions) * entries_per_flush);
         let ram_bytes = buffer_bytes + filter_bytes + other_bytes;
-        Candidate { layout, incarnations, buffer_bytes, filter_bytes, other_bytes, ram_bytes }
+        SliceHashSizing { layout, incarnations, buffer_bytes, filter_bytes, other_bytes, ram_bytes }
     }
 
-    pub(super) fn operation_costs(&self, layout: &Layout) -> OperationCosts {
+    pub(super) fn operation_costs(&self, layout: &TableSizes) -> OperationCosts {
         let rewritten = layout.slicetable_bytes() as f64 / layout.entries_per_flush;
         OperationCosts {
             reads_per_hit: 1.0,
@@ -200,7 +201,7 @@ impl Search<'_> {
 
     /// Device time of reading a slicetable and writing it again, in nanoseconds: in I/O chunks, one after the
     /// other (section 5.4).
-    pub(super) fn flush_ns(&self, layout: &Layout) -> f64 {
+    pub(super) fn flush_ns(&self, layout: &TableSizes) -> f64 {
         let costs = &self.requirements.device.costs;
         let bytes = layout.slicetable_bytes();
         let chunk_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
@@ -209,9 +210,9 @@ impl Search<'_> {
         whole as f64 * chunk_ns(CHUNK_BYTES as f64) + rest_ns
     }
 
-    fn quick_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    fn quick_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
         let Some(most) = self.requirements.insert_worst_ns_max else { return Ok(all) };
-        let took = |candidate: &Candidate| self.flush_ns(&candidate.layout);
+        let took = |candidate: &SliceHashSizing| self.flush_ns(&candidate.layout);
         let least = all.iter().map(took).fold(f64::INFINITY, f64::min);
         kept(all, |candidate| took(candidate) <= most).ok_or_else(|| Error::Config {
             field: "worst insert",
@@ -225,19 +226,19 @@ impl Search<'_> {
         })
     }
 
-    fn small_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    fn small_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
         let Some(most) = self.requirements.flash_bytes else { return Ok(all) };
-        let took = |candidate: &Candidate| candidate.layout.flash_bytes();
+        let took = |candidate: &SliceHashSizing| candidate.layout.flash_bytes();
         let least = all.iter().map(took).min().unwrap_or(u64::MAX);
         kept(all, |candidate| took(candidate) <= most)
             .ok_or_else(|| too_little("flash", most, least))
     }
 
-    fn able_enough(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    fn able_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
         if !self.requirements.load.has_rates() {
             return Ok(all);
         }
-        let busy = |candidate: &Candidate| {
+        let busy = |candidate: &SliceHashSizing| {
             self.operation_costs(&candidate.layout)
                 .busy_share(&self.requirements.device, &self.requirements.load)
         };
@@ -245,7 +246,7 @@ impl Search<'_> {
         kept(all, |candidate| busy(candidate) <= 1.0).ok_or_else(|| self.too_much(least))
     }
 
-    fn within_ram(&self, all: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    fn within_ram(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
         let Some(most) = self.requirements.ram_bytes else { return Ok(all) };
         let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
         kept(all, |candidate| candidate.ram_bytes <= most)
@@ -253,13 +254,13 @@ impl Search<'_> {
     }
 
     /// The handiest near the fewest bytes written if RAM is given, near the least RAM otherwise.
-    fn pick(&self, fitting: &[Candidate]) -> Candidate {
-        let written = |candidate: &Candidate| candidate.incarnations;
+    fn pick(&self, fitting: &[SliceHashSizing]) -> SliceHashSizing {
+        let written = |candidate: &SliceHashSizing| candidate.incarnations;
         let best = if self.requirements.ram_bytes.is_some() {
             handiest(fitting.iter(), written)
         } else {
-            let few = |candidate: &&Candidate| candidate.incarnations <= INCARNATIONS_BEST;
-            let ram = |candidate: &Candidate| candidate.ram_bytes as f64;
+            let few = |candidate: &&SliceHashSizing| candidate.incarnations <= INCARNATIONS_BEST;
+            let ram = |candidate: &SliceHashSizing| candidate.ram_bytes as f64;
             handiest(fitting.iter().filter(few), ram).or_else(|| handiest(fitting.iter(), written))
         };
         best.expect("one fits")
@@ -288,17 +289,20 @@ impl Search<'_> {
     }
 }
 
-/// Those that are good, unless none is.
-fn kept(all: Vec<Candidate>, good: impl Fn(&Candidate) -> bool) -> Option<Vec<Candidate>> {
+/// Those that are good, or all if none is.
+fn kept(
+    all: Vec<SliceHashSizing>,
+    good: impl Fn(&SliceHashSizing) -> bool,
+) -> Option<Vec<SliceHashSizing>> {
     let kept: Vec<_> = all.into_iter().filter(good).collect();
     (!kept.is_empty()).then_some(kept)
 }
 
-/// Of those whose cost is next to the least, the least awkward.
+/// Of those whose cost is close to the least, the one with the lowest awkwardness.
 fn handiest<'a>(
-    all: impl Iterator<Item = &'a Candidate> + Clone,
-    cost: impl Fn(&Candidate) -> f64,
-) -> Option<Candidate> {
+    all: impl Iterator<Item = &'a SliceHashSizing> + Clone,
+    cost: impl Fn(&SliceHashSizing) -> f64,
+) -> Option<SliceHashSizing> {
     let least = all.clone().map(&cost).fold(f64::INFINITY, f64::min);
     all.filter(|candidate| cost(candidate) <= least * TOLERANCE)
         .min_by(|a, b| a.awkwardness().total_cmp(&b.awkwardness()))
@@ -315,8 +319,8 @@ pub fn slice_entries(entry_bytes: u64) -> u64 {
     (PAGE_BYTES - SLICE_HEADER_BYTES) / entry_bytes
 }
 
-/// Entries of `entry_bytes` that a slice is meant for, on average, so that at most the share `loss_max`
-/// finds its slice full.
+/// The mean number of entries of `entry_bytes` per slice with which at most the share `loss_max` finds its
+/// slice full.
 #[must_use]
 pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
     PageFill::new(slice_entries(entry_bytes)).mean_for_share(loss_max)
@@ -324,17 +328,17 @@ pub fn slice_mean(entry_bytes: u64, loss_max: f64) -> f64 {
 
 /// New entries that a flush of a buffer of this many pages brings to flash, on average.
 ///
-/// A page of `page_slots` overflows when all but a fiftieth of its slots are in use; the buffer is full
-/// when the overflow of all its pages fills the stash. The stash stays behind, so it brings nothing.
+/// A page of `page_slots` overflows when all but a fiftieth of its slots are in use; the buffer is full when
+/// the overflow of all its pages fills the stash. The stash is carried over, so it brings nothing.
 #[must_use]
 pub fn buffer_entries(pages: u64, page_slots: u64) -> f64 {
-    let room = PageFill::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
-    let mean = room.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
+    let page_fill = PageFill::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
+    let mean = page_fill.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
     mean * pages as f64 - STASH_ENTRIES as f64
 }
 
-/// RAM of Bloom filters that let `miss_reads` of a page read pass per lookup of an absent key, in bytes: log2(1 / m)
-/// / ln 2 bits per entry. Filters of all partitions alike cost least where all are asked alike.
+/// RAM in bytes of Bloom filters that pass `miss_reads` of a page read per lookup of an absent key: log2(1 /
+/// m) / ln 2 bits per entry. If all partitions get as many lookups, equal filters cost least.
 #[must_use]
 pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {
     let bits_per_entry = -miss_reads.min(1.0).log2() / LN_2;
@@ -343,16 +347,16 @@ pub fn filter_bytes(entries: u64, miss_reads: f64) -> u64 {
 
 /// The numbers that make a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct TableSizes {
     pub(super) partitions: u32,
     pub(super) slices: u32,
     pub(super) buffer_pages: u32,
     pub(super) entries_per_flush: f64,
 }
 
-impl Layout {
-    /// Buffers for inserts that go on while their partition is flushed. Partitions take turns, so a merge
-    /// seldom finds more than one other buffer waiting.
+impl TableSizes {
+    /// Buffers for inserts that continue while their partition is flushed. Flushes of partitions are spread
+    /// out, so a merge seldom finds more than one other buffer waiting.
     pub(super) fn spare_buffers(&self) -> u32 {
         (self.partitions / 128).clamp(2, 8)
     }
@@ -374,8 +378,8 @@ impl Layout {
 
 /// One combination of all parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
-    pub(super) layout: Layout,
+pub(crate) struct SliceHashSizing {
+    pub(super) layout: TableSizes,
     /// k: flushes that all slicetables hold.
     pub(super) incarnations: f64,
     pub(super) buffer_bytes: u64,
@@ -384,9 +388,9 @@ pub(crate) struct Candidate {
     pub(super) ram_bytes: u64,
 }
 
-impl Candidate {
+impl SliceHashSizing {
     pub(super) fn config(&self, requirements: &Requirements, entries_capacity: u64) -> Config {
-        let Layout { partitions, slices, buffer_pages, .. } = self.layout;
+        let TableSizes { partitions, slices, buffer_pages, .. } = self.layout;
         let entries_max = u32::try_from(entries_capacity / u64::from(partitions));
         Config {
             key_bytes: requirements.key_bytes as usize,
@@ -413,8 +417,8 @@ impl Candidate {
         self.incarnations <= INCARNATIONS_MAX && (self.incarnations >= INCARNATIONS_MIN || smallest)
     }
 
-    /// How far from handy: doublings of the slicetable away from 4 MiB, and halvings of the partitions
-    /// below 16.
+    /// A penalty for unhandy sizes: doublings of the slicetable away from 4 MiB, and halvings of the
+    /// partitions below 16.
     fn awkwardness(&self) -> f64 {
         let table = self.layout.slicetable_bytes() as f64 / SLICETABLE_BYTES_BEST;
         let few = (f64::from(PARTITIONS_GOOD) / f64::from(self.layout.partitions)).log2().max(0.0);

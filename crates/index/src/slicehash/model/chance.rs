@@ -1,17 +1,17 @@
-//! How far pages can be filled when chance fills them.
+//! How far pages can be filled when hashes fill them.
 //!
-//! Keys fall on pages by their hashes, so a page that is meant for `mean` entries gets X of them, where X
-//! has Poisson's distribution. What does not fit is E[(X - capacity)+]. Near the mean that is
-//! sd L(z) with sd = sqrt(mean), z = (capacity - mean) / sd and the normal loss function
-//! L(z) = phi(z) - z (1 - Phi(z)); far from it, where we are, Poisson's tail is heavier than the normal
-//! one by half and more. So the sum itself is taken; it has some hundred terms.
+//! Keys go to pages by their hashes, so a page for `mean` entries gets X of them, where X has Poisson's
+//! distribution. E[(X - capacity)+] entries do not fit. Near the mean that is sd L(z) with sd = sqrt(mean), z
+//! = (capacity - mean) / sd and the normal loss function L(z) = phi(z) - z (1 - Phi(z)). Far from it, where
+//! we are, Poisson's tail is heavier than the normal one by half and more. So the sum itself is computed; it
+//! has about a hundred terms.
 
-/// Halvings after which a mean is known to more digits than it is shown with.
+/// Halvings after which a mean has more exact digits than are shown.
 const HALVINGS: usize = 60;
 /// Terms smaller than this share of the sum are left out.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// A page, or whatever else chance fills.
+/// A page, or anything else that hashes fill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageFill {
     capacity: u64,
@@ -61,7 +61,7 @@ impl PageFill {
         self.greatest(|mean| self.overflow(mean) <= overflow_max)
     }
 
-    /// Halves down to the greatest mean that is good; all below it are.
+    /// Halves down to the greatest mean that is good; all smaller ones are.
     fn greatest(&self, good: impl Fn(f64) -> bool) -> f64 {
         let (mut low, mut high) = (0.0, 4.0 * (self.capacity + 16) as f64);
         for _ in 0..HALVINGS {
@@ -105,8 +105,8 @@ mod tests {
             let bins = 20_000_u64;
             let found = thrown(bins, (bins as f64 * mean) as u64, capacity);
             let expected = PageFill::new(capacity).overflow(mean) * bins as f64;
-            // An overflow comes in lumps of a few entries: five standard deviations of three times its
-            // square root.
+            // Overflows come in lumps of a few entries: five standard deviations of three times the square
+            // root.
             let apart = 15.0 * expected.sqrt();
             assert!((found - expected).abs() < apart, "{capacity}: {found}, expected {expected}");
             assert!(expected > 100.0, "{capacity}: too few to compare, {expected}");
@@ -116,30 +116,30 @@ mod tests {
     #[test]
     fn poissons_tail_is_heavier_than_the_normal_one() {
         // z = 2.5: L(z) = 0.002004. The sum is a half more, and at the centre they are nearly equal.
-        let room = PageFill::new(253);
+        let page_fill = PageFill::new(253);
         let mean = 216.3;
         let sd = f64::sqrt(mean);
         let normal = sd * 0.002_004;
         assert!(((253.0 - mean) / sd - 2.5).abs() < 0.01);
-        let ratio = room.overflow(mean) / normal;
+        let ratio = page_fill.overflow(mean) / normal;
         assert!((1.2..1.8).contains(&ratio), "{ratio}");
         // z = 0: L = 0.398942.
-        let ratio = room.overflow(253.0) / (f64::sqrt(253.0) * 0.398_942);
+        let ratio = page_fill.overflow(253.0) / (f64::sqrt(253.0) * 0.398_942);
         assert!((0.98..1.02).contains(&ratio), "{ratio}");
     }
 
     #[test]
     fn means_are_inverse_to_what_overflows() {
         for capacity in [1, 3, 41, 253, 508] {
-            let room = PageFill::new(capacity);
+            let page_fill = PageFill::new(capacity);
             for share in [1e-9, 1e-6, 1e-4, 1e-2] {
-                let mean = room.mean_for_share(share);
-                let found = room.overflow(mean) / mean;
+                let mean = page_fill.mean_for_share(share);
+                let found = page_fill.overflow(mean) / mean;
                 assert!((found / share - 1.0).abs() < 1e-3, "{capacity}, {share}: {found}");
                 assert!(mean < capacity as f64);
             }
-            let mean = room.mean_for_overflow(8.0);
-            assert!((room.overflow(mean) - 8.0).abs() < 1e-6);
+            let mean = page_fill.mean_for_overflow(8.0);
+            assert!((page_fill.overflow(mean) - 8.0).abs() < 1e-6);
         }
         assert_eq!(PageFill::new(10).overflow(0.0), 0.0);
     }

@@ -6,7 +6,7 @@ use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 use crate::slicehash::Config;
 
 impl Config {
-    /// What the cost model advises for the requirements; [`advise`] tells what it costs.
+    /// The configuration that the cost model advises for the requirements; [`advise`] predicts its costs.
     ///
     /// # Errors
     /// As [`advise`].
@@ -14,7 +14,7 @@ impl Config {
         advise(requirements)?.config.of().copied()
     }
 
-    /// What its operations ask of the device, without filters and with the front table empty.
+    /// The device operations of its operations, without filters and with the front table empty.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for widths out of range.

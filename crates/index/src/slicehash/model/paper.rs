@@ -1,12 +1,12 @@
 //! The formulas of the paper's section 5.4, with the symbols of its Table 2.
 //!
 //! Sizes are in bytes and times in nanoseconds, both as floats: the formulas are continuous. P and H enter
-//! no formula but through what they make up: the paper sets H to a page when it counts lookups, and S = H k
-//! to a block when it bounds an insert.
+//! the formulas only through what they make up: the paper sets H to a page when it counts lookups, and S = H
+//! k to a block when it bounds an insert.
 
 use crate::model::SECONDS_PER_YEAR;
 
-/// The symbols of Table 2 that are chosen; the others are worked out of them.
+/// The chosen symbols of Table 2; the others follow from them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
     /// n: partitions.
@@ -97,8 +97,8 @@ impl Design {
         self.entry_bytes_effective() / (self.incarnations() + 1.0)
     }
 
-    /// The same when each slice lies spread over N SSDs of F bytes each (section 5.3, memory-oriented):
-    /// N k incarnations for the same hash tables.
+    /// The same when each slice is spread over N SSDs of F bytes each (section 5.3, memory-oriented): N k
+    /// incarnations for the same hash tables.
     #[must_use]
     pub fn memory_bytes_per_entry_spread(&self) -> f64 {
         Self { flash_bytes: self.ssds * self.flash_bytes, ..*self }.memory_bytes_per_entry()
@@ -132,7 +132,7 @@ impl Design {
         2.0 * self.page_read_ns
     }
 
-    /// r_p: every lookup in ours, in nanoseconds, found or not. Both choices lie in one page.
+    /// r_p: every lookup in ours, in nanoseconds, found or not. Both choices are in one page.
     #[must_use]
     pub fn lookup_one_page_ns(&self) -> f64 {
         self.page_read_ns
@@ -153,7 +153,7 @@ impl Design {
     }
 }
 
-/// What section 5.4 says of BufferHash beside it.
+/// What section 5.4 says of BufferHash in comparison.
 pub mod bufferhash {
     use super::Design;
 
@@ -175,7 +175,7 @@ pub mod bufferhash {
         design.incarnations() * design.page_read_ns
     }
 
-    /// (M + b) / entries: RAM per entry, in bytes, with `filter_bytes` of Bloom filters beside the tables.
+    /// (M + b) / entries: RAM per entry, in bytes, with `filter_bytes` of Bloom filters next to the tables.
     #[must_use]
     pub fn memory_bytes_per_entry(design: &Design, filter_bytes: f64) -> f64 {
         (design.memory_bytes + filter_bytes) / design.entries()
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_lookup_takes_0_16_milliseconds_in_the_paper_and_0_15_in_one_page() {
-        // (2 - 0.9) * 0.15 = 0.165, which the paper cuts to 0.16.
+        // (2 - 0.9) * 0.15 = 0.165, which the paper rounds down to 0.16.
         assert_eq!(rounded(EXAMPLE.lookup_mean_ns(0.9) / MS, 3), 0.165);
         assert_eq!(EXAMPLE.lookup_worst_ns() / MS, 0.3);
         assert_eq!(EXAMPLE.lookup_one_page_ns() / MS, 0.15);

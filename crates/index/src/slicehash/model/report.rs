@@ -1,13 +1,13 @@
-//! The prediction of what was found: every figure, with what it is and the section of the paper it comes from.
+//! The prediction as a report: every figure, what it is and its section of the paper.
 
-use super::advise::{Candidate, Search, slice_entries, slice_mean};
+use super::advise::{Search, SliceHashSizing, slice_entries, slice_mean};
 use crate::Result;
 use crate::any::AnyOptions;
 use crate::model::text::{Line, bytes, count, line, time};
 use crate::model::{Notes, PAGE_BYTES, ParameterValue, Prediction, log_bytes};
 use crate::slicehash::RuntimeOptions;
 
-pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Prediction> {
+pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Prediction> {
     let (requirements, layout) = (search.requirements, &found.layout);
     let slices = f64::from(layout.partitions) * f64::from(layout.slices);
     let mean = slice_mean(requirements.entry_bytes(), search.loss_max);
@@ -42,7 +42,7 @@ pub(super) fn predict(search: &Search<'_>, found: &Candidate) -> Result<Predicti
     Ok(prediction)
 }
 
-fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Notes {
+fn notes(search: &Search<'_>, found: &SliceHashSizing, prediction: &Prediction) -> Notes {
     let requirements = search.requirements;
     let device = requirements.device.name;
     let (hit, miss) = (time(prediction.hit_ns()), time(prediction.miss_ns()));
@@ -66,7 +66,7 @@ fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Not
             }
         },
         other: "I/O chunks of a rewrite, log, maps".into(),
-        per_entry: "all RAM over the entries asked for (section 5.4)",
+        per_entry: "all RAM over the required entries (section 5.4)",
         flash: format!("F: the slicetables and {tables} spare ones"),
         hit: format!("r_p: {hit} on {device}; none where a buffer answers (section 5.4)"),
         miss: format!("{miss} on {device}"),
@@ -76,7 +76,7 @@ fn notes(search: &Search<'_>, found: &Candidate, prediction: &Prediction) -> Not
     }
 }
 
-fn shape(search: &Search<'_>, found: &Candidate) -> Vec<Line> {
+fn shape(search: &Search<'_>, found: &SliceHashSizing) -> Vec<Line> {
     let (layout, entry_bytes) = (&found.layout, search.requirements.entry_bytes());
     let fresh = count(layout.entries_per_flush as u64);
     let (slices, most) = (layout.slices, slice_entries(entry_bytes));

@@ -1,11 +1,11 @@
-//! Tests of the advice: it holds what it must, within what it may, for the fewest bytes written.
+//! Tests of the advice: it meets the requirements with the fewest bytes written.
 
 use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::hash::{HashKind, KeyHasher};
 use proptest::prelude::*;
 
-use super::advise::{Candidate, Search};
+use super::advise::{Search, SliceHashSizing};
 use super::chance::PageFill;
 use super::*;
 use crate::model::{CostPreset, Load, Policy, Prediction, Requirements, log_bytes, page_slots};
@@ -17,8 +17,8 @@ fn text(result: crate::Result<Prediction>) -> String {
     result.unwrap_err().to_string()
 }
 
-/// What the search finds, and what becomes of it, checked.
-fn advised(requirements: &Requirements) -> (Candidate, Prediction) {
+/// The search's result and its prediction, checked.
+fn advised(requirements: &Requirements) -> (SliceHashSizing, Prediction) {
     let prediction = advise(requirements).unwrap();
     let miss_reads = prediction.costs.reads_per_miss;
     let search = Search { requirements, miss_reads, loss_max: LOSS_MAX };
@@ -27,17 +27,17 @@ fn advised(requirements: &Requirements) -> (Candidate, Prediction) {
     (found, prediction)
 }
 
-/// What every advice must keep, worked out again from its own figures.
-fn check(requirements: &Requirements, found: &Candidate, prediction: &Prediction) {
+/// What every advice must meet, computed again from its own figures.
+fn check(requirements: &Requirements, found: &SliceHashSizing, prediction: &Prediction) {
     let config: &Config = prediction.config.of().unwrap();
     let &Config { partitions, buffer_pages, slices, .. } = config;
     assert!(partitions.is_power_of_two() && partitions <= PARTITIONS_MAX);
     assert!((8..=256).contains(&buffer_pages) && (1..=SLICES_MAX).contains(&slices));
-    // Capacity: the share that finds its slice full, at the mean that the entries asked for make.
+    // Capacity: the share that finds its slice full, at the mean of the required entries.
     let all = f64::from(partitions) * f64::from(slices);
     let mean = requirements.entries as f64 / all;
-    let room = PageFill::new(slice_entries(requirements.entry_bytes()));
-    assert!(room.overflow(mean) <= mean * LOSS_MAX * 1.000_001);
+    let page_fill = PageFill::new(slice_entries(requirements.entry_bytes()));
+    assert!(page_fill.overflow(mean) <= mean * LOSS_MAX * 1.000_001);
     assert!(prediction.entries_capacity >= requirements.entries - 1);
     // k, and what a flush writes.
     let fresh = buffer_entries(buffer_pages.into(), page_slots(requirements.entry_bytes()));
@@ -104,7 +104,7 @@ fn table_5_ram_falls_and_writing_rises_with_the_incarnations() {
 
 #[test]
 fn a_real_buffer_is_as_full_when_it_is_full_as_counted_on() {
-    // What is left over falls on the pages that it came from; where a page has but 40 slots that shows.
+    // The carry-over goes to the pages that it came from; where a page has only 40 slots that shows.
     for (key_bytes, value_bytes, apart) in [(8, 8, 0.015), (8, 0, 0.015), (32, 64, 0.05)] {
         let layout = EntryLayout::new(key_bytes, value_bytes).unwrap();
         for pages in [8, 37, 128] {
@@ -116,15 +116,15 @@ fn a_real_buffer_is_as_full_when_it_is_full_as_counted_on() {
     }
 }
 
-/// Entries in the pages of a buffer that takes no more and began with what an earlier one left over.
+/// Entries in the pages of a full buffer that began with the carry-over of an earlier one.
 fn filled(layout: EntryLayout, pages: usize, seed: u128) -> f64 {
     let hasher = KeyHasher::new(HashKind::Xxh3, seed);
-    let mut left_over: Vec<Vec<u8>> = Vec::new();
+    let mut carry_over: Vec<Vec<u8>> = Vec::new();
     let mut numbers = 0_u64..;
     let mut in_pages = 0;
     for _ in 0..3 {
         let mut buffer = Buffer::new(layout, hasher, pages);
-        for key in &left_over {
+        for key in &carry_over {
             assert!(buffer.put_carried_over(hasher.hash(key), entry(layout, key)));
         }
         loop {
@@ -134,8 +134,8 @@ fn filled(layout: EntryLayout, pages: usize, seed: u128) -> f64 {
                 break;
             }
         }
-        left_over = buffer.stash_entries().map(|entry| entry.key.to_vec()).collect();
-        assert_eq!(left_over.len(), 64);
+        carry_over = buffer.stash_entries().map(|entry| entry.key.to_vec()).collect();
+        assert_eq!(carry_over.len(), 64);
         in_pages = buffer.len() - 64;
     }
     in_pages as f64
@@ -156,7 +156,7 @@ fn a_slice_is_a_page_but_for_two_headers() {
 }
 
 #[test]
-fn filters_take_1_44_bits_for_each_halving_of_the_reads_in_vain() {
+fn filters_take_1_44_bits_for_each_halving_of_false_positive_reads() {
     assert_eq!(filter_bytes(8_000_000, 1.0), 0);
     assert_eq!(filter_bytes(8_000_000, 0.5), 1_442_696);
     let requirements = Requirements { miss_reads_max: Some(0.1), ..quarter_billion() };

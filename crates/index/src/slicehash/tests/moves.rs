@@ -296,7 +296,7 @@ fn an_image_that_came_during_a_merge_is_durable_before_the_move_names_it() {
     Slicetables::run(inner, SlicetableJob::Drain(0), &mut None).unwrap();
     assert!(inner.partitions[0].read().snapshot.is_some(), "saved meanwhile");
     assert_eq!(runs(&table, 0), 0);
-    // The log's block with the move is written, and the power goes in the midst of its sync.
+    // The log's block with the move is written, and the power goes in the middle of its sync.
     device.inner().cut_after(device.inner().operations() + 1);
     table.sync().unwrap_err();
     for seed in 0..64 {

@@ -108,7 +108,7 @@ fn catalog(image: &[u8]) -> BTreeMap<String, (u64, Vec<u8>, Vec<u8>, u64)> {
     found
 }
 
-/// The numbers of a configuration that say where things lie.
+/// The numbers of a configuration that say where things are.
 struct Config {
     super_tables: u64,
     buffer_pages: u64,

@@ -52,7 +52,7 @@ fn heap(start: u64, count: u64, each: i64) -> Vec<Entry> {
 }
 
 #[test]
-fn as_many_spare_pages_as_others_hold_any_entries_wherever_they_lie() {
+fn as_many_spare_pages_as_others_hold_any_entries_wherever_they_are() {
     let universe = universe(100_000_000);
     for each in [1, -7, i64::MIN] {
         for count in [1, 20_000, 100_000] {

@@ -1,4 +1,4 @@
-//! Filters of every row of the register, and the one in RAM that threads share, agree with the exact multiset; their
+//! Filters of every row of the registry, and the one in RAM that threads share, agree with the exact multiset; their
 //! wrong answers and their figures are what chance and the calls let expect.
 
 use std::sync::Arc;

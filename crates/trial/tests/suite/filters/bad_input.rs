@@ -252,7 +252,7 @@ fn filters_merge_with_their_like_and_refuse_others_and_themselves() {
     let other = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
     let like = Volume::create(Arc::new(MemoryDevice::new()), setup().volume_options()).unwrap();
     let filter = setup().create_filter(&one, "f").unwrap();
-    let theirs = setup().counting().fanned(None).parted(3).create_filter(&like, "f").unwrap();
+    let theirs = setup().counting().fanned(None).with_parts(3).create_filter(&like, "f").unwrap();
     insert(&filter, 0..900).unwrap();
     insert(&theirs, 450..1350).unwrap();
     filter.absorb(&theirs).unwrap();

@@ -242,7 +242,7 @@ fn the_ram_of_the_buffers_is_what_their_slots_take() {
 /// Each part has a level of its own, and a lookup asks those of its key's part.
 #[test]
 fn a_lookup_asks_one_part_of_many() {
-    let lab = Lab::new(setup(None).parted(7));
+    let lab = Lab::new(setup(None).with_parts(7));
     lab.insert(0..30_000);
     let strangers: Vec<_> = (STRANGERS..STRANGERS + 2000).map(key).collect();
     let strangers: Vec<_> = strangers.iter().map(|key| &key[..]).collect();

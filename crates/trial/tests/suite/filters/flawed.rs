@@ -20,7 +20,7 @@ enum Flaw {
     Forgets,
     /// Fingerprints are of a universe a third as large as it says.
     RateTooHigh,
-    /// Strangers are denied more often than can be: it keeps whole keys besides.
+    /// Strangers are denied more often than can be: it keeps whole keys too.
     RateTooLow,
     /// A delete takes away all that has the fingerprint.
     DeletesTheOther,

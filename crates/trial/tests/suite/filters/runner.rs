@@ -36,7 +36,7 @@ pub trait Maker {
     fn law(&self) -> Law;
 }
 
-/// What a filter may answer, besides never denying a key that is there.
+/// What a filter may answer, apart from never denying a key that is there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Law {
     /// How many fingerprints there are.

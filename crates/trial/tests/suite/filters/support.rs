@@ -32,7 +32,7 @@ impl Setup {
     }
 
     /// The same in that many parts, each with buffers as large.
-    pub fn parted(self, parts: u32) -> Self {
+    pub fn with_parts(self, parts: u32) -> Self {
         let buffer_entries = self.config.buffer_entries * u64::from(parts);
         Self { config: Config { parts, buffer_entries, ..self.config }, ..self }
     }

@@ -136,7 +136,7 @@ fn writers_and_readers_of_one_filter_see_no_false_negative_during_merges() {
         for durability in [DURABILITIES[1], DURABILITIES[2]] {
             let setup = Setup::exact(durability).fanned(fan_out);
             let setup = if number % 2 == 0 { setup.counting() } else { setup };
-            together(setup.parted(1 + number as u32).threaded(), 300);
+            together(setup.with_parts(1 + number as u32).threaded(), 300);
         }
         together(Setup::exact(DURABILITIES[1]).fanned(fan_out), 200);
     }

@@ -74,7 +74,7 @@ fn a_log_that_keeps_refuses_when_full_and_takes_more_after_removals() {
     }
 }
 
-/// What became garbage since the last checkpoint is forgotten by a crash; a full log counts anew before it
+/// What became garbage since the last checkpoint is forgotten by a crash; a full log counts again before it
 /// refuses.
 #[test]
 fn after_a_crash_garbage_is_found_again_before_a_put_is_refused() {

@@ -82,7 +82,7 @@ impl Setup {
         }
     }
 
-    /// Each variant of each kind of tables that the register has, with each durability.
+    /// Each variant of each kind of tables that the registry has, with each durability.
     pub fn all() -> impl Iterator<Item = Self> {
         registry::tables().flat_map(|(row, table)| {
             let count = 3 * table.testing.variants as usize;
@@ -90,7 +90,7 @@ impl Setup {
         })
     }
 
-    /// One of all kinds of tables that the register has, in turn.
+    /// One of all kinds of tables that the registry has, in turn.
     pub fn any(number: usize) -> Self {
         let kinds: Vec<_> = registry::tables().map(|(row, _)| row.kind).collect();
         Self::numbered(kinds[number % kinds.len()], number / kinds.len())
@@ -117,7 +117,7 @@ impl Setup {
         Self { flush_threads: 0, threads: Threads::Inline, ..self }
     }
 
-    /// The configuration as the register has it, and its law.
+    /// The configuration as the registry has it, and its law.
     fn test_table(&self) -> TestTable {
         let request = TableRequest {
             variant: self.variant,
