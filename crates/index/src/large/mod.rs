@@ -252,12 +252,16 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.stats()
     }
 
-    /// Makes everything durable and ends its thread. Dropping does the same, and ignores failures.
+    /// Makes everything durable, ends its thread and closes the table. Dropping does the same, and ignores failures.
     ///
     /// # Errors
     /// A failed write or sync, a table that is full. What was acknowledged as durable stays so.
     pub fn close(mut self) -> Result<()> {
-        self.shut_down()
+        self.shut_down()?;
+        let volume = self.inner.volume.clone();
+        // The table and the value log take their last checkpoints. One that fails poisons the volume.
+        drop(self);
+        Ok(volume.poison().check()?)
     }
 }
 
