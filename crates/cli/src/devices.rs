@@ -13,7 +13,7 @@ use nandex::device::{Access, ArrayOptions, Create, Device, EngineChoice, FileDev
 use nandex::device::{LabelledArray, Member, PAGE_BYTES, Striping};
 
 use crate::console::Console;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{self, Unfinished};
 
 /// A volume by its paths.
 #[derive(Clone, Debug, clap::Args)]
@@ -115,6 +115,7 @@ impl VolumeArgs {
     /// A device that is missing or in use, is named twice, or does not belong.
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
+        unfinished::refuse_unfinished(&self.files())?;
         let engine = self.devices.engine.into();
         let options = FileOptions { access, engine, ..FileOptions::default() };
         let mut members = Vec::new();
@@ -146,6 +147,7 @@ impl VolumeArgs {
     /// A file that exists already, a device that is named twice or holds something.
     pub fn create(&self, striping: Striping, console: &Console) -> Result<Devices> {
         self.refuse_twice()?;
+        unfinished::refuse_existing(&self.files())?;
         let mut made = Unfinished::default();
         self.create_noting(striping, &mut made, console).inspect_err(|_| made.remove())
     }
@@ -188,6 +190,12 @@ impl VolumeArgs {
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
+    }
+
+    /// All that are no block devices, the log's among them: what a verb makes under another name.
+    fn files(&self) -> Vec<&Path> {
+        let all = self.paths().chain(self.devices.log_device.as_deref());
+        all.filter(|path| !is_block_device(path)).collect()
     }
 
     /// Two handles of one file would block each other by the lock.

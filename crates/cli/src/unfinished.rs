@@ -1,7 +1,9 @@
 //! Files that a verb is making: they get their names once they are whole.
 //!
 //! A verb makes NAME as `NAME.unfinished`, and renames it in the end. So no run that was killed, stopped or out of
-//! space leaves a file that passes as whole. The next run of the verb replaces what such a run has left.
+//! space leaves a file that passes as whole. The next run of the verb replaces what such a run has left. The files of
+//! one volume are renamed only when all of them are whole, the one that was named first last; whoever opens some of
+//! them while others have no name yet is told.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,15 +19,11 @@ use crate::console::Console;
 pub struct Unfinished(Vec<PathBuf>);
 
 impl Unfinished {
-    /// Where to make the file of this name. Removes what an earlier run left there.
+    /// Where to make the file of this name, which nobody has. Removes what an earlier run left there.
     ///
     /// # Errors
-    /// A file of that name; one that another run is making.
+    /// A file that another run is making.
     pub fn begin(&mut self, name: &Path, console: &Console) -> Result<PathBuf> {
-        let shown = name.display();
-        if fs::symlink_metadata(name).is_ok() {
-            bail!("cannot create {shown}: it exists; name another file, or remove it first");
-        }
         let path = unfinished(name);
         if path.exists() {
             remove_left(name, &path)?;
@@ -68,6 +66,57 @@ impl Unfinished {
     }
 }
 
+/// Refuses to make files of which one exists, before anything is removed or made.
+///
+/// # Errors
+/// A file of one of the names.
+pub fn refuse_existing(names: &[&Path]) -> Result<()> {
+    let exists = |name: &&&Path| fs::symlink_metadata(name).is_ok();
+    let Some(there) = names.iter().find(exists) else { return Ok(()) };
+    refuse_half_named(names, "create")?;
+    bail!("cannot create {}: it exists; name another file, or remove it first", there.display())
+}
+
+/// Refuses to open files of which one is not there, but is there unfinished.
+///
+/// # Errors
+/// Such a file, with what can be done.
+pub fn refuse_unfinished(names: &[&Path]) -> Result<()> {
+    let Some(name) = names.iter().find(|name| is_unnamed(name)) else { return Ok(()) };
+    refuse_half_named(names, "open")?;
+    let (path, name) = (unfinished(name), name.display());
+    let left = path.display();
+    if is_locked(&path) {
+        bail!("cannot open {name}: another run is making it, {left} is in use; wait for its end");
+    }
+    bail!(
+        "cannot open {name}: it is unfinished: the run that makes it has failed or was stopped, and left {left}; \
+         run that command again, which replaces it, or name {left} to use what is in it"
+    )
+}
+
+/// Some files of a volume have their names, others not yet: all are whole, the renames were stopped.
+fn refuse_half_named(names: &[&Path], verb: &str) -> Result<()> {
+    let unnamed = names.iter().find(|name| is_unnamed(name));
+    let (Some(unnamed), Some(named)) = (unnamed, names.iter().find(|name| name.exists())) else {
+        return Ok(());
+    };
+    let (path, unnamed, named) = (unfinished(unnamed), unnamed.display(), named.display());
+    let left = path.display();
+    bail!(
+        "cannot {verb} {unnamed}: {named} has its name and {left} not yet: the run that made them was stopped \
+         between its renames, when all were whole; finish it with mv {left} {unnamed}, or remove them all"
+    )
+}
+
+fn is_unnamed(name: &Path) -> bool {
+    fs::symlink_metadata(name).is_err() && unfinished(name).exists()
+}
+
+fn is_locked(path: &Path) -> bool {
+    matches!(FileDevice::open(path, &FileOptions::default()), Err(Error::Locked { .. }))
+}
+
 fn unfinished(name: &Path) -> PathBuf {
     let mut path = name.as_os_str().to_owned();
     path.push(".unfinished");
@@ -76,7 +125,7 @@ fn unfinished(name: &Path) -> PathBuf {
 
 /// Its lock tells whether a run still makes it.
 fn remove_left(name: &Path, path: &Path) -> Result<()> {
-    if let Err(Error::Locked { .. }) = FileDevice::open(path, &FileOptions::default()) {
+    if is_locked(path) {
         let (name, path) = (name.display(), path.display());
         bail!("cannot create {name}: another run is making it, {path} is in use; wait for its end");
     }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use nandex::{Policy, Requirements, Table};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{StripeArg, VolumeArgs};
+use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, Choice, RequirementArgs, StructureArg, TableCosts};
@@ -69,8 +70,9 @@ struct Created {
 /// Makes the volume and the table.
 ///
 /// # Errors
-/// A file that holds a volume already, sizes that cannot work, no space.
+/// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
     let requirements = Requirements {
         policy: args.policy,
         front_runs: args.front_runs,
@@ -96,6 +98,10 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
             made.table.key_bytes() + made.table.value_bytes(),
         )?,
     };
+    if interrupt.is_set() {
+        made.made.remove();
+        bail!("stopped; no file was made");
+    }
     made.close()?;
     console.print(&created, text)
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
+use crate::unfinished;
 
 use super::figures::{FilterFigures, hash_name, percent};
 use super::open::{Making, NameArgs, Opened, create, open_to_read};
@@ -163,6 +164,7 @@ fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {
 fn refuse_twice(files: &[PathBuf]) -> Result<()> {
     let mut seen = HashSet::new();
     for path in files {
+        unfinished::refuse_unfinished(&[path])?;
         let real =
             fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
         if !seen.insert(real) {
