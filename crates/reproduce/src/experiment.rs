@@ -42,7 +42,9 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A number, the paper's number for it, and why they differ.
+/// A number, where it comes from, the paper's number for it, and why they differ.
+///
+/// No row is without its origin: [`Row::predicted`], [`Row::fitted`] and [`Row::stated`] are the only ways to make one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// What is measured.
@@ -51,12 +53,30 @@ pub struct Row {
     pub unit: &'static str,
     /// Our number; `None` if only the paper has one.
     pub ours: Option<f64>,
+    /// Where the number comes from.
+    #[serde(flatten)]
+    origin: Origin,
     /// The paper's number; `None` if it has none.
     pub paper: Option<Printed>,
     /// Ours over the paper's.
     pub ratio: Option<f64>,
     /// How the two differ and why, in a sentence; empty if there is nothing to say.
     pub why: String,
+}
+
+/// Where a row's number comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "origin", rename_all = "kebab-case")]
+pub enum Origin {
+    /// It follows from the structure and the drive; no constant was chosen for it.
+    Predicted,
+    /// A constant was chosen so that a printed number comes out, so agreement proves nothing.
+    Fitted {
+        /// That number, and where it is printed.
+        fitted_to: &'static str,
+    },
+    /// It was not measured here: the paper's number as it stands.
+    Stated,
 }
 
 /// A number as the paper printed it.
@@ -81,23 +101,38 @@ pub enum Sense {
 }
 
 impl Row {
-    /// A number of ours that the paper does not have.
+    /// A number of ours that no constant was chosen for.
     #[must_use]
-    pub fn ours(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
-        Self {
-            what: what.into(),
-            unit,
-            ours: Some(ours),
-            paper: None,
-            ratio: None,
-            why: String::new(),
-        }
+    pub fn predicted(what: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self::new(what.into(), unit, Some(ours), Origin::Predicted)
+    }
+
+    /// A number of ours for which a constant was chosen: so that `fitted_to`, a printed number and its place, comes
+    /// out.
+    #[must_use]
+    pub fn fitted(
+        what: impl Into<String>,
+        unit: &'static str,
+        ours: f64,
+        fitted_to: &'static str,
+    ) -> Self {
+        Self::new(what.into(), unit, Some(ours), Origin::Fitted { fitted_to })
     }
 
     /// A number of the paper that was not measured here.
     #[must_use]
-    pub fn theirs(what: impl Into<String>, unit: &'static str, paper: f64) -> Self {
-        Self { ours: None, ..Self::ours(what, unit, 0.0) }.with(paper, Sense::Exactly)
+    pub fn stated(what: impl Into<String>, unit: &'static str, paper: f64) -> Self {
+        Self::new(what.into(), unit, None, Origin::Stated).with(paper, Sense::Exactly)
+    }
+
+    fn new(what: String, unit: &'static str, ours: Option<f64>, origin: Origin) -> Self {
+        Self { what, unit, ours, origin, paper: None, ratio: None, why: String::new() }
+    }
+
+    /// Where the number comes from.
+    #[must_use]
+    pub const fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// The paper's number for it.
@@ -188,13 +223,30 @@ mod tests {
 
     #[test]
     fn a_ratio_is_ours_over_the_papers_where_both_are() {
-        let row = Row::ours("a", "ms", 3.0).paper(2.0);
+        let row = Row::predicted("a", "ms", 3.0).paper(2.0);
         assert_eq!(row.ratio, Some(1.5));
-        assert_eq!(Row::theirs("a", "ms", 2.0).ratio, None);
-        assert_eq!(Row::ours("a", "ms", 3.0).paper(0.0).ratio, None);
+        assert_eq!(Row::stated("a", "ms", 2.0).ratio, None);
+        assert_eq!(Row::predicted("a", "ms", 3.0).paper(0.0).ratio, None);
         assert_eq!(
-            Row::ours("a", "ms", 1.0).paper_at_most(2.0).paper.unwrap().sense,
+            Row::predicted("a", "ms", 1.0).paper_at_most(2.0).paper.unwrap().sense,
             Sense::AtMost
         );
+    }
+
+    #[test]
+    fn data_say_where_a_number_comes_from_and_what_it_was_fitted_to() {
+        let json = |row: Row| serde_json::to_value(row).unwrap();
+        let fitted = json(Row::fitted("a", "ms", 3.0, "3 ms, Table 1"));
+        assert_eq!(
+            (&fitted["origin"], &fitted["fitted_to"]),
+            (&"fitted".into(), &"3 ms, Table 1".into())
+        );
+        for (row, origin) in
+            [(Row::predicted("a", "ms", 3.0), "predicted"), (Row::stated("a", "ms", 3.0), "stated")]
+        {
+            let row = json(row);
+            assert_eq!(row["origin"], origin);
+            assert_eq!(row.get("fitted_to"), None);
+        }
     }
 }

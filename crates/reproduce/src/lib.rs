@@ -21,6 +21,7 @@ pub mod cascade;
 mod drive;
 mod error;
 mod experiment;
+mod fits;
 mod latency;
 pub mod play;
 mod report;
@@ -31,7 +32,9 @@ mod taped;
 
 pub use drive::{Drive, Filled};
 pub use error::{Error, Result};
-pub use experiment::{Chart, Experiment, Outcome, Printed, Row, Scaling, Sense, Series, Table};
+pub use experiment::{
+    Chart, Experiment, Origin, Outcome, Printed, Row, Scaling, Sense, Series, Table,
+};
 pub use latency::Latencies;
 pub use report::{Ran, Report, html, text};
 pub use scale::Scale;

@@ -138,17 +138,17 @@ impl Evicting {
 fn full_discard(fifo: &Evicting, lru: &Evicting) -> Table {
     let mean = |of: &Evicting, played: &Played| of.inserts(played).mean_ms();
     let rows = vec![
-        Row::ours("FIFO, Transcend: mean", "ms", mean(fifo, &fifo.transcend)).paper(0.007).why("This drive takes 30 ms for each buffer, the paper\'s longest; the paper\'s mean leaves 6 ms."),
-        Row::ours(
+        Row::predicted("FIFO, Transcend: mean", "ms", mean(fifo, &fifo.transcend)).paper(0.007).why("This drive takes 30 ms for each buffer, the paper\'s longest; the paper\'s mean leaves 6 ms."),
+        Row::predicted(
             "FIFO, Transcend: mean, incarnations alone",
             "ms",
             mean(fifo, &fifo.bare_transcend),
         )
         .paper(0.007),
-        Row::ours("LRU, Transcend: mean", "ms", mean(lru, &lru.transcend)).paper(0.008).why("The same; over FIFO the mean rises by some 18 %, the paper's by 14 %."),
-        Row::ours("LRU, Transcend: mean, incarnations alone", "ms", mean(lru, &lru.bare_transcend))
+        Row::predicted("LRU, Transcend: mean", "ms", mean(lru, &lru.transcend)).paper(0.008).why("The same; over FIFO the mean rises by some 18 %, the paper's by 14 %."),
+        Row::predicted("LRU, Transcend: mean, incarnations alone", "ms", mean(lru, &lru.bare_transcend))
             .paper(0.008),
-        Row::ours(
+        Row::predicted(
             "LRU over FIFO: flushes",
             "",
             lru.run.flushes as f64 / fifo.run.flushes.max(1) as f64,
@@ -164,15 +164,15 @@ fn partial_discard(update: &Evicting, top: &Evicting) -> Table {
     let kept = stats.retained as f64 / (stats.retained + stats.evicted).max(1) as f64;
     let verifies = "Here each entry with a newer version costs a page read, which proves it; the paper takes the filter's word.";
     let rows = vec![
-        Row::ours("update-based, Intel: mean", "ms", mean(update, &update.intel)).paper(0.08).why(verifies),
-        Row::ours("update-based, Intel: mean, incarnations alone", "ms", mean(update, &update.bare_intel)).paper(0.08)
+        Row::predicted("update-based, Intel: mean", "ms", mean(update, &update.intel)).paper(0.08).why(verifies),
+        Row::predicted("update-based, Intel: mean, incarnations alone", "ms", mean(update, &update.bare_intel)).paper(0.08)
             .why("The paper's own 17.4 ms more for each flush on the Transcend make 0.004 ms for an insert, not its 0.56: the two do not fit each other."),
-        Row::ours("update-based, Transcend: mean", "ms", mean(update, &update.transcend)).paper(0.56).why(verifies),
-        Row::ours("update-based, Transcend: mean, incarnations alone", "ms", mean(update, &update.bare_transcend)).paper(0.56).why("As on the Intel SSD."),
-        Row::ours("update-based: part of the entries kept", "", kept),
-        Row::ours("the upper half by priority, Intel: mean", "ms", mean(top, &top.intel))
+        Row::predicted("update-based, Transcend: mean", "ms", mean(update, &update.transcend)).paper(0.56).why(verifies),
+        Row::predicted("update-based, Transcend: mean, incarnations alone", "ms", mean(update, &update.bare_transcend)).paper(0.56).why("As on the Intel SSD."),
+        Row::predicted("update-based: part of the entries kept", "", kept),
+        Row::predicted("the upper half by priority, Intel: mean", "ms", mean(top, &top.intel))
             .why("The paper omits its numbers; it found the same quality."),
-        Row::ours("the upper half by priority, Transcend: mean", "ms", mean(top, &top.transcend)),
+        Row::predicted("the upper half by priority, Transcend: mean", "ms", mean(top, &top.transcend)),
     ];
     Table { title: "Inserts with partial discard".into(), rows }
 }
@@ -186,13 +186,13 @@ fn tried(fifo: &Evicting, update: &Evicting) -> Table {
     let transcend = |of: &Evicting| of.inserts(&of.bare_transcend).mean_ms();
     let more_ms = (transcend(update) - transcend(fifo)) * f64::from(BUFFER_ENTRIES);
     let rows = vec![
-        Row::ours("incarnations tried for each buffer that users' inserts fill", "", total as f64 / buffers)
+        Row::predicted("incarnations tried for each buffer that users' inserts fill", "", total as f64 / buffers)
             .paper(1.5)
             .why("What is kept goes back into buffers; at 60 % kept, a user's buffer needs 2.5 evictions. The paper's 1.5 means that a third is kept: its keys are not described well enough to tell."),
-        Row::ours("inserts that evict and try at most 3", "", within as f64 / tried.len().max(1) as f64)
+        Row::predicted("inserts that evict and try at most 3", "", within as f64 / tried.len().max(1) as f64)
             .paper(0.9)
             .why("Ours evicts in groups ahead of a checkpoint, so one insert pays for several flushes."),
-        Row::ours("Transcend: time more for each buffer that users' inserts fill", "ms", more_ms)
+        Row::predicted("Transcend: time more for each buffer that users' inserts fill", "ms", more_ms)
             .paper(17.4)
             .why("Incarnations alone. Each eviction reads an incarnation, and what it keeps is written again, at 30 ms a buffer."),
     ];

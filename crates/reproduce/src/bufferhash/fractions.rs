@@ -40,17 +40,17 @@ impl Experiment for Table3 {
             |(&(lookup_ppm, paper_ms, bdb_ms), &(paper_drive_ms, parts_ms))| {
                 let share = share(lookup_ppm);
                 [
-                    Row::ours(format!("BufferHash, {share} lookups"), "ms", paper_drive_ms)
+                    Row::predicted(format!("BufferHash, {share} lookups"), "ms", paper_drive_ms)
                         .paper(paper_ms)
                         .why(why(lookup_ppm)),
-                    Row::ours(
+                    Row::predicted(
                         format!("BufferHash, {share} lookups, drive by its parts"),
                         "ms",
                         parts_ms,
                     )
                     .paper(paper_ms)
                     .why("This one reads a page in 0.2 ms; its rates are assumed from its parts."),
-                    Row::theirs(format!("Berkeley DB, {share} lookups"), "ms", bdb_ms)
+                    Row::stated(format!("Berkeley DB, {share} lookups"), "ms", bdb_ms)
                         .why("As the paper printed it; not run here."),
                 ]
             },

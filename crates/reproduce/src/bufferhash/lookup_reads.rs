@@ -4,7 +4,7 @@ use super::lab::{Setup, lookup_reads};
 use super::player;
 use super::workload::{Measured, Workload};
 use crate::tape::{Act, Tape};
-use crate::{Drive, Experiment, Filled, Latencies, Outcome, Result, Row, Scale, Table};
+use crate::{Drive, Experiment, Filled, Latencies, Outcome, Result, Row, Scale, Table, fits};
 use nandex_sim::RequestKind;
 
 /// See the [module](self).
@@ -71,13 +71,13 @@ fn probabilities(title: &str, run: &Measured, paper: [f64; ROWS], success: f64) 
         .map(|reads| {
             let or_more = if reads == ROWS - 1 { " or more" } else { "" };
             let what = format!("probability of {reads} reads{or_more}");
-            Row::ours(what, "", counts[reads] as f64 / total)
+            Row::predicted(what, "", counts[reads] as f64 / total)
                 .paper(paper[reads])
                 .why(why(reads, success))
         })
         .collect();
     rows.push(
-        Row::ours("share of lookups that find their key", "", run.counts.success_rate())
+        Row::predicted("share of lookups that find their key", "", run.counts.success_rate())
             .paper(success),
     );
     Table { title: title.into(), rows }
@@ -108,13 +108,18 @@ fn times(run: &Measured, drive: Drive, paper: [f64; ROWS], scale: Scale) -> Resu
         all.map(|(_, ns)| *ns).collect()
     };
     let rows = (1..ROWS).map(|reads| (reads, with(reads))).filter(|(_, all)| all.count() > 0);
+    let (fitted_to, why) = if drive == Drive::INTEL {
+        (
+            fits::INTEL_READ,
+            "The paper's table has 0.31 ms for a read, its section 7.2.2 has 0.15 ms for a random one on the same drive; the drive here has the latter for a page and the former for 128 KiB.",
+        )
+    } else {
+        (fits::CHIP_READ, "")
+    };
     let rows = rows.map(|(reads, all)| {
-        let why = if drive == Drive::INTEL {
-            "The paper's table has 0.31 ms for a read, its section 7.2.2 has 0.15 ms for a random one on the same drive; the drive here has the latter for a page and the former for 128 KiB."
-        } else {
-            ""
-        };
-        Row::ours(format!("{reads} reads"), "ms", all.mean_ms()).paper(paper[reads]).why(why)
+        Row::fitted(format!("{reads} reads"), "ms", all.mean_ms(), fitted_to)
+            .paper(paper[reads])
+            .why(why)
     });
     Ok(Table { title: format!("Time of a lookup by reads, {}", drive.name), rows: rows.collect() })
 }

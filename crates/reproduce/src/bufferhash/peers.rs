@@ -108,22 +108,22 @@ fn compare(peer: &Compared, direct: &DirectRun, ours: &[Latencies; 2]) -> Table 
     let printed = "As the paper printed it; not run here.";
     let slow = |all: &Latencies| 1.0 - all.share_within_ms(5.0);
     let rows = vec![
-        Row::theirs("Berkeley DB: mean of lookups", "ms", peer.lookup_ms).why(printed),
-        Row::theirs("Berkeley DB: mean of inserts", "ms", peer.insert_ms).why(printed),
-        Row::ours("without buffers: mean of lookups", "ms", direct.lookups.mean_ms())
+        Row::stated("Berkeley DB: mean of lookups", "ms", peer.lookup_ms).why(printed),
+        Row::stated("Berkeley DB: mean of inserts", "ms", peer.insert_ms).why(printed),
+        Row::predicted("without buffers: mean of lookups", "ms", direct.lookups.mean_ms())
             .paper(peer.lookup_ms)
             .why(lookups_why),
-        Row::ours("without buffers: mean of inserts", "ms", direct.inserts.mean_ms())
+        Row::predicted("without buffers: mean of inserts", "ms", direct.inserts.mean_ms())
             .paper(peer.insert_ms)
             .why(inserts_why),
-        Row::ours("without buffers: lookups above 5 ms", "", slow(&direct.lookups))
+        Row::predicted("without buffers: lookups above 5 ms", "", slow(&direct.lookups))
             .paper(peer.slow[0])
             .why(lookups_why),
-        Row::ours("without buffers: inserts above 5 ms", "", slow(&direct.inserts))
+        Row::predicted("without buffers: inserts above 5 ms", "", slow(&direct.inserts))
             .paper(peer.slow[1])
             .why(inserts_why),
-        Row::ours("BufferHash: mean of lookups", "ms", lookups.mean_ms()),
-        Row::ours("BufferHash: mean of inserts", "ms", inserts.mean_ms()),
+        Row::predicted("BufferHash: mean of lookups", "ms", lookups.mean_ms()),
+        Row::predicted("BufferHash: mean of inserts", "ms", inserts.mean_ms()),
     ];
     Table { title: peer.drive.name.into(), rows }
 }

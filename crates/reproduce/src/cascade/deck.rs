@@ -6,7 +6,7 @@ use super::insertion::{DECK_GAIN, DECK_INSERTS_PER_S, FAN_OUTS, Measured, setup}
 use super::lab::Measures;
 use super::lookups::{DECK_LOOKUPS_PER_S, DECK_PART};
 use super::rounds::Costs;
-use crate::{Experiment, Outcome, Result, Row, Scale, Table};
+use crate::{Experiment, Outcome, Result, Row, Scale, Table, fits};
 
 /// See the [module](self).
 pub struct Deck;
@@ -73,27 +73,27 @@ fn inserts(cascades: &[Both], blooms: &[Both]) -> Table {
     let (published, one) = (&cascades[0], &cascades[2]);
     let [plain, _, buffered, strongest] = blooms else { unreachable!("there are four kinds") };
     let mut rows = vec![
-        Row::ours("cascade filter, fan-out 2", "inserts/s", rate(published)).paper(DECK_INSERTS_PER_S).why(
+        Row::predicted("cascade filter, fan-out 2", "inserts/s", rate(published)).paper(DECK_INSERTS_PER_S).why(
             "The deck is bound by a processor of 2009 at 2.4 GHz; here it is the 170 ns of an insert on a newer one, while a second thread merges. See the last table for a slow one.",
         ),
-        Row::ours("cascade filter, fan-out 2, over buffered Bloom filter, queued bits", "", rate(published) / rate(buffered))
+        Row::predicted("cascade filter, fan-out 2, over buffered Bloom filter, queued bits", "", rate(published) / rate(buffered))
             .paper(DECK_GAIN)
             .why("Near the deck's by accident: the one is eight times as fast here, the other six times. The deck's others take 17 K inserts a second, about one for each page written, as its queues were small; this one's queue is all the RAM, with 32 pages in flight."),
-        Row::ours("cascade filter, fan-out 2, over page-blocked buffered Bloom filter", "", rate(published) / rate(strongest))
+        Row::predicted("cascade filter, fan-out 2, over page-blocked buffered Bloom filter", "", rate(published) / rate(strongest))
             .why("The honest strongest baseline, nothing but sequential I/O chunks, which the deck does not have."),
-        Row::ours("cascade filter, fan-out 2, over plain Bloom filter", "", rate(published) / rate(plain)),
+        Row::predicted("cascade filter, fan-out 2, over plain Bloom filter", "", rate(published) / rate(plain)),
     ];
     for both in &cascades[1..] {
         let name = both.inserts.name;
-        rows.push(Row::ours(name, "inserts/s", rate(both)));
-        rows.push(Row::ours(
+        rows.push(Row::predicted(name, "inserts/s", rate(both)));
+        rows.push(Row::predicted(
             format!("{name}, over page-blocked buffered Bloom filter"),
             "",
             rate(both) / rate(strongest),
         ));
     }
     rows.push(
-        Row::ours("one wide level over fan-out 2", "", rate(one) / rate(published))
+        Row::predicted("one wide level over fan-out 2", "", rate(one) / rate(published))
             .why("Each key is written more often: what one read for each lookup costs."),
     );
     Table { title: "Inserts".into(), rows }
@@ -103,17 +103,17 @@ fn lookups(cascades: &[Both], blooms: &[Both]) -> Table {
     let (published, one) = (&cascades[0], &cascades[2]);
     let strongest = &blooms[3];
     let rows = vec![
-        Row::ours("cascade filter, fan-out 2", "lookups/s", published.lookups_per_s)
+        Row::predicted("cascade filter, fan-out 2", "lookups/s", published.lookups_per_s)
             .paper(DECK_LOOKUPS_PER_S)
             .why("530 a second are 1.9 ms: about six pages of 0.31 ms each. The drive's data sheet has 0.065 ms for one; what else was done the deck does not say. Five levels hold all keys here, and at any moment some of them are empty."),
-        Row::ours("cascade filter, fan-out 2: pages read for each lookup", "", published.reads),
-        Row::ours("cascade filter, fan-out 2, over Bloom filter with one page for each key", "", published.lookups_per_s / strongest.lookups_per_s)
+        Row::predicted("cascade filter, fan-out 2: pages read for each lookup", "", published.reads),
+        Row::predicted("cascade filter, fan-out 2, over Bloom filter with one page for each key", "", published.lookups_per_s / strongest.lookups_per_s)
             .paper(DECK_PART)
             .why("One over the pages read: that lookups pay for inserts is as the deck has it."),
-        Row::ours("cascade filter, two levels, over the same", "", cascades[1].lookups_per_s / strongest.lookups_per_s),
-        Row::ours("cascade filter, one wide level, over the same", "", one.lookups_per_s / strongest.lookups_per_s)
+        Row::predicted("cascade filter, two levels, over the same", "", cascades[1].lookups_per_s / strongest.lookups_per_s),
+        Row::predicted("cascade filter, one wide level, over the same", "", one.lookups_per_s / strongest.lookups_per_s)
             .why("Both read one page."),
-        Row::ours("cascade filter, one wide level, over fan-out 2", "", one.lookups_per_s / published.lookups_per_s),
+        Row::predicted("cascade filter, one wide level, over fan-out 2", "", one.lookups_per_s / published.lookups_per_s),
     ];
     Table { title: "Lookups of absent keys, one after another".into(), rows }
 }
@@ -126,22 +126,22 @@ fn slow(cascades: &[Both], blooms: &[Both]) -> Table {
     let (buffered, strongest) = (&blooms[2].inserts, &blooms[3].inserts);
     let published = rate(&cascades[0]);
     let mut rows = vec![
-        Row::ours("a fingerprint in a merge", "ns", costs.merge_ns)
-            .why("Fitted, with 400 ns for an insert (assumed) and one thread, so that fan-out 2 takes the deck's 670 K inserts a second on a drive that takes no time."),
-        Row::ours(cascades[0].inserts.name, "inserts/s", published)
+        Row::fitted("a fingerprint in a merge", "ns", costs.merge_ns, fits::DECK_INSERTS)
+            .why("With 400 ns for an insert (assumed) and one thread, fan-out 2 takes as many on a drive that takes no time."),
+        Row::fitted(cascades[0].inserts.name, "inserts/s", published, fits::DECK_INSERTS)
             .paper(DECK_INSERTS_PER_S)
-            .why("Fitted; the drive has time to spare, so the deck's \"CPU bound\" holds."),
-        Row::ours(format!("{}, over {}", cascades[0].inserts.name, buffered.name), "", published / buffered.per_s())
+            .why("The drive has time to spare, so the deck's \"CPU bound\" holds."),
+        Row::predicted(format!("{}, over {}", cascades[0].inserts.name, buffered.name), "", published / buffered.per_s())
             .paper(DECK_GAIN)
             .why("A queue as large as the RAM and 32 pages in flight make the buffered filter six times what the deck's others are."),
-        Row::ours(format!("{}, over {}", cascades[0].inserts.name, strongest.name), "", published / strongest.per_s())
+        Row::predicted(format!("{}, over {}", cascades[0].inserts.name, strongest.name), "", published / strongest.per_s())
             .why("The deck's cascade filter is hardly faster than the strongest Bloom filter on its drive would have been."),
     ];
     rows.extend(
-        cascades[1..].iter().map(|both| Row::ours(both.inserts.name, "inserts/s", rate(both))),
+        cascades[1..].iter().map(|both| Row::predicted(both.inserts.name, "inserts/s", rate(both))),
     );
     rows.push(
-        Row::ours(strongest.name, "inserts/s", strongest.per_s()).why(
+        Row::predicted(strongest.name, "inserts/s", strongest.per_s()).why(
             "Bound by the drive, so as before. On such a processor wide levels do not pay; on one whose merges take 8 ns they do.",
         ),
     );

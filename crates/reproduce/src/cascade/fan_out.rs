@@ -95,19 +95,19 @@ fn table(all: &[Measurement], ratio: u64, strongest: &Measured) -> Table {
     let mut rows = Vec::new();
     for it in all.iter().filter(|it| it.ratio == ratio) {
         let name = it.fan_out.map_or("one level".into(), |fan_out| format!("fan-out {fan_out}"));
-        rows.push(Row::ours(format!("{name}: times a key is written"), "", it.writes));
-        rows.push(Row::ours(format!("{name}: times, by the policy"), "", it.policy.writes));
-        rows.push(Row::ours(format!("{name}: written for each key"), "B", it.bytes));
-        rows.push(Row::ours(format!("{name}: pages read for each lookup"), "", it.reads));
-        rows.push(Row::ours(format!("{name}: inserts"), "1/s", it.inserts_per_s));
-        rows.push(Row::ours(
+        rows.push(Row::predicted(format!("{name}: times a key is written"), "", it.writes));
+        rows.push(Row::predicted(format!("{name}: times, by the policy"), "", it.policy.writes));
+        rows.push(Row::predicted(format!("{name}: written for each key"), "B", it.bytes));
+        rows.push(Row::predicted(format!("{name}: pages read for each lookup"), "", it.reads));
+        rows.push(Row::predicted(format!("{name}: inserts"), "1/s", it.inserts_per_s));
+        rows.push(Row::predicted(
             format!("{name}: inserts if the processor took no time"),
             "1/s",
             it.device_per_s,
         ));
     }
     rows.push(
-        Row::ours(format!("{}: inserts", strongest.name), "1/s", strongest.per_s())
+        Row::predicted(format!("{}: inserts", strongest.name), "1/s", strongest.per_s())
             .why("A lookup reads one page of it; a key can be deleted from none."),
     );
     Table { title: format!("Filter {ratio} times the RAM"), rows }

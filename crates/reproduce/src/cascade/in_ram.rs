@@ -169,18 +169,18 @@ fn table(plain: &[Measured], fast: &[Measured], bloom: &Measured) -> Table {
             ("absent key", measured.absent),
             ("key that is there", measured.present),
         ] {
-            rows.push(Row::ours(format!("{name}, {what}: lines"), "", touched.lines));
-            rows.push(Row::ours(format!("{name}, {what}: jumps"), "", touched.jumps));
+            rows.push(Row::predicted(format!("{name}, {what}: lines"), "", touched.lines));
+            rows.push(Row::predicted(format!("{name}, {what}: jumps"), "", touched.jumps));
         }
     }
     let quotient = &plain[DECK_FILL];
     rows.push(
-        Row::ours("jumps of an insert: Bloom filter over quotient filter", "", bloom.insert.jumps / quotient.insert.jumps)
+        Row::predicted("jumps of an insert: Bloom filter over quotient filter", "", bloom.insert.jumps / quotient.insert.jumps)
             .paper(3.0)
             .why("The deck has measured time, with the processor's work, of which a quotient filter has more; only waits for memory are counted here."),
     );
     rows.push(
-        Row::ours("jumps of a lookup, absent key: Bloom filter over quotient filter", "", bloom.absent.jumps / quotient.absent.jumps)
+        Row::predicted("jumps of a lookup, absent key: Bloom filter over quotient filter", "", bloom.absent.jumps / quotient.absent.jumps)
             .paper(1.0)
             .why("A lookup of an absent key in a Bloom filter ends at the first bit that is not set, the second on average."),
     );

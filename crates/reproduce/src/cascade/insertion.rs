@@ -157,7 +157,7 @@ impl Experiment for Insertion {
 fn table(all: &[Measured]) -> Table {
     let mut rows = Vec::new();
     for measured in all {
-        let row = Row::ours(measured.name, "inserts/s", measured.per_s());
+        let row = Row::predicted(measured.name, "inserts/s", measured.per_s());
         rows.push(match measured.name {
             name if name == FAN_OUTS[0].1 => row.paper(DECK_INSERTS_PER_S).why(
                 "The deck is bound by its processor, and so it is here: by the 170 ns of an insert on a newer one, while a second thread merges. The experiment deck has a slow one too.",
@@ -168,8 +168,16 @@ fn table(all: &[Measured]) -> Table {
             _ => row,
         });
         if let Some((writes, bytes)) = measured.written {
-            rows.push(Row::ours(format!("{}: times a key is written", measured.name), "", writes));
-            rows.push(Row::ours(format!("{}: written for each key", measured.name), "B", bytes));
+            rows.push(Row::predicted(
+                format!("{}: times a key is written", measured.name),
+                "",
+                writes,
+            ));
+            rows.push(Row::predicted(
+                format!("{}: written for each key", measured.name),
+                "B",
+                bytes,
+            ));
         }
     }
     Table { title: "Inserts, drive and processor".into(), rows }
@@ -178,7 +186,7 @@ fn table(all: &[Measured]) -> Table {
 fn without_processor(all: &[Measured]) -> Table {
     let rows = all
         .iter()
-        .map(|measured| Row::ours(measured.name, "inserts/s", measured.device_per_s()))
+        .map(|measured| Row::predicted(measured.name, "inserts/s", measured.device_per_s()))
         .collect();
     Table { title: "Inserts if the processor took no time".into(), rows }
 }

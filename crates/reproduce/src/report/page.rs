@@ -4,9 +4,9 @@ use std::fmt::{self, Write};
 
 use nandex_html::{BASE_STYLE, Escaped, Frame};
 
-use super::plain::{named, printed};
+use super::plain::{named, origin_word, printed};
 use super::{Ran, Report, chart, shown};
-use crate::experiment::{Row, Table};
+use crate::experiment::{Origin, Row, Table};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -29,8 +29,10 @@ fn write_page(out: &mut String, report: &Report) -> fmt::Result {
     }
     frame.close(
         out,
-        "Written by nandex. Times are of simulated drives, in virtual time, and come out the same on every \
-         run. A ratio is ours over the paper's.",
+        "Written by nandex. Times are of simulated drives, in virtual time, and come out the same \
+         on every run. A ratio is ours over the paper's. A fitted number comes from a constant \
+         that was chosen so that a printed number comes out; for a predicted one none was; a \
+         stated one is the paper's, not measured here.",
     )
 }
 
@@ -75,7 +77,7 @@ fn write_table(out: &mut String, table: &Table) -> fmt::Result {
     writeln!(
         out,
         "<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>What</th><th class=\"number\">Ours</th>\
-         <th class=\"number\">Paper</th><th class=\"number\">Ratio</th><th>Where and why they differ</th></tr></thead>\n<tbody>",
+         <th class=\"number\">Paper</th><th class=\"number\">Ratio</th><th>Origin</th><th>Where and why they differ</th></tr></thead>\n<tbody>",
         Escaped(&table.title)
     )?;
     table.rows.iter().try_for_each(|row| write_row(out, row))?;
@@ -88,12 +90,24 @@ fn write_row(out: &mut String, row: &Row) -> fmt::Result {
     writeln!(
         out,
         "<tr><td class=\"what\">{}</td><td class=\"number\" title=\"{}\">{}</td><td class=\"number\">{}</td>\
-         <td class=\"number\">{}</td><td class=\"why\">{}</td></tr>",
+         <td class=\"number\">{}</td><td class=\"origin\">{}</td><td class=\"why\">{}</td></tr>",
         Escaped(&named(row)),
         exact(row.ours),
         cell(row.ours),
         row.paper.map_or("\u{2013}".into(), printed),
         cell(row.ratio),
+        origin(row.origin()),
         Escaped(&row.why)
     )
+}
+
+/// Where the number comes from; what it was fitted to stands next to it.
+fn origin(origin: Origin) -> String {
+    let word = origin_word(origin);
+    match origin {
+        Origin::Fitted { fitted_to } => {
+            format!("<b class=\"fitted\">{word}</b> to {}", Escaped(fitted_to))
+        }
+        Origin::Predicted | Origin::Stated => word.into(),
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Report, shown};
-use crate::experiment::{Printed, Row, Sense};
+use crate::experiment::{Origin, Printed, Row, Sense};
 
 /// A number of the paper, with its meaning.
 pub(super) fn printed(paper: Printed) -> String {
@@ -20,6 +20,25 @@ pub(super) fn named(row: &Row) -> String {
     if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) }
 }
 
+/// Where the row's number comes from, in a word.
+pub(super) fn origin_word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Predicted => "predicted",
+        Origin::Fitted { .. } => "fitted",
+        Origin::Stated => "stated",
+    }
+}
+
+/// What stands below the table about a row: what it was fitted to, and why it differs.
+fn remark(row: &Row) -> Option<String> {
+    let fitted_to = match row.origin() {
+        Origin::Fitted { fitted_to } => format!("fitted to {fitted_to}. "),
+        Origin::Predicted | Origin::Stated => String::new(),
+    };
+    let text = format!("{fitted_to}{}", row.why);
+    (!text.is_empty()).then(|| format!("{}: {}", row.what, text.trim_end()))
+}
+
 /// The tables, with our number, the paper's and their ratio, and reasons below.
 #[must_use]
 pub fn text(report: &Report) -> String {
@@ -30,21 +49,25 @@ pub fn text(report: &Report) -> String {
         for table in &ran.outcome.tables {
             let _ = writeln!(out, "\n  {}", table.title);
             let width = table.rows.iter().map(|row| named(row).chars().count()).max().unwrap_or(0);
-            let _ =
-                writeln!(out, "  {:width$}  {:>10}  {:>14}  {:>6}", "", "ours", "paper", "ratio");
+            let _ = writeln!(
+                out,
+                "  {:width$}  {:>10}  {:>14}  {:>6}  origin",
+                "", "ours", "paper", "ratio"
+            );
             for row in &table.rows {
                 let cell = |number: Option<f64>| number.map_or("-".into(), shown);
                 let paper = row.paper.map_or("-".into(), printed);
                 let _ = writeln!(
                     out,
-                    "  {:width$}  {:>10}  {paper:>14}  {:>6}",
+                    "  {:width$}  {:>10}  {paper:>14}  {:>6}  {}",
                     named(row),
                     cell(row.ours),
-                    cell(row.ratio)
+                    cell(row.ratio),
+                    origin_word(row.origin())
                 );
             }
-            for row in table.rows.iter().filter(|row| !row.why.is_empty()) {
-                let _ = writeln!(out, "    {}: {}", row.what, row.why);
+            for remark in table.rows.iter().filter_map(remark) {
+                let _ = writeln!(out, "    {remark}");
             }
         }
     }

@@ -8,7 +8,7 @@ use super::orders::Order;
 use super::workers::{THREADS, WorkerModel};
 use crate::tape::{Act, Step, Tape};
 use crate::{
-    Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table,
+    Chart, Drive, Experiment, Filled, Outcome, Result, Row, Scale, Scaling, Series, Table, fits,
 };
 
 /// See the [module](self).
@@ -52,20 +52,31 @@ impl Experiment for Figure2 {
         let sheet = curve(Drive::CRUCIAL_SHEET, Order::Ordered(1))?;
         let at_most = |points: &[(f64, f64)]| points.last().map_or(0.0, |point| point.1);
         let rows = vec![
-            Row::ours("reads a second, best", "", at_most(&best)).paper(PAPER_BEST),
-            Row::ours("reads a second, random", "", at_most(&random)),
-            Row::ours("reads a second, worst", "", at_most(&worst)),
-            Row::ours("best over worst", "", at_most(&best) / at_most(&worst))
-                .paper(PAPER_OVER_WORST),
-            Row::ours("best over random", "", at_most(&best) / at_most(&random))
+            Row::fitted("reads a second, best", "", at_most(&best), fits::CRUCIAL_READS)
+                .paper(PAPER_BEST),
+            Row::predicted("reads a second, random", "", at_most(&random)),
+            Row::fitted("reads a second, worst", "", at_most(&worst), fits::CRUCIAL_WORST),
+            Row::fitted(
+                "best over worst",
+                "",
+                at_most(&best) / at_most(&worst),
+                fits::CRUCIAL_WORST,
+            )
+            .paper(PAPER_OVER_WORST),
+            Row::predicted("best over random", "", at_most(&best) / at_most(&random))
                 .paper_at_most(PAPER_OVER_RANDOM)
                 .why(
                     "Threads that take the next read as soon as theirs ends keep 32 in the \
                      drive, and its eight buses find work among them. Figure 6 has batches, \
                      where all wait for the slowest.",
                 ),
-            Row::ours("reads a second, best, drive by its data sheet", "", at_most(&sheet))
-                .why("This drive's controller takes 25 us for each request, as 40 000 IOPS say."),
+            Row::fitted(
+                "reads a second, best, drive by its data sheet",
+                "",
+                at_most(&sheet),
+                fits::CRUCIAL_SHEET_READS,
+            )
+            .why("This drive's controller takes 25 us for each request, as 40 000 IOPS say."),
         ];
         let writes = bandwidth_by_threads(scale)?;
         let sizes = bandwidth_by_size(scale)?;
@@ -87,14 +98,17 @@ impl Experiment for Figure2 {
 }
 
 fn bandwidths(writes: &[(f64, f64)], sizes: &[(f64, f64)]) -> Vec<Row> {
-    let first_and_last = |what: &str, of: &str, points: &[(f64, f64)]| {
-        let ends = [points.first(), points.last()].into_iter().flatten();
-        let rows = ends.map(|(x, rate)| Row::ours(format!("{what} {x}{of}"), "MB/s", *rate));
-        rows.collect::<Vec<_>>()
-    };
-    let mut rows = first_and_last("writes of 128 KiB, threads:", "", writes);
-    rows.extend(first_and_last("one thread's random reads of", " KiB", sizes));
-    rows
+    fn first_and_last(points: &[(f64, f64)]) -> impl Iterator<Item = &(f64, f64)> {
+        [points.first(), points.last()].into_iter().flatten()
+    }
+    let writes = first_and_last(writes).map(|(threads, rate)| {
+        let what = format!("writes of 128 KiB, threads: {threads}");
+        Row::fitted(what, "MB/s", *rate, fits::CRUCIAL_WRITES)
+    });
+    let reads = first_and_last(sizes).map(|(kib, rate)| {
+        Row::predicted(format!("one thread's random reads of {kib} KiB"), "MB/s", *rate)
+    });
+    writes.chain(reads).collect()
 }
 
 fn charts(

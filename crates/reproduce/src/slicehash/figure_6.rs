@@ -113,14 +113,14 @@ fn rates(order: Order, pace: Pace, pages: &[u64], scale: Scale) -> Result<Rates>
 }
 
 fn compare(name: &str, paper: Option<f64>, pace: Pace, rates: &Rates) -> [Row; 4] {
-    let mut share = Row::ours(name, "", rates.without / rates.with);
+    let mut share = Row::predicted(name, "", rates.without / rates.with);
     if let Some(paper) = paper {
         share = share.paper(paper);
     }
     if let Some(why) = why(name, pace) {
         share = share.why(why);
     }
-    let row = |what: &str, rate| Row::ours(format!("{name}: {what}"), "lookups/s", rate);
+    let row = |what: &str, rate| Row::predicted(format!("{name}: {what}"), "lookups/s", rate);
     [
         share,
         row("with", rates.with),

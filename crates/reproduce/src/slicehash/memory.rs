@@ -62,8 +62,8 @@ fn buffer_hash_ram() -> Result<BufferRam> {
 
 fn buffer_hash_rows(what: &str, ram: BufferRam) -> [Row; 2] {
     [
-        Row::ours(what, "B/entry", ram.in_use).paper(4.0),
-        Row::ours(format!("{what}, with idle columns of filters"), "B/entry", ram.all).why(
+        Row::predicted(what, "B/entry", ram.in_use).paper(4.0),
+        Row::predicted(format!("{what}, with idle columns of filters"), "B/entry", ram.all).why(
             "Our filters are in words of 64 columns, one for each incarnation; this table \
                  has 16, and 48 are idle.",
         ),
@@ -93,18 +93,18 @@ impl Experiment for Table1 {
             Table {
                 title: "SliceHash (CPU overhead: low)".into(),
                 rows: vec![
-                    Row::ours("pages of a lookup, on average", "", slice.reads).paper(1.0),
+                    Row::predicted("pages of a lookup, on average", "", slice.reads).paper(1.0),
                     worst("pages of a lookup, at worst", &slice).paper(2.0).why(
                         "Both cuckoo choices of a key are in one page here; the paper reads two \
                          pages at worst (5.4).",
                     ),
-                    Row::ours("RAM", "B/entry", slice_ram).paper(0.6),
+                    Row::predicted("RAM", "B/entry", slice_ram).paper(0.6),
                 ],
             },
             Table {
                 title: "BufferHash (CPU overhead: low)".into(),
                 rows: vec![
-                    Row::ours("pages of a lookup, on average", "", buffer.reads).paper(1.0),
+                    Row::predicted("pages of a lookup, on average", "", buffer.reads).paper(1.0),
                     worst("pages of a lookup, at worst of those measured", &buffer),
                     worst("pages of a lookup, at worst, if all filters err", &blind).paper(16.0),
                     ram,
@@ -127,7 +127,7 @@ impl Experiment for Table1 {
 }
 
 fn worst(what: &str, part: &Part) -> Row {
-    Row::ours(what, "", part.reads_max as f64)
+    Row::predicted(what, "", part.reads_max as f64)
 }
 
 fn others(name: &str, [mean, worst, ram_bytes]: [f64; 3]) -> Table {
@@ -135,9 +135,9 @@ fn others(name: &str, [mean, worst, ram_bytes]: [f64; 3]) -> Table {
     Table {
         title: format!("{name}, as printed (CPU overhead: {overhead})"),
         rows: vec![
-            Row::theirs("pages of a lookup, on average", "", mean),
-            Row::theirs("pages of a lookup, at worst", "", worst),
-            Row::theirs("RAM", "B/entry", ram_bytes),
+            Row::stated("pages of a lookup, on average", "", mean),
+            Row::stated("pages of a lookup, at worst", "", worst),
+            Row::stated("RAM", "B/entry", ram_bytes),
         ],
     }
 }
@@ -166,13 +166,13 @@ impl Experiment for Table3 {
         for ((slice, buffer), (_, percent, silt)) in slices.iter().zip(&buffers).zip(PRINTED) {
             let name = |what: &str| format!("{percent} % inserts: {what}");
             let growth = slice.ram_growth_bytes / setup.capacity() as f64;
-            rows.push(Row::ours(name("SliceHash"), "B/entry", slice_ram + growth).paper(0.6));
+            rows.push(Row::predicted(name("SliceHash"), "B/entry", slice_ram + growth).paper(0.6));
             let growth = buffer.ram_growth_bytes / buffer_entries;
             let ram =
                 BufferRam { in_use: buffer_ram.in_use + growth, all: buffer_ram.all + growth };
             rows.extend(buffer_hash_rows(&name("BufferHash"), ram));
-            rows.push(Row::theirs(name("SILT, least"), "B/entry", silt[0]));
-            rows.push(Row::theirs(name("SILT, most"), "B/entry", silt[1]));
+            rows.push(Row::stated(name("SILT, least"), "B/entry", silt[0]));
+            rows.push(Row::stated(name("SILT, most"), "B/entry", silt[1]));
         }
         Ok(Outcome {
             setup: vec![

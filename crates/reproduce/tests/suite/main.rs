@@ -4,5 +4,6 @@
 mod bufferhash;
 mod cascade;
 mod faithful;
+mod origins;
 mod outcome;
 mod slicehash;

@@ -1,0 +1,31 @@
+//! The printed numbers that constants were chosen for, each with its place and the constant.
+//!
+//! A row that merely gives such a number back says so: it is [fitted](crate::Row::fitted). A row for which none of
+//! these was chosen is predicted, even if it is of the same drive.
+
+/// Reads of preset `flash-chip-paper`.
+pub const CHIP_READ: &str = "0.24 ms for each page read (NSDI 2010, Table 2)";
+/// Reads of preset `intel-x18m-paper`.
+pub const INTEL_READ: &str = "0.15 ms for a random read (NSDI 2010, 7.2.2)";
+/// Erases of preset `intel-x18m-paper`.
+pub const INTEL_FLUSH: &str = "2.72 ms for a flush that erases (NSDI 2010, 7.2.1)";
+/// The processor's time of an operation, [`CPU_NS`](crate::bufferhash::CPU_NS).
+pub const INTEL_INSERT: &str = "0.006 ms for an insert, on average (NSDI 2010, 7.2.1)";
+/// Reads of preset `transcend-ts32-paper`.
+pub const TRANSCEND_READ: &str = "0.6 ms for nine lookups of ten (NSDI 2010, 7.2.1)";
+/// Programs of preset `transcend-ts32-paper`.
+pub const TRANSCEND_FLUSH: &str = "30 ms for a flush that erases (NSDI 2010, 7.2.1)";
+/// Reads of preset `crucial-m4-paper`, when all buses are busy.
+pub const CRUCIAL_READS: &str = "69 000 reads/s with 32 threads (ANCS 2014, 7.2)";
+/// Reads of preset `crucial-m4-paper`, when one channel is.
+pub const CRUCIAL_WORST: &str = "a 5.2th of the best reads/s (ANCS 2014, 4.2)";
+/// Programs of preset `crucial-m4-paper`.
+pub const CRUCIAL_WRITES: &str = "175 MB/s of writes (the drive's data sheet)";
+/// Requests of preset `crucial-m4`.
+pub const CRUCIAL_SHEET_READS: &str = "40 000 reads/s (the drive's data sheet)";
+/// The processor's time of an insert in
+/// [`WorkerModel::buffer_hash`](crate::slicehash::workers::WorkerModel::buffer_hash).
+pub const BUFFERHASH_INSERTS: &str =
+    "92 % of 8 cores at 1 100 000 inserts/s (ANCS 2014, Table 4 and Figure 5b): 6.7 us";
+/// The processor's time of a merge in [`Costs::fitted`](crate::cascade::rounds::Costs::fitted).
+pub const DECK_INSERTS: &str = "670 000 inserts/s (the deck's summary of results)";

@@ -1,0 +1,99 @@
+//! Which rows are fitted: those that give a printed number back, and no others.
+
+use nandex_reproduce::{Origin, Paper, Report, html, text};
+
+use crate::outcome::{run, scale};
+
+/// Rows of an experiment that are fitted, and what to.
+fn fitted(paper: Paper, name: &str) -> Vec<(String, &'static str)> {
+    let outcome = run(paper, name).outcome;
+    let rows = outcome.tables.into_iter().flat_map(|table| table.rows);
+    rows.filter_map(|row| match row.origin() {
+        Origin::Fitted { fitted_to } => Some((row.what, fitted_to)),
+        Origin::Predicted | Origin::Stated => None,
+    })
+    .collect()
+}
+
+fn assert_fitted(paper: Paper, name: &str, wanted: &[(&str, &str)]) {
+    let found = fitted(paper, name);
+    assert_eq!(found.len(), wanted.len(), "{name}: {found:?}");
+    for ((what, fitted_to), (row, number)) in found.iter().zip(wanted) {
+        assert!(what == row && fitted_to.contains(number), "{name}: {what}, {fitted_to}");
+    }
+}
+
+#[test]
+fn times_of_the_papers_drives_are_fitted_and_what_follows_from_them_is_predicted() {
+    let nsdi = |name, wanted: &[_]| assert_fitted(Paper::BufferHash, name, wanted);
+    nsdi(
+        "figure-6",
+        &[
+            ("Transcend: 90 % take at most", "0.6 ms"),
+            ("Intel: mean", "0.006 ms"),
+            ("Intel: mean, incarnations alone", "0.006 ms"),
+            ("Intel: the longest", "2.72 ms"),
+            ("Intel: the longest, incarnations alone", "2.72 ms"),
+            ("Transcend: the longest", "30 ms"),
+            ("Transcend: the longest, incarnations alone", "30 ms"),
+        ],
+    );
+    nsdi("no-buffering", &[("with buffers: mean", "0.006 ms")]);
+    nsdi("figure-7", &[]);
+    let reads = fitted(Paper::BufferHash, "table-2");
+    let [chip, intel] = ["0.24 ms", "0.15 ms"]
+        .map(|number| reads.iter().filter(|(_, fitted_to)| fitted_to.contains(number)).count());
+    assert!(chip > 0 && intel > 0 && chip + intel == reads.len(), "{reads:?}");
+}
+
+#[test]
+fn reads_of_the_m4_are_fitted_and_the_bound_of_cores_is_too() {
+    let ancs = |name, wanted: &[_]| assert_fitted(Paper::SliceHash, name, wanted);
+    ancs(
+        "figure-2",
+        &[
+            ("reads a second, best", "69 000"),
+            ("reads a second, worst", "5.2th"),
+            ("best over worst", "5.2th"),
+            ("reads a second, best, drive by its data sheet", "40 000"),
+            ("writes of 128 KiB, threads: 1", "175 MB/s"),
+            ("writes of 128 KiB, threads: 32", "175 MB/s"),
+        ],
+    );
+    ancs(
+        "figure-5",
+        &[
+            ("SliceHash", "69 000"),
+            ("SliceHash, drive by its data sheet", "40 000"),
+            ("BufferHash, 32 threads", "8 cores at 1 100 000"),
+        ],
+    );
+    ancs("table-6", &[("1 drive: lookups", "69 000"), ("1 drive: lookups", "69 000")]);
+    ancs("analysis", &[]);
+}
+
+#[test]
+fn the_decks_slow_processor_is_fitted() {
+    assert_fitted(
+        Paper::Cascade,
+        "deck",
+        &[
+            ("a fingerprint in a merge", "670 000"),
+            ("cascade filter, fan-out 2, as published", "670 000"),
+        ],
+    );
+}
+
+#[test]
+fn page_and_text_say_what_a_number_was_fitted_to_and_what_is_only_printed() {
+    let mut report = Report::new(Paper::BufferHash, scale());
+    report.experiments.push(run(Paper::BufferHash, "no-buffering"));
+    report.experiments.push(run(Paper::BufferHash, "figure-7"));
+    let (page, text) = (html(&report), text(&report));
+    assert!(page.contains("<b class=\"fitted\">fitted</b> to 0.006 ms for an insert"), "{page}");
+    assert!(text.contains("with buffers: mean: fitted to 0.006 ms for an insert"), "{text}");
+    for word in ["predicted", "stated"] {
+        assert!(page.contains(&format!("<td class=\"origin\">{word}</td>")), "{word}");
+        assert!(text.contains(&format!("  {word}\n")), "{word}");
+    }
+}
