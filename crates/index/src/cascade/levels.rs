@@ -20,6 +20,8 @@ use super::Config;
 pub(crate) struct Levels {
     /// The smallest level first; `None` for an empty one.
     pub runs: Vec<Option<Arc<Run>>>,
+    /// Deletes in the buffers that it has taken since it was opened.
+    pub deletes: u64,
 }
 
 /// What is merged with a part's levels.
@@ -100,7 +102,7 @@ impl Levels {
         while runs.last().is_some_and(Option::is_none) {
             runs.pop();
         }
-        Self { runs }
+        Self { runs, deletes: self.deletes }
     }
 }
 

@@ -75,11 +75,9 @@ impl Inner {
         open_extra: OpenExtra<'_>,
     ) -> Result<()> {
         let merged = self.merge(buffer.as_deref(), plan, open_extra)?;
-        let deletes = buffer.as_ref().map_or(0, |buffer| buffer.deletes);
         let takes_buffer = buffer.is_some();
         drop(buffer);
         let flushed = self.swap(part, plan, merged, takes_buffer);
-        self.layout.counters.deletes.fetch_add(deletes, Relaxed);
         flushed.into_iter().for_each(|buffer| self.recycle(buffer));
         Ok(())
     }
@@ -148,7 +146,9 @@ impl Inner {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[part].write();
         let flushed = takes_buffer.then(|| state.take_flushed());
-        let after = Arc::new(state.level.after(plan, merged.run));
+        let mut after = state.level.after(plan, merged.run);
+        after.deletes += flushed.as_ref().map_or(0, |frozen| frozen.buffer.deletes);
+        let after = Arc::new(after);
         let before = std::mem::replace(&mut state.level, Arc::clone(&after));
         drop(state);
         let snapshot = flushed.as_ref().and_then(|it| it.snapshot.as_ref()?.place.clone());

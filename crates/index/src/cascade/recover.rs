@@ -102,7 +102,8 @@ fn decode_levels(id: StructureId, universe: Universe, reader: &mut Reader<'_>) -
             other => Err(reader.refuse("0 or 1 run", other).into()),
         }
     };
-    Ok(Levels { runs: (0..count).map(|_| run()).collect::<Result<_>>()? })
+    let runs = (0..count).map(|_| run()).collect::<Result<_>>()?;
+    Ok(Levels { runs, deletes: 0 })
 }
 
 fn assemble(config: Config, runs: Runs, head: Head, named: Vec<Extent>) -> Result<CascadeLayout> {

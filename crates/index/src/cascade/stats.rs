@@ -15,8 +15,6 @@ use crate::write::{Partition, PartitionState, Usage};
 pub(super) struct CascadeCounters {
     /// Fingerprints in levels, each once per run that has it.
     pub level_entries: AtomicU64,
-    /// Deletes in buffers that were merged.
-    pub deletes: AtomicU64,
     pub merge_bytes_read: AtomicU64,
     /// Deletes that met no insert.
     pub unmatched: AtomicU64,
@@ -35,7 +33,8 @@ struct Totals {
 impl Totals {
     fn add(&mut self, state: &PartitionState<CascadeLayout>) {
         self.updates += state.updates_taken;
-        self.deletes += state.buffers().map(|buffer| buffer.deletes).sum::<u64>();
+        let buffered: u64 = state.buffers().map(|buffer| buffer.deletes).sum();
+        self.deletes += state.level.deletes + buffered;
         let runs = &state.level.runs;
         self.runs_max = self.runs_max.max(runs.len());
         self.levels.resize(self.levels.len().max(runs.len()), LevelStats::default());
@@ -79,7 +78,6 @@ impl Inner {
     pub(super) fn stats(&self) -> FilterStats {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let (totals, usage, own) = (self.totals(), self.own_usage(), &self.layout.counters);
-        let deletes = totals.deletes + read(&own.deletes);
         let buffered = self.fingerprints_buffered();
         let levels: Vec<_> = totals.levels.into_iter().filter(|level| level.pages > 0).collect();
         let entries = buffered + levels.iter().map(|level| level.entries).sum::<u64>();
@@ -93,8 +91,8 @@ impl Inner {
             keys_made_for: self.layout.config.keys,
             ram_bytes: self.ram_bytes(),
             flash_bytes: usage.flash_bytes,
-            inserts: totals.updates.saturating_sub(deletes),
-            deletes,
+            inserts: totals.updates.saturating_sub(totals.deletes),
+            deletes: totals.deletes,
             positives: lookups.hits,
             negatives: lookups.misses,
             reads_histogram: lookups.reads_histogram,
