@@ -140,6 +140,8 @@ barriers! {
     BoundaryIsLogged,
     /// In the index: updates before the boundary, which are on flash already, are not replayed.
     ReplaySkipsToBoundary,
+    /// In the index: a boundary whose record left the log while its structure was closed is its place.
+    DroppedBoundaryIsAPlace,
     /// In the index: a run that left the list keeps its pages while somebody reads it.
     RetiredRunsKeepPages,
     /// In the index: a snapshot does not overwrite the one that the valid checkpoint refers to.

@@ -225,6 +225,17 @@ impl<C: Contract> Session<C> {
         Ok(())
     }
 
+    /// Closes the structure before its volume, which takes a checkpoint in between. Must be settled when it
+    /// succeeds.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`].
+    pub fn close_first(&mut self) -> Result<(), Stop> {
+        let volume = self.volume().clone();
+        self.close()?;
+        Ok(volume.checkpoint()?)
+    }
+
     /// Leaves it as a killed process does: nothing more is written.
     pub fn kill(&mut self) {
         if let Some((volume, handle)) = self.open.take() {

@@ -103,6 +103,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 12] = [
         "bufferhash::tests::what_an_eviction_keeps",
         &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog],
     ),
+    (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),
 ];
 

@@ -143,6 +143,28 @@ fn pages_of_old_runs_are_used_again_but_not_while_somebody_reads_them() {
     assert!(device.page_count() <= before + 64, "{} pages, {before} before", device.page_count());
 }
 
+#[test]
+fn counts_outlive_a_checkpoint_that_was_taken_while_the_filter_was_closed() {
+    // That checkpoint drops the filter's part of the log, where its boundary was. The replay after the kill
+    // must not wait for the boundary.
+    let device = Arc::new(MemoryDevice::new());
+    let volume = volume_on(&device);
+    let config = Config { counts: true, parts: 1, ..spread() };
+    let filter = Cascade::create_with(&volume, "f", config, INLINE).unwrap();
+    insert(&filter, 0..50);
+    filter.close().unwrap();
+    volume.checkpoint().unwrap();
+    let filter = Cascade::open_with(&volume, "f", INLINE).unwrap();
+    volume.checkpoint().unwrap();
+    insert(&filter, 0..30);
+    let killed = Arc::new(MemoryDevice::from_image(device.image()));
+    let killed = Cascade::open_with(&reopened(&killed), "f", INLINE).unwrap();
+    for number in 0..50 {
+        let count = if number < 30 { 2 } else { 1 };
+        assert_eq!(killed.count(&key(number)).unwrap(), count, "key {number}");
+    }
+}
+
 fn check_of(image: Vec<u8>) -> nandex_store::check::Report {
     crate::check(Arc::new(MemoryDevice::from_image(image)), None, &mut |_| {}).unwrap()
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use nandex_store::bytes::Reader;
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
 use nandex_store::{Captured, Checkpointed, Lsn, Structure, Volume};
 
@@ -143,8 +144,7 @@ fn assemble<L: Layout>(
     let partition = |(index, ((level, unlocked), record)): (usize, (_, &PartitionRecord<_>))| {
         let first_limit = shape.first_limit(index);
         let active = buffer(if is_new { first_limit } else { shape.buffer_entries_max });
-        let PartitionRecord { tail, boundary, .. } = record;
-        let flushed = Boundary { number: *boundary, at: (*tail).max(structure.tail) };
+        let flushed = flushed(record, structure.tail);
         Partition::new(PartitionState::new(active, level, flushed), unlocked)
     };
     let levels = levels.into_iter().zip(&state.partitions);
@@ -173,6 +173,15 @@ fn assemble<L: Layout>(
         codec,
         layout,
     }
+}
+
+/// Where the buffers that a partition has on flash end. While a structure is closed, later checkpoints move
+/// its tail on and drop the record of its boundary from the log. The tail takes the boundary's place then: a
+/// replay that waited for the record would skip every update.
+fn flushed<R>(record: &PartitionRecord<R>, structure_tail: Lsn) -> Boundary {
+    let is_dropped = structure_tail > record.tail && is_on(Barrier::DroppedBoundaryIsAPlace);
+    let number = if is_dropped { 0 } else { record.boundary };
+    Boundary { number, at: record.tail.max(structure_tail) }
 }
 
 fn start_threads<L: Layout>(core: &Arc<Core<L>>) -> Result<Vec<JoinHandle<()>>> {
