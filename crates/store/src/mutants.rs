@@ -142,6 +142,8 @@ barriers! {
     ReplaySkipsToBoundary,
     /// In the index: a boundary whose record left the log while its structure was closed is its place.
     DroppedBoundaryIsAPlace,
+    /// In the index: a structure that closed with updates in the log alone keeps its part of the log.
+    CleanCloseSavedAll,
     /// In the index: a run that left the list keeps its pages while somebody reads it.
     RetiredRunsKeepPages,
     /// In the index: a snapshot does not overwrite the one that the valid checkpoint refers to.

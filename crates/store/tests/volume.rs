@@ -127,7 +127,7 @@ fn after_unregistering_no_checkpoint_holds_a_structure() {
     prepared.recv().unwrap();
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| {
-            volume.deregister(nandex_store::StructureId(1), nandex_store::Shutdown::NeedsReplay)
+            volume.deregister(nandex_store::StructureId(1), || nandex_store::Shutdown::NeedsReplay)
         });
         let_go.send(()).unwrap();
         waits.join().unwrap();

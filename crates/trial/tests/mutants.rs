@@ -101,7 +101,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 12] = [
     (
         INDEX,
         "bufferhash::tests::what_an_eviction_keeps",
-        &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog],
+        &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog, Barrier::CleanCloseSavedAll],
     ),
     (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),

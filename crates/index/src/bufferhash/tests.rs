@@ -122,6 +122,32 @@ fn a_recovery_keeps_what_a_partial_discard_keeps() {
 }
 
 #[test]
+fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
+    // The checkpoints of a close evict too. What the last one keeps is in a buffer that was saved before.
+    let device = MemoryDevice::new();
+    let options =
+        VolumeOptions { log_bytes: 1 << 20, threads: Threads::Inline, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device), options).unwrap();
+    let config = Config { policy: Policy::Update, ..Config::tiny() };
+    let inline = || RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let mut table = BufferHash::create_with(&volume, "t", config, inline()).unwrap();
+    fill(&table, 0..2000);
+    let mut updates = (10_000..14_000).cycle().zip(0..);
+    for life in 0..300 {
+        for (key, value) in updates.by_ref().take(1_000) {
+            table.insert_u64(key, value).unwrap();
+        }
+        table.close().unwrap();
+        volume.checkpoint().unwrap();
+        table = BufferHash::open_with(&volume, "t", inline()).unwrap();
+        for key in 0..2000 {
+            assert_eq!(table.get_u64(key).unwrap(), Some(key * 3), "key {key}, life {life}");
+        }
+    }
+    assert_eq!(table.stats().forced_evictions, 0, "{:?}", table.stats());
+}
+
+#[test]
 fn when_everything_is_live_the_cascade_ends_and_the_oldest_are_dropped() {
     let table = table_that(Policy::Update);
     fill(&table, 0..40_000);

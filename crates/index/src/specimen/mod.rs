@@ -128,7 +128,7 @@ impl Specimen {
         }
         let saved = self.flush();
         let shutdown = if saved.is_ok() { Shutdown::Clean } else { Shutdown::NeedsReplay };
-        self.inner.volume.deregister(self.inner.id, shutdown);
+        self.inner.volume.deregister(self.inner.id, || shutdown);
         saved
     }
 }

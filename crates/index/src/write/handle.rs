@@ -30,10 +30,15 @@ impl<L: Checkpoints> Handle<L> {
             let _ = thread.join();
         }
         // A checkpoint that still holds the table keeps the volume, and its file, open.
-        let whole =
-            saved.is_ok() && self.core.ready.load(Acquire) && !self.core.volume.poison().is_set();
-        let left = if whole { Shutdown::Clean } else { Shutdown::NeedsReplay };
-        self.core.volume.deregister(self.core.id, left);
+        let core = &self.core;
+        let is_whole = || {
+            saved.is_ok()
+                && core.ready.load(Acquire)
+                && !core.volume.poison().is_set()
+                && core.is_saved()
+        };
+        let left = || if is_whole() { Shutdown::Clean } else { Shutdown::NeedsReplay };
+        core.volume.deregister(core.id, left);
         saved
     }
 }

@@ -314,7 +314,7 @@ impl Drop for ValueLog {
         // Nobody can receive this error; what was committed is found again without this.
         let _ = inner.commit().and_then(|()| inner.volume.checkpoint());
         // It never has anything in the write-ahead log.
-        inner.volume.deregister(inner.id, Shutdown::Clean);
+        inner.volume.deregister(inner.id, || Shutdown::Clean);
     }
 }
 

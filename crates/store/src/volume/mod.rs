@@ -298,10 +298,11 @@ impl Volume {
     }
 
     /// Takes an open structure out of the checkpoints: once this has returned, none of them holds it. Waits
-    /// for a running checkpoint. A structure whose last capture held everything needs nothing of the log
-    /// until it is opened again.
-    pub fn deregister(&self, id: StructureId, shutdown: Shutdown) {
+    /// for a running checkpoint, and asks `shutdown` when none runs. A structure whose last capture held
+    /// everything needs nothing of the log until it is opened again.
+    pub fn deregister(&self, id: StructureId, shutdown: impl FnOnce() -> Shutdown) {
         let _maintenance = self.inner.lock_maintenance();
+        let shutdown = shutdown();
         let mut root = self.inner.root();
         self.inner.open().remove(&id);
         if shutdown == Shutdown::Clean {
