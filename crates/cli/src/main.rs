@@ -1,7 +1,8 @@
 //! The `nandex` command: hash indexes on flash, from the shell.
 //!
 //! One file per verb in `cmd`; the other files are what verbs share. Data goes to stdout, messages
-//! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.
+//! to stderr. Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume, 4 files that `dedup` could not
+//! read.
 #![forbid(unsafe_code)]
 
 mod chart;
@@ -27,8 +28,10 @@ use crate::console::Console;
 /// Hash indexes that are bigger than RAM, on flash.
 #[derive(Debug, Parser)]
 #[command(name = "nandex", version, max_term_width = 100)]
-#[command(after_help = "Sizes are written like 4096, 64MiB (2^20), 64M (10^6) or 1e9.\n\
-    Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume.")]
+#[command(
+    after_help = "Sizes are written like 4096, 64MiB (2^20), 64M (10^6) or 1e9; counts like 64M or 1e9.\n\
+    Exit codes: 0 success, 1 failure, 2 wrong command line, 3 damaged volume."
+)]
 struct Cli {
     #[command(flatten)]
     console: Console,

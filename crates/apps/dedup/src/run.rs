@@ -11,7 +11,7 @@
 //! 2. All channels and queues are bounded: a worker that is ahead waits. Workers take jobs in order, so some
 //!    worker has the job whose channel is being emptied, and there is no deadlock.
 //! 3. RAM: a read buffer per worker (see [`crate::chunk::ChunkBuffer`]) and at most four jobs per worker at a
-//!    time, each with up to three pieces of 40 KiB.
+//!    time, each with up to three pieces of 48 KiB.
 //! 4. When the indexer stops, the channels close; a worker that sends into a closed one ends, and then the walk.
 
 use std::ops::ControlFlow;
@@ -27,7 +27,9 @@ use crate::indexer::{Indexer, Totals, reads_per_lookup};
 use crate::options::Options;
 use crate::read::{Job, Piece, Reader, Stop};
 use crate::units::{float, ratio};
-use crate::{Error, Found, Hash, Progress, Result, Summary, VALUE_BYTES, Walk};
+use crate::{
+    Error, Found, Hash, KindCount, Progress, Result, SkipKind, Summary, VALUE_BYTES, Walk,
+};
 
 /// The most finds in a job.
 const JOB_FINDS_MAX: usize = 64;
@@ -216,6 +218,7 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         total_chunks,
         unique_chunks,
         files: done.files,
+        unreadable_count: unreadable_count(&skipped_by_kind),
         index_entries: figures.after.entries,
         forgotten_entries: figures.after.evicted - figures.before.evicted,
         index_bytes: figures.after.flash_bytes,
@@ -233,4 +236,8 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         skipped,
         skipped_by_kind,
     }
+}
+
+fn unreadable_count(by_kind: &[KindCount]) -> u64 {
+    by_kind.iter().find(|it| it.kind == SkipKind::Unreadable).map_or(0, |it| it.count)
 }

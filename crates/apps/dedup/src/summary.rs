@@ -28,6 +28,8 @@ pub struct Summary {
     pub unique_chunks: u64,
     /// Files read. Empty files count, unreadable ones do not.
     pub files: u64,
+    /// Files and directories that could not be read, or not to their end: the figures are without them.
+    pub unreadable_count: u64,
     /// Entries in the table after the run.
     pub index_entries: u64,
     /// Entries that the table dropped during the run because it was full: their chunks count as unique when they
@@ -38,7 +40,7 @@ pub struct Summary {
     /// Bytes of RAM the table holds after the run, for each of its entries.
     pub ram_bytes_per_entry: f64,
     /// Flash pages read for each lookup of this run. Chunks repeated within a batch of at most 4,096
-    /// are looked up once.
+    /// are looked up once, and so are the chunks of zeros of a hole.
     pub reads_per_lookup: f64,
     /// `total_bytes` over `elapsed_s`.
     pub bytes_per_s: f64,
@@ -131,6 +133,7 @@ pub(crate) mod tests {
             total_chunks: 150_000,
             unique_chunks: 100_000,
             files: 1234,
+            unreadable_count: 1,
             index_entries: 100_000,
             forgotten_entries: 7,
             index_bytes: 8 << 20,
@@ -170,7 +173,7 @@ pub(crate) mod tests {
             duplicate_fraction elapsed_s files forgotten_entries hash index_bytes index_entries \
             interrupted largest_duplicate_directories largest_duplicate_files \
             ram_bytes_per_entry reads_per_lookup skipped skipped_by_kind skipped_count total_bytes \
-            total_chunks unique_chunks";
+            total_chunks unique_chunks unreadable_count";
         assert_eq!(keys.join(" "), expected);
         assert_eq!(json["chunker"], "fastcdc");
         assert_eq!(json["hash"], "blake3");

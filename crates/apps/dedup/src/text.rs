@@ -62,12 +62,18 @@ fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
         ("Time", units::duration(summary.elapsed_s)),
     ];
     rows.iter().try_for_each(|(name, figure)| writeln!(out, "{name:<12} {figure}"))?;
-    match summary.forgotten_entries {
-        0 => Ok(()),
-        some => {
-            writeln!(out, "{:<12} {} entries: the index is full", "Forgotten", units::count(some))
-        }
-    }
+    let rows = [
+        (
+            "Unreadable",
+            summary.unreadable_count,
+            "files and directories: the figures are without them",
+        ),
+        ("Forgotten", summary.forgotten_entries, "entries: the index is full"),
+    ];
+    let mut some = rows.into_iter().filter(|(_, count, _)| *count > 0);
+    some.try_for_each(|(name, count, what)| {
+        writeln!(out, "{name:<12} {} {what}", units::count(count))
+    })
 }
 
 fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Result {
@@ -112,6 +118,7 @@ mod tests {
         assert_eq!(lines[1], "Duplicate    512 MiB, 33.3 %, ratio 1.50 to 1");
         assert_eq!(lines[6], "Flash reads  1.02 per lookup");
         assert!(text.contains("\n   512 MiB  100.0 %  /data/a\n"), "{text}");
+        assert!(text.contains("\nUnreadable   1 files and directories: the"), "{text}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::console::Console;
 use crate::devices::{DeviceArgs, VolumeArgs};
-use crate::exit::{FAILURE, Quiet};
+use crate::exit::{FAILURE, Quiet, UNREADABLE};
 use crate::interrupt::Interrupt;
 use crate::place::{Opened, TableArgs, create, open};
 use crate::size::{self, show_bytes, show_count};
@@ -77,7 +77,7 @@ impl Args {
 /// Reads all paths and prints the duplicates.
 ///
 /// # Errors
-/// A missing path, an index of another hash, no space.
+/// A missing path, an index of another hash, no space; quietly, after the result, an interrupt or unreadable files.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let options = options(args)?;
@@ -95,7 +95,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     }
     console.print(&summary, nandex_dedup::text)?;
     tell(args, &summary, console);
-    if summary.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+    match (summary.interrupted, summary.unreadable_count) {
+        (true, _) => Err(Quiet(FAILURE).into()),
+        (false, 0) => Ok(()),
+        (false, _) => Err(Quiet(UNREADABLE).into()),
+    }
 }
 
 fn options(args: &Args) -> Result<Options> {
@@ -114,6 +118,13 @@ fn tell(args: &Args, summary: &Summary, console: &Console) {
             "the index is full: it forgot {} fingerprints in this run, and their chunks count as unique when they come \
              again; make a new index for all trees, with more --ram or a larger --avg",
             show_count(summary.forgotten_entries)
+        ));
+    }
+    if summary.unreadable_count > 0 {
+        console.note(&format!(
+            "{} files and directories could not be read, and the figures are without them; they are listed: run it as \
+             a user who may read them",
+            show_count(summary.unreadable_count)
         ));
     }
     if let (true, Some(path)) = (summary.interrupted, &args.index) {
