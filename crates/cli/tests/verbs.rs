@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use common::{Folder, Outcome};
@@ -260,12 +261,18 @@ fn verbs_that_read_leave_a_volume_as_it_is_and_run_side_by_side() {
     assert!(refused.code == 1 && refused.stderr.contains(&user), "{refused:?}");
 }
 
+/// A file of pages of ones, each after a long hole: little on disk, and many seconds to read.
+fn long_to_read(folder: &Folder, name: &str) {
+    let file = fs::File::create(folder.path(name)).expect("the folder is writable");
+    for page in 0..50_000 {
+        file.write_all_at(&[1; 4096], page << 20).expect("a sparse file can be made");
+    }
+}
+
 #[test]
 fn an_interrupted_run_leaves_an_index_that_is_whole_and_goes_on() {
     let folder = Folder::new();
-    // Holes cost no disk, and a minute to read: long enough to be interrupted.
-    let sparse = fs::File::create(folder.path("sparse"));
-    sparse.and_then(|file| file.set_len(64 << 30)).expect("a sparse file can be made");
+    long_to_read(&folder, "sparse");
     let words = "dedup sparse --ram 64MiB --index i.nandex --json --progress plain";
     let mut child = folder.start(words);
     let mut said = BufReader::new(child.stderr.take().expect("stderr is piped"));
@@ -291,8 +298,7 @@ fn an_interrupted_run_leaves_an_index_that_is_whole_and_goes_on() {
 #[test]
 fn a_killed_run_without_an_index_leaves_nothing_behind() {
     let folder = Folder::new();
-    let sparse = fs::File::create(folder.path("sparse"));
-    sparse.and_then(|file| file.set_len(64 << 30)).expect("a sparse file can be made");
+    long_to_read(&folder, "sparse");
     let mut child = folder.start("dedup sparse --ram 64MiB --progress plain");
     let mut said = BufReader::new(child.stderr.take().expect("stderr is piped"));
     said.read_line(&mut String::new()).expect("stderr can be read");

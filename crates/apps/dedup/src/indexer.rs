@@ -67,7 +67,8 @@ impl<'a> Indexer<'a> {
     pub(crate) fn take(&mut self, piece: Piece) {
         let before = self.chunks.len();
         self.ends.extend(piece.ends.into_iter().map(|(at, end)| (before + at, end)));
-        self.chunks_bytes += piece.chunks.iter().map(|chunk| u64::from(chunk.length)).sum::<u64>();
+        let bytes = piece.chunks.iter().map(Chunk::bytes);
+        self.chunks_bytes = bytes.fold(self.chunks_bytes, u64::saturating_add);
         self.chunks.extend(piece.chunks);
     }
 
@@ -113,9 +114,10 @@ impl<'a> Indexer<'a> {
 
     fn add_chunks(&mut self, chunks: &[Chunk], duplicate: &[bool]) {
         for (chunk, &is_duplicate) in chunks.iter().zip(duplicate) {
-            let bytes = u64::from(chunk.length);
-            let duplicate_bytes = if is_duplicate { bytes } else { 0 };
-            self.totals.total_chunks += 1;
+            let bytes = chunk.bytes();
+            let new_bytes = if is_duplicate { 0 } else { u64::from(chunk.length) };
+            let duplicate_bytes = bytes - new_bytes;
+            self.totals.total_chunks += chunk.times;
             self.totals.unique_chunks += u64::from(!is_duplicate);
             self.totals.done.bytes += bytes;
             self.totals.done.duplicate_bytes += duplicate_bytes;

@@ -32,6 +32,7 @@ mod progress;
 mod read;
 mod report;
 mod run;
+mod sparse;
 mod summary;
 mod text;
 mod tops;

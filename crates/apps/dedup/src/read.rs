@@ -4,7 +4,7 @@
 //! number of bytes read is not its size. The bytes read count in any case.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,8 +13,9 @@ use std::sync::mpsc::SyncSender;
 
 use rustix::fs::{Advice, Mode, OFlags};
 
-use crate::chunk::ChunkBuffer;
+use crate::chunk::{ChunkBuffer, Holes};
 use crate::options::Options;
+use crate::sparse::SparseFile;
 use crate::{FileEntry, Fingerprint, Found, Hash, SkipKind, Skipped};
 
 /// The most chunks in a piece: a file of any size is passed on in bounded memory.
@@ -32,6 +33,15 @@ const ADVISE_BYTES_MIN: u64 = 1 << 20;
 pub(crate) struct Chunk {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) length: u32,
+    /// How often it comes in a row: more than once only in a hole.
+    pub(crate) times: u64,
+}
+
+impl Chunk {
+    /// Bytes of all of its times.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.length).saturating_mul(self.times)
+    }
 }
 
 /// The end of a file whose chunks are all there, or something skipped.
@@ -78,7 +88,7 @@ impl<'a> Stop<'a> {
 }
 
 /// Something to read that can report its stamp.
-trait Source: Read {
+trait Source: Holes {
     /// Size and modification time, now.
     fn stamp(&self) -> io::Result<Stamp>;
 }
@@ -91,7 +101,7 @@ struct Stamp {
     modified_ns: i64,
 }
 
-impl Source for File {
+impl Source for SparseFile {
     fn stamp(&self) -> io::Result<Stamp> {
         let metadata = self.metadata()?;
         Ok(Stamp {
@@ -181,13 +191,14 @@ impl<'a> Reader<'a> {
     ) -> io::Result<ControlFlow<(), bool>> {
         let before = source.stamp()?;
         let (hash, stop) = (self.hash, self.stop);
-        let flow = self.buffer.for_each_chunk(source, |chunk| {
+        let flow = self.buffer.for_each_run(source, |chunk, times| {
             if stop.is_set() {
                 return ControlFlow::Break(());
             }
             let length = u32::try_from(chunk.len()).expect("a chunk has at most 8 MiB");
-            *bytes += u64::from(length);
-            outbox.push(Chunk { fingerprint: hash.fingerprint(chunk), length })
+            let chunk = Chunk { fingerprint: hash.fingerprint(chunk), length, times };
+            *bytes += chunk.bytes();
+            outbox.push(chunk)
         })?;
         if flow.is_break() {
             return Ok(ControlFlow::Break(()));
@@ -200,7 +211,7 @@ impl<'a> Reader<'a> {
 /// Opens a file to read, if it still is one: a name may mean something else since the walk.
 ///
 /// A link is refused, and a pipe that took the file's place does not block.
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<SparseFile> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -211,7 +222,7 @@ fn open(path: &Path) -> io::Result<File> {
         // A hint: if it is refused, reading is only slower.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
     }
-    Ok(file)
+    Ok(SparseFile::new(file, &metadata))
 }
 
 /// A piece being filled.
@@ -224,7 +235,7 @@ struct Outbox {
 impl Outbox {
     fn push(&mut self, chunk: Chunk) -> ControlFlow<()> {
         self.piece.chunks.push(chunk);
-        self.bytes += u64::from(chunk.length);
+        self.bytes = self.bytes.saturating_add(chunk.bytes());
         if self.piece.chunks.len() < PIECE_CHUNKS_MAX && self.bytes < PIECE_BYTES_MAX {
             return ControlFlow::Continue(());
         }

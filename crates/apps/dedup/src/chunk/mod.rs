@@ -24,6 +24,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 pub use stream::ChunkBuffer;
+pub(crate) use stream::Holes;
 
 use crate::{Error, Result};
 

@@ -2,6 +2,10 @@
 //!
 //! A cut needs the longest chunk, or the stream's end. So the buffer is refilled whenever it holds less than
 //! that, and its rest moves to the front when no more fits after it.
+//!
+//! A cut depends on the bytes of its own chunk alone, so a hole is cut without being read: at a cut with nothing but
+//! zeros before and the longest chunk of zeros behind, the next chunk is the chunk of zeros, and so are all that follow
+//! until less than the longest chunk of the hole is left.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
@@ -10,6 +14,32 @@ use super::{Chunking, Cutter};
 
 /// Bytes of a read: few calls, yet the bytes are still in the cache when hashed.
 const READ_BYTES: usize = 256 << 10;
+
+/// A stream that may know where it has holes: bytes that are zero without being stored.
+pub(crate) trait Holes: Read {
+    /// Zeros that are known to come next, before anything is stored.
+    fn zeros_ahead(&mut self) -> u64;
+
+    /// Goes past that many of the zeros ahead.
+    fn skip_zeros(&mut self, bytes: u64);
+}
+
+/// A stream that knows of no holes.
+struct Solid<'s, R>(&'s mut R);
+
+impl<R: Read> Read for Solid<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl<R: Read> Holes for Solid<'_, R> {
+    fn zeros_ahead(&mut self) -> u64 {
+        0
+    }
+
+    fn skip_zeros(&mut self, _bytes: u64) {}
+}
 
 /// A reusable buffer that cuts one stream after another.
 ///
@@ -21,6 +51,8 @@ pub struct ChunkBuffer {
     max_bytes: usize,
     read_bytes: usize,
     buffer: Vec<u8>,
+    /// The chunk that zeros without end are cut into; made at the first hole.
+    zeros: Vec<u8>,
 }
 
 impl ChunkBuffer {
@@ -36,7 +68,7 @@ impl ChunkBuffer {
         let max_bytes = chunking.max_bytes();
         let buffer_bytes = buffer_bytes.max(max_bytes + read_bytes);
         let buffer = vec![0; buffer_bytes];
-        Self { cutter: Cutter::new(chunking), max_bytes, read_bytes, buffer }
+        Self { cutter: Cutter::new(chunking), max_bytes, read_bytes, buffer, zeros: Vec::new() }
     }
 
     /// Passes every chunk of `source` to `take`, in order, until it breaks off or the stream ends.
@@ -49,32 +81,108 @@ impl ChunkBuffer {
         source: &mut impl Read,
         mut take: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
-        let (mut start, mut end, mut ended) = (0, 0, false);
+        self.for_each_run(&mut Solid(source), |chunk, times| {
+            debug_assert_eq!(times, 1, "a solid stream has no holes");
+            take(chunk)
+        })
+    }
+
+    /// Passes every chunk of `source` to `take`, in order, with the number of times that it comes in a row.
+    ///
+    /// # Errors
+    /// As [`for_each_chunk`](Self::for_each_chunk).
+    pub(crate) fn for_each_run(
+        &mut self,
+        source: &mut impl Holes,
+        mut take: impl FnMut(&[u8], u64) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
+        let mut window = Window::default();
         loop {
-            if !ended && end - start < self.max_bytes {
-                (start, end) = self.make_space(start, end);
-                let bytes = read_some(source, &mut self.buffer[end..end + self.read_bytes])?;
-                (end, ended) = (end + bytes, bytes == 0);
+            if !window.ended && window.bytes() < self.max_bytes {
+                let times = self.skip_zero_chunks(source, &mut window);
+                if times == 0 {
+                    self.refill(source, &mut window)?;
+                } else if take(&self.zeros, times).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
                 continue;
             }
-            let length = self.cutter.first_len(&self.buffer[start..end]);
+            let length = self.cutter.first_len(&self.buffer[window.start..window.end]);
             if length == 0 {
                 return Ok(ControlFlow::Continue(()));
             }
-            if take(&self.buffer[start..start + length]).is_break() {
+            if take(&self.buffer[window.start..window.start + length], 1).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            start += length;
+            window.start += length;
         }
     }
 
-    /// Moves the tail to the front unless one more read fits after it; returns its place.
-    fn make_space(&mut self, start: usize, end: usize) -> (usize, usize) {
-        if end + self.read_bytes <= self.buffer.len() {
-            return (start, end);
+    /// Goes past as many chunks of zeros as a hole surely begins with, and returns their number.
+    fn skip_zero_chunks(&mut self, source: &mut impl Holes, window: &mut Window) -> u64 {
+        if window.start < window.zeros_from {
+            return 0;
         }
-        self.buffer.copy_within(start..end, 0);
-        (0, end - start)
+        let zeros = source.zeros_ahead().saturating_add(window.bytes() as u64);
+        let Some(past_first) = zeros.checked_sub(self.max_bytes as u64) else { return 0 };
+        if self.zeros.is_empty() {
+            self.zeros = vec![0; self.max_bytes];
+            self.zeros.truncate(self.cutter.first_len(&self.zeros));
+        }
+        let times = past_first / self.zeros.len() as u64 + 1;
+        let bytes = times * self.zeros.len() as u64;
+        let buffered = usize::try_from(bytes).map_or(window.bytes(), |it| it.min(window.bytes()));
+        window.start += buffered;
+        source.skip_zeros(bytes - buffered as u64);
+        times
+    }
+
+    /// Adds a read to the window. In a long hole that is no more than a cut needs, and nothing is read.
+    fn refill(&mut self, source: &mut impl Holes, window: &mut Window) -> io::Result<()> {
+        self.make_space(window);
+        if source.zeros_ahead() >= self.max_bytes as u64 {
+            let bytes = self.read_bytes.min(self.max_bytes - window.bytes());
+            self.buffer[window.end..window.end + bytes].fill(0);
+            source.skip_zeros(bytes as u64);
+            window.end += bytes;
+            return Ok(());
+        }
+        let bytes = read_some(source, &mut self.buffer[window.end..window.end + self.read_bytes])?;
+        window.ended = bytes == 0;
+        window.end += bytes;
+        window.zeros_from = window.end;
+        Ok(())
+    }
+
+    /// Moves the window to the front unless one more read fits after it.
+    fn make_space(&mut self, window: &mut Window) {
+        if window.end + self.read_bytes > self.buffer.len() {
+            self.buffer.copy_within(window.start..window.end, 0);
+            window.move_by(window.start);
+        }
+    }
+}
+
+/// The part of the buffer that waits to be cut.
+#[derive(Debug, Default)]
+struct Window {
+    start: usize,
+    end: usize,
+    /// From here to the end there are only zeros of a hole.
+    zeros_from: usize,
+    /// Has the stream no more?
+    ended: bool,
+}
+
+impl Window {
+    fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn move_by(&mut self, bytes: usize) {
+        self.start -= bytes;
+        self.end -= bytes;
+        self.zeros_from = self.zeros_from.saturating_sub(bytes);
     }
 }
 

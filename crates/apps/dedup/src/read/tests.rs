@@ -1,5 +1,6 @@
 //! Files that change, end early, fail or vanish while they are read.
 
+use std::io::Read;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -27,6 +28,14 @@ impl Read for Scripted {
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     }
+}
+
+impl Holes for Scripted {
+    fn zeros_ahead(&mut self) -> u64 {
+        0
+    }
+
+    fn skip_zeros(&mut self, _bytes: u64) {}
 }
 
 impl Source for Scripted {
