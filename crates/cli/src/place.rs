@@ -58,7 +58,7 @@ impl FromStr for DurabilityArg {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let every = word.strip_prefix("every:").map(|ms| ms.trim_end_matches("ms"));
-        let durability = match (word, every.map(crate::size::parse).transpose()?) {
+        let durability = match (word, every.map(crate::size::parse_count).transpose()?) {
             ("always", None) => Durability::Always,
             ("never", None) => Durability::Never,
             (_, Some(ms)) => Durability::Every(Duration::from_millis(ms)),

@@ -1,6 +1,6 @@
-//! Sizes and counts as people read them; [`parse`] reads what they write.
+//! Sizes and counts as people read them; [`parse`] and [`parse_count`] read what they write.
 
-pub use nandex::size::parse;
+pub use nandex::size::{parse, parse_count};
 
 /// Shows bytes for people: `1.5 MiB`.
 pub fn show_bytes(bytes: u64) -> String {

@@ -28,13 +28,13 @@ impl StructureArg {
     }
 }
 
-/// Reads a policy by its word; its number may be a size.
+/// Reads a policy by its word; its number may be a count such as 1k.
 ///
 /// # Errors
 /// An unknown policy, with the choices.
 pub fn policy(word: &str) -> Result<Policy, String> {
     match word.split_once(':') {
-        Some((name, number)) => format!("{name}:{}", size::parse(number)?).parse(),
+        Some((name, number)) => format!("{name}:{}", size::parse_count(number)?).parse(),
         None => word.parse(),
     }
 }
@@ -49,10 +49,10 @@ pub struct RequirementArgs {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     flash: Option<u64>,
     /// Inserts that come each second
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     inserts: Option<u64>,
     /// Lookups that come each second
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     lookups: Option<u64>,
     /// The share of lookups whose key is not there, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_policy_may_be_a_size() {
+    fn the_number_of_a_policy_may_have_a_unit() {
         assert_eq!(policy("priority:1k"), Ok(Policy::Threshold(1000)));
         assert_eq!(policy("lru"), Ok(Policy::Lru));
         assert!(policy("random").unwrap_err().contains("fifo, lru"));

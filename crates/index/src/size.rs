@@ -1,24 +1,24 @@
 //! Sizes and counts as people write them: `64MiB`, `64M`, `1e9`, `1_000`.
 //!
-//! `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024; `K`, `M`, `G` and `T`, with or without a `B`, are powers
-//! of 1000, for bytes and for counts alike. The result must be a whole number.
+//! `K`, `M`, `G` and `T` are powers of 1000. A size is in bytes, so it takes a `B` after them as well, and `KiB`,
+//! `MiB`, `GiB` and `TiB`, which are powers of 1024. A count takes none of these: `1B` would be one byte to some and a billion
+//! to others. The result must be a whole number.
 
 use crate::Error;
 
-/// Suffixes and their values, in lower case.
-const SUFFIXES: [(&str, u64); 14] = [
-    ("", 1),
+/// Suffixes of counts and their values, in lower case.
+const COUNT_SUFFIXES: [(&str, u64); 5] =
+    [("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
+
+/// Further suffixes of sizes.
+const BYTE_SUFFIXES: [(&str, u64); 9] = [
     ("b", 1),
-    ("k", 1_000),
     ("kb", 1_000),
     ("kib", 1 << 10),
-    ("m", 1_000_000),
     ("mb", 1_000_000),
     ("mib", 1 << 20),
-    ("g", 1_000_000_000),
     ("gb", 1_000_000_000),
     ("gib", 1 << 30),
-    ("t", 1_000_000_000_000),
     ("tb", 1_000_000_000_000),
     ("tib", 1 << 40),
 ];
@@ -26,7 +26,7 @@ const SUFFIXES: [(&str, u64); 14] = [
 /// Decimal digits after the point that are read; more than any size needs.
 const FRACTION_DIGITS_MAX: usize = 18;
 
-/// Reads a size or a count.
+/// Reads a size in bytes.
 ///
 /// ```
 /// assert_eq!(nandex::size::parse("64MiB"), Ok(64 << 20));
@@ -36,54 +36,101 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// # Errors
 /// A sentence that says what is wrong with the text and what would do.
 pub fn parse(text: &str) -> Result<u64, String> {
-    let trimmed = text.trim();
-    let (mantissa, rest) = trimmed.split_at(number_end(trimmed));
-    let (exponent, suffix) = exponent(rest).unwrap_or((0, rest));
-    let unit = unit(suffix.trim()).ok_or_else(|| {
-        format!("`{suffix}` is no unit; use K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)")
+    let number = Number::split(text);
+    let unit = number.unit(&COUNT_SUFFIXES).or_else(|| number.unit(&BYTE_SUFFIXES));
+    let unit = unit.ok_or_else(|| {
+        format!(
+            "`{}` is no unit; use K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)",
+            number.suffix
+        )
     })?;
-    let (digits, decimals) = digits(mantissa)
-        .ok_or_else(|| format!("`{trimmed}` is no size; write it like 4096, 64MiB, 1.5G or 1e9"))?;
-    scale(digits, exponent - decimals, unit).map_err(|why| format!("`{trimmed}` {why}"))
+    number.times(unit, "size; write it like 4096, 64MiB, 1.5G or 1e9")
+}
+
+/// Reads a count.
+///
+/// ```
+/// assert_eq!(nandex::size::parse_count("64M"), Ok(64_000_000));
+/// assert!(nandex::size::parse_count("1B").is_err());
+/// ```
+///
+/// # Errors
+/// A sentence that says what is wrong with the text and what would do; a unit of bytes.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    const UNITS: &str = "use K, M, G, T (powers of 1000), such as 64M, or 1e9";
+    let number = Number::split(text);
+    let suffix = number.suffix;
+    let unit = number.unit(&COUNT_SUFFIXES).ok_or_else(|| match number.unit(&BYTE_SUFFIXES) {
+        Some(_) => format!("`{suffix}` is a unit of bytes, and this is a count; {UNITS}"),
+        None => format!("`{suffix}` is no unit; {UNITS}"),
+    })?;
+    number.times(unit, "count; write it like 4096, 64M, 1.5G or 1e9")
 }
 
 /// A size or a count as [`db`](crate::db) takes it: a number, or text such as `"8MiB"`. The call that uses it
 /// reports what is wrong with the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Quantity(Result<u64, String>);
+pub struct Quantity(Given);
+
+/// What a program has given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Given {
+    Number(Result<u64, String>),
+    Text(String),
+}
 
 impl Quantity {
-    /// The number.
+    /// The number of bytes.
     ///
     /// # Errors
-    /// [`Error::Config`] for `field` if it is not a number.
-    pub(crate) fn get(&self, field: &'static str) -> crate::Result<u64> {
-        self.0.clone().map_err(|reason| Error::Config { field, reason })
+    /// [`Error::Config`] for `field` if it is not a size.
+    pub(crate) fn bytes(&self, field: &'static str) -> crate::Result<u64> {
+        self.read(field, parse)
+    }
+
+    /// The count.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `field` if it is not a count.
+    pub(crate) fn count(&self, field: &'static str) -> crate::Result<u64> {
+        self.read(field, parse_count)
+    }
+
+    fn read(
+        &self,
+        field: &'static str,
+        parse: fn(&str) -> Result<u64, String>,
+    ) -> crate::Result<u64> {
+        let number = match &self.0 {
+            Given::Number(number) => number.clone(),
+            Given::Text(text) => parse(text),
+        };
+        number.map_err(|reason| Error::Config { field, reason })
     }
 }
 
 impl From<&str> for Quantity {
     fn from(text: &str) -> Self {
-        Self(parse(text))
+        Self(Given::Text(text.to_owned()))
     }
 }
 
 impl From<u64> for Quantity {
     fn from(number: u64) -> Self {
-        Self(Ok(number))
+        Self(Given::Number(Ok(number)))
     }
 }
 
 impl From<usize> for Quantity {
     fn from(number: usize) -> Self {
-        Self(Ok(number as u64))
+        Self::from(number as u64)
     }
 }
 
 /// Lets a plain literal do.
 impl From<i32> for Quantity {
     fn from(number: i32) -> Self {
-        Self(u64::try_from(number).map_err(|_| format!("{number} is negative")))
+        Self(Given::Number(u64::try_from(number).map_err(|_| format!("{number} is negative"))))
     }
 }
 
@@ -91,7 +138,39 @@ impl From<i32> for Quantity {
 impl From<f64> for Quantity {
     fn from(number: f64) -> Self {
         let is_whole = number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0;
-        Self(if is_whole { Ok(number as u64) } else { Err(format!("{number} is no whole number")) })
+        let whole = if is_whole { Ok(number as u64) } else { Err(()) };
+        Self(Given::Number(whole.map_err(|()| format!("{number} is no whole number"))))
+    }
+}
+
+/// A number as it was written: digits, a power of ten and a unit.
+struct Number<'t> {
+    text: &'t str,
+    mantissa: &'t str,
+    exponent: i32,
+    suffix: &'t str,
+}
+
+impl<'t> Number<'t> {
+    fn split(text: &'t str) -> Self {
+        let text = text.trim();
+        let (mantissa, rest) = text.split_at(number_end(text));
+        let (exponent, suffix) = exponent(rest).unwrap_or((0, rest));
+        Self { text, mantissa, exponent, suffix: suffix.trim() }
+    }
+
+    fn unit(&self, suffixes: &[(&str, u64)]) -> Option<u64> {
+        let suffix = self.suffix.to_ascii_lowercase();
+        suffixes.iter().find(|(name, _)| *name == suffix).map(|(_, unit)| *unit)
+    }
+
+    /// Its value with this unit; `what` is what it should be, and how that is written.
+    fn times(&self, unit: u64, what: &str) -> Result<u64, String> {
+        let text = self.text;
+        let (digits, decimals) =
+            digits(self.mantissa).ok_or_else(|| format!("`{text}` is no {what}"))?;
+        let product = scale(digits, self.exponent - decimals, unit);
+        product.map_err(|why| format!("`{text}` {why}"))
     }
 }
 
@@ -106,11 +185,6 @@ fn exponent(rest: &str) -> Option<(i32, &str)> {
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     let power: u8 = after[..end].parse().ok()?;
     Some((i32::from(power), &after[end..]))
-}
-
-fn unit(suffix: &str) -> Option<u64> {
-    let suffix = suffix.to_ascii_lowercase();
-    SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, unit)| *unit)
 }
 
 /// The digits as one whole number, and how many of them are after the point.
@@ -182,6 +256,27 @@ mod tests {
         ];
         for (text, reason) in samples {
             let error = parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_count_takes_no_unit_of_bytes() {
+        for (text, count) in [("64M", 64_000_000), ("1.5k", 1500), ("1e9", 1_000_000_000), ("7", 7)]
+        {
+            assert_eq!(parse_count(text), Ok(count), "{text}");
+        }
+        let samples = [
+            ("1B", "`B` is a unit of bytes, and this is a count; use K, M, G, T"),
+            ("1b", "`b` is a unit of bytes"),
+            ("4KiB", "`KiB` is a unit of bytes"),
+            ("1GB", "`GB` is a unit of bytes"),
+            ("1bn", "`bn` is no unit; use K, M, G, T (powers of 1000), such"),
+            ("many", "`many` is no unit; use K, M, G, T (powers of 1000), such"),
+            (".", "`.` is no count"),
+        ];
+        for (text, reason) in samples {
+            let error = parse_count(text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }

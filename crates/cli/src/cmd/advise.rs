@@ -13,7 +13,7 @@ use crate::sizing::{RequirementArgs, members};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Entries the table must hold
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: u64,
     /// Bytes of a key and its value together
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16")]

@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, default_value = "main")]
     table: String,
     /// Entries the table must hold
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: u64,
     /// Bytes of a key: 8 to 32
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]

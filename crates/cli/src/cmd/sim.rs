@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, requires = "replay", conflicts_with = "workload")]
     format: Option<Format>,
     /// Requests at most; without it 10,000 of a workload, and all of a trace
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     requests: Option<u64>,
     /// Keep this many requests at the device; without it 1, or a trace's own times
     #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
@@ -114,7 +114,7 @@ enum Filled {
 }
 
 fn rate(text: &str) -> Result<u64, String> {
-    match size::parse(text)? {
+    match size::parse_count(text)? {
         rate @ 1..=1_000_000_000 => Ok(rate),
         rate => Err(format!("{rate} is no rate; expected 1 to 1e9 requests each second")),
     }

@@ -92,7 +92,7 @@ impl<'db> FilterBuilder<'db> {
     }
 
     fn advise(&self, limit: u64) -> Result<AnyConfig> {
-        let new = FilterRequirements::new(self.keys.get("keys")?, self.rate, limit);
+        let new = FilterRequirements::new(self.keys.count("keys")?, self.rate, limit);
         let asked = FilterRequirements { counts: self.counts, when_full: self.when_full, ..new };
         let first = |ram_bytes| {
             let asked = FilterRequirements { ram_bytes, ..asked };

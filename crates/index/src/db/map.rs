@@ -97,8 +97,8 @@ impl<'db> MapBuilder<'db> {
 
     fn config(&self) -> Result<ValuesConfig> {
         let bytes = match &self.bytes {
-            Some(bytes) => bytes.get("bytes")?,
-            None => self.entries.get("entries")?.saturating_mul(RECORD_BYTES),
+            Some(bytes) => bytes.bytes("bytes")?,
+            None => self.entries.count("entries")?.saturating_mul(RECORD_BYTES),
         };
         Ok(ValuesConfig::holding(bytes, self.when_full))
     }

@@ -115,7 +115,7 @@ impl DatabaseOptions {
     /// # Errors
     /// As [`open`]; text that is not a size.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
-        let ram_bytes = self.ram.get("ram")?;
+        let ram_bytes = self.ram.bytes("ram")?;
         let create = VolumeOptions {
             log_bytes: self.log_bytes(ram_bytes)?,
             durability: self.durability,
@@ -136,7 +136,7 @@ impl DatabaseOptions {
 
     fn log_bytes(&self, ram_bytes: u64) -> Result<u64> {
         match &self.log {
-            Some(log) => log.get("log"),
+            Some(log) => log.bytes("log"),
             None => Ok(ram_bytes
                 .saturating_mul(2)
                 .next_multiple_of(PAGE_BYTES as u64)

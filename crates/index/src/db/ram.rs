@@ -42,7 +42,7 @@ impl Shares {
     ) -> Result<u64> {
         let free = self.free(volume);
         let Some(asked) = asked else { return Ok(free / 2) };
-        let asked = asked.get("ram")?;
+        let asked = asked.bytes("ram")?;
         if asked <= free { Ok(asked) } else { Err(self.refuse(name, asked, free)) }
     }
 

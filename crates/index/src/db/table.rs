@@ -125,7 +125,7 @@ impl<'db> TableBuilder<'db> {
         ask: impl Fn(&Requirements) -> Result<Prediction>,
     ) -> Result<Prediction> {
         let (key_bytes, value_bytes) = self.widths;
-        let entries = self.entries.get("entries")?;
+        let entries = self.entries.count("entries")?;
         let policy = self.policy;
         let asked = Requirements { policy, ..Requirements::new(entries, key_bytes, value_bytes) };
         let fits = |it: &Prediction| self.db.log_holds(it.config.log_bytes_best());

@@ -95,11 +95,11 @@ macro_rules! delegate_table {
 
             #[inline]
             fn insert(&self, key: &[u8], value: &[u8]) -> $crate::Result<()> {
-                self.handle.core.insert(key, value)
+                self.handle.core.insert(key, value).map_err(|error| self.handle.core.counted(error))
             }
 
             fn remove(&self, key: &[u8]) -> $crate::Result<()> {
-                self.handle.core.remove(key)
+                self.handle.core.remove(key).map_err(|error| self.handle.core.counted(error))
             }
 
             #[inline]
@@ -108,7 +108,7 @@ macro_rules! delegate_table {
             }
 
             fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> $crate::Result<()> {
-                self.handle.core.insert_many(pairs)
+                self.handle.core.insert_many(pairs).map_err(|error| self.handle.core.counted(error))
             }
 
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Core, Layout, TableLayout};
+use crate::Error;
 use crate::api::TableStats;
 
 /// What is counted since the structure was opened.
@@ -54,6 +55,18 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: TableLayout> Core<L> {
+    /// The error of a full table, with the entries that `stats` counts: whoever finds it full holds the lock of one
+    /// partition and cannot count the others' buffers.
+    #[cold]
+    pub(crate) fn counted(&self, error: Error) -> Error {
+        match error {
+            Error::Full { flash_bytes, .. } => {
+                Error::Full { entries: self.stats().entries, flash_bytes }
+            }
+            error => error,
+        }
+    }
+
     pub(crate) fn stats(&self) -> TableStats {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Relaxed);

@@ -24,7 +24,7 @@ const KEYS_MIN: u64 = 100_000;
 #[derive(Clone, Debug, clap::Args)]
 pub struct FilterRequirementArgs {
     /// Different keys it is made for; without it, the estimated number of keys in the inputs
-    #[arg(long, value_name = "COUNT", value_parser = size::parse)]
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     keys: Option<u64>,
     /// RAM that it may take
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
