@@ -130,14 +130,24 @@ impl Requirements {
         }
     }
 
-    /// Refuses a flush that takes longer than an insert may wait.
-    pub(crate) fn check_insert_worst(&self, found_ns: f64) -> Result<()> {
-        match self.insert_worst_ns_max.filter(|most| found_ns > *most) {
-            Some(most) => {
-                refuse("worst insert", format!("{}; a flush takes {}", time(most), time(found_ns)))
-            }
-            None => Ok(()),
-        }
+    /// Refuses a flush that takes longer than an insert may wait, where the shortest takes `least_ns`.
+    pub(crate) fn check_insert_worst(&self, least_ns: f64) -> Result<()> {
+        let Some(most) = self.insert_worst_ns_max.filter(|most| least_ns > *most) else {
+            return Ok(());
+        };
+        let reason = format!(
+            "{most} ns ({}); this table needs {:.0} ({}) or more on {}",
+            time(most),
+            least_ns.ceil(),
+            time(least_ns),
+            self.device.name
+        );
+        refuse("worst insert", reason)
+    }
+
+    /// May an insert wait for a flush of this long?
+    pub(crate) fn allows_insert_worst(&self, found_ns: f64) -> bool {
+        self.insert_worst_ns_max.is_none_or(|most| found_ns <= most)
     }
 
     /// Refuses costs with which the device cannot keep up with the load.

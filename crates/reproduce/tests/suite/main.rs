@@ -3,6 +3,7 @@
 
 mod bufferhash;
 mod cascade;
+mod devices;
 mod faithful;
 mod origins;
 mod outcome;

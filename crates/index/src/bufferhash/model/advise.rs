@@ -3,13 +3,16 @@
 //! Section 6.4 finds the best buffers in closed form because its filters come in any size. Ours do not: rows
 //! are whole words of 64 columns, fingerprints whole bits, super tables a power of two. There are about ten
 //! thousand combinations, and all are tried.
+//!
+//! The size of one buffer decides how long a flush takes, so a limit on the worst insert leaves out the larger
+//! ones. On a chip a segment is whole blocks, where Figure 4 has the least cost, on average and at worst.
 
 use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
 use crate::bufferhash::{Config, Placement};
 use crate::model::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, PAGE_BYTES, PAGE_HEADER_BYTES, Prediction, Requirements,
-    page_slots, too_little,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Medium, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
+    Prediction, Requirements, log_bytes, page_slots, too_little,
 };
 use crate::{Error, Result};
 
@@ -44,6 +47,8 @@ const RAM_TOLERANCE: f64 = 1.025;
 
 /// The default for pages read by a lookup of an absent key.
 const MISS_READS: f64 = 0.01;
+/// Pages read by a lookup of an absent key, at least: fewer are worth no RAM (Figure 3).
+const MISS_READS_MIN: f64 = 0.0001;
 
 /// The parameters and costs of a BufferHash with fuse filters; see [`advise_with`].
 ///
@@ -56,7 +61,10 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
 /// The parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one
 /// in a hundred if no limit is stated. Of several within 2.5 % of it, the one with the narrowest rows,
 /// buffers near 256 KiB and 16 super tables or more. If there is less RAM, the filters are made smaller until
-/// it fits, and misses read more. Additional RAM is not used.
+/// it fits, and misses read more. RAM that is left goes to filters (section 6.4), if no limit on reads is stated:
+/// until one absent key in 10,000 reads a page.
+///
+/// No flush takes longer than an insert may wait. On a chip a buffer and its filter fill whole blocks.
 ///
 /// Tries about ten thousand combinations; takes tens of milliseconds.
 ///
@@ -68,7 +76,6 @@ pub fn advise_with(requirements: &Requirements, filter: FilterKind) -> Result<Pr
     let found = search.find()?;
     let prediction = report::predict(&search, &found)?;
     requirements.check_miss_reads(prediction.costs.reads_per_miss)?;
-    requirements.check_insert_worst(prediction.insert_worst_ns)?;
     requirements.check_load(&prediction.costs)?;
     Ok(prediction)
 }
@@ -86,7 +93,7 @@ impl<'a> Search<'a> {
         requirements.check()?;
         requirements.check_no_front("bufferhash")?;
         let miss_reads_max = requirements.miss_reads_max.unwrap_or(MISS_READS);
-        if !(0.0001..=10.0).contains(&miss_reads_max) {
+        if !(MISS_READS_MIN..=10.0).contains(&miss_reads_max) {
             let reason = format!("{miss_reads_max}; expected 0.0001 to 10");
             return Err(Error::Config { field: "reads per miss", reason });
         }
@@ -94,18 +101,32 @@ impl<'a> Search<'a> {
     }
 
     pub(super) fn find(&self) -> Result<BufferHashSizing> {
-        let candidates = self.candidates();
-        let least_ram = candidates.iter().map(|candidate| candidate.ram_bytes).min();
-        let Some(least_ram) = least_ram else { return Err(self.too_many_entries()) };
-        let budget = self.requirements.ram_bytes.unwrap_or(u64::MAX);
-        let fitting: Vec<_> =
-            candidates.into_iter().filter(|candidate| candidate.ram_bytes <= budget).collect();
-        if fitting.is_empty() {
-            return Err(too_little("RAM", budget, least_ram));
+        let all = self.candidates();
+        if all.is_empty() {
+            return Err(self.too_many_entries());
         }
-        let found = self.pick(&fitting);
+        let fitting = self.within_ram(self.quick_enough(all)?)?;
+        let found = self.spend_spare_ram(self.pick(&fitting), &fitting);
         self.requirements.check_flash(found.flash_bytes())?;
         Ok(found)
+    }
+
+    /// Those whose flush is no longer than an insert may wait.
+    fn quick_enough(&self, all: Vec<BufferHashSizing>) -> Result<Vec<BufferHashSizing>> {
+        let costs = &self.requirements.device.costs;
+        let took = |it: &BufferHashSizing| costs.insert_worst_ns(it.segment_bytes() as f64);
+        self.requirements.check_insert_worst(all.iter().map(took).fold(f64::INFINITY, f64::min))?;
+        let is_quick = |it: &BufferHashSizing| self.requirements.allows_insert_worst(took(it));
+        Ok(all.into_iter().filter(is_quick).collect())
+    }
+
+    fn within_ram(&self, all: Vec<BufferHashSizing>) -> Result<Vec<BufferHashSizing>> {
+        let Some(budget) = self.requirements.ram_bytes else { return Ok(all) };
+        let least = all.iter().map(|candidate| candidate.ram_bytes).min().unwrap_or(u64::MAX);
+        if least > budget {
+            return Err(too_little("RAM", budget, least));
+        }
+        Ok(all.into_iter().filter(|candidate| candidate.ram_bytes <= budget).collect())
     }
 
     /// e: bytes of key and value.
@@ -150,9 +171,28 @@ impl<'a> Search<'a> {
         let holds = |pages: &u32| self.entries_kept(*pages) as f64 >= share;
         let Some(pages) = ((estimate as u32).max(least)..=most).find(holds) else { return };
         let words = (incarnations + self.spare_columns()).div_ceil(64);
-        let entries = self.entries_kept(pages);
-        let layout = UnfilteredSizes { super_tables, incarnations, pages, entries };
-        found.extend(self.filters(self.keys(pages), words).map(|filter| layout.with(filter)));
+        let with = |pages, filter| {
+            let entries = self.entries_kept(pages);
+            UnfilteredSizes { super_tables, incarnations, pages, entries }.with(filter)
+        };
+        match self.whole_blocks() {
+            None => found.extend(self.filters(pages, words).map(|filter| with(pages, filter))),
+            Some(whole) => {
+                let all = (pages..whole)
+                    .flat_map(|pages| self.filters(pages, words).map(move |it| (pages, it)));
+                let filling = all.filter(|(pages, filter)| segment_pages(*pages, filter) == whole);
+                found.extend(filling.map(|(pages, filter)| with(pages, filter)));
+            }
+        }
+    }
+
+    /// Pages of a segment if it is whole blocks, the fewest that are enough: on a chip. Figure 4 has the least cost
+    /// where a flush fills a block.
+    fn whole_blocks(&self) -> Option<u32> {
+        let costs = &self.requirements.device.costs;
+        let block = ((costs.block_bytes / PAGE_BYTES as f64) as u32).max(1);
+        let least = PAGES_MIN_MAX.0 + 1;
+        (costs.medium == Medium::Chip).then_some(least.div_ceil(block) * block)
     }
 
     /// Keys that a filter for buffers of this many pages is made for.
@@ -170,9 +210,9 @@ impl<'a> Search<'a> {
         (slots * FILL * (1.0 - bumped)) as u64
     }
 
-    /// Filters of every size for this many keys.
-    fn filters(&self, keys: u32, words: u32) -> impl Iterator<Item = FilterShape> {
-        let kind = self.filter;
+    /// Filters of every size for buffers of this many pages.
+    fn filters(&self, pages: u32, words: u32) -> impl Iterator<Item = FilterShape> + use<> {
+        let (kind, keys) = (self.filter, self.keys(pages));
         let sizes = match kind {
             FilterKind::Bloom => 1..=80,
             FilterKind::Fuse => 1..=24,
@@ -200,13 +240,49 @@ impl<'a> Search<'a> {
                 .iter()
                 .filter(keeps)
                 .filter(|candidate| candidate.ram_bytes as f64 <= least as f64 * RAM_TOLERANCE)
-                .min_by(|a, b| a.awkwardness().total_cmp(&b.awkwardness())),
+                .min_by(|a, b| self.awkwardness(a).total_cmp(&self.awkwardness(b))),
             None => fitting.iter().min_by(|a, b| {
                 let reads = a.miss_reads.total_cmp(&b.miss_reads);
-                reads.then(a.awkwardness().total_cmp(&b.awkwardness()))
+                reads.then(self.awkwardness(a).total_cmp(&self.awkwardness(b)))
             }),
         };
         *best.expect("one fits")
+    }
+
+    /// The same table with larger filters, if RAM is left and nothing says how many reads would do.
+    fn spend_spare_ram(
+        &self,
+        found: BufferHashSizing,
+        fitting: &[BufferHashSizing],
+    ) -> BufferHashSizing {
+        let Requirements { ram_bytes, miss_reads_max, device, load, .. } = self.requirements;
+        if ram_bytes.is_none() || miss_reads_max.is_some() {
+            return found;
+        }
+        let busy = |it: &BufferHashSizing| it.costs(self.entry_bytes()).busy_share(device, load);
+        let busy_max = busy(&found).max(1.0);
+        let same_table = |it: &&BufferHashSizing| {
+            (it.super_tables, it.incarnations) == (found.super_tables, found.incarnations)
+                && it.miss_reads < found.miss_reads
+                && busy(it) <= busy_max
+        };
+        let reads = |it: &&BufferHashSizing| it.miss_reads.max(MISS_READS_MIN);
+        let more = fitting
+            .iter()
+            .filter(same_table)
+            .min_by(|a, b| reads(a).total_cmp(&reads(b)).then(a.ram_bytes.cmp(&b.ram_bytes)));
+        more.copied().unwrap_or(found)
+    }
+
+    /// A penalty for unhandy sizes: doublings of the buffer away from 256 KiB where it may have any size, halvings of
+    /// the super tables below 16, and words of columns that every lookup must read.
+    fn awkwardness(&self, sizing: &BufferHashSizing) -> f64 {
+        let buffer = match self.whole_blocks() {
+            None => f64::from(sizing.pages) * PAGE_BYTES as f64 / BUFFER_BYTES_BEST,
+            Some(_) => 1.0,
+        };
+        let few = (f64::from(SUPER_TABLES_GOOD) / f64::from(sizing.super_tables)).log2().max(0.0);
+        buffer.log2().abs() + 1.5 * few + 3.0 * f64::from(sizing.filter.words() - 1)
     }
 
     fn too_many_entries(&self) -> Error {
@@ -222,6 +298,13 @@ impl<'a> Search<'a> {
 /// Pages of the smallest and the largest buffer.
 const PAGES_MIN_MAX: (u32, u32) =
     ((BUFFER_BYTES_MIN / PAGE_BYTES) as u32, (BUFFER_BYTES_MAX / PAGE_BYTES) as u32);
+
+/// Pages of a buffer on flash, and of its column of the filter behind them.
+fn segment_pages(pages: u32, filter: &FilterShape) -> u32 {
+    let filter_bytes = filter.column_bits().div_ceil(8) as u64;
+    let filter_pages = filter_bytes.div_ceil(PAGE_BYTES - PAGE_HEADER_BYTES);
+    pages + u32::try_from(filter_pages).expect("a column takes fewer pages than flash has")
+}
 
 /// Sizes without a filter.
 #[derive(Clone, Copy, Debug)]
@@ -294,12 +377,28 @@ impl BufferHashSizing {
 
     /// Pages of an incarnation on flash: data and its column of the filter.
     pub(super) fn segment_pages(&self) -> u64 {
-        let filter_bytes = self.filter.column_bits().div_ceil(8) as u64;
-        u64::from(self.pages) + filter_bytes.div_ceil(PAGE_BYTES - PAGE_HEADER_BYTES)
+        segment_pages(self.pages, &self.filter).into()
+    }
+
+    /// Bytes of an incarnation on flash, which one flush writes.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        self.segment_pages() * PAGE_BYTES
     }
 
     pub(super) fn flash_bytes(&self) -> u64 {
-        self.segments() * self.segment_pages() * PAGE_BYTES
+        self.segments() * self.segment_bytes()
+    }
+
+    /// The device operations of its operations, once it is full.
+    fn costs(&self, entry_bytes: u64) -> OperationCosts {
+        let incarnations = f64::from(self.incarnations);
+        OperationCosts {
+            reads_per_hit: 1.0 + (incarnations - 1.0) / 2.0 * self.miss_reads / incarnations,
+            reads_per_miss: self.miss_reads,
+            insert_read_bytes: 0.0,
+            insert_write_bytes: self.segment_bytes() as f64 / self.entries as f64
+                + log_bytes(entry_bytes),
+        }
     }
 
     pub(super) fn config(&self, requirements: &Requirements) -> Config {
@@ -322,13 +421,5 @@ impl BufferHashSizing {
             stagger: self.super_tables > 1,
             placement: Placement::Shared,
         }
-    }
-
-    /// A penalty for unhandy sizes: doublings of the buffer away from 256 KiB, halvings of the super tables
-    /// below 16, and words of columns that every lookup must read.
-    fn awkwardness(&self) -> f64 {
-        let buffer = (u64::from(self.pages) * PAGE_BYTES) as f64 / BUFFER_BYTES_BEST;
-        let few = (f64::from(SUPER_TABLES_GOOD) / f64::from(self.super_tables)).log2().max(0.0);
-        buffer.log2().abs() + 1.5 * few + 3.0 * f64::from(self.filter.words() - 1)
     }
 }

@@ -13,8 +13,8 @@ pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<P
     let config = found.config(requirements);
     config.validate()?;
     let costs = config.operation_costs()?;
-    let flush_bytes = (found.segment_pages() * PAGE_BYTES) as f64;
-    let insert_worst_ns = requirements.device.costs.insert_worst_ns(flush_bytes);
+    let flush_bytes = found.segment_bytes() as f64;
+    let device = &requirements.device.costs;
     let is_relaxed = found.miss_reads > search.miss_reads_max;
     let mut prediction = Prediction {
         config: config.into(),
@@ -27,8 +27,8 @@ pub(super) fn predict(search: &Search<'_>, found: &BufferHashSizing) -> Result<P
         optional_filter_bytes: 0,
         other_bytes: found.other_bytes(),
         flash_bytes: found.flash_bytes(),
-        insert_amortised_ns: insert_worst_ns / found.entries as f64,
-        insert_worst_ns,
+        insert_amortised_ns: device.flush_ns(flush_bytes) / found.entries as f64,
+        insert_worst_ns: device.insert_worst_ns(flush_bytes),
         compromise: is_relaxed.then_some("its filters do not fit into the RAM"),
         parameters: vec![
             ("super_tables", ParameterValue::Count(found.super_tables.into())),
@@ -47,7 +47,7 @@ fn notes(search: &Search<'_>, found: &BufferHashSizing, prediction: &Prediction)
     let device = requirements.device.name;
     let (hit, miss) = (time(prediction.hit_ns()), time(prediction.miss_ns()));
     let segments = count(found.segments());
-    let flush_bytes = (found.segment_pages() * PAGE_BYTES) as f64;
+    let flush_bytes = found.segment_bytes() as f64;
     let entry_bytes = flush_bytes / found.entries as f64;
     let store = Store { flash_bytes: found.live() as f64 * flush_bytes, entry_bytes };
     let best = bytes(store.buffer_bytes_best() as u64);
@@ -66,9 +66,8 @@ fn notes(search: &Search<'_>, found: &BufferHashSizing, prediction: &Prediction)
         flash: format!("{segments} segments of {} pages", found.segment_pages()),
         hit: format!("1 + (k - 1) p / 2, {hit} on {device} (section 6.2)"),
         miss: format!("k p, {miss} on {device} (section 6.2)"),
-        insert: "of device time, amortised: C_worst over the entries of a flush (section 6.1)"
-            .into(),
-        insert_worst: "C_worst: one flush (section 6.1)",
+        insert: "of device time, amortised: a flush over its entries (section 6.1)".into(),
+        insert_worst: "C_worst: one flush, with an erase if it must wait for one (section 6.1)",
         written: vec![line(
             "bytes written",
             format!("{:.2}", prediction.write_amplification()),
@@ -121,6 +120,9 @@ fn ram(search: &Search<'_>, is_relaxed: bool) -> String {
             format!(
                 "{offered} offered: too little for {asked} reads per miss, so the filters are smaller"
             )
+        }
+        Some(offered) if search.requirements.miss_reads_max.is_none() => {
+            format!("{offered} offered: what buffers leave goes to filters (section 6.4)")
         }
         Some(offered) => {
             format!("{offered} offered: more would gain almost nothing (section 6.4, Figure 3)")

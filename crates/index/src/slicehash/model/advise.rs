@@ -7,7 +7,6 @@ use std::f64::consts::LN_2;
 
 use super::chance::PageFill;
 use super::report;
-use crate::model::text::time;
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Load, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
     Policy, Prediction, Requirements, log_bytes, page_slots, too_little,
@@ -199,31 +198,25 @@ impl Search<'_> {
         }
     }
 
-    /// Device time of reading a slicetable and writing it again, in nanoseconds: in I/O chunks, one after the
-    /// other (section 5.4).
+    /// Device time of reading a slicetable and writing it again on average, in nanoseconds: in I/O chunks, one
+    /// after the other (section 5.4).
     pub(super) fn flush_ns(&self, layout: &TableSizes) -> f64 {
         let costs = &self.requirements.device.costs;
-        let bytes = layout.slicetable_bytes();
-        let chunk_ns = |bytes: f64| costs.read.ns(bytes) + costs.insert_worst_ns(bytes);
-        let (whole, rest) = (bytes / CHUNK_BYTES, bytes % CHUNK_BYTES);
-        let rest_ns = if rest > 0 { chunk_ns(rest as f64) } else { 0.0 };
-        whole as f64 * chunk_ns(CHUNK_BYTES as f64) + rest_ns
+        chunks_ns(layout, |bytes| costs.read.ns(bytes) + costs.flush_ns(bytes))
+    }
+
+    /// The same at worst: every chunk waits for an erase.
+    pub(super) fn flush_worst_ns(&self, layout: &TableSizes) -> f64 {
+        let costs = &self.requirements.device.costs;
+        chunks_ns(layout, |bytes| costs.read.ns(bytes) + costs.insert_worst_ns(bytes))
     }
 
     fn quick_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
-        let Some(most) = self.requirements.insert_worst_ns_max else { return Ok(all) };
-        let took = |candidate: &SliceHashSizing| self.flush_ns(&candidate.layout);
+        let took = |candidate: &SliceHashSizing| self.flush_worst_ns(&candidate.layout);
         let least = all.iter().map(took).fold(f64::INFINITY, f64::min);
-        kept(all, |candidate| took(candidate) <= most).ok_or_else(|| Error::Config {
-            field: "worst insert",
-            reason: format!(
-                "{most} ns ({}); this table needs {:.0} ({}) or more on {}",
-                time(most),
-                least.ceil(),
-                time(least),
-                self.requirements.device.name
-            ),
-        })
+        self.requirements.check_insert_worst(least)?;
+        let is_quick = |it: &SliceHashSizing| self.requirements.allows_insert_worst(took(it));
+        Ok(all.into_iter().filter(is_quick).collect())
     }
 
     fn small_enough(&self, all: Vec<SliceHashSizing>) -> Result<Vec<SliceHashSizing>> {
@@ -287,6 +280,14 @@ impl Search<'_> {
         );
         Error::Config { field: "load", reason }
     }
+}
+
+/// The time of a slicetable's I/O chunks.
+fn chunks_ns(layout: &TableSizes, chunk_ns: impl Fn(f64) -> f64) -> f64 {
+    let bytes = layout.slicetable_bytes();
+    let (whole, rest) = (bytes / CHUNK_BYTES, bytes % CHUNK_BYTES);
+    let rest_ns = if rest > 0 { chunk_ns(rest as f64) } else { 0.0 };
+    whole as f64 * chunk_ns(CHUNK_BYTES as f64) + rest_ns
 }
 
 /// Those that are good, or all if none is.

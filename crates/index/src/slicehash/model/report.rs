@@ -14,7 +14,6 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
     let entries_capacity = (slices * mean) as u64;
     let config = found.config(requirements, entries_capacity);
     config.validate()?;
-    let insert_worst_ns = search.flush_ns(layout);
     let own = RuntimeOptions { filter_bytes: found.filter_bytes, ..RuntimeOptions::default() };
     let mut prediction = Prediction {
         config: config.into(),
@@ -27,8 +26,8 @@ pub(super) fn predict(search: &Search<'_>, found: &SliceHashSizing) -> Result<Pr
         optional_filter_bytes: found.filter_bytes,
         other_bytes: found.other_bytes,
         flash_bytes: layout.flash_bytes(),
-        insert_amortised_ns: insert_worst_ns / layout.entries_per_flush,
-        insert_worst_ns,
+        insert_amortised_ns: search.flush_ns(layout) / layout.entries_per_flush,
+        insert_worst_ns: search.flush_worst_ns(layout),
         compromise: None,
         parameters: vec![
             ("partitions", ParameterValue::Count(layout.partitions.into())),
