@@ -54,9 +54,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let form = args.keys.form()?;
     let opened = place(args, console)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut unique = 0;
+    let (mut unique, mut recent) = (0, RecentKeys::default());
     let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
-        let new = first_seen(&opened, keys)?;
+        let new = first_seen(&opened.filter, &mut recent, keys)?;
         unique += new.len() as u64;
         if !console.json {
             new.iter().try_for_each(|key| form.write(&mut out, key))?;
@@ -102,10 +102,80 @@ fn place(args: &Args, console: &Console) -> Result<Opened> {
     in_scratch("--filter", |volume| create(volume, making, console))
 }
 
-/// The keys of a batch that were not seen before, each once.
-fn first_seen<'k>(opened: &Opened, keys: &[&'k [u8]]) -> Result<Vec<&'k [u8]>> {
-    let before = opened.filter.contains_many(keys)?;
+/// Bytes of keys that each half of the recent keys remembers.
+const RECENT_BYTES: usize = 1 << 20;
+
+/// Keys that were seen lately: a key that comes again soon costs no lookup. In two halves; when the younger one is
+/// full, the older one is forgotten.
+#[derive(Default)]
+struct RecentKeys {
+    younger: HashSet<Vec<u8>>,
+    younger_bytes: usize,
+    older: HashSet<Vec<u8>>,
+}
+
+impl RecentKeys {
+    fn has(&self, key: &[u8]) -> bool {
+        self.younger.contains(key) || self.older.contains(key)
+    }
+
+    fn note(&mut self, key: &[u8]) {
+        if self.younger.contains(key) {
+            return;
+        }
+        // A set takes about as much again for each key.
+        self.younger_bytes += key.len() + size_of::<Vec<u8>>();
+        if self.younger_bytes > RECENT_BYTES {
+            self.older = std::mem::take(&mut self.younger);
+            self.younger_bytes = 0;
+        }
+        self.younger.insert(key.to_vec());
+    }
+}
+
+/// The keys of a batch that were not seen before, each once. Asks the filter for each other key once.
+fn first_seen<'k>(
+    filter: &dyn Filter,
+    recent: &mut RecentKeys,
+    keys: &[&'k [u8]],
+) -> Result<Vec<&'k [u8]>> {
     let mut here = HashSet::new();
-    let new = keys.iter().zip(before).filter(|(key, before)| !before && here.insert(**key));
+    let others = keys.iter().copied().filter(|key| !recent.has(key));
+    let unknown: Vec<_> = others.filter(|key| here.insert(*key)).collect();
+    let before = filter.contains_many(&unknown)?;
+    keys.iter().for_each(|key| recent.note(key));
+    let new = unknown.iter().zip(before).filter(|(_, before)| !before);
     Ok(new.map(|(key, _)| *key).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex::oracle::Multiset;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_new_once() {
+        let (filter, mut recent) = (Multiset::new(), RecentKeys::default());
+        let mut new = Vec::new();
+        let mut see = |keys: &[&[u8]]| {
+            let some = first_seen(&filter, &mut recent, keys).unwrap();
+            filter.insert_many(&some).unwrap();
+            new.extend(some.into_iter().map(<[u8]>::to_vec));
+        };
+        see(&[b"a", b"b", b"a"]);
+        see(&[b"b", b"c", b"a"]);
+        assert_eq!(new, [b"a", b"b", b"c"]);
+    }
+
+    #[test]
+    fn recent_keys_keep_to_their_bytes() {
+        let mut recent = RecentKeys::default();
+        for number in 0..100_000_u64 {
+            recent.note(&number.to_le_bytes());
+        }
+        let keys = recent.younger.len() + recent.older.len();
+        assert!(keys * (8 + size_of::<Vec<u8>>()) <= 2 * RECENT_BYTES, "{keys} keys");
+        assert!(recent.has(&99_999_u64.to_le_bytes()) && !recent.has(&0_u64.to_le_bytes()));
+    }
 }
