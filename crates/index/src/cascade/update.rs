@@ -3,15 +3,15 @@
 use nandex_store::Durability;
 use nandex_store::run::Entry;
 
-use super::{Inner, WhenFull};
-use crate::write::{LogCodec, by_partition};
+use super::{CascadeLayout, Inner, WhenFull};
+use crate::write::{LogCodec, Partition, by_partition};
 use crate::{Error, Result};
 
 /// Keys of a batch that are sorted by part at a time.
 const BATCH: usize = 4096;
 
 /// Updates that share one reservation in the log.
-const RESERVED_MAX: usize = 512;
+pub(super) const RESERVED_MAX: usize = 512;
 
 impl Inner {
     /// Adds each count to its key, in order, and acknowledges.
@@ -56,16 +56,30 @@ impl Inner {
     }
 
     /// Refuses updates if the filter has all the keys it was made for and may not grow.
-    fn check_keys(&self, entries: &[Entry]) -> Result<()> {
+    pub(super) fn check_keys(&self, entries: &[Entry]) -> Result<()> {
         let config = &self.layout.config;
         if config.when_full == WhenFull::Grow || entries.iter().all(|entry| entry.count < 0) {
             return Ok(());
         }
-        let held = self.layout.entries();
-        if held + entries.len() as u64 > config.keys {
+        let is_full = |held: u64| held + entries.len() as u64 > config.keys;
+        // This count has a buffer twice while its merge ends, and never too few.
+        if !is_full(self.layout.entries()) {
+            return Ok(());
+        }
+        let held = self.entries_held();
+        if is_full(held) {
             return Err(Error::KeysFull { entries: held, keys: config.keys });
         }
         Ok(())
+    }
+
+    /// Fingerprints stored, each once per buffer and run that has it. Takes the lock of each part in turn.
+    fn entries_held(&self) -> u64 {
+        let of = |part: &Partition<CascadeLayout>| {
+            let state = part.read();
+            state.entries_buffered() + state.level.entries()
+        };
+        self.partitions.iter().map(of).sum()
     }
 
     /// Refuses a filter whose buffers the log cannot cover. Without durability it need not cover them: if the
