@@ -55,6 +55,32 @@ pub trait Table: Send + Sync {
     /// As `insert`; pairs before the failing one are in, later ones may or may not be.
     fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()>;
 
+    /// Puts `value` under `key` unless the key is there, and returns the value that is there. Atomic: of
+    /// several threads that do this with an absent key at one time, exactly one gets nothing. Costs a lookup
+    /// and, if it puts, an insert.
+    ///
+    /// # Errors
+    /// Those of `get` and of `insert`.
+    fn get_or_insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Value>> {
+        Ok(self.get_or_insert_many(&[(key, value)])?.into_iter().next().flatten())
+    }
+
+    /// As [`get_or_insert`](Self::get_or_insert) of each pair, in order; the reads overlap. Of pairs with one
+    /// key the first puts, and the others get its value.
+    ///
+    /// # Errors
+    /// As `get_or_insert`; pairs before the failing one may or may not be in.
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>>;
+
+    /// Puts `value` under `key` unless the key is there. Returns whether it did; atomic as
+    /// [`get_or_insert`](Self::get_or_insert).
+    ///
+    /// # Errors
+    /// As `get_or_insert`.
+    fn insert_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        Ok(self.get_or_insert(key, value)?.is_none())
+    }
+
     /// The values under all of `keys`, in their order; the reads overlap.
     ///
     /// # Errors
@@ -159,6 +185,23 @@ pub trait Filter: Send + Sync {
     /// # Errors
     /// As `insert`; keys before the failing one are in, later ones may or may not be.
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()>;
+
+    /// Adds one occurrence of a key unless it is there, and returns whether it did. Atomic: of several threads
+    /// that do this with an absent key at one time, exactly one adds it. A new key that the filter takes for
+    /// another one, at its rate, is not added.
+    ///
+    /// # Errors
+    /// Those of `contains` and of `insert`.
+    fn insert_if_absent(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.insert_if_absent_many(&[key])?.into_iter().any(|is_new| is_new))
+    }
+
+    /// As [`insert_if_absent`](Self::insert_if_absent) of each key, in order; the reads overlap. Of equal keys
+    /// the first is added.
+    ///
+    /// # Errors
+    /// As `insert_if_absent`; keys before the failing one may or may not be in.
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>>;
 
     /// Removes one occurrence of each key.
     ///

@@ -70,6 +70,20 @@ impl Table for MapTable {
         pairs.iter().try_for_each(|(key, value)| self.insert(key, value))
     }
 
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        let mut map = self.map();
+        let mut put = |(key, value): &(&[u8], &[u8])| {
+            Error::check_width("key", key, self.key_bytes)?;
+            Error::check_width("value", value, self.value_bytes)?;
+            let found = map.get(*key).map(|found| Value::new(found));
+            if found.is_none() {
+                map.insert(key.to_vec(), value.to_vec());
+            }
+            Ok(found)
+        };
+        pairs.iter().map(&mut put).collect()
+    }
+
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         keys.iter().map(|key| self.get(key)).collect()
     }
@@ -174,6 +188,17 @@ impl Filter for Multiset {
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
         keys.iter().for_each(|key| self.put(key, 1));
         Ok(())
+    }
+
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let mut counts = self.counts();
+        let mut put = |key: &&[u8]| {
+            let count = counts.entry(key.to_vec()).or_default();
+            let is_new = *count <= 0;
+            *count += i64::from(is_new);
+            is_new
+        };
+        Ok(keys.iter().map(&mut put).collect())
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {

@@ -72,7 +72,7 @@ impl<'a> Indexer<'a> {
         self.chunks.extend(piece.chunks);
     }
 
-    /// Does the batch: one `get_many`, one `insert_many`, then the sums.
+    /// Does the batch: one `get_or_insert_many`, then the sums.
     pub(crate) fn do_batch(&mut self) -> Result<()> {
         let chunks = std::mem::take(&mut self.chunks);
         let ends = std::mem::take(&mut self.ends);
@@ -152,19 +152,16 @@ fn number(file: u64) -> u32 {
 /// inserted, in order.
 fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<bool>> {
     let (firsts, mut duplicate) = first_of_each(chunks);
-    let keys: Vec<&[u8]> = firsts.iter().map(|&at| chunks[at].fingerprint.as_bytes()).collect();
-    let found = table.get_many(&keys)?;
-    let mut new = Vec::new();
-    for (&at, value) in firsts.iter().zip(found) {
-        match value {
-            Some(value) => {
-                check_length(&chunks[at], &value)?;
-                duplicate[at] = true;
-            }
-            None => new.push(at),
+    let value = |&at: &usize| ChunkValue { length: chunks[at].length, file: files[at] }.encode();
+    let values: Vec<[u8; VALUE_BYTES]> = firsts.iter().map(value).collect();
+    let keys = firsts.iter().map(|&at| chunks[at].fingerprint.as_bytes());
+    let pairs: Vec<(&[u8], &[u8])> = keys.zip(values.iter().map(|value| &value[..])).collect();
+    for (&at, found) in firsts.iter().zip(table.get_or_insert_many(&pairs)?) {
+        if let Some(value) = found {
+            check_length(&chunks[at], &value)?;
+            duplicate[at] = true;
         }
     }
-    insert(table, chunks, files, &new)?;
     Ok(duplicate)
 }
 
@@ -174,14 +171,6 @@ fn first_of_each(chunks: &[Chunk]) -> (Vec<usize>, Vec<bool>) {
     let is_again: Vec<bool> = chunks.iter().map(|chunk| !seen.insert(&chunk.fingerprint)).collect();
     let firsts = (0..chunks.len()).filter(|&at| !is_again[at]).collect();
     (firsts, is_again)
-}
-
-fn insert(table: &dyn Table, chunks: &[Chunk], files: &[u32], new: &[usize]) -> Result<()> {
-    let value = |&at: &usize| ChunkValue { length: chunks[at].length, file: files[at] }.encode();
-    let values: Vec<[u8; VALUE_BYTES]> = new.iter().map(value).collect();
-    let keys = new.iter().map(|&at| chunks[at].fingerprint.as_bytes());
-    let pairs: Vec<(&[u8], &[u8])> = keys.zip(values.iter().map(|value| &value[..])).collect();
-    Ok(table.insert_many(&pairs)?)
 }
 
 fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {

@@ -216,6 +216,10 @@ impl Table for AnyTable {
         self.0.insert_many(pairs)
     }
 
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        self.0.get_or_insert_many(pairs)
+    }
+
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         self.0.get_many(keys)
     }

@@ -44,6 +44,7 @@
 //! | contains, count | one page for each level; none where a buffer says yes and nothing was deleted | 0 | one page |
 //! | open | snapshots of buffers, and the log from the oldest boundary on | 0 | |
 
+mod absent;
 mod absorb;
 mod buffer;
 mod check;
@@ -376,6 +377,10 @@ impl Filter for Cascade {
 
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
         self.handle.core.add_keys(keys.iter().map(|key| (*key, 1)))
+    }
+
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.handle.core.add_absent(keys)
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {

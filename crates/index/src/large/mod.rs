@@ -184,6 +184,15 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.put(key, value)
     }
 
+    /// Puts `value` under `key` unless the key is there, and returns whether it did. Atomic: of several threads
+    /// that do this with an absent key at one time, exactly one puts.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get`](Self::get).
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.inner.put_if_absent(key, value)
+    }
+
     /// Removes `key`; nothing happens when it is not there.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ impl<T: Table> Inner<T> {
     }
 
     /// Locates the record again if it moves between being located and being read.
-    fn find(&self, fingerprint: &Fingerprint, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(super) fn find(&self, fingerprint: &Fingerprint, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut last = None;
         loop {
             let Some(reference) = self.locate(fingerprint)? else { return Ok(None) };

@@ -59,13 +59,35 @@ impl<T: Table> Inner<T> {
         self.acknowledge()
     }
 
+    /// Puts a value unless its key is there; returns whether it did.
+    pub(super) fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_put(key, value)?;
+        let fingerprint = self.fingerprint(key);
+        let mut is_new = true;
+        self.change(|| {
+            let _stripe = self.stripe(&fingerprint);
+            is_new = self.find(&fingerprint, key)?.is_none();
+            if is_new { self.put_locked(fingerprint, key, value) } else { Ok(Attempt::Done) }
+        })?;
+        self.acknowledge()?;
+        Ok(is_new)
+    }
+
     fn put_unacknowledged(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_put(key, value)?;
+        let fingerprint = self.fingerprint(key);
+        self.change(|| {
+            let _stripe = self.stripe(&fingerprint);
+            self.put_locked(fingerprint, key, value)
+        })
+    }
+
+    /// Checks a pair, and publishes updates if its record needs their space.
+    fn check_put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_key(key)?;
         self.check_value(key, value)?;
         self.check_flow()?;
-        self.publish_before(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))?;
-        let fingerprint = self.fingerprint(key);
-        self.change(|| self.try_put(fingerprint, key, value))
+        self.publish_before(RECORD_HEADER_BYTES as u64 + Record::bytes(&[(key, value)]))
     }
 
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
@@ -84,8 +106,8 @@ impl<T: Table> Inner<T> {
         Ok(())
     }
 
-    fn try_put(&self, fingerprint: Fingerprint, key: &[u8], value: &[u8]) -> Result<Attempt> {
-        let _stripe = self.stripe(&fingerprint);
+    /// Puts a value; the caller holds the stripe.
+    fn put_locked(&self, fingerprint: Fingerprint, key: &[u8], value: &[u8]) -> Result<Attempt> {
         let old = self.locate(&fingerprint)?;
         let others = match old {
             Some(old) => self.record_unless_only(old, &fingerprint, key)?.map(|it| (old, it)),

@@ -144,6 +144,22 @@ impl SharedFilter {
         }
     }
 
+    /// Adds one of each key that is not there, in order; all under one lock.
+    fn add_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let mut filter = self.filter_mut();
+        let mut add = |key: &&[u8]| {
+            let entry = self.entry(key, 1);
+            let is_new = filter.count(entry.fingerprint) <= 0;
+            if is_new {
+                self.add_all(&mut filter, &[entry])?;
+            }
+            let counter = if is_new { &self.counters.negatives } else { &self.counters.positives };
+            counter.fetch_add(1, Relaxed);
+            Ok(is_new)
+        };
+        keys.iter().map(&mut add).collect()
+    }
+
     /// Subtracts from a count, which never gets below zero: there is no other filter with the inserts.
     fn subtract(&self, filter: &mut QuotientFilter, update: Entry) -> Result<()> {
         let Entry { fingerprint, count: amount } = update;
@@ -224,6 +240,10 @@ impl Filter for SharedFilter {
 
     fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
         self.update_many(keys.iter().map(|key| (*key, 1)))
+    }
+
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.add_absent(keys)
     }
 
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {

@@ -153,6 +153,15 @@ impl Inner {
     }
 
     fn update(&self, update: &Update<'_>) -> Result<()> {
+        self.update_unless(update, |_| false).map(drop)
+    }
+
+    /// Updates a key unless what is there says otherwise, and returns what is there.
+    fn update_unless(
+        &self,
+        update: &Update<'_>,
+        is_kept: impl FnOnce(&Option<Value>) -> bool,
+    ) -> Result<Option<Value>> {
         Error::check_width("key", update.key, self.config.key_bytes)?;
         if let Some(value) = update.value {
             Error::check_width("value", value, self.config.value_bytes)?;
@@ -162,14 +171,19 @@ impl Inner {
         let value = update.value.unwrap_or_default();
         let _reservation = self.volume.reserve((1 + update.key.len() + value.len()) as u64)?;
         let _lock = self.lock();
+        let found = self.map.get(update.key)?;
+        if is_kept(&found) {
+            return Ok(found);
+        }
         let entries = self.map.stats().entries;
         let is_full = entries >= u64::from(self.config.entries_max);
-        if is_full && update.value.is_some() && !self.map.contains(update.key)? {
+        if is_full && update.value.is_some() && found.is_none() {
             return Err(Error::Full { entries, flash_bytes: 0 });
         }
         self.volume.log().append(self.id, &[&[tag], update.key, value])?;
         self.inserts.fetch_add(1, Ordering::Relaxed);
-        apply(&self.map, update)
+        apply(&self.map, update)?;
+        Ok(found)
     }
 
     fn commit(&self) -> Result<()> {
@@ -238,6 +252,16 @@ impl Table for Specimen {
             self.inner.update(&Update { key, value: Some(value) })?;
         }
         self.inner.commit()
+    }
+
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        let put = |(key, value): &(&[u8], &[u8])| {
+            let update = Update { key, value: Some(value) };
+            Ok(self.inner.count(self.inner.update_unless(&update, Option::is_some)?))
+        };
+        let found = pairs.iter().map(put).collect::<Result<_>>()?;
+        self.inner.commit()?;
+        Ok(found)
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {

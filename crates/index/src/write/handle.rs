@@ -111,6 +111,13 @@ macro_rules! delegate_table {
                 self.handle.core.insert_many(pairs).map_err(|error| self.handle.core.counted(error))
             }
 
+            fn get_or_insert_many(
+                &self,
+                pairs: &[(&[u8], &[u8])],
+            ) -> $crate::Result<Vec<Option<$crate::Value>>> {
+                self.handle.core.get_or_insert_many(pairs)
+            }
+
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {
                 $crate::lookup::batch(&*self.handle.core, keys)
             }

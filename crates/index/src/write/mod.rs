@@ -36,6 +36,7 @@
 //! | snapshot of a buffer | 0 | the buffer's content |
 //! | open | snapshots, and the log's tail | 0 |
 
+mod absent;
 mod background;
 mod boundary;
 mod buffer;

@@ -36,6 +36,8 @@ pub(crate) struct PartitionState<L: Layout> {
     pub(crate) forced: u64,
     /// The user's updates since the structure was opened.
     pub(crate) updates_taken: u64,
+    /// Buffers that have left for flash since the structure was opened.
+    pub(crate) buffers_left: u64,
     /// Is a background thread at work on the frozen buffers?
     pub(crate) flushing: bool,
     /// The snapshot that holds part of the active buffer.
@@ -105,6 +107,7 @@ impl<L: Layout> PartitionState<L> {
             user_updates: 0,
             forced: 0,
             updates_taken: 0,
+            buffers_left: 0,
             flushing: false,
             snapshot: None,
             flushed,
@@ -181,6 +184,7 @@ impl<L: Layout> PartitionState<L> {
     pub(crate) fn take_flushed(&mut self) -> Frozen<L> {
         let frozen = self.frozen.pop_front().expect("the buffer that was flushed");
         self.flushed = frozen.boundary;
+        self.buffers_left += 1;
         frozen
     }
 }

@@ -294,7 +294,7 @@ impl<L: TableLayout> Core<L> {
 
     /// Pairs inserted at a time: an eighth of the log, so that batches of several threads fit at once; half
     /// of that if they reserve twice as much.
-    fn batch_len(&self) -> usize {
+    pub(super) fn batch_len(&self) -> usize {
         let share = if self.policy.logs_moves { 16 } else { 8 };
         let entry_bytes = self.codec.entry_bytes() as u64;
         let entries = self.volume.log().capacity_bytes() / share / entry_bytes;
@@ -326,7 +326,7 @@ impl<L: TableLayout> Core<L> {
     /// Bytes of the log that a batch reserves. After each flushed buffer a move, and a sync that frees a
     /// block, close the log's blocks early. So a batch reserves twice its bytes, and one block for every two
     /// buffers that already wait.
-    fn batch_bytes(&self, entries: usize) -> u64 {
+    pub(super) fn batch_bytes(&self, entries: usize) -> u64 {
         let bytes = (entries * self.codec.entry_bytes()) as u64;
         if !self.policy.logs_moves {
             return bytes;

@@ -99,12 +99,18 @@ impl<L: Layout> Core<L> {
         records: &mut Vec<u8>,
     ) -> Result<()> {
         for updates in updates.chunks(LOCKED_MAX) {
-            if self.pace.is_ahead() {
-                self.pool.wait(PACE_WAIT);
-            }
+            self.wait_for_pace();
             drop(self.apply_locked(index, self.partitions[index].write(), updates, records)?);
         }
         Ok(())
+    }
+
+    /// Waits a little if the updates are ahead of the flushes.
+    #[inline]
+    pub(crate) fn wait_for_pace(&self) {
+        if self.pace.is_ahead() {
+            self.pool.wait(PACE_WAIT);
+        }
     }
 
     /// As [`apply`](Self::apply), to a partition that the caller has locked. Changes buffers when one is
@@ -131,6 +137,34 @@ impl<L: Layout> Core<L> {
             updates = rest;
             state = self.rotate(index, state)?;
         }
+    }
+
+    /// Applies and logs those of a partition's updates that `may` allows, by their number, under the lock. It
+    /// is asked again if the partition was unlocked before the update could be applied.
+    pub(crate) fn apply_where(
+        &self,
+        index: usize,
+        updates: &[Update<'_, L>],
+        mut may: impl FnMut(&PartitionState<L>, usize) -> bool,
+    ) -> Result<()> {
+        self.wait_for_pace();
+        let (mut applied, mut records) = (Vec::with_capacity(updates.len()), Vec::new());
+        let mut state = self.partitions[index].write();
+        for (number, update) in updates.iter().enumerate() {
+            while may(&state, number) {
+                let count = state.active.apply(&[*update]);
+                if matches!(count, Ok(1)) {
+                    self.note_updates(&mut state, 1);
+                    applied.push(*update);
+                    break;
+                }
+                self.log_updates(index, &mut state, &applied, &mut records)?;
+                applied.clear();
+                count?;
+                state = self.rotate(index, state)?;
+            }
+        }
+        self.log_updates(index, &mut state, &applied, &mut records)
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! hour, instead of at a spread of them that suits a short run.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod absent;
 mod agreement;
 mod bad_input;
 mod crash;

@@ -91,6 +91,17 @@ impl Table for Watched {
         self.table.insert_many(pairs)
     }
 
+    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        let keys: Vec<_> = pairs.iter().map(|(key, _)| *key).collect();
+        let found = self.get_many(&keys)?;
+        let new = pairs.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let new: Vec<_> = new.map(|(pair, _)| *pair).collect();
+        if !new.is_empty() {
+            self.insert_many(&new)?;
+        }
+        Ok(found)
+    }
+
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         self.lookup_batches.fetch_add(1, Ordering::Relaxed);
         self.lookups.fetch_add(keys.len() as u64, Ordering::Relaxed);

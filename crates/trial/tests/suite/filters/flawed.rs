@@ -149,6 +149,14 @@ impl Filter for Flawed {
         keys.iter().try_for_each(|key| self.change(key, 1))
     }
 
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let mut insert = |key: &&[u8]| {
+            let is_new = self.look_up(key) == 0;
+            if is_new { self.change(key, 1).map(|()| true) } else { Ok(false) }
+        };
+        keys.iter().map(&mut insert).collect()
+    }
+
     fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
         keys.iter().try_for_each(|key| self.change(key, -1))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use nandex::device::MemoryDevice;
 use nandex::large::WhenFull;
@@ -36,6 +37,27 @@ fn threads_that_share_a_table_find_their_own_values() {
         });
         let cleaned = table.stats().values.cleaned_segments;
         assert!(cleaned > 0, "{durability:?}: records moved meanwhile");
+    }
+}
+
+#[test]
+fn of_threads_that_put_an_absent_key_one_wins() {
+    for durability in DURABILITIES {
+        let setup = Setup::new(durability, WhenFull::Keep).roomy().threaded();
+        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
+        let wins: Vec<_> = (0..200).map(|_| AtomicUsize::new(0)).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (table, wins) = (&table, &wins);
+                scope.spawn(move || {
+                    for number in (0..200).map(|at| (at + thread * 5) % 200) {
+                        let is_new = table.put_if_absent(&key(number), &value(thread, 40)).unwrap();
+                        wins[number as usize].fetch_add(usize::from(is_new), Relaxed);
+                    }
+                });
+            }
+        });
+        assert!(wins.iter().all(|wins| wins.load(Relaxed) == 1), "{durability:?}: {wins:?}");
     }
 }
 
