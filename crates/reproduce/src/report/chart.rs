@@ -11,7 +11,7 @@ use crate::experiment::{Chart, Scaling, Series};
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 72.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 /// Colours of the style sheet.

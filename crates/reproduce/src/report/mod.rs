@@ -1,6 +1,8 @@
 //! The result of a run, for a browser, a terminal, or as data.
 
 mod chart;
+mod closeness;
+mod compared;
 mod page;
 mod plain;
 

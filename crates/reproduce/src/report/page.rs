@@ -4,8 +4,9 @@ use std::fmt::{self, Write};
 
 use nandex_html::{BASE_STYLE, Escaped, Frame};
 
+use super::closeness::Closeness;
 use super::plain::{named, origin_word, printed};
-use super::{Ran, Report, chart, shown};
+use super::{Ran, Report, chart, compared, shown};
 use crate::experiment::{Origin, Row, Table};
 
 const STYLE: &str = include_str!("page.css");
@@ -81,7 +82,8 @@ fn write_table(out: &mut String, table: &Table) -> fmt::Result {
         Escaped(&table.title)
     )?;
     table.rows.iter().try_for_each(|row| write_row(out, row))?;
-    out.write_str("</tbody>\n</table></div>\n")
+    out.write_str("</tbody>\n</table></div>\n")?;
+    compared::write(out, table)
 }
 
 fn write_row(out: &mut String, row: &Row) -> fmt::Result {
@@ -89,12 +91,14 @@ fn write_row(out: &mut String, row: &Row) -> fmt::Result {
     let exact = |number: Option<f64>| number.map_or("not measured".into(), |it| it.to_string());
     writeln!(
         out,
-        "<tr><td class=\"what\">{}</td><td class=\"number\" title=\"{}\">{}</td><td class=\"number\">{}</td>\
-         <td class=\"number\">{}</td><td class=\"origin\">{}</td><td class=\"why\">{}</td></tr>",
+        "<tr><td class=\"what\">{}</td><td class=\"number\" title=\"{}\">{}</td>\
+         <td class=\"number\">{}</td><td class=\"number ratio {}\">{}</td>\
+         <td class=\"origin\">{}</td><td class=\"why\">{}</td></tr>",
         Escaped(&named(row)),
         exact(row.ours),
         cell(row.ours),
         row.paper.map_or("\u{2013}".into(), printed),
+        Closeness::of(row).map_or("none", Closeness::class),
         cell(row.ratio),
         origin(row.origin()),
         Escaped(&row.why)

@@ -97,3 +97,20 @@ fn page_and_text_say_what_a_number_was_fitted_to_and_what_is_only_printed() {
         assert!(text.contains(&format!("  {word}\n")), "{word}");
     }
 }
+
+#[test]
+fn the_page_draws_every_number_of_the_paper_and_colours_how_near_ours_is() {
+    for (paper, name, closeness) in [
+        (Paper::SliceHash, "analysis", "near"),
+        (Paper::BufferHash, "no-buffering", "fitted"),
+        (Paper::BufferHash, "no-buffering", "far"),
+    ] {
+        let mut report = Report::new(paper, scale());
+        report.experiments.push(run(paper, name));
+        let printed = report.experiments[0].outcome.tables.iter().flat_map(|table| &table.rows);
+        let printed = printed.filter(|row| row.paper.is_some()).count();
+        let page = html(&report);
+        assert_eq!(page.matches("<circle class=\"printed\"").count(), printed, "{name}");
+        assert!(page.contains(&format!("class=\"number ratio {closeness}\"")), "{name}");
+    }
+}
