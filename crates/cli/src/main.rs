@@ -13,6 +13,7 @@ mod exit;
 mod field;
 mod interrupt;
 mod place;
+mod provenance;
 mod records;
 mod size;
 mod sizing;

@@ -235,6 +235,7 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         skipped_count: skipped_by_kind.iter().map(|kind| kind.count).sum(),
         skipped,
         skipped_by_kind,
+        provenance: None,
     }
 }
 

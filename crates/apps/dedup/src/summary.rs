@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Chunker, Hash, SkipKind, Skipped};
+use crate::{Chunker, Hash, Provenance, SkipKind, Skipped};
 
 /// How many skipped things of one kind a summary lists; all are counted.
 pub const SKIPPED_LISTED_PER_KIND_MAX: u64 = 100;
@@ -56,8 +56,7 @@ pub struct Summary {
     pub hash: Hash,
     /// The files with the most duplicate bytes, at most 20.
     pub largest_duplicate_files: Vec<Largest>,
-    /// The directories with the most duplicate bytes in all the files under them, at most 20. A directory
-    /// counts for every directory that contains it up to the given path.
+    /// The directories with the most duplicate bytes in the files that are directly in them, at most 20.
     pub largest_duplicate_directories: Vec<Largest>,
     /// Skipped or changed things, in the order of the walk, at most 100 of each kind.
     pub skipped: Vec<Skipped>,
@@ -65,6 +64,9 @@ pub struct Summary {
     pub skipped_count: u64,
     /// The same for each kind that occurred.
     pub skipped_by_kind: Vec<KindCount>,
+    /// What made the run, as `command`, `version` and `date`; `None` if its caller does not say.
+    #[serde(flatten)]
+    pub provenance: Option<Provenance>,
 }
 
 impl Summary {
@@ -157,6 +159,11 @@ pub(crate) mod tests {
                 KindCount { kind: SkipKind::Unreadable, count: 1 },
                 KindCount { kind: SkipKind::Symlink, count: 3 },
             ],
+            provenance: Some(Provenance {
+                command: "nandex dedup '/data/<b>'".to_owned(),
+                version: "1.2.3".to_owned(),
+                date: "2026-11-22T16:25:18Z".to_owned(),
+            }),
         }
     }
 
@@ -169,11 +176,11 @@ pub(crate) mod tests {
         let json = serde_json::to_value(example()).unwrap();
         let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         keys.sort_unstable();
-        let expected = "average_bytes bytes_per_s chunker dedup_ratio duplicate_bytes \
+        let expected = "average_bytes bytes_per_s chunker command date dedup_ratio duplicate_bytes \
             duplicate_fraction elapsed_s files forgotten_entries hash index_bytes index_entries \
             interrupted largest_duplicate_directories largest_duplicate_files \
             ram_bytes_per_entry reads_per_lookup skipped skipped_by_kind skipped_count total_bytes \
-            total_chunks unique_chunks unreadable_count";
+            total_chunks unique_chunks unreadable_count version";
         assert_eq!(keys.join(" "), expected);
         assert_eq!(json["chunker"], "fastcdc");
         assert_eq!(json["hash"], "blake3");

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::summary::Largest;
-use crate::{Summary, units};
+use crate::{Provenance, Summary, units};
 
 /// Lines of each list on a terminal; the page and the JSON have them all.
 const LISTED_MAX: usize = 5;
@@ -28,7 +28,13 @@ fn write_all(out: &mut String, summary: &Summary) -> std::fmt::Result {
     write_list(out, "Files with the most duplicate bytes", &summary.largest_duplicate_files)?;
     let directories = &summary.largest_duplicate_directories;
     write_list(out, "Directories with the most duplicate bytes", directories)?;
-    write_skipped(out, summary)
+    write_skipped(out, summary)?;
+    write_provenance(out, summary)
+}
+
+fn write_provenance(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    let Some(Provenance { command, version, date }) = &summary.provenance else { return Ok(()) };
+    writeln!(out, "\nMade {date} by nandex {version}: {}", units::printable(command))
 }
 
 fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
@@ -126,6 +132,13 @@ mod tests {
         let text = text(&example());
         assert!(text.contains(r"<b>\u{1b}[2J&"), "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn the_last_line_says_what_made_it() {
+        let text = text(&example());
+        let line = "\nMade 2026-11-22T16:25:18Z by nandex 1.2.3: nandex dedup '/data/<b>'\n";
+        assert!(text.ends_with(line), "{text}");
     }
 
     #[test]

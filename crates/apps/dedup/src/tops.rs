@@ -1,7 +1,8 @@
 //! The files and directories with the most duplicate bytes, kept during the run.
 //!
-//! Only the best are kept, so memory does not grow with the tree. A directory's figures are complete when the
-//! walk has left it, because its content is contiguous in the walk.
+//! Only the best are kept, so memory does not grow with the tree. A directory's figures are those of the files
+//! directly in it: a directory full of duplicates is listed itself, and not every directory around it. They are
+//! complete when the walk has left it, because its content is contiguous in the walk.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(crate) struct Tops {
 }
 
 impl Tops {
-    /// Counts a file for itself and for every directory of the walk it is in.
+    /// Counts a file for itself and for the directory that it is in.
     pub(crate) fn add(&mut self, file: &FileEntry, sizes: Sizes) {
         self.files.offer(&file.path, sizes);
         let mut parents: Vec<&Path> = file.path.ancestors().skip(1).take(file.depth).collect();
@@ -81,14 +82,11 @@ impl Tops {
         }
     }
 
-    /// Leaves directories until `depth` are open, adding each one's bytes to its parent.
+    /// Leaves directories until `depth` are open.
     fn close_to(&mut self, depth: usize) {
         while self.open.len() > depth {
             let Some((path, sizes)) = self.open.pop() else { return };
             self.directories.offer(&path, sizes);
-            if let Some((_, around)) = self.open.last_mut() {
-                around.add(sizes);
-            }
         }
     }
 
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_directory_up_to_the_given_path_takes_its_files_bytes() {
+    fn a_directory_takes_the_bytes_of_its_own_files_and_of_no_directory_in_it() {
         let mut tops = Tops::default();
         add(&mut tops, "/r/t/a/x", 2, 1);
         add(&mut tops, "/r/t/a/y", 2, 2);
@@ -123,8 +121,7 @@ mod tests {
         assert_eq!(files, expected);
         let directories: Vec<_> =
             directories.iter().map(|d| (&*d.path, d.bytes, d.duplicate_bytes)).collect();
-        let expected =
-            [("/r/t", 40, 15), ("/r/t/b", 10, 4), ("/r/t/b/c", 10, 4), ("/r/t/a", 20, 3)];
+        let expected = [("/r/t", 10, 8), ("/r/t/b/c", 10, 4), ("/r/t/a", 20, 3)];
         assert_eq!(directories, expected);
     }
 

@@ -15,6 +15,7 @@ use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet, UNREADABLE};
 use crate::interrupt::Interrupt;
 use crate::place::{Opened, TableArgs, create, open};
+use crate::provenance;
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
 
@@ -80,6 +81,7 @@ impl Args {
 /// A missing path, an index of another hash, no space; quietly, after the result, an interrupt or unreadable files.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
+    let provenance = provenance::now();
     let options = options(args)?;
     let survey = nandex_dedup::survey(&args.paths)?;
     let index = index(args, &survey, console)?;
@@ -87,7 +89,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let progress = |done: Done| meter.at(done.bytes);
     let summary = nandex_dedup::dedup(&index.table, &options, &progress, interrupt.flag());
     meter.finish();
-    let summary = summary?;
+    let summary = Summary { provenance: Some(provenance), ..summary? };
     index.close()?;
     if let Some(path) = &args.report {
         fs::write(path, nandex_dedup::html(&summary))

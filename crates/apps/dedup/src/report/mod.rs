@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use nandex_html::Frame;
 
-use crate::{Summary, units};
+use crate::{Provenance, Summary, units};
 use parts::{Bar, Escaped, Path};
 
 const STYLE: &str = include_str!("page.css");
@@ -38,6 +38,7 @@ fn write_page(out: &mut String, summary: &Summary) -> fmt::Result {
     parts::write_list(out, "Files", &summary.largest_duplicate_files)?;
     parts::write_list(out, "Directories", &summary.largest_duplicate_directories)?;
     write_skipped(out, summary)?;
+    write_provenance(out, summary)?;
     frame.close(
         out,
         "Written by nandex. A chunk is duplicate if it was there before: earlier in the run, or in the \
@@ -165,6 +166,17 @@ fn write_skipped(out: &mut String, summary: &Summary) -> fmt::Result {
         out.write_str("</ul></details>\n")?;
     }
     out.write_str("</section>\n")
+}
+
+fn write_provenance(out: &mut String, summary: &Summary) -> fmt::Result {
+    let Some(Provenance { command, version, date }) = &summary.provenance else { return Ok(()) };
+    writeln!(
+        out,
+        "<section>\n<h2>Made by</h2>\n<pre>{}</pre>\n<p class=\"note\">nandex {}, {}</p>\n</section>",
+        Escaped(command),
+        Escaped(version),
+        Escaped(date)
+    )
 }
 
 #[cfg(test)]

@@ -61,6 +61,14 @@ fn paths_are_words_and_not_markup() {
 }
 
 #[test]
+fn the_page_says_what_made_it() {
+    let page = html(&example());
+    assert!(page.contains("<pre>nandex dedup &#39;/data/&lt;b&gt;&#39;</pre>"), "{page}");
+    assert!(page.contains("nandex 1.2.3, 2026-11-22T16:25:18Z"));
+    assert!(!html(&Summary { provenance: None, ..example() }).contains("Made by"));
+}
+
+#[test]
 fn the_three_numbers_and_both_parts_of_the_bar_are_on_the_page() {
     let page = html(&example());
     for words in [
