@@ -10,10 +10,10 @@ use crate::experiment::{Chart, Scaling, Series};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 72.0;
+const LEFT: f64 = 100.0;
 const RIGHT: f64 = 32.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 44.0;
+const BOTTOM: f64 = 56.0;
 /// Colours of the style sheet.
 const COLOURS: usize = 6;
 /// The approximate number of labels along an axis.
@@ -132,12 +132,12 @@ fn write_axes(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
     for tick in plane.x.ticks() {
         let Some(x) = plane.x(tick) else { continue };
         line(out, "grid", (x, TOP), (x, base))?;
-        word(out, (x, base + 17.0), "middle", &label(tick))?;
+        word(out, (x, base + 21.0), "middle", &label(tick))?;
     }
     line(out, "axis", (LEFT, base), (right, base))?;
     line(out, "axis", (LEFT, TOP), (LEFT, base))?;
-    word(out, (right, base + 36.0), "end", chart.x)?;
-    word(out, (LEFT, base + 36.0), "start", &format!("upwards: {}", chart.y))
+    word(out, (right, base + 48.0), "end", chart.x)?;
+    word(out, (LEFT, base + 48.0), "start", &format!("upwards: {}", chart.y))
 }
 
 /// A round number without trailing zeros.

@@ -1,27 +1,22 @@
 //! Our numbers and the paper's, row by row: a bar and a mark on the same axis.
 //!
 //! A curve needs a variable. What a table compares is drawn here, so that no number of a paper is only printed.
+//! Words are of the page and not of the drawings, so that they are readable at any width.
 
 use std::fmt::{self, Write};
 
 use nandex_html::Escaped;
-use nandex_html::draw::{close, legend, line, open, word};
+use nandex_html::draw::legend;
 
 use super::closeness::Closeness;
 use super::plain::printed;
 use super::shown;
 use crate::experiment::{Row, Table};
 
-const WIDTH: f64 = 1000.0;
-/// Space left and right of the axis; the right one is for the numbers.
-const LEFT: f64 = 6.0;
-const RIGHT: f64 = 190.0;
-/// A row: its name, and its bar below.
-const ROW: f64 = 36.0;
-const BAR_TOP: f64 = 19.0;
-const BAR: f64 = 11.0;
 /// Numbers that are further apart than this are drawn on a logarithmic axis.
 const LINEAR_SPAN_MAX: f64 = 30.0;
+/// The width of the paper's mark, in percent.
+const MARK: f64 = 0.8;
 
 /// Where numbers of one unit are along their axis.
 struct Axis {
@@ -42,7 +37,7 @@ impl Axis {
         }
     }
 
-    /// The place of a number; what is 0 is at the left end.
+    /// The place of a number, in percent; what is 0 is at the left end.
     fn x(&self, number: f64) -> f64 {
         let at = match self.is_logarithmic {
             true if number > 0.0 => number.log10(),
@@ -50,11 +45,11 @@ impl Axis {
             false => number,
         };
         let part = ((at - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
-        LEFT + part * (WIDTH - LEFT - RIGHT)
+        part * (100.0 - MARK)
     }
 }
 
-/// Draws the rows of the table that have a number of the paper, a drawing for each unit.
+/// Draws the rows of the table that have a number of the paper, those of a unit on the same axis.
 pub(super) fn write(out: &mut String, table: &Table) -> fmt::Result {
     let printed: Vec<&Row> = table.rows.iter().filter(|row| row.paper.is_some()).collect();
     let mut units: Vec<&str> = Vec::new();
@@ -64,62 +59,57 @@ pub(super) fn write(out: &mut String, table: &Table) -> fmt::Result {
         }
     }
     if !units.is_empty() {
-        let entries = [
-            ("near", "ours: within a tenth"),
-            ("off", "within twice"),
-            ("far", "further off"),
-            ("fitted", "fitted"),
-            ("printed", "the paper's"),
-        ];
-        legend(out, &entries)?;
+        write_legend(out)?;
     }
     for unit in units {
         let rows: Vec<&Row> = printed.iter().copied().filter(|row| row.unit == unit).collect();
-        write_unit(out, &table.title, unit, &rows)?;
+        write_unit(out, unit, &rows)?;
     }
     Ok(())
 }
 
-fn write_unit(out: &mut String, title: &str, unit: &str, rows: &[&Row]) -> fmt::Result {
+fn write_legend(out: &mut String) -> fmt::Result {
+    let entries = [
+        ("near", "ours, within a tenth"),
+        ("off", "within twice"),
+        ("far", "further off"),
+        ("fitted", "fitted"),
+        ("printed", "the paper's"),
+    ];
+    legend(out, &entries)
+}
+
+fn write_unit(out: &mut String, unit: &str, rows: &[&Row]) -> fmt::Result {
     let numbers = |row: &&Row| [row.ours, row.paper.map(|it| it.value)].into_iter().flatten();
     let axis = Axis::over(rows.iter().flat_map(numbers));
-    let height = ROW * rows.len() as f64 + 18.0;
-    open(out, WIDTH, height, &format!("{title}: ours and the paper's"))?;
-    for (at, row) in rows.iter().enumerate() {
-        write_row(out, row, &axis, at as f64 * ROW)?;
-    }
     let scale = if axis.is_logarithmic { "logarithmic" } else { "from 0" };
     let unit = if unit.is_empty() { String::new() } else { format!("{unit}, ") };
-    word(out, (LEFT, height - 4.0), "start", &format!("{unit}{scale}"))?;
-    close(out)
+    writeln!(out, "<div class=\"pairs\">\n<p class=\"note\">{}{scale}</p>", Escaped(&unit))?;
+    rows.iter().try_for_each(|row| write_row(out, row, &axis))?;
+    out.write_str("</div>\n")
 }
 
-fn write_row(out: &mut String, row: &Row, axis: &Axis, top: f64) -> fmt::Result {
-    let (middle, name) = (top + BAR_TOP + BAR / 2.0, Escaped(&row.what));
-    word(out, (LEFT, top + BAR_TOP - 5.0), "start", &row.what)?;
-    line(out, "grid", (LEFT, middle), (WIDTH - RIGHT, middle))?;
-    if let (Some(ours), Some(closeness)) = (row.ours, Closeness::of(row)) {
-        let (class, width) = (closeness.class(), (axis.x(ours) - LEFT).max(1.0));
-        writeln!(
-            out,
-            "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{:.1}\" width=\"{width:.1}\" \
-             height=\"{BAR}\" rx=\"2\"><title>{name}: {}</title></rect>",
-            top + BAR_TOP,
-            shown(ours)
-        )?;
+fn write_row(out: &mut String, row: &Row, axis: &Axis) -> fmt::Result {
+    let paper = row.paper.map_or_else(|| "\u{2013}".into(), printed);
+    let ours = row.ours.map_or_else(|| "\u{2013}".into(), shown);
+    write!(
+        out,
+        "<div class=\"pair\"><span>{}</span><span>{ours} / {paper}</span>\
+         <svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"ours {ours}, the paper {paper}\">\
+         <rect class=\"track\" y=\"4\" width=\"100\" height=\"2\"/>",
+        Escaped(&row.what)
+    )?;
+    if let Some(ours) = row.ours {
+        let class = Closeness::of(row).map_or("fitted", Closeness::class);
+        let width = axis.x(ours).max(0.2);
+        write!(out, "<rect class=\"{class}\" y=\"2\" width=\"{width:.2}\" height=\"6\"/>")?;
     }
     if let Some(paper) = row.paper {
-        writeln!(
-            out,
-            "<circle class=\"printed\" cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"6\"><title>{name}, the \
-             paper: {}</title></circle>",
-            axis.x(paper.value),
-            printed(paper)
-        )?;
-        let ours = row.ours.map_or_else(|| "\u{2013}".into(), shown);
-        word(out, (WIDTH - 4.0, middle + 4.0), "end", &format!("{ours} / {}", printed(paper)))?;
+        let x = axis.x(paper.value);
+        write!(out, "<rect class=\"printed\" x=\"{x:.2}\" width=\"{MARK}\" height=\"10\"/>")?;
     }
-    Ok(())
+    out.write_str("</svg></div>\n")
 }
 
 #[cfg(test)]
@@ -137,13 +127,13 @@ mod tests {
         ];
         let mut out = String::new();
         write(&mut out, &Table { title: "t".into(), rows }).unwrap();
-        assert_eq!(out.matches("<svg").count(), 2, "one for each unit");
-        assert_eq!(out.matches("<circle class=\"printed\"").count(), 4);
-        assert_eq!(out.matches("<rect").count(), 3, "no bar for what was not measured");
+        assert_eq!(out.matches("<div class=\"pairs\">").count(), 2, "one for each unit");
+        assert_eq!(out.matches("<rect class=\"printed\"").count(), 4);
+        assert_eq!(out.matches("y=\"2\"").count(), 3, "no bar for what was not measured");
         assert!(!out.contains("our own"));
-        for place in out.split("cx=\"").skip(1) {
+        for place in out.split("class=\"printed\" x=\"").skip(1) {
             let x: f64 = place.split('"').next().unwrap().parse().unwrap();
-            assert!((LEFT..=WIDTH - RIGHT).contains(&x), "{x}");
+            assert!((0.0..=100.0 - MARK).contains(&x), "{x}");
         }
         assert!(out.contains("class=\"far\"") && out.contains("class=\"fitted\""));
         assert!(out.contains("ms, logarithmic") && out.contains("from 0"));

@@ -77,7 +77,7 @@ fn write_experiment(out: &mut String, ran: &Ran) -> fmt::Result {
 fn write_table(out: &mut String, table: &Table) -> fmt::Result {
     writeln!(
         out,
-        "<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>What</th><th class=\"number\">Ours</th>\
+        "<h3>{}</h3>\n<div class=\"wide\"><table class=\"rows\">\n<thead><tr><th>What</th><th class=\"number\">Ours</th>\
          <th class=\"number\">Paper</th><th class=\"number\">Ratio</th><th>Origin</th><th>Where and why they differ</th></tr></thead>\n<tbody>",
         Escaped(&table.title)
     )?;
@@ -91,8 +91,8 @@ fn write_row(out: &mut String, row: &Row) -> fmt::Result {
     let exact = |number: Option<f64>| number.map_or("not measured".into(), |it| it.to_string());
     writeln!(
         out,
-        "<tr><td class=\"what\">{}</td><td class=\"number\" title=\"{}\">{}</td>\
-         <td class=\"number\">{}</td><td class=\"number ratio {}\">{}</td>\
+        "<tr><td class=\"what\">{}</td><td class=\"number ours\" title=\"{}\">{}</td>\
+         <td class=\"number theirs\">{}</td><td class=\"number ratio {}\">{}</td>\
          <td class=\"origin\">{}</td><td class=\"why\">{}</td></tr>",
         Escaped(&named(row)),
         exact(row.ours),

@@ -110,7 +110,7 @@ fn the_page_draws_every_number_of_the_paper_and_colours_how_near_ours_is() {
         let printed = report.experiments[0].outcome.tables.iter().flat_map(|table| &table.rows);
         let printed = printed.filter(|row| row.paper.is_some()).count();
         let page = html(&report);
-        assert_eq!(page.matches("<circle class=\"printed\"").count(), printed, "{name}");
+        assert_eq!(page.matches("<rect class=\"printed\"").count(), printed, "{name}");
         assert!(page.contains(&format!("class=\"number ratio {closeness}\"")), "{name}");
     }
 }
