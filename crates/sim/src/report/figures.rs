@@ -1,6 +1,8 @@
 //! The numbers of a report as people read them, each with its formula.
 
-use super::number::{Thousandths, binary_bytes, decimal_bytes, exact_time, grouped};
+use super::number::{
+    Thousandths, binary_bytes, decimal_bytes, exact_time, grouped, three_digits, time,
+};
 use super::ssd::{Life, Merges, SsdReport, Usage};
 use super::summary::Report;
 
@@ -41,7 +43,7 @@ pub fn figures(report: &Report) -> Vec<Section> {
 }
 
 pub(super) fn rate(rate: Option<Thousandths>, unit: &str) -> String {
-    rate.map_or_else(|| "no time passed".into(), |rate| format!("{rate:.1} {unit}"))
+    rate.map_or_else(|| "no time passed".into(), |rate| format!("{} {unit}", three_digits(rate)))
 }
 
 pub(super) fn bandwidth(rate: Option<Thousandths>) -> String {
@@ -53,14 +55,17 @@ fn run(report: &Report) -> Vec<Figure> {
     let (requests, elapsed) = (grouped(report.requests), exact_time(report.elapsed_ns));
     let little = &report.little;
     let mean = little.mean_latency_ns;
-    let in_system =
-        little.mean_in_system.map_or_else(|| "no time passed".into(), |it| it.to_string());
+    let in_system = little.mean_in_system.map_or_else(|| "no time passed".into(), three_digits);
     vec![
         figure("requests", &*requests, "requests of all kinds that ended"),
-        figure("time", &*elapsed, "from the beginning of the run to the end of its last request"),
+        figure(
+            "time",
+            time(report.elapsed_ns),
+            "from the beginning of the run to the end of its last request",
+        ),
         figure(
             "time until at rest",
-            exact_time(report.settled_ns),
+            time(report.settled_ns),
             "from the beginning of the run until the device had nothing left to do; use is measured \
              over this",
         ),
@@ -89,7 +94,7 @@ fn run(report: &Report) -> Vec<Figure> {
 fn flash(ssd: &SsdReport) -> Vec<Figure> {
     let (written, programmed) = (grouped(ssd.written_bytes), grouped(ssd.programmed_bytes));
     let amplification = match ssd.write_amplification {
-        Some(amplification) => amplification.to_string(),
+        Some(amplification) => three_digits(amplification),
         None => "nothing written".into(),
     };
     let mut figures = vec![
@@ -135,7 +140,7 @@ fn flash(ssd: &SsdReport) -> Vec<Figure> {
 }
 
 fn percent(percent: Option<Thousandths>) -> String {
-    percent.map_or_else(|| "no time passed".into(), |it| format!("{it:.1} %"))
+    percent.map_or_else(|| "no time passed".into(), |it| format!("{} %", three_digits(it)))
 }
 
 fn usage(ssd: &SsdReport) -> Vec<Figure> {
@@ -152,7 +157,7 @@ fn usage(ssd: &SsdReport) -> Vec<Figure> {
         figure(
             "of that, cleaning",
             Thousandths::percent(cleaning, all)
-                .map_or_else(|| "0.0 %".into(), |it| format!("{it:.1} %")),
+                .map_or_else(|| "0 %".into(), |it| format!("{} %", three_digits(it))),
             "time that units were cleaning / time that units were busy",
         ),
         figure("buses", of(&ssd.buses), format!("time busy / time until at rest, mean of {buses}")),
@@ -192,7 +197,7 @@ fn wear(ssd: &SsdReport) -> Vec<Figure> {
             ));
             figures.push(figure(
                 "life left at this pace",
-                format!("{days:.1} days"),
+                format!("{} days", three_digits(*days)),
                 "the same, with the time of this run for the bytes written in it",
             ));
         }

@@ -79,6 +79,22 @@ pub fn exact_time(ns: u64) -> String {
     format!("{} {name}", decimal(ns, unit))
 }
 
+/// A time with three digits: `85.3 us`, `1.50 ms`; whole ones have no decimals.
+pub(super) fn time(ns: u64) -> String {
+    scaled(ns.into(), 1000, &["ns", "us", "ms", "s"])
+}
+
+/// A number with three digits, or all of those before its point: `0.640`, `85.3`, `1,235`.
+pub(super) fn three_digits(number: Thousandths) -> String {
+    match number.0 {
+        0 => "0".into(),
+        1..1_000 => number.to_string(),
+        1_000..9_995 => format!("{number:.2}"),
+        9_995..99_950 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
 /// Picoseconds as nanoseconds: `2.5 ns`.
 pub(super) fn exact_ps(ps: u64) -> String {
     format!("{} ns", decimal(ps, 1000))
@@ -94,9 +110,9 @@ pub(super) fn decimal(value: u64, unit: u64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Microseconds with all three decimals, so that columns stand below one another: `85.340`.
+/// Nanoseconds as microseconds with three digits.
 pub(super) fn micros(ns: u64) -> String {
-    format!("{}.{:03}", grouped(ns / 1000), ns % 1000)
+    three_digits(Thousandths(ns))
 }
 
 /// Nanoseconds in thousandths as microseconds, rounded to the nanosecond.
@@ -197,7 +213,16 @@ mod tests {
         }
         assert_eq!(exact_ps(2500), "2.5 ns");
         assert_eq!(exact_ps(31), "0.031 ns");
-        assert_eq!(micros(1_234_567), "1,234.567");
+    }
+
+    #[test]
+    fn times_and_numbers_for_people_have_three_digits() {
+        let micros = [0, 7, 640, 9_994, 9_995, 85_340, 99_950, 1_234_567].map(micros);
+        assert_eq!(micros, ["0", "0.007", "0.640", "9.99", "10.0", "85.3", "100", "1,235"]);
+        let times = [0, 640, 60_000, 10_240, 1_000_001, 999_999, 2_500_000_000].map(time);
+        assert_eq!(times, ["0 ns", "640 ns", "60 us", "10.2 us", "1.00 ms", "1.00 ms", "2.50 s"]);
+        let rate = Thousandths::per_second(3, 600).unwrap();
+        assert_eq!(three_digits(rate), "5,000,000");
     }
 
     #[test]

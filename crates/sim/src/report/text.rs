@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::collect::PART_NAMES;
 use super::figures::{bandwidth, figures};
-use super::number::{grouped, mean_micros, micros};
+use super::number::{grouped, mean_micros, micros, three_digits};
 use super::summary::{KindReport, Report};
 
 /// The report for a terminal, at most 100 columns wide where names are not longer.
@@ -50,7 +50,7 @@ fn latencies(report: &Report) -> String {
     let time = |of: fn(&KindReport) -> u64| each(&|kind| micros(of(kind)));
     let rows = [
         ("count", each(&|kind| grouped(kind.count))),
-        ("IOPS", each(&|kind| kind.iops.map_or_else(|| "-".into(), |it| format!("{it:.1}")))),
+        ("IOPS", each(&|kind| kind.iops.map_or_else(|| "-".into(), three_digits))),
         ("bandwidth", each(&|kind| bandwidth(kind.bytes_per_s))),
         ("min", time(|kind| kind.latency.min_ns)),
         ("mean", each(&|kind| mean_micros(kind.latency.mean_ns))),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use crate::report::number::{exact_time, grouped};
+use crate::report::number::{exact_time, grouped, time};
 use crate::report::perfetto::{activity_name, resource_name};
 use crate::report::summary::Report;
 use crate::ssd::{Activity, Resource, Span};
@@ -124,7 +124,7 @@ const fn class(activity: Activity) -> &'static str {
 /// Draws the window; nothing if no spans were kept.
 pub(super) fn write_gantt(out: &mut String, report: &Report) -> fmt::Result {
     let Some(window) = Window::of(report) else { return Ok(()) };
-    let length = exact_time(window.to_ns - window.from_ns);
+    let length = time(window.to_ns - window.from_ns);
     write!(out, "<section>\n<h2>Units and buses, {length} of the run</h2>\n<p class=\"note\">")?;
     match window.token {
         Some(token) => write!(

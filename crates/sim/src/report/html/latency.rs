@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::report::collect::PART_NAMES;
-use crate::report::number::{Thousandths, exact_time, mean_micros};
+use crate::report::number::{Thousandths, exact_time, grouped, mean_micros, time};
 use crate::report::summary::{KindReport, Report};
 use nandex_html::draw::{Rect, close, legend, line, open, word};
 
@@ -49,6 +49,11 @@ impl Scale {
 fn write_distribution(out: &mut String, kind: &KindReport) -> fmt::Result {
     let scale = Scale::of(kind);
     writeln!(out, "<h3>{}</h3>", kind.kind)?;
+    let latency = &kind.latency;
+    if latency.min_ns == latency.max_ns {
+        let (all, each) = (grouped(kind.count), exact_time(latency.min_ns));
+        return writeln!(out, "<p class=\"note\">All {all} took {each}.</p>");
+    }
     let label = format!("distribution of {} latencies", kind.kind);
     open(out, WIDTH, TOP + HEIGHT + 24.0, &label)?;
     write_axes(out, &scale)?;
@@ -110,7 +115,7 @@ fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Resul
     for (name, ns) in marks {
         let x = scale.x(ns);
         line(out, "mark", (x, TOP - 4.0), (x, TOP + HEIGHT))?;
-        let text = format!("{name} {}", exact_time(ns));
+        let text = format!("{name} {}", time(ns));
         let half = text.chars().count() as f64 * 3.6 + 4.0;
         let middle = x.clamp(LEFT + half, WIDTH - half);
         let (from, to) = (middle - half, middle + half);

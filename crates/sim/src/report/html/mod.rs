@@ -118,14 +118,14 @@ fn write_latency_row(out: &mut String, kind: &KindReport, elapsed_ns: u64) -> fm
         (grouped(count), "requests that ended".to_owned()),
         (rate(kind.iops, ""), format!("count / time = {count} / {time}")),
         (bandwidth(kind.bytes_per_s), format!("bytes / time = {} B / {time}", kind.bytes)),
-        (micros(latency.min_ns), "the shortest, exact".to_owned()),
+        (micros(latency.min_ns), format!("the shortest: {} ns", latency.min_ns)),
         (mean_micros(latency.mean_ns), format!("{} ns / {count}, exact", latency.total_ns)),
         (micros(latency.p50_ns), share("50 %")),
         (micros(latency.p90_ns), share("90 %")),
         (micros(latency.p99_ns), share("99 %")),
         (micros(latency.p999_ns), share("99.9 %")),
         (micros(latency.p9999_ns), share("99.99 %")),
-        (micros(latency.max_ns), "the longest, exact".to_owned()),
+        (micros(latency.max_ns), format!("the longest: {} ns", latency.max_ns)),
     ];
     write!(out, "<tr><td>{name}</td>")?;
     for (shown, how) in cells {

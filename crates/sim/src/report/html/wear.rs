@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::report::number::{Thousandths, exact_time, grouped};
+use crate::report::number::{Thousandths, exact_time, grouped, three_digits};
 use crate::report::ssd::{SsdReport, Usage, Wear};
 use crate::report::summary::Report;
 use nandex_html::draw::{Rect, close, legend, line, open, word};
@@ -28,8 +28,9 @@ pub(super) fn write_usage(out: &mut String, report: &Report) -> fmt::Result {
         let busy = exact_time(usage.busy_ns);
         writeln!(
             out,
-            "<p class=\"line\" title=\"busy for {busy} of {}\">{name} <b>{percent:.1} %</b></p>",
-            exact_time(whole_ns)
+            "<p class=\"line\" title=\"busy for {busy} of {}\">{name} <b>{} %</b></p>",
+            exact_time(whole_ns),
+            three_digits(percent)
         )?;
     }
     write_bars(out, ("bus", "Buses"), &ssd.buses, whole_ns)?;
@@ -45,7 +46,10 @@ fn write_bars(
 ) -> fmt::Result {
     let group = usages.len().div_ceil(BARS_MAX).max(1);
     let mean = SsdReport::mean_percent(usages).unwrap_or_default();
-    writeln!(out, "<h3>{title}, {mean:.1} % on average</h3>")?;
+    if usages.iter().all(|it| it.busy_ns == 0 && it.cleaning_ns == 0) {
+        return writeln!(out, "<h3>{title}</h3>\n<p class=\"note\">Idle.</p>");
+    }
+    writeln!(out, "<h3>{title}, {} % on average</h3>", three_digits(mean))?;
     open(out, WIDTH, HEIGHT + 12.0, title)?;
     for percent in [0.0, 50.0, 100.0] {
         let y = 6.0 + HEIGHT * (1.0 - percent / 100.0);
@@ -106,6 +110,10 @@ pub(super) fn write_wear(out: &mut String, report: &Report) -> fmt::Result {
 
 fn write_histogram(out: &mut String, wear: &Wear) -> fmt::Result {
     out.write_str("<h3>How many blocks had how many erases</h3>\n")?;
+    if wear.erases_min == wear.erases_max {
+        let (all, each) = (grouped(wear.blocks), wear.erases_max);
+        return writeln!(out, "<p class=\"note\">All {all} had {each}.</p>");
+    }
     open(out, WIDTH, HEIGHT + 26.0, "blocks by erases")?;
     let most = wear.histogram.iter().map(|bin| bin.2).max().unwrap_or(1);
     let step = (WIDTH - LEFT) / wear.histogram.len() as f64;
