@@ -1,6 +1,6 @@
 //! Keys and values as text: hexadecimal, plain text, or a number.
 //!
-//! A table takes keys of one width. A key of another width is an error, never padded or cut.
+//! A table of fixed widths takes keys of one width. A key of another width is an error, never padded or cut.
 
 use std::fmt;
 
@@ -44,8 +44,8 @@ impl fmt::Display for Role {
 pub struct Column {
     /// Key or value.
     pub role: Role,
-    /// Bytes in each.
-    pub bytes: usize,
+    /// Bytes in each; none where they may have any size.
+    pub bytes: Option<usize>,
     /// How it is written.
     pub format: FieldFormat,
 }
@@ -55,13 +55,13 @@ impl Column {
     ///
     /// # Errors
     /// Numbers of another width than 8 bytes.
-    pub fn new(role: Role, bytes: usize, format: FieldFormat) -> Result<Self, String> {
-        if format == FieldFormat::U64 && bytes != NUMBER_BYTES {
-            return Err(format!(
+    pub fn new(role: Role, bytes: Option<usize>, format: FieldFormat) -> Result<Self, String> {
+        match bytes.filter(|bytes| format == FieldFormat::U64 && *bytes != NUMBER_BYTES) {
+            Some(bytes) => Err(format!(
                 "this table has {role}s of {bytes} bytes; the u64 format is for {NUMBER_BYTES}, use hex or text"
-            ));
+            )),
+            None => Ok(Self { role, bytes, format }),
         }
-        Ok(Self { role, bytes, format })
     }
 
     /// Reads one field.
@@ -85,7 +85,7 @@ impl Column {
         match self.format {
             FieldFormat::Hex => Ok(hex(bytes)),
             FieldFormat::Text => self.show_text(bytes),
-            FieldFormat::U64 => Ok(number(bytes).to_string()),
+            FieldFormat::U64 => self.show_number(bytes),
         }
     }
 
@@ -96,15 +96,26 @@ impl Column {
         })
     }
 
+    fn show_number(&self, bytes: &[u8]) -> Result<String, String> {
+        let role = self.role;
+        bytes.try_into().map(|bytes| u64::from_le_bytes(bytes).to_string()).map_err(|_| {
+            format!(
+                "the {role} {} has {} bytes and is no number of {NUMBER_BYTES}; show {role}s with \
+                 --{role}-format hex or text",
+                hex(bytes),
+                bytes.len()
+            )
+        })
+    }
+
     fn check_width(&self, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
-        if bytes.len() == self.bytes {
-            return Ok(bytes);
+        let (role, found) = (self.role, bytes.len());
+        match self.bytes.filter(|expected| *expected != found) {
+            Some(expected) => Err(format!(
+                "a {role} of {found} bytes: this table has {role}s of {expected} bytes"
+            )),
+            None => Ok(bytes),
         }
-        let Self { role, bytes: expected, .. } = self;
-        Err(format!(
-            "a {role} of {} bytes: this table has {role}s of {expected} bytes",
-            bytes.len()
-        ))
     }
 
     fn parse_number(&self, text: &str) -> Result<u64, String> {
@@ -140,17 +151,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn number(bytes: &[u8]) -> u64 {
-    let bytes: [u8; NUMBER_BYTES] = bytes.try_into().expect("a u64 column is 8 bytes wide");
-    u64::from_le_bytes(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn key(bytes: usize, format: FieldFormat) -> Column {
-        Column::new(Role::Key, bytes, format).unwrap()
+        Column::new(Role::Key, Some(bytes), format).unwrap()
     }
 
     #[test]
@@ -180,7 +186,21 @@ mod tests {
         let error = key(8, FieldFormat::Text).parse("short").unwrap_err();
         assert_eq!(error, "a key of 5 bytes: this table has keys of 8 bytes");
         assert!(key(2, FieldFormat::Hex).parse("01").is_err());
-        assert!(Column::new(Role::Value, 4, FieldFormat::U64).is_err());
+        assert!(Column::new(Role::Value, Some(4), FieldFormat::U64).is_err());
+    }
+
+    #[test]
+    fn a_field_of_any_size_is_read_and_shown() {
+        let column = |format| Column::new(Role::Value, None, format).unwrap();
+        for text in ["", "short", "longer than eight bytes"] {
+            let bytes = column(FieldFormat::Text).parse(text).unwrap();
+            assert_eq!(bytes, text.as_bytes());
+            let shown = column(FieldFormat::Hex).show(&bytes).unwrap();
+            assert_eq!(column(FieldFormat::Hex).parse(&shown).unwrap(), bytes);
+        }
+        assert_eq!(column(FieldFormat::U64).parse("7").unwrap(), [7, 0, 0, 0, 0, 0, 0, 0]);
+        let error = column(FieldFormat::U64).show(b"seven").unwrap_err();
+        assert!(error.contains("the value 736576656e has 5 bytes"), "{error}");
     }
 
     #[test]

@@ -12,11 +12,13 @@ mod devices;
 mod exit;
 mod field;
 mod interrupt;
+mod keys;
 mod place;
 mod provenance;
 mod records;
 mod size;
 mod sizing;
+mod table;
 mod unfinished;
 
 use std::process::ExitCode;

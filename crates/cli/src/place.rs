@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::device::{Access, Device, Overlay, Striping};
-use nandex::{AnyTable, Durability, OpenOptions, Prediction, Table, Volume, VolumeOptions};
+use nandex::large::{ValuesConfig, table_name};
+use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, Volume, VolumeOptions};
 
 use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
+use crate::table::{self, Keyed};
 use crate::unfinished::Unfinished;
 
 /// Which table of a volume.
@@ -25,9 +27,9 @@ pub struct TableArgs {
 /// How keys and values are written.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct FieldArgs {
-    /// How keys are written
-    #[arg(long, value_name = "FORMAT", default_value = "hex")]
-    pub key_format: FieldFormat,
+    /// How keys are written; without it, hex for fixed widths and text for any size
+    #[arg(long, value_name = "FORMAT")]
+    pub key_format: Option<FieldFormat>,
     /// How values are written; as keys, when not given
     #[arg(long, value_name = "FORMAT")]
     pub value_format: Option<FieldFormat>,
@@ -38,10 +40,13 @@ impl FieldArgs {
     ///
     /// # Errors
     /// A format that does not fit the table's widths.
-    pub fn columns(&self, table: &dyn Table) -> Result<Columns> {
-        let value_format = self.value_format.unwrap_or(self.key_format);
-        let key = Column::new(Role::Key, table.key_bytes(), self.key_format);
-        let value = Column::new(Role::Value, table.value_bytes(), value_format);
+    pub fn columns(&self, table: &Keyed) -> Result<Columns> {
+        let widths = table.widths();
+        let usual = if widths.is_some() { FieldFormat::Hex } else { FieldFormat::Text };
+        let key_format = self.key_format.unwrap_or(usual);
+        let value_format = self.value_format.unwrap_or(key_format);
+        let key = Column::new(Role::Key, widths.map(|it| it.key_bytes), key_format);
+        let value = Column::new(Role::Value, widths.map(|it| it.value_bytes), value_format);
         Ok(Columns {
             key: key.map_err(|why| anyhow!(why))?,
             value: value.map_err(|why| anyhow!(why))?,
@@ -78,7 +83,7 @@ pub struct Opened {
     /// The table's name.
     pub name: String,
     /// The table.
-    pub table: AnyTable,
+    pub table: Keyed,
     /// The files that were made for it.
     pub made: Unfinished,
 }
@@ -95,6 +100,17 @@ impl Opened {
     }
 }
 
+/// A table to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its structure and sizes; those of the index of fingerprints for keys and values of any size.
+    pub prediction: &'a Prediction,
+    /// Where keys and values are, if they may have any size.
+    pub values: Option<ValuesConfig>,
+}
+
 /// Creates a volume with one empty table. Created files are removed if it fails, and get their names when the volume
 /// is closed or they are published.
 ///
@@ -103,30 +119,32 @@ impl Opened {
 pub fn create(
     volume: &VolumeArgs,
     striping: Striping,
-    (name, prediction): (&str, &Prediction),
+    plan: Plan<'_>,
     durability: Durability,
     console: &Console,
 ) -> Result<Opened> {
     let devices = volume.create(striping, console)?;
     let options = VolumeOptions {
-        log_bytes: prediction.config.log_bytes_best(),
+        log_bytes: plan.prediction.config.log_bytes_best(),
         log_device: devices.log.clone(),
         durability,
         ..VolumeOptions::default()
     };
-    fill(&devices, options, name, prediction)
+    fill(&devices, options, plan)
         .with_context(|| volume.cannot("create"))
         .inspect_err(|_| devices.made.remove())
 }
 
-fn fill(
-    devices: &Devices,
-    options: VolumeOptions,
-    name: &str,
-    Prediction { config, options: own, .. }: &Prediction,
-) -> Result<Opened> {
+fn fill(devices: &Devices, options: VolumeOptions, plan: Plan<'_>) -> Result<Opened> {
+    let Plan { name, prediction: Prediction { config, options: own, .. }, values } = plan;
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
-    let table = AnyTable::create_with(&volume, name, config, own)?;
+    let table = match values {
+        None => Keyed::Fixed(AnyTable::create_with(&volume, name, config, own)?),
+        Some(values) => {
+            let index = AnyTable::create_with(&volume, &table_name(name), config, own)?;
+            Keyed::AnySize(LargeTable::create(&volume, name, index, values)?)
+        }
+    };
     Ok(Opened { volume, name: name.to_owned(), table, made: devices.made.clone() })
 }
 
@@ -163,12 +181,12 @@ pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Ope
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = AnyTable::open(&volume, &name)?;
+    let table = Keyed::open(&volume, &name)?;
     Ok(Opened { volume, name, table, made: Unfinished::default() })
 }
 
 fn only_table(volume: &Volume) -> Result<String> {
-    let mut names: Vec<String> = volume.structures().into_iter().map(|it| it.name).collect();
+    let mut names = table::names(volume);
     match (names.pop(), names.is_empty()) {
         (Some(name), true) => Ok(name),
         (Some(name), false) => {

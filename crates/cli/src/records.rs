@@ -2,7 +2,7 @@
 //!
 //! CSV has two columns and, if the first line is `key,value`, a header. NDJSON has one object `{"key": ..,
 //! "value": ..}` a line; numbers may be without quotes. Binary is key after value after key, without
-//! separators.
+//! separators, for fixed widths.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -35,9 +35,9 @@ pub struct Columns {
 /// One record, as the table takes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// As wide as the table's keys.
+    /// As wide as the table's keys, if those have one width.
     pub key: Vec<u8>,
-    /// As wide as the table's values.
+    /// As wide as the table's values, if those have one width.
     pub value: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ pub fn read<'a>(
 }
 
 /// The longest record in a format with lines, in bytes.
-const RECORD_BYTES_MAX: usize = 1 << 20;
+const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Refuses records that never end, so that a file without newlines does not fill memory.
 struct Bounded<R> {
@@ -91,7 +91,7 @@ impl<R: Read> Read for Bounded<R> {
             let ends = *byte == b'\n' && !self.is_quoted;
             self.record_bytes = if ends { 0 } else { self.record_bytes + 1 };
             if self.record_bytes > RECORD_BYTES_MAX {
-                let reason = "a record of more than 1 MiB; check quotes and line ends";
+                let reason = "a record of more than 64 MiB; check quotes and line ends";
                 return Err(io::Error::other(reason));
             }
         }
@@ -146,6 +146,10 @@ fn ndjson_record(line: &str, columns: Columns) -> Result<Record> {
     columns.record(&field("key")?, &field("value")?)
 }
 
+/// What to do where records have no widths to tell them apart.
+const NO_BINARY: &str = "the binary format is for fixed widths, and this table has keys and values of any size; use csv \
+     or ndjson, with --key-format hex for bytes that are no text";
+
 struct BinaryReader<'a> {
     input: Box<dyn BufRead + 'a>,
     columns: Columns,
@@ -168,7 +172,11 @@ impl BinaryReader<'_> {
     }
 
     fn record(&mut self) -> Result<Option<Record>> {
-        let (key_bytes, value_bytes) = (self.columns.key.bytes, self.columns.value.bytes);
+        let (Some(key_bytes), Some(value_bytes)) =
+            (self.columns.key.bytes, self.columns.value.bytes)
+        else {
+            bail!("{NO_BINARY}");
+        };
         let mut bytes = vec![0; key_bytes + value_bytes];
         let filled = self.fill(&mut bytes)?;
         if filled == 0 {
@@ -202,8 +210,11 @@ impl<W: Write> Writer<W> {
     /// A writer of that format. CSV begins with its header.
     ///
     /// # Errors
-    /// The output's refusal.
-    pub fn new(mut output: W, format: RecordFormat, columns: Columns) -> io::Result<Self> {
+    /// The output's refusal; the binary format for a table without widths.
+    pub fn new(mut output: W, format: RecordFormat, columns: Columns) -> Result<Self> {
+        if format == RecordFormat::Binary && columns.key.bytes.is_none() {
+            bail!("{NO_BINARY}");
+        }
         if format == RecordFormat::Csv {
             output.write_all(b"key,value\n")?;
         }
@@ -276,7 +287,7 @@ mod tests {
     use crate::field::Role;
 
     fn columns(format: FieldFormat) -> Columns {
-        let column = |role| Column::new(role, 8, format).unwrap();
+        let column = |role| Column::new(role, Some(8), format).unwrap();
         Columns { key: column(Role::Key), value: column(Role::Value) }
     }
 
@@ -307,8 +318,8 @@ mod tests {
         let long = "9".repeat(RECORD_BYTES_MAX + 1);
         for (format, first, last, reason) in [
             (RecordFormat::Csv, "1,2\n", "3,\"4\n5,6\n", "ends inside of quotes"),
-            (RecordFormat::Csv, "1,2\n", &long, "more than 1 MiB"),
-            (RecordFormat::Ndjson, "{\"key\": 1, \"value\": 2}\n", &long, "more than 1 MiB"),
+            (RecordFormat::Csv, "1,2\n", &long, "more than 64 MiB"),
+            (RecordFormat::Ndjson, "{\"key\": 1, \"value\": 2}\n", &long, "more than 64 MiB"),
         ] {
             let text = format!("{first}{last}");
             let mut records =

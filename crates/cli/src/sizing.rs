@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nandex::model::{CostPreset, Load, Parameter, ParameterValue};
 use nandex::registry;
-use nandex::{AnyConfig, Policy, Prediction, Requirements};
+use nandex::{AnyTable, Policy, Prediction, Requirements, Table};
 use serde_json::{Map, Value};
 
 use crate::size;
@@ -135,6 +135,15 @@ pub fn members(parameters: &[Parameter]) -> Map<String, Value> {
     parameters.iter().map(member).collect()
 }
 
+/// The widths of keys and values, for people.
+pub fn shown_widths(key_bytes: Option<usize>, value_bytes: Option<usize>) -> String {
+    match (key_bytes, value_bytes) {
+        (Some(key), Some(value)) => format!("{key} + {value} bytes"),
+        _ => "keys and values of any size; a key that is there takes one more read, of its record"
+            .into(),
+    }
+}
+
 /// The costs of a table: figures for people and programs.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TableCosts {
@@ -157,7 +166,8 @@ impl TableCosts {
     ///
     /// # Errors
     /// An invalid configuration.
-    pub fn of(config: &AnyConfig, entry_bytes: usize) -> Result<Self> {
+    pub fn of(table: &AnyTable) -> Result<Self> {
+        let (config, entry_bytes) = (table.config(), table.key_bytes() + table.value_bytes());
         let (costs, described) = (config.operation_costs()?, config.describe());
         Ok(Self {
             policy: described.when_full,
@@ -200,7 +210,7 @@ mod tests {
             };
             let config = &choice.prediction.config;
             assert_eq!((config.kind(), choice.reasons), (row.kind, Vec::new()));
-            assert_eq!(TableCosts::of(config, 16).unwrap().policy, "reject");
+            assert_eq!(config.describe().when_full, "reject");
             assert!(choice.prediction.entries_capacity >= 256_000_000);
         }
     }

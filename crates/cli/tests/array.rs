@@ -14,7 +14,8 @@ const MEMBERS: &str = "a.nandex --member b.nandex --member c.nandex";
 /// A folder with an array of three files, in which key 7 has the value 42.
 fn with_array() -> Folder {
     let folder = Folder::new();
-    ok(&folder.run(&format!("create {MEMBERS} --entries 1e5 --ram 4MiB --stripe 16KiB")));
+    ok(&folder
+        .run(&format!("create {MEMBERS} --key-bytes 8 --entries 1e5 --ram 4MiB --stripe 16KiB")));
     fs::write(folder.path("in.csv"), "7,42\n8,43\n").expect("the folder is writable");
     ok(&folder.run(&format!("load {MEMBERS} in.csv --format csv --key-format u64")));
     folder
@@ -76,14 +77,14 @@ fn a_missing_member_is_named() {
 #[test]
 fn a_swapped_file_is_named_and_so_is_the_array_it_belongs_to() {
     let folder = with_array();
-    ok(&folder.run("create d.nandex --member e.nandex --entries 1e5 --ram 4MiB"));
+    ok(&folder.run("create d.nandex --member e.nandex --key-bytes 8 --entries 1e5 --ram 4MiB"));
     let swapped = "get a.nandex --member e.nandex --member c.nandex 7 --key-format u64";
     refused(
         &folder,
         swapped,
         &["e.nandex: it is member 1 of 2 of array", "while a.nandex belongs"],
     );
-    ok(&folder.run("create plain.nandex --entries 1e5 --ram 4MiB"));
+    ok(&folder.run("create plain.nandex --key-bytes 8 --entries 1e5 --ram 4MiB"));
     let plain = "info a.nandex --member b.nandex --member plain.nandex";
     refused(&folder, plain, &["plain.nandex: it is no member of an array"]);
     let plain = "info plain.nandex --member a.nandex";
@@ -103,7 +104,7 @@ fn a_member_that_is_named_twice_is_refused_under_whatever_path() {
     fs::copy(folder.path("b.nandex"), folder.path("copy")).expect("the folder is writable");
     let command = "info a.nandex --member b.nandex --member copy";
     refused(&folder, command, &["copy: it is member 1 of the array, and so is b.nandex"]);
-    let twice = "create x.nandex --member x.nandex --entries 1e5";
+    let twice = "create x.nandex --member x.nandex --key-bytes 8 --entries 1e5";
     refused(&folder, twice, &["x.nandex is named twice"]);
     assert!(!folder.path("x.nandex").exists());
 }
@@ -136,12 +137,15 @@ fn a_member_that_was_cut_short_or_damaged_is_named() {
 #[test]
 fn partitions_too_small_for_the_volume_leave_nothing_behind() {
     let folder = Folder::new();
-    let command = format!("create {MEMBERS} --entries 1e5 --ram 4MiB --stripe partition:1MiB");
+    let command =
+        format!("create {MEMBERS} --key-bytes 8 --entries 1e5 --ram 4MiB --stripe partition:1MiB");
     refused(&folder, &command, &["no space for", "its partitions have 768 pages in all"]);
     for name in ["a.nandex", "b.nandex", "c.nandex"] {
         assert!(!folder.path(name).exists(), "{name}");
     }
-    ok(&folder.run("create p.nandex --member q.nandex --entries 1e5 --stripe partition:1GiB"));
+    ok(&folder.run(
+        "create p.nandex --member q.nandex --key-bytes 8 --entries 1e5 --stripe partition:1GiB",
+    ));
     ok(&folder.run("info q.nandex --member p.nandex"));
 }
 
@@ -150,14 +154,14 @@ fn what_cannot_be_made_is_refused_and_what_was_there_stays() {
     let folder = with_array();
     refused(
         &folder,
-        "create n.nandex --member b.nandex --entries 1e5",
+        "create n.nandex --member b.nandex --key-bytes 8 --entries 1e5",
         &["cannot create b.nandex"],
     );
     assert!(!folder.path("n.nandex").exists() && folder.path("b.nandex").exists());
     for command in [
-        "create n.nandex --entries 1e5 --stripe 1MiB",
-        "create n.nandex --member m.nandex --entries 1e5 --stripe 1000",
-        "create n.nandex --entries 1e5 --engine steam",
+        "create n.nandex --key-bytes 8 --entries 1e5 --stripe 1MiB",
+        "create n.nandex --member m.nandex --key-bytes 8 --entries 1e5 --stripe 1000",
+        "create n.nandex --key-bytes 8 --entries 1e5 --engine steam",
     ] {
         assert_eq!(folder.run(command).code, 2, "{command}");
     }
@@ -167,7 +171,7 @@ fn what_cannot_be_made_is_refused_and_what_was_there_stays() {
 #[test]
 fn a_log_on_a_device_of_its_own_is_wanted_again_by_every_verb() {
     let folder = Folder::new();
-    ok(&folder.run("create v.nandex --log-device v.log --entries 1e5 --ram 4MiB"));
+    ok(&folder.run("create v.nandex --log-device v.log --key-bytes 8 --entries 1e5 --ram 4MiB"));
     fs::write(folder.path("in.csv"), "7,42\n").expect("the folder is writable");
     let load = "load v.nandex in.csv --log-device v.log --format csv --key-format u64";
     ok(&folder.run(load));

@@ -26,12 +26,12 @@ fn a_full_table_says_as_many_entries_as_its_figures() {
 
 /// Exit codes, commands, and what they say.
 const AMBIGUOUS: &str = r#"
-2 | create t.nandex --entries 1B | `B` is a unit of bytes, and this is a count; use K, M, G, T
-2 | create t.nandex --entries 64KiB | `KiB` is a unit of bytes
-2 | create t.nandex --entries 1e5 --policy priority:1KB | `KB` is a unit of bytes
+2 | create t.nandex --key-bytes 8 --entries 1B | `B` is a unit of bytes, and this is a count; use K, M, G, T
+2 | create t.nandex --key-bytes 8 --entries 64KiB | `KiB` is a unit of bytes
+2 | create t.nandex --key-bytes 8 --entries 1e5 --policy priority:1KB | `KB` is a unit of bytes
 2 | filter build t.nandex in --keys 1B | `B` is a unit of bytes
 2 | advise --entries 1B | `B` is a unit of bytes
-2 | create t.nandex --entries 1e5 --ram 64Mo | `Mo` is no unit; use K, M, G, T
+2 | create t.nandex --key-bytes 8 --entries 1e5 --ram 64Mo | `Mo` is no unit; use K, M, G, T
 "#;
 
 #[test]

@@ -28,10 +28,13 @@ struct Verb {
     fills: bool,
 }
 
-const CREATE: Verb =
-    Verb { words: "create t.nandex --entries 1e5 --ram 4MiB", files: &["t.nandex"], fills: false };
+const CREATE: Verb = Verb {
+    words: "create t.nandex --key-bytes 8 --entries 1e5 --ram 4MiB",
+    files: &["t.nandex"],
+    fills: false,
+};
 const CREATE_ARRAY: Verb = Verb {
-    words: "create a.nandex --member b.nandex --member c.nandex --entries 1e5 --ram 4MiB",
+    words: "create a.nandex --member b.nandex --member c.nandex --key-bytes 8 --entries 1e5 --ram 4MiB",
     files: &["a.nandex", "b.nandex", "c.nandex"],
     fills: false,
 };
@@ -65,7 +68,7 @@ fn with_inputs(verb: &Verb) -> Folder {
     }
     if verb.fills {
         // Space for all loads: a record that comes again takes its space again.
-        ok(&folder.run("create l.nandex --entries 2e6 --ram 8MiB"));
+        ok(&folder.run("create l.nandex --key-bytes 8 --entries 2e6 --ram 8MiB"));
     }
     folder
 }

@@ -25,7 +25,7 @@ fn with_table() -> Folder {
 /// The same, made with these words.
 fn with_table_of(words: &str) -> Folder {
     let folder = Folder::new();
-    let words = format!("create t.nandex --entries 1e5 --durability never {words}");
+    let words = format!("create t.nandex --key-bytes 8 --entries 1e5 --durability never {words}");
     let outcome = folder.run(&words);
     assert_eq!(outcome.code, 0, "{outcome:?}");
     folder
@@ -65,7 +65,9 @@ fn every_structure_of_the_register_is_advised_made_filled_listed_shown_and_prove
         assert_keys(&advice, &[kind, &format!("{kind}_refused")]);
         // As many as the structure holds.
         let create = |entries: u64| {
-            let words = format!("create t.nandex --entries {entries} --structure {kind} --json");
+            let words = format!(
+                "create t.nandex --key-bytes 8 --entries {entries} --structure {kind} --json"
+            );
             Some(folder.run(&words)).filter(|made| made.code == 0).map(|made| (entries, made))
         };
         let (entries, made) = create(100_000).or_else(|| create(5000)).expect("it can be made");
@@ -103,7 +105,9 @@ fn a_dump_can_be_loaded_again_in_every_format_and_into_another_structure() {
             let dumped = folder.run_bytes(&format!("dump t.nandex --format {format}"));
             fs::write(folder.path("copy"), dumped).expect("the folder is writable");
             let words = STRUCTURES[target].1;
-            folder.run(&format!("create c.nandex --entries 1e5 --durability never {words}"));
+            folder.run(&format!(
+                "create c.nandex --key-bytes 8 --entries 1e5 --durability never {words}"
+            ));
             let loaded = folder.run(&format!("load c.nandex copy --format {format} --json"));
             assert_eq!(json(&loaded)["records"], 20_000, "{format}: {loaded:?}");
             let got = folder.run("get c.nandex 19999 --key-format u64");
@@ -137,7 +141,7 @@ fn a_table_is_made_as_the_advice_for_the_same_need_says() {
     for need in needs {
         let folder = Folder::new();
         let advice = json(&folder.run(&format!("advise {need} --json")));
-        let made = json(&folder.run(&format!("create a.nandex {need} --json")));
+        let made = json(&folder.run(&format!("create a.nandex --key-bytes 8 {need} --json")));
         assert_eq!(made["structure"], advice["structure"], "{need}");
         assert_eq!(made["reasons"], advice["reasons"], "{need}");
         assert_eq!(made["pages_per_buffer"], advice["pages_per_buffer"], "{need}");
@@ -156,12 +160,13 @@ fn a_table_is_made_as_the_advice_for_the_same_need_says() {
 #[test]
 fn people_are_told_which_structure_was_taken_and_why() {
     let folder = Folder::new();
-    let made = folder.run("create a.nandex --entries 1e5 --ram 4MiB");
+    let made = folder.run("create a.nandex --key-bytes 8 --entries 1e5 --ram 4MiB");
     assert!(made.stdout.contains("structure  bufferhash\n"), "{made:?}");
     assert!(made.stdout.contains("because  SliceHash cannot do it: RAM"), "{made:?}");
-    let made = folder.run("create b.nandex --entries 1e5 --policy lru");
+    let made = folder.run("create b.nandex --key-bytes 8 --entries 1e5 --policy lru");
     assert!(made.stdout.contains("because  SliceHash cannot do it: policy: lru"), "{made:?}");
-    let made = folder.run("create c.nandex --entries 1e5 --policy fifo --front-runs 4");
+    let made =
+        folder.run("create c.nandex --key-bytes 8 --entries 1e5 --policy fifo --front-runs 4");
     assert!(made.stdout.contains("because  BufferHash cannot do it: front_runs: 4"), "{made:?}");
     let info = folder.run("info c.nandex");
     for line in ["kind       slicehash", "when full  fifo", "shape      partitions: ", "written  "]
@@ -202,7 +207,8 @@ fn json_has_the_promised_keys() {
     assert_keys(&tight, &["partitions", "slices", "incarnations", "ops_per_s", "busy_share"]);
     assert_keys(&tight["bufferhash"], &numbers);
     assert_eq!(tight["slicehash"]["reads_per_miss"], 1.0);
-    let made = folder.run("create j.nandex --entries 1e5 --ram 4MiB --policy fifo --json");
+    let made =
+        folder.run("create j.nandex --key-bytes 8 --entries 1e5 --ram 4MiB --policy fifo --json");
     assert_keys(&json(&made), &["path", "table", "entries_capacity", "ram_bytes", "flash_bytes"]);
     assert_keys(&json(&made), &["structure", "reasons", "filter_bytes", "reads_per_miss"]);
     assert_eq!(json(&made)["policy"], "fifo");
@@ -415,18 +421,18 @@ fn a_probe_tells_people_what_cannot_be_seen_and_why() {
 
 /// Exit codes, commands, and what they say.
 const WRONG: &str = r#"
-1 | create t.nandex --entries 10 | exists
-2 | create n.nandex --entries many | is no unit; use K, M, G, T
-2 | create n.nandex --entries 10 --policy random | choose fifo, lru, update
-2 | create n.nandex --entries 10 --durability maybe | choose always, every:MS
-1 | create n.nandex --entries 1e9 --ram 1MiB | this table needs
+1 | create t.nandex --key-bytes 8 --entries 10 | exists
+2 | create n.nandex --key-bytes 8 --entries many | is no unit; use K, M, G, T
+2 | create n.nandex --key-bytes 8 --entries 10 --policy random | choose fifo, lru, update
+2 | create n.nandex --key-bytes 8 --entries 10 --durability maybe | choose always, every:MS
+1 | create n.nandex --key-bytes 8 --entries 1e9 --ram 1MiB | this table needs
 1 | create n.nandex --entries 10 --key-bytes 64 | key_bytes: 64 is not in 8..=32
-2 | create n.nandex --entries 10 --structure cuckoo | auto, bufferhash, slicehash
-1 | create n.nandex --entries 1e5 --structure slicehash --policy lru | policy: lru; a slicehash has fifo and reject
-1 | create n.nandex --entries 1e5 --structure bufferhash --front-runs 4 | front_runs: 4; a bufferhash has no front table
-1 | create n.nandex --entries 9 --structure slicehash --front-runs 4 | front_runs: a table that refuses rather than
-1 | create n.nandex --entries 1e5 --structure slicehash --ram 1MiB | this table needs
-1 | create n.nandex --entries 1e5 --misses 2 | share of misses: 2; expected 0 to 1
+2 | create n.nandex --key-bytes 8 --entries 10 --structure cuckoo | auto, bufferhash, slicehash
+1 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --policy lru | policy: lru; a slicehash
+1 | create n.nandex --key-bytes 8 --entries 1e5 --structure bufferhash --front-runs 4 | a bufferhash has no front
+1 | create n.nandex --key-bytes 8 --entries 9 --structure slicehash --front-runs 4 | a table that refuses
+1 | create n.nandex --key-bytes 8 --entries 1e5 --structure slicehash --ram 1MiB | this table needs
+1 | create n.nandex --key-bytes 8 --entries 1e5 --misses 2 | share of misses: 2; expected 0 to 1
 1 | dedup foreign --structure slicehash --ram 1MiB | this table needs
 1 | get t.nandex 0x01 | a key of 1 bytes: this table has keys of 8 bytes
 1 | get t.nandex word --key-format text | a key of 4 bytes

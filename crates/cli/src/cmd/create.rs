@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use nandex::{Policy, Requirements, Table};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use nandex::{Policy, Requirements};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::{StripeArg, VolumeArgs};
 use crate::interrupt::Interrupt;
-use crate::place::{DurabilityArg, create};
+use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, Choice, RequirementArgs, StructureArg, TableCosts};
 
@@ -28,12 +29,20 @@ pub struct Args {
     /// Entries the table must hold
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
     entries: u64,
-    /// Bytes of a key: 8 to 32
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
-    key_bytes: u64,
-    /// Bytes of a value: 0 to 64
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "8")]
-    value_bytes: u64,
+    /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    key_bytes: Option<u64>,
+    /// Bytes of each value, 0 to 64, for fixed widths
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    value_bytes: Option<u64>,
+    /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = size::parse,
+        conflicts_with_all = ["key_bytes", "value_bytes"]
+    )]
+    bytes: Option<u64>,
     /// Which structure it is
     #[arg(long, value_name = "STRUCTURE", default_value = "auto", value_parser = StructureArg::parser())]
     structure: StructureArg,
@@ -50,6 +59,47 @@ pub struct Args {
     durability: DurabilityArg,
 }
 
+/// Bytes of each key or value where only the other's were given.
+const FIELD_BYTES: u64 = 8;
+/// Bytes of a key and its value of any size, unless they are given.
+const RECORD_BYTES: u64 = 256;
+
+/// Widths of the table to make; those of the index where keys and values have any size.
+struct Widths {
+    key_bytes: u64,
+    value_bytes: u64,
+}
+
+impl Args {
+    fn has_any_size(&self) -> bool {
+        self.key_bytes.is_none() && self.value_bytes.is_none()
+    }
+
+    fn index_widths(&self) -> Widths {
+        if self.has_any_size() {
+            let (key_bytes, value_bytes) = (TABLE_KEY_BYTES as u64, TABLE_VALUE_BYTES as u64);
+            return Widths { key_bytes, value_bytes };
+        }
+        let or_usual = |bytes: Option<u64>| bytes.unwrap_or(FIELD_BYTES);
+        Widths { key_bytes: or_usual(self.key_bytes), value_bytes: or_usual(self.value_bytes) }
+    }
+
+    /// Where keys and values of any size go.
+    fn values(&self) -> Result<Option<ValuesConfig>> {
+        let when_full = match self.policy {
+            _ if !self.has_any_size() => return Ok(None),
+            Policy::Reject => WhenFull::Keep,
+            Policy::Fifo => WhenFull::Overwrite,
+            policy => bail!(
+                "policy {policy}: keys and values of any size take reject or fifo; give their widths with \
+                 --key-bytes and --value-bytes for the others"
+            ),
+        };
+        let bytes = self.bytes.unwrap_or_else(|| self.entries.saturating_mul(RECORD_BYTES));
+        Ok(Some(ValuesConfig::holding(bytes, when_full)))
+    }
+}
+
 /// The new volume.
 #[derive(Debug, Serialize)]
 struct Created {
@@ -58,8 +108,9 @@ struct Created {
     structure: String,
     reasons: Vec<String>,
     entries_capacity: u64,
-    key_bytes: usize,
-    value_bytes: usize,
+    /// `None` for keys and values of any size.
+    key_bytes: Option<usize>,
+    value_bytes: Option<usize>,
     ram_bytes: u64,
     flash_bytes: u64,
     filter_bytes: u64,
@@ -73,30 +124,29 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
+    let values = args.values()?;
+    let Widths { key_bytes, value_bytes } = args.index_widths();
     let requirements = Requirements {
         policy: args.policy,
         front_runs: args.front_runs,
-        ..args.requirements.of(args.entries, args.key_bytes, args.value_bytes)?
+        ..args.requirements.of(args.entries, key_bytes, value_bytes)?
     };
     let Choice { reasons, prediction } = sizing::choose(args.structure, &requirements)?;
-    let table = (args.table.as_str(), &prediction);
-    let made = create(&args.volume, args.stripe.0, table, args.durability.0, console)?;
-    let stats = made.table.stats();
+    let plan = Plan { name: &args.table, prediction: &prediction, values };
+    let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
+    let (held, widths) = (made.table.held(), made.table.widths());
     let created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
-        structure: made.table.kind().to_owned(),
+        structure: made.table.index().kind().to_owned(),
         reasons,
         entries_capacity: prediction.entries_capacity,
-        key_bytes: made.table.key_bytes(),
-        value_bytes: made.table.value_bytes(),
-        ram_bytes: stats.ram_bytes,
-        flash_bytes: stats.flash_bytes,
+        key_bytes: widths.map(|it| it.key_bytes),
+        value_bytes: widths.map(|it| it.value_bytes),
+        ram_bytes: held.ram_bytes,
+        flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
-        costs: TableCosts::of(
-            &prediction.config,
-            made.table.key_bytes() + made.table.value_bytes(),
-        )?,
+        costs: TableCosts::of(made.table.index())?,
     };
     if interrupt.is_set() {
         made.made.remove();
@@ -116,7 +166,7 @@ fn text(created: &Created) -> String {
     rows.extend(names.zip(created.reasons.iter().cloned()));
     rows.extend([
         ("space for", format!("{} entries", show_count(created.entries_capacity))),
-        ("entries", format!("{} + {} bytes", created.key_bytes, created.value_bytes)),
+        ("entries", sizing::shown_widths(created.key_bytes, created.value_bytes)),
     ]);
     rows.extend(created.costs.rows());
     if created.filter_bytes > 0 {

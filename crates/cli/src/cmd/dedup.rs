@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet, UNREADABLE};
 use crate::interrupt::Interrupt;
-use crate::place::{Opened, TableArgs, create, open};
+use crate::place::{Opened, Plan, TableArgs, create, open};
 use crate::provenance;
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
@@ -87,7 +87,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let index = index(args, &survey, console)?;
     let meter = console.meter("reading", Some(survey.bytes));
     let progress = |done: Done| meter.at(done.bytes);
-    let summary = nandex_dedup::dedup(&index.table, &options, &progress, interrupt.flag());
+    let summary = nandex_dedup::dedup(index.table.fixed()?, &options, &progress, interrupt.flag());
     meter.finish();
     let summary = Summary { provenance: Some(provenance), ..summary? };
     index.close()?;
@@ -142,8 +142,9 @@ fn index(args: &Args, survey: &Survey, console: &Console) -> Result<Opened> {
         return open(volume, &table, Access::ReadWrite);
     }
     let durability = if args.index.is_some() { Durability::default() } else { Durability::Never };
-    let plan = plan(args, survey, console)?;
-    let made = |volume: &VolumeArgs| create(volume, STRIPING, (TABLE, &plan), durability, console);
+    let prediction = plan(args, survey, console)?;
+    let plan = Plan { name: TABLE, prediction: &prediction, values: None };
+    let made = |volume: &VolumeArgs| create(volume, STRIPING, plan, durability, console);
     if let Some(volume) = &volume {
         let mut opened = made(volume)?;
         // From here on it is an index of what was read, however little that is.

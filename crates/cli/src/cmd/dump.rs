@@ -33,10 +33,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut writer = Writer::new(BufWriter::new(io::stdout().lock()), format, columns)?;
-    for entry in opened.table.iter() {
-        let (key, value) = entry?;
-        writer.write(&key, &value)?;
-    }
+    opened.table.for_each(|key, value| writer.write(key, value))?;
     writer.finish()?;
     opened.close()
 }

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use anyhow::{Result, anyhow};
-use nandex::Table;
+use anyhow::Result;
 use nandex::device::Access;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
+use crate::keys::KeyWords;
 use crate::place::{FieldArgs, TableArgs, open};
 use crate::records::{Columns, json_field, show};
 
@@ -18,9 +18,8 @@ use crate::records::{Columns, json_field, show};
 pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
-    /// The keys to look up
-    #[arg(required = true)]
-    keys: Vec<String>,
+    #[command(flatten)]
+    keys: KeyWords,
     #[command(flatten)]
     table: TableArgs,
     #[command(flatten)]
@@ -35,17 +34,15 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
     let columns = args.fields.columns(&opened.table)?;
-    let keys = args.keys.iter().map(|key| columns.key.parse(key).map_err(|why| anyhow!(why)));
-    let keys: Vec<Vec<u8>> = keys.collect::<Result<_>>()?;
-    let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    let values = opened.table.get_many(&slices)?;
     let mut missing = 0;
-    let mut out = io::stdout().lock();
-    for (key, value) in keys.iter().zip(&values) {
-        missing += usize::from(value.is_none());
-        print_one(&mut out, console, &columns, key, value.as_deref())?;
-    }
-    out.flush()?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    args.keys.for_each_batch(&columns.key, |keys| {
+        for (key, value) in keys.iter().zip(opened.table.get_many(keys)?) {
+            missing += usize::from(value.is_none());
+            print_one(&mut out, console, &columns, key, value.as_deref())?;
+        }
+        Ok(out.flush()?)
+    })?;
     opened.close()?;
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::device::{Access, Device};
 use nandex::registry::{self, Family};
-use nandex::{AnyFilter, AnyOptions, AnyTable, Durability, Table, Volume};
+use nandex::{AnyFilter, AnyOptions, Durability, Volume};
 use serde::Serialize;
 
 use crate::cmd::filter::figures::FilterFigures;
@@ -13,7 +13,8 @@ use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
-use crate::sizing::TableCosts;
+use crate::sizing::{TableCosts, shown_widths};
+use crate::table::{self, Held, Keyed};
 
 /// Which volume.
 #[derive(Debug, clap::Args)]
@@ -54,8 +55,9 @@ struct TableInfo {
 /// The figures of a table.
 #[derive(Debug, Serialize)]
 struct Figures {
-    key_bytes: usize,
-    value_bytes: usize,
+    /// `None` for keys and values of any size.
+    key_bytes: Option<usize>,
+    value_bytes: Option<usize>,
     entries: u64,
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
@@ -70,8 +72,8 @@ struct Figures {
 /// No such file, a file that is no volume, one that is in use, damage.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (volume, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
-    let tables = volume.structures().into_iter();
-    let tables = tables.map(|it| table(&volume, it.name, it.kind)).collect::<Result<_>>()?;
+    let names = table::names(&volume).into_iter();
+    let tables = names.map(|name| structure(&volume, name)).collect::<Result<_>>()?;
     let stats = volume.stats();
     let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
     let info = Info {
@@ -89,13 +91,20 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&info, text)
 }
 
-fn table(volume: &Volume, name: String, kind: String) -> Result<TableInfo> {
-    let (figures, filter) = match registry::find(&kind).map(|row| &row.family) {
-        Some(Family::Table(_)) => (Some(figures(AnyTable::open(volume, &name)?)?), None),
-        Some(Family::Filter(_)) => (None, Some(filter_figures(volume, &name)?)),
-        Some(Family::Part) | None => (None, None),
-    };
-    Ok(TableInfo { name, kind, figures, filter })
+fn structure(volume: &Volume, name: String) -> Result<TableInfo> {
+    let kind = registry::kind_in(volume, &name)?;
+    match registry::find(&kind).map(|row| &row.family) {
+        Some(Family::Table(_) | Family::Part) => {
+            let table = Keyed::open(volume, &name)?;
+            let kind = table.index().kind().to_owned();
+            Ok(TableInfo { name, kind, figures: Some(figures(table)?), filter: None })
+        }
+        Some(Family::Filter(_)) => {
+            let filter = Some(filter_figures(volume, &name)?);
+            Ok(TableInfo { name, kind, figures: None, filter })
+        }
+        None => Ok(TableInfo { name, kind, figures: None, filter: None }),
+    }
 }
 
 fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
@@ -105,16 +114,17 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
     Ok(figures)
 }
 
-fn figures(table: AnyTable) -> Result<Figures> {
-    let stats = table.stats();
+fn figures(table: Keyed) -> Result<Figures> {
+    let Held { entries, ram_bytes, flash_bytes, .. } = table.held();
+    let widths = table.widths();
     let figures = Figures {
-        key_bytes: table.key_bytes(),
-        value_bytes: table.value_bytes(),
-        entries: stats.entries,
-        ram_bytes: stats.ram_bytes,
-        ram_bytes_per_entry: stats.ram_bytes_per_entry(),
-        flash_bytes: stats.flash_bytes,
-        costs: TableCosts::of(&table.config(), table.key_bytes() + table.value_bytes())?,
+        key_bytes: widths.map(|it| it.key_bytes),
+        value_bytes: widths.map(|it| it.value_bytes),
+        entries,
+        ram_bytes,
+        ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
+        flash_bytes,
+        costs: TableCosts::of(table.index())?,
     };
     table.close()?;
     Ok(figures)
@@ -152,7 +162,7 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     let ram = show_bytes(it.ram_bytes);
     let mut rows = vec![
         ("entries", show_count(it.entries)),
-        ("widths", format!("{} + {} bytes", it.key_bytes, it.value_bytes)),
+        ("widths", shown_widths(it.key_bytes, it.value_bytes)),
     ];
     rows.extend(it.costs.rows());
     rows.extend([

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use nandex::Table;
 use nandex::device::Access;
 use serde::Serialize;
 
@@ -22,6 +21,8 @@ use crate::size::show_count;
 
 /// Records that go into the table in one call.
 const BATCH_RECORDS: usize = 1024;
+/// A call takes no further record once its records have this many bytes.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// From where, to where.
 #[derive(Debug, clap::Args)]
@@ -47,6 +48,8 @@ struct Loaded {
     records: u64,
     elapsed_s: f64,
     records_per_s: f64,
+    /// Entries that the table's policy dropped meanwhile.
+    evicted: u64,
     interrupted: bool,
 }
 
@@ -62,7 +65,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let meter = console.meter("loading", total);
     let start = Instant::now();
     let mut loader =
-        Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), records: 0 };
+        Loader { opened: &opened, batch: Vec::with_capacity(BATCH_RECORDS), bytes: 0, records: 0 };
     let records = records::read(input, args.format, columns);
     let result = loader.load(records, &interrupt, &meter, &done);
     meter.finish();
@@ -75,6 +78,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         records,
         elapsed_s,
         records_per_s: records as f64 / elapsed_s.max(f64::MIN_POSITIVE),
+        evicted: opened.table.held().evicted,
         interrupted: interrupt.is_set(),
     };
     opened.close()?;
@@ -83,8 +87,11 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn text(loaded: &Loaded) -> String {
-    let Loaded { table, records, elapsed_s, records_per_s, interrupted } = loaded;
-    let note = if *interrupted { ", interrupted" } else { "" };
+    let Loaded { table, records, elapsed_s, records_per_s, evicted, interrupted } = loaded;
+    let mut note = if *interrupted { ", interrupted" } else { "" }.to_owned();
+    if *evicted > 0 {
+        note.push_str(&format!(", {} entries evicted", show_count(*evicted)));
+    }
     let records = show_count(*records);
     format!(
         "{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}\n"
@@ -95,6 +102,7 @@ fn text(loaded: &Loaded) -> String {
 struct Loader<'a> {
     opened: &'a Opened,
     batch: Vec<Record>,
+    bytes: usize,
     records: u64,
 }
 
@@ -108,10 +116,10 @@ impl Loader<'_> {
     ) -> Result<()> {
         for record in records {
             match record {
-                Ok(record) => self.batch.push(record),
+                Ok(record) => self.take(record),
                 Err(error) => return self.flush().and(Err(error)),
             }
-            if self.batch.len() == BATCH_RECORDS {
+            if self.batch.len() == BATCH_RECORDS || self.bytes >= BATCH_BYTES {
                 self.flush()?;
                 meter.at(done.load(Ordering::Relaxed));
                 if interrupt.is_set() {
@@ -122,12 +130,18 @@ impl Loader<'_> {
         self.flush()
     }
 
+    fn take(&mut self, record: Record) {
+        self.bytes += record.key.len() + record.value.len();
+        self.batch.push(record);
+    }
+
     fn flush(&mut self) -> Result<()> {
         let pairs: Vec<(&[u8], &[u8])> =
             self.batch.iter().map(|it| (it.key.as_slice(), it.value.as_slice())).collect();
         self.opened.table.insert_many(&pairs)?;
         self.records += u64::try_from(self.batch.len()).expect("usize fits u64");
         self.batch.clear();
+        self.bytes = 0;
         Ok(())
     }
 }

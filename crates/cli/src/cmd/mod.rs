@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod create;
 mod dedup;
+mod delete;
 mod dump;
 mod filter;
 mod get;
@@ -35,6 +36,8 @@ pub enum Command {
     Load(load::Args),
     /// Look keys up; exits with 1 where one is not there
     Get(get::Args),
+    /// Remove keys from a table
+    Delete(delete::Args),
     /// Write all records of a table to stdout
     Dump(dump::Args),
     /// Sets of keys in 11 bits each, bigger than RAM: make, ask, merge them
@@ -66,6 +69,7 @@ impl Command {
             Self::Check(args) => check::run(&args, console),
             Self::Load(args) => load::run(&args, console),
             Self::Get(args) => get::run(&args, console),
+            Self::Delete(args) => delete::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Filter(args) => filter::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),

@@ -41,6 +41,14 @@ impl Folder {
         command.spawn().expect("the command can be started")
     }
 
+    /// Starts the command with a stdin to write to.
+    #[allow(dead_code, reason = "only the tests of verbs that read stdin use it")]
+    pub fn start_piped(&self, words: &str) -> Child {
+        let mut command = self.command(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the command can be started")
+    }
+
     /// The bytes that a successful run printed.
     pub fn run_bytes(&self, words: &str) -> Vec<u8> {
         let output = self.command(words).output().expect("the command can be started");

@@ -1,7 +1,7 @@
 //! Builders of tables with keys and values of any size.
 
 use super::{Database, Quantity, TableBuilder};
-use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
+use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use crate::{AnyTable, LargeTable, Policy, Result};
 
 /// The default for the bytes of a key and its value, with a record's overhead.
@@ -9,9 +9,6 @@ const RECORD_BYTES: u64 = 256;
 
 /// The default number of entries of a map.
 const ENTRIES: u64 = 1_000_000;
-
-/// The suffix of the name of a map's own table.
-const TABLE_SUFFIX: &str = "-keys";
 
 /// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
@@ -82,7 +79,7 @@ impl<'db> MapBuilder<'db> {
     }
 
     fn table(&self) -> TableBuilder<'db> {
-        let table = TableBuilder::new(self.db, format!("{}{TABLE_SUFFIX}", self.name))
+        let table = TableBuilder::new(self.db, table_name(&self.name))
             .entries(self.entries.clone())
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
             .policy(match self.when_full {

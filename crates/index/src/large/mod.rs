@@ -38,6 +38,7 @@
 
 mod clean;
 pub mod format;
+mod iter;
 mod publish;
 mod read;
 mod row;
@@ -76,6 +77,12 @@ pub const TABLE_KEY_BYTES: usize = FINGERPRINT_BYTES;
 
 /// Width of the values of the table under it: a reference.
 pub const TABLE_VALUE_BYTES: usize = REF_BYTES;
+
+/// The name of the table under the table of large values of this name.
+#[must_use]
+pub fn table_name(name: &str) -> String {
+    format!("{name}-keys")
+}
 
 /// Locks over which fingerprints are spread.
 const STRIPES: usize = 64;

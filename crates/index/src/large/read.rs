@@ -17,13 +17,20 @@ impl<T: Table> Inner<T> {
         Ok(value)
     }
 
-    /// Locates the record again if it moves between being located and being read.
     pub(super) fn find(&self, fingerprint: &Fingerprint, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.record_of(fingerprint)? {
+            Some((reference, record)) => self.value_in((reference, &record), fingerprint, key),
+            None => Ok(None),
+        }
+    }
+
+    /// The record of a fingerprint. Locates it again if it moves between being located and being read.
+    pub(super) fn record_of(&self, print: &Fingerprint) -> Result<Option<(ValueRef, Vec<u8>)>> {
         let mut last = None;
         loop {
-            let Some(reference) = self.locate(fingerprint)? else { return Ok(None) };
+            let Some(reference) = self.locate(print)? else { return Ok(None) };
             if let Some(record) = self.values.read(reference)? {
-                return self.value_in((reference, &record), fingerprint, key);
+                return Ok(Some((reference, record)));
             }
             if last == Some(reference) {
                 self.counters.overwritten.fetch_add(1, Relaxed);

@@ -1,0 +1,186 @@
+//! A table as the verbs use it: of fixed widths, or of keys and values of any size.
+
+use anyhow::{Result, bail};
+use nandex::large::table_name;
+use nandex::registry::{self, Family};
+use nandex::{AnyTable, LargeTable, Table, Volume};
+
+/// An open table of either sort.
+#[derive(Debug)]
+pub enum Keyed {
+    /// All keys have one width, and so have all values.
+    Fixed(AnyTable),
+    /// Keys and values of any size.
+    AnySize(LargeTable<AnyTable>),
+}
+
+/// The width of a table's keys and of its values, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Widths {
+    /// Of each key.
+    pub key_bytes: usize,
+    /// Of each value.
+    pub value_bytes: usize,
+}
+
+/// What a table holds and takes, of either sort.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Entries now, older versions of keys among them until they are evicted.
+    pub entries: u64,
+    /// Entries that the policy has dropped since it was opened.
+    pub evicted: u64,
+    /// RAM in bytes.
+    pub ram_bytes: u64,
+    /// Flash in bytes.
+    pub flash_bytes: u64,
+}
+
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+impl Keyed {
+    /// Opens the table of that name.
+    ///
+    /// # Errors
+    /// No table of that name, damage.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        let kind = registry::kind_in(volume, name)?;
+        match registry::find(&kind).map(|row| &row.family) {
+            Some(Family::Part) => {
+                let index = AnyTable::open(volume, &table_name(name))?;
+                Ok(Self::AnySize(LargeTable::open(volume, name, index)?))
+            }
+            _ => Ok(Self::Fixed(AnyTable::open(volume, name)?)),
+        }
+    }
+
+    /// Its widths; none where keys and values may have any size.
+    pub fn widths(&self) -> Option<Widths> {
+        match self {
+            Self::Fixed(table) => {
+                Some(Widths { key_bytes: table.key_bytes(), value_bytes: table.value_bytes() })
+            }
+            Self::AnySize(_) => None,
+        }
+    }
+
+    /// The table of fixed widths: itself, or the index of fingerprints of one of any size.
+    pub fn index(&self) -> &AnyTable {
+        match self {
+            Self::Fixed(table) => table,
+            Self::AnySize(table) => table.table(),
+        }
+    }
+
+    /// The table, where it must have fixed widths.
+    ///
+    /// # Errors
+    /// One of any size.
+    pub fn fixed(&self) -> Result<&AnyTable> {
+        match self {
+            Self::Fixed(table) => Ok(table),
+            Self::AnySize(_) => {
+                bail!("the table has keys and values of any size; name one of fixed widths")
+            }
+        }
+    }
+
+    /// Puts each pair, in order.
+    ///
+    /// # Errors
+    /// A full table, a width that is not the table's, a failed write.
+    pub fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        match self {
+            Self::Fixed(table) => Ok(table.insert_many(pairs)?),
+            Self::AnySize(table) => Ok(table.put_many(pairs)?),
+        }
+    }
+
+    /// The values under all of `keys`, in their order.
+    ///
+    /// # Errors
+    /// A width that is not the table's, a failed read, damage.
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        Ok(match self {
+            Self::Fixed(table) => {
+                let values = table.get_many(keys)?.into_iter();
+                values.map(|value| value.map(|value| value.to_vec())).collect()
+            }
+            Self::AnySize(table) => table.get_many(keys)?,
+        })
+    }
+
+    /// Removes a key.
+    ///
+    /// # Errors
+    /// As `insert_many`.
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        match self {
+            Self::Fixed(table) => Ok(table.remove(key)?),
+            Self::AnySize(table) => Ok(table.remove(key)?),
+        }
+    }
+
+    /// Passes every key and its value to `act`, in no order.
+    ///
+    /// # Errors
+    /// Those of `act`; a failed read, damage.
+    pub fn for_each(&self, mut act: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        match self {
+            Self::Fixed(table) => table.iter().try_for_each(|entry| {
+                let (key, value) = entry?;
+                act(&key, &value)
+            }),
+            Self::AnySize(table) => table.iter()?.try_for_each(|pair| {
+                let (key, value): Pair = pair?;
+                act(&key, &value)
+            }),
+        }
+    }
+
+    /// What it holds and takes.
+    pub fn held(&self) -> Held {
+        let index = self.index().stats();
+        let (ram_bytes, flash_bytes) = match self {
+            Self::Fixed(_) => (index.ram_bytes, index.flash_bytes),
+            Self::AnySize(table) => {
+                let stats = table.stats();
+                (stats.ram_bytes, stats.table.flash_bytes + stats.values.flash_bytes)
+            }
+        };
+        Held { entries: index.entries, evicted: index.evicted, ram_bytes, flash_bytes }
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// A failed write or sync, a full table.
+    pub fn sync(&self) -> Result<()> {
+        match self {
+            Self::Fixed(table) => Ok(table.sync()?),
+            Self::AnySize(table) => Ok(table.sync()?),
+        }
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// As `sync`.
+    pub fn close(self) -> Result<()> {
+        match self {
+            Self::Fixed(table) => Ok(table.close()?),
+            Self::AnySize(table) => Ok(table.close()?),
+        }
+    }
+}
+
+/// The names of a volume's structures that a user made: without the indexes of tables of any size.
+pub fn names(volume: &Volume) -> Vec<String> {
+    let all = volume.structures();
+    let is_part =
+        |kind: &str| matches!(registry::find(kind).map(|row| &row.family), Some(Family::Part));
+    let indexes: Vec<String> =
+        all.iter().filter(|it| is_part(&it.kind)).map(|it| table_name(&it.name)).collect();
+    all.into_iter().map(|it| it.name).filter(|name| !indexes.contains(name)).collect()
+}
