@@ -148,6 +148,31 @@ fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
 }
 
 #[test]
+fn a_table_whose_lock_was_held_by_a_panic_is_dropped_and_says_why_it_saves_nothing() {
+    for closes in [true, false] {
+        let table = table_that(Policy::Fifo);
+        fill(&table, 0..100);
+        let core = Arc::clone(&table.handle.core);
+        let panicked = std::thread::spawn(move || {
+            let _state = core.partitions[0].write();
+            panic!("a bug under the lock");
+        });
+        assert!(panicked.join().is_err());
+        if closes {
+            let error = table.close().unwrap_err().to_string();
+            assert!(error.contains("a thread has panicked"), "{error}");
+        } else {
+            // A second panic while this thread unwinds would abort the process.
+            let unwinds = std::thread::spawn(move || {
+                let _table = table;
+                panic!("another bug");
+            });
+            assert!(unwinds.join().is_err());
+        }
+    }
+}
+
+#[test]
 fn when_everything_is_live_the_cascade_ends_and_the_oldest_are_dropped() {
     let table = table_that(Policy::Update);
     fill(&table, 0..40_000);

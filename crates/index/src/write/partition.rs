@@ -91,6 +91,11 @@ impl<L: Layout> Partition<L> {
         self.state.write().expect("no holder of a partition's lock panics")
     }
 
+    /// Has a thread panicked while it held one of the locks? What they guard may be half changed then.
+    pub(super) fn is_broken(&self) -> bool {
+        self.state.is_poisoned() || self.maintenance.is_poisoned()
+    }
+
     pub(crate) fn maintain(&self) -> MutexGuard<'_, ()> {
         self.maintenance.lock().expect("no holder of a maintenance lock panics")
     }

@@ -307,6 +307,9 @@ impl<L: Checkpoints> Core<L> {
         if !self.ready.load(Acquire) {
             return Ok(());
         }
+        if self.partitions.iter().any(Partition::is_broken) {
+            self.volume.poison().set(&"a thread has panicked while it changed a structure");
+        }
         self.volume.poison().check()?;
         // The checkpoint that saves the last buffer may put back into others what an eviction keeps. Each
         // round evicts less; what it leaves is in the log.

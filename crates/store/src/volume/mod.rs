@@ -22,7 +22,7 @@ mod replay;
 mod stats;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use nandex_device::{Device, PageId};
@@ -325,7 +325,8 @@ impl Volume {
 
 impl Inner {
     fn lock_maintenance(&self) -> MutexGuard<'_, ()> {
-        self.maintenance_lock.lock().expect("no holder of the maintenance lock panics")
+        // It guards no data. A structure that panics in a checkpoint has poisoned the volume.
+        self.maintenance_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn root(&self) -> MutexGuard<'_, Root> {
