@@ -1,8 +1,8 @@
 //! Runs the commands in README.md and the pages under docs/, so that none of them is wrong.
 //!
-//! Each page has a folder of its own with a small tree in `sample`. Lines of `console` blocks that
-//! begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its path, and must
-//! succeed; `make` is asked with `-n` whether it knows how. Examples in Rust are doctests.
+//! All pages run in one folder with a small tree in `sample`, README first, as a reader would. Lines of
+//! `console` blocks that begin with `$` and all lines of `sh` blocks go to a shell with `nandex` on its
+//! path, and must succeed; `make` is asked with `-n` whether it knows how. Examples in Rust are doctests.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -107,8 +107,8 @@ fn run(shown: &Shown, folder: &Path) -> Result<(), String> {
 fn every_command_of_the_pages_succeeds() {
     let mut failures = Vec::new();
     let mut count = 0;
+    let folder = folder_with_sample();
     for page in pages() {
-        let folder = folder_with_sample();
         let text = fs::read_to_string(&page).expect("the page can be read");
         for shown in commands(&text) {
             count += 1;
