@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod chunk_list;
 mod cmd;
 mod console;
 mod devices;

@@ -326,6 +326,33 @@ fn a_run_without_an_index_leaves_nothing_behind() {
 }
 
 #[test]
+fn dedup_lists_every_chunk_and_says_what_made_the_report() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("tree")).unwrap();
+    for name in ["one", "two"] {
+        fs::write(folder.path("tree").join(name), "the same ".repeat(100)).unwrap();
+    }
+    let outcome = folder.run("dedup tree --ram 8MiB --list tree/chunks.tsv --json --progress none");
+    let summary = json(&outcome);
+    assert_eq!(summary["files"], 2, "the list itself is not read");
+    assert_eq!(
+        summary["command"],
+        "nandex dedup tree --ram 8MiB --list tree/chunks.tsv --json --progress none"
+    );
+    assert_eq!(summary["version"], env!("CARGO_PKG_VERSION"));
+    assert!(summary["date"].as_str().is_some_and(|date| date.ends_with('Z') && date.len() == 20));
+    let list = fs::read_to_string(folder.path("tree/chunks.tsv")).unwrap();
+    let starts =
+        ["chunk\t0\t0\t900\t1\t", "file\t0\t900\t", "chunk\t1\t0\t900\t1\t", "file\t1\t900\t"];
+    assert_eq!(list.lines().count(), 4, "{list}");
+    assert!(list.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{list}");
+    assert!(list.contains("\tnew\nfile") && list.contains("\tduplicate\nfile"), "{list}");
+    let outcome = folder.run("dedup tree --ram 8MiB --list none/chunks.tsv");
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("cannot write none/chunks.tsv"), "{outcome:?}");
+}
+
+#[test]
 fn too_little_ram_shortens_the_index_and_says_so() {
     let folder = Folder::new();
     fs::File::create(folder.path("sparse")).and_then(|file| file.set_len(1 << 30)).expect("sparse");

@@ -10,7 +10,7 @@ use nandex::{Table, TableStats};
 use crate::read::{Chunk, End, Piece};
 use crate::summary::SkippedList;
 use crate::tops::{Sizes, Tops};
-use crate::{ChunkValue, Done, Error, Fingerprint, Progress, Result, VALUE_BYTES};
+use crate::{ChunkValue, Done, Error, Fingerprint, Listed, Progress, Result, VALUE_BYTES};
 
 /// The most chunks in a batch of lookups. Keeps a deep queue busy; costs about 200 KiB.
 const BATCH_CHUNKS_MAX: usize = 4096;
@@ -117,6 +117,14 @@ impl<'a> Indexer<'a> {
             let bytes = chunk.bytes();
             let new_bytes = if is_duplicate { 0 } else { u64::from(chunk.length) };
             let duplicate_bytes = bytes - new_bytes;
+            self.progress.list(Listed::Chunk {
+                file: self.file,
+                offset: self.file_sizes.total,
+                bytes: chunk.length,
+                times: chunk.times,
+                fingerprint: &chunk.fingerprint,
+                is_duplicate,
+            });
             self.totals.total_chunks += chunk.times;
             self.totals.unique_chunks += u64::from(!is_duplicate);
             self.totals.done.bytes += bytes;
@@ -131,6 +139,11 @@ impl<'a> Indexer<'a> {
             End::Skipped(skipped) => self.totals.skipped.add(skipped),
             End::File(entry, remark) => {
                 let sizes = std::mem::take(&mut self.file_sizes);
+                self.progress.list(Listed::File {
+                    number: self.file,
+                    bytes: sizes.total,
+                    path: &entry.path,
+                });
                 self.totals.tops.add(&entry, sizes);
                 self.file += 1;
                 let was_read = sizes.total > 0 || remark.is_none();

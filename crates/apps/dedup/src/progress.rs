@@ -1,4 +1,6 @@
-//! How a run reports its progress.
+//! How a run reports its progress, and what it finds.
+
+use crate::Listed;
 
 /// The progress of a run. No figure ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Done {
 pub trait Progress {
     /// Receives the progress. Its time counts as the run's.
     fn update(&self, done: Done);
+
+    /// Receives each chunk and each file, in the order of the walk. Nothing is done with them unless this says what.
+    fn list(&self, _listed: Listed<'_>) {}
 }
 
 impl Progress for () {

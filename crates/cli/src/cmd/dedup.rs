@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
 use nandex::{Durability, Prediction, Requirements};
-use nandex_dedup::{Chunker, Chunking, Done, Hash, Options, Summary, Survey, VALUE_BYTES};
+use nandex_dedup::{Chunker, Chunking, Hash, Options, Summary, Survey, VALUE_BYTES};
 use tempfile::TempDir;
 
+use crate::chunk_list::{ChunkList, Watching};
 use crate::console::Console;
 use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::exit::{FAILURE, Quiet, UNREADABLE};
@@ -62,6 +63,9 @@ pub struct Args {
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write every chunk and where it is to this file, a line for each
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
 }
 
 impl Args {
@@ -82,15 +86,18 @@ impl Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let provenance = provenance::now();
-    let options = options(args)?;
+    let mut options = options(args)?;
+    let list = ChunkList::create(args.list.as_deref())?;
+    options.leave_out.extend(args.list.clone());
     let survey = nandex_dedup::survey(&args.paths)?;
     let index = index(args, &survey, console)?;
     let meter = console.meter("reading", Some(survey.bytes));
-    let progress = |done: Done| meter.at(done.bytes);
+    let progress = Watching { meter: &meter, list: &list };
     let summary = nandex_dedup::dedup(index.table.fixed()?, &options, &progress, interrupt.flag());
     meter.finish();
     let summary = Summary { provenance: Some(provenance), ..summary? };
     index.close()?;
+    list.finish()?;
     if let Some(path) = &args.report {
         fs::write(path, nandex_dedup::html(&summary))
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -3,6 +3,7 @@
 
 mod common;
 mod holes;
+mod listing;
 mod oracle;
 mod pipeline;
 mod walk;
