@@ -28,11 +28,24 @@ pub struct Widths {
 pub struct Held {
     /// Entries now, older versions of keys among them until they are evicted.
     pub entries: u64,
+    /// Different keys that it surely holds.
+    pub entries_capacity: u64,
     /// Entries that the policy has dropped since it was opened.
     pub evicted: u64,
     /// RAM in bytes.
     pub ram_bytes: u64,
     /// Flash in bytes.
+    pub flash_bytes: u64,
+}
+
+/// How full the log of keys and values of any size is.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct ValueLogUse {
+    /// Bytes of keys and values that are there.
+    pub live_bytes: u64,
+    /// Bytes of those that were replaced or removed, until their segment is cleaned.
+    pub garbage_bytes: u64,
+    /// Bytes in all.
     pub flash_bytes: u64,
 }
 
@@ -149,7 +162,22 @@ impl Keyed {
                 (stats.ram_bytes, stats.table.flash_bytes + stats.values.flash_bytes)
             }
         };
-        Held { entries: index.entries, evicted: index.evicted, ram_bytes, flash_bytes }
+        let entries_capacity = self.index().config().describe().entries_capacity;
+        Held {
+            entries: index.entries,
+            entries_capacity,
+            evicted: index.evicted,
+            ram_bytes,
+            flash_bytes,
+        }
+    }
+
+    /// Bytes that keys and values of any size take in their log, and what it has for them.
+    pub fn log_of_values(&self) -> Option<ValueLogUse> {
+        let Self::AnySize(table) = self else { return None };
+        let stats = table.stats().values;
+        let (live_bytes, garbage_bytes) = (stats.live_bytes, stats.garbage_bytes);
+        Some(ValueLogUse { live_bytes, garbage_bytes, flash_bytes: stats.flash_bytes })
     }
 
     /// Makes everything durable.

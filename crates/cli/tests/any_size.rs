@@ -45,6 +45,7 @@ fn keys_and_values_have_any_size_unless_widths_are_given() {
     let tables = info["tables"].as_array().expect("a list");
     assert_eq!((tables.len(), &tables[0]["name"]), (1, &"main".into()), "{info}");
     assert_eq!((&tables[0]["entries"], &tables[0]["key_bytes"]), (&3.into(), &Value::Null));
+    assert!(tables[0]["value_log"]["live_bytes"].as_u64() > Some(0), "{info}");
     assert!(folder.run("info t.nandex").stdout.contains("keys and values of any size"));
     ok(folder.run("check t.nandex"));
     let fixed = json(&folder.run("create f.nandex --entries 1e4 --value-bytes 4 --json"));

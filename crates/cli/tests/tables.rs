@@ -24,6 +24,31 @@ fn a_full_table_says_as_many_entries_as_its_figures() {
     }
 }
 
+#[test]
+fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
+    for words in ["--key-bytes 8 --structure bufferhash", "--key-bytes 8 --structure slicehash", ""]
+    {
+        let folder = Folder::new();
+        let made = folder.run(&format!("create t.nandex --entries 1e5 {words} --json"));
+        let records: String = (0..50_000).map(|key| format!("{key},{key}\n")).collect();
+        std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+        let load = folder.run("load t.nandex in.csv --format csv --key-format u64");
+        assert_eq!(load.code, 0, "{load:?}");
+        let [made, info] = [made, folder.run("info t.nandex --json")].map(|outcome| {
+            let json: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("an object");
+            json
+        });
+        let table = &info["tables"][0];
+        let [planned, found] =
+            [&made, table].map(|it| it["entries_capacity"].as_f64().expect("it"));
+        assert!((found - planned).abs() < planned * 0.02, "{words}: {planned} {found}");
+        let fullness = table["fullness"].as_f64().expect("a number");
+        assert!((fullness - 5e4 / found).abs() < 1e-6, "{words}: {fullness}");
+        let text = folder.run("info t.nandex").stdout;
+        assert!(text.contains("  space for  ") && text.contains(" % full\n"), "{text}");
+    }
+}
+
 /// Exit codes, commands, and what they say.
 const AMBIGUOUS: &str = r#"
 2 | create t.nandex --key-bytes 8 --entries 1B | `B` is a unit of bytes, and this is a count; use K, M, G, T

@@ -14,7 +14,7 @@ use crate::devices::VolumeArgs;
 use crate::place::open_volume;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::{TableCosts, shown_widths};
-use crate::table::{self, Held, Keyed};
+use crate::table::{self, Held, Keyed, ValueLogUse};
 
 /// Which volume.
 #[derive(Debug, clap::Args)]
@@ -59,6 +59,12 @@ struct Figures {
     key_bytes: Option<usize>,
     value_bytes: Option<usize>,
     entries: u64,
+    /// Different keys that it surely holds.
+    entries_capacity: u64,
+    /// `entries` over `entries_capacity`; above 1 while there is more space than is sure.
+    fullness: f64,
+    /// `None` for fixed widths.
+    value_log: Option<ValueLogUse>,
     ram_bytes: u64,
     ram_bytes_per_entry: f64,
     flash_bytes: u64,
@@ -115,12 +121,15 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
 }
 
 fn figures(table: Keyed) -> Result<Figures> {
-    let Held { entries, ram_bytes, flash_bytes, .. } = table.held();
+    let Held { entries, entries_capacity, ram_bytes, flash_bytes, .. } = table.held();
     let widths = table.widths();
     let figures = Figures {
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
         entries,
+        entries_capacity,
+        fullness: entries as f64 / entries_capacity.max(1) as f64,
+        value_log: table.log_of_values(),
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
         flash_bytes,
@@ -158,12 +167,27 @@ fn table_text(table: &TableInfo) -> String {
     format!("{noun} {}\n{lines}", table.name)
 }
 
+fn shown_log(log: ValueLogUse) -> String {
+    let ValueLogUse { live_bytes, garbage_bytes, flash_bytes } = log;
+    let (live, garbage) = (show_bytes(live_bytes), show_bytes(garbage_bytes));
+    format!("{live} live and {garbage} garbage, of {}", show_bytes(flash_bytes))
+}
+
 fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     let ram = show_bytes(it.ram_bytes);
     let mut rows = vec![
         ("entries", show_count(it.entries)),
+        (
+            "space for",
+            format!(
+                "{} entries, {:.1} % full",
+                show_count(it.entries_capacity),
+                it.fullness * 100.0
+            ),
+        ),
         ("widths", shown_widths(it.key_bytes, it.value_bytes)),
     ];
+    rows.extend(it.value_log.map(|log| ("values", shown_log(log))));
     rows.extend(it.costs.rows());
     rows.extend([
         ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),

@@ -39,6 +39,8 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
 pub struct Description {
     /// What happens when the structure is full, in a word such as `fifo`.
     pub when_full: String,
+    /// Entries that it surely holds, each of another key, before that happens.
+    pub entries_capacity: u64,
     /// The structure's own parameters, by their names.
     pub parameters: Vec<Parameter>,
     /// The parameters in a line.

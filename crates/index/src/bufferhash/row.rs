@@ -79,6 +79,7 @@ impl Configuration for Config {
         let buffer = bytes(u64::from(self.buffer_pages) * PAGE_BYTES);
         Description {
             when_full: self.policy.to_string(),
+            entries_capacity: self.entries_capacity(),
             parameters: vec![
                 ("super_tables", ParameterValue::Count(super_tables.into())),
                 ("incarnations", ParameterValue::Count(incarnations)),

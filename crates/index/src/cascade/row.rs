@@ -89,6 +89,7 @@ impl Configuration for Config {
         };
         let fan_out = self.fan_out.map(|times| ParameterValue::Count(times.into()));
         Description {
+            entries_capacity: self.keys,
             when_full: match self.when_full {
                 WhenFull::Grow => "grow".into(),
                 WhenFull::Refuse => "refuse".into(),

@@ -82,6 +82,7 @@ impl Configuration for Config {
                 Policy::Fifo => "fifo".into(),
                 Policy::Reject => "reject".into(),
             },
+            entries_capacity: u64::from(partitions) * u64::from(self.entries_max),
             parameters: vec![
                 ("partitions", count(partitions)),
                 ("incarnations", ParameterValue::Number(incarnations)),

@@ -118,6 +118,7 @@ impl Configuration for Config {
     fn describe(&self) -> Description {
         Description {
             when_full: "reject".into(),
+            entries_capacity: self.entries_max.into(),
             parameters: vec![("entries_max", ParameterValue::Count(self.entries_max.into()))],
             shape: format!("a map of {} entries", self.entries_max),
         }

@@ -41,6 +41,12 @@ impl Config {
         live.clamp(1, u64::from(self.incarnations_max))
     }
 
+    /// Entries of all incarnations of a full ring; 0 for widths out of range.
+    pub(crate) fn entries_capacity(&self) -> u64 {
+        let live = u64::from(self.super_tables) * self.incarnations();
+        live * self.entries_per_flush().unwrap_or(0.0) as u64
+    }
+
     /// New entries that one flush brings to flash, on average.
     fn entries_per_flush(&self) -> Result<f64> {
         let slots = self.layout()?.slots() as f64 * f64::from(self.buffer_pages);
