@@ -49,6 +49,9 @@ impl Inner {
         let found = self.contains_many(&asked)?;
         let absent = (0u32..).zip(&inserts).zip(found).filter(|(_, found)| !found);
         let absent: Vec<_> = absent.map(|((number, insert), _)| (insert.part, number)).collect();
+        if absent.is_empty() {
+            return Ok(Vec::new());
+        }
         let entries: Vec<_> = inserts.iter().map(Insert::entry).collect();
         let _reservation = self.wait_for_log(self.codec.logged_bytes(&entries))?;
         let mut changed = Vec::new();

@@ -88,6 +88,9 @@ where
         }
         let absent = (0u32..).zip(&inserts).filter(|(_, it)| found[it.position].is_none());
         let absent: Vec<_> = absent.map(|(number, insert)| (insert.index, number)).collect();
+        if absent.is_empty() {
+            return Ok(Vec::new());
+        }
         let _reservation = self.volume.reserve(self.batch_bytes(absent.len()))?;
         let mut uncertain = Vec::new();
         by_partition(self.partitions.len(), absent.iter().copied(), |index, numbers| {
