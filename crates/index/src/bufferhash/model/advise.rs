@@ -61,10 +61,11 @@ pub fn advise(requirements: &Requirements) -> Result<Prediction> {
 /// The parameters and costs of a BufferHash: those that take the least RAM and keep the reads per miss, one
 /// in a hundred if no limit is stated. Of several within 2.5 % of it, the one with the narrowest rows,
 /// buffers near 256 KiB and 16 super tables or more. If there is less RAM, the filters are made smaller until
-/// it fits, and misses read more. RAM that is left goes to filters (section 6.4), if no limit on reads is stated:
-/// until one absent key in 10,000 reads a page.
+/// it fits, and misses read more. Additional RAM is not used.
 ///
-/// No flush takes longer than an insert may wait. On a chip a buffer and its filter fill whole blocks.
+/// No flush takes longer than an insert may wait. On a chip a buffer and its filter fill whole blocks. Where one of
+/// these decides the buffers, the rest of the stated RAM is for filters (section 6.4): until one absent key in
+/// 10,000 reads a page, if no limit on reads is stated.
 ///
 /// Tries about ten thousand combinations; takes tens of milliseconds.
 ///
@@ -249,16 +250,24 @@ impl<'a> Search<'a> {
         *best.expect("one fits")
     }
 
-    /// The same table with larger filters, if RAM is left and nothing says how many reads would do.
+    /// Does something other than RAM decide the buffers, and nothing how many reads would do? Then RAM that is left
+    /// is for filters.
+    pub(super) fn spends_spare_ram(&self) -> bool {
+        let Requirements { ram_bytes, miss_reads_max, insert_worst_ns_max, .. } = self.requirements;
+        let has_fixed_buffers = insert_worst_ns_max.is_some() || self.whole_blocks().is_some();
+        ram_bytes.is_some() && miss_reads_max.is_none() && has_fixed_buffers
+    }
+
+    /// The same table with larger filters, if RAM is left for them.
     fn spend_spare_ram(
         &self,
         found: BufferHashSizing,
         fitting: &[BufferHashSizing],
     ) -> BufferHashSizing {
-        let Requirements { ram_bytes, miss_reads_max, device, load, .. } = self.requirements;
-        if ram_bytes.is_none() || miss_reads_max.is_some() {
+        if !self.spends_spare_ram() {
             return found;
         }
+        let Requirements { device, load, .. } = self.requirements;
         let busy = |it: &BufferHashSizing| it.costs(self.entry_bytes()).busy_share(device, load);
         let busy_max = busy(&found).max(1.0);
         let same_table = |it: &&BufferHashSizing| {

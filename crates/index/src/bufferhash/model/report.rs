@@ -121,7 +121,7 @@ fn ram(search: &Search<'_>, is_relaxed: bool) -> String {
                 "{offered} offered: too little for {asked} reads per miss, so the filters are smaller"
             )
         }
-        Some(offered) if search.requirements.miss_reads_max.is_none() => {
+        Some(offered) if search.spends_spare_ram() => {
             format!("{offered} offered: what buffers leave goes to filters (section 6.4)")
         }
         Some(offered) => {

@@ -73,7 +73,7 @@ fn check(requirements: &Requirements, found: &BufferHashSizing, prediction: &Pre
 
 #[test]
 fn sixty_four_million_small_entries_take_at_most_2_2_bytes_of_ram_each() {
-    let requirements = Requirements::new(64_000_000, 8, 8);
+    let requirements = Requirements::new(64_000_000, 8, 8).ram(256 * MIB);
     let (found, advice) = advised(&requirements, FilterKind::Fuse);
     assert!(advice.ram_bytes_per_entry() <= 2.2, "{advice}");
     assert!(advice.costs.reads_per_miss <= 0.01 && advice.compromise.is_none(), "{advice}");
@@ -89,8 +89,17 @@ fn pages_hold_the_slots_the_page_format_says() {
 }
 
 #[test]
-fn more_ram_than_needed_goes_to_filters_and_never_to_buffers() {
+fn more_ram_than_needed_is_left_alone() {
     let requirements = Requirements::new(10_000_000, 8, 8);
+    let needed = advise(&requirements).unwrap().ram_bytes();
+    let advice = advise(&requirements.ram(needed * 10)).unwrap();
+    assert_eq!(advice.ram_bytes(), needed);
+    assert!(advice.to_string().contains("more would gain almost nothing"), "{advice}");
+}
+
+#[test]
+fn where_the_worst_insert_decides_the_buffers_more_ram_goes_to_filters() {
+    let requirements = quick(10_000_000, "nvme", 0.2);
     let least = advise(&requirements).unwrap();
     let with = |percent: u64| {
         advise(&requirements.clone().ram(least.ram_bytes() * percent / 100)).unwrap()
@@ -108,18 +117,18 @@ fn more_ram_than_needed_goes_to_filters_and_never_to_buffers() {
     let limited = Requirements { miss_reads_max: Some(0.01), ..requirements.clone() };
     let advice = advise(&limited.ram(least.ram_bytes() * 10)).unwrap();
     assert_eq!(advice.ram_bytes(), least.ram_bytes());
-    assert!(advice.to_string().contains("more would gain almost nothing"), "{advice}");
 }
 
 #[test]
 fn filters_take_no_spare_ram_that_a_load_cannot_pay_for() {
-    let needed = advise(&Requirements::new(10_000_000, 8, 8)).unwrap();
+    let requirements = quick(10_000_000, "nvme", 0.2);
+    let needed = advise(&requirements).unwrap();
     let rate = needed.costs.inserts_per_s(&CostPreset::default()) * 0.999;
     let load = Load { inserts_per_s: rate, ..Load::default() };
-    let requirements = Requirements { load, ..Requirements::new(10_000_000, 8, 8) };
-    let advice = advise(&requirements.ram(needed.ram_bytes() * 10)).unwrap();
+    let loaded = Requirements { load, ..requirements.clone() };
+    let advice = advise(&loaded.ram(needed.ram_bytes() * 10)).unwrap();
     assert!(advice.costs.busy_share(&CostPreset::default(), &load) <= 1.0, "{advice}");
-    let plenty = advise(&Requirements::new(10_000_000, 8, 8).ram(1 << 30)).unwrap();
+    let plenty = advise(&requirements.ram(1 << 30)).unwrap();
     assert!(plenty.costs.busy_share(&CostPreset::default(), &load) > 1.0, "{plenty}");
 }
 
