@@ -38,7 +38,7 @@ fn memory() -> Arc<dyn Device> {
     Arc::new(MemoryDevice::new())
 }
 
-fn pairs_of<'p>(pairs: &'p [(Vec<u8>, Vec<u8>)]) -> Vec<(&'p [u8], &'p [u8])> {
+fn pairs_of(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect()
 }
 
