@@ -148,6 +148,23 @@ fn what_an_eviction_keeps_survives_a_close_and_the_checkpoints_after_it() {
 }
 
 #[test]
+fn after_a_background_job_only_a_checkpoint_makes_a_close_clean() {
+    // A job may move something on flash. The log alone knows that until the next checkpoint.
+    let table = table_that(Policy::Fifo);
+    fill(&table, 0..1000);
+    let core = &table.handle.core;
+    core.flush_all().unwrap();
+    core.work.wait_quiet();
+    core.volume.checkpoint().unwrap();
+    assert!(core.is_saved());
+    core.work.push(crate::write::pool::Job::Own(super::table::Job::LoadFilters(0)));
+    core.work.wait_quiet();
+    assert!(!core.is_saved());
+    core.volume.checkpoint().unwrap();
+    assert!(core.is_saved());
+}
+
+#[test]
 fn a_table_whose_lock_was_held_by_a_panic_is_dropped_and_says_why_it_saves_nothing() {
     for closes in [true, false] {
         let table = table_that(Policy::Fifo);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nandex_device::PAGE_BYTES;
 use nandex_store::mutants::{Barrier, is_on};
@@ -157,6 +157,7 @@ impl Inner {
         counters.level_entries.fetch_add(after.entries().wrapping_sub(before.entries()), Relaxed);
         counters.unmatched.fetch_add(merged.unmatched, Relaxed);
         self.counters.flushes.fetch_add(1, Relaxed);
+        self.moved.store(true, SeqCst);
         flushed.map(|frozen| frozen.buffer)
     }
 

@@ -150,3 +150,24 @@ fn bursts_go_to_the_front_and_are_merged_when_it_is_quiet() {
     let on_flash: u64 = table.handle.core.partitions.iter().map(|p| p.read().level.entries).sum();
     assert!(on_flash <= 4000, "{on_flash}");
 }
+
+#[test]
+fn what_a_close_saved_outlives_a_checkpoint_without_the_table() {
+    // Merges of the front go on while a close saves the buffers. The volume's next checkpoint drops the table's
+    // part of the log.
+    let volume = volume();
+    let config = Config { front_runs: 16, ..Config::tiny() };
+    let threads = || RuntimeOptions { flush_threads: 2, ..RuntimeOptions::default() };
+    let mut table = SliceHash::create_with(&volume, "t", config, threads()).unwrap();
+    for life in 0..60 {
+        for key in 0..6000 {
+            table.insert_u64(key, life).unwrap();
+        }
+        table.close().unwrap();
+        volume.checkpoint().unwrap();
+        table = SliceHash::open_with(&volume, "t", threads()).unwrap();
+        for key in 0..6000 {
+            assert_eq!(table.get_u64(key).unwrap(), Some(life), "key {key}, life {life}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Who flushes full buffers: the structure's own threads, or those who update.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use nandex_store::Threads;
 
@@ -58,6 +59,12 @@ impl<L: Layout> Core<L> {
 
     fn run_job(&self, job: Job<L::Job>, scratch: &mut Option<L::Scratch>) -> Result<()> {
         let _running = Running(self);
+        let result = self.do_job(job, scratch);
+        self.moved.store(true, SeqCst);
+        result
+    }
+
+    fn do_job(&self, job: Job<L::Job>, scratch: &mut Option<L::Scratch>) -> Result<()> {
         match job {
             Job::Flush(index) => self.flush_frozen(index, scratch).inspect_err(|error| {
                 if self.policy.retries_flushes && !self.volume.poison().is_set() {

@@ -80,6 +80,8 @@ pub(crate) struct Core<L: Layout> {
     pub(super) next_boundary: AtomicU64,
     /// The log's place that recovery has reached; after recovery, past every place.
     pub(super) replayed: AtomicU64,
+    /// May what is on flash have changed since the last capture? Set after each change.
+    pub(crate) moved: AtomicBool,
     /// Was the whole log replayed?
     pub(crate) ready: AtomicBool,
     /// One `flush_all` at a time.

@@ -23,11 +23,15 @@ impl<L: Checkpoints> Handle<L> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        let saved = self.core.save_buffers();
+        let mut saved = self.core.save_buffers();
         self.core.work.stop();
         for thread in self.threads.drain(..) {
             // A panic of the thread is a bug, and has printed its own message.
             let _ = thread.join();
+        }
+        if saved.is_ok() && self.core.ready.load(Acquire) && !self.core.is_saved() {
+            // A thread has moved something after the last checkpoint.
+            saved = self.core.volume.checkpoint().map_err(Into::into);
         }
         // A checkpoint that still holds the table keeps the volume, and its file, open.
         let core = &self.core;

@@ -1,5 +1,6 @@
 //! From flash back to memory: the layout's maps, the snapshots, then the log.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
@@ -165,6 +166,7 @@ fn assemble<L: Layout>(
         scratches: ScratchPool::default(),
         next_boundary: AtomicU64::new(next_boundary),
         replayed: AtomicU64::new(structure.tail.0),
+        moved: AtomicBool::new(false),
         ready: AtomicBool::new(false),
         flush_lock: Mutex::default(),
         shape,
@@ -219,6 +221,7 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
         // The log's place is read first, and the layout's maps last. What goes to flash in between is then in
         // both, which does no harm; in the other order it would be in neither. Where updates add up it would
         // count twice, so a partition is captured whole, under its lock.
+        self.moved.store(false, SeqCst);
         let _maps = L::lock_maps(&self.layout);
         let now = self.log_now();
         let mut partitions = Vec::with_capacity(self.partitions.len());

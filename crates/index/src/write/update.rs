@@ -2,7 +2,7 @@
 //! full.
 
 use std::sync::RwLockWriteGuard;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::time::Duration;
 
 use nandex_store::Durability;
@@ -322,12 +322,13 @@ impl<L: Checkpoints> Core<L> {
         Ok(())
     }
 
-    /// Does a checkpoint hold all of every buffer? Asked when nothing changes the buffers.
-    pub(super) fn is_saved(&self) -> bool {
+    /// Does a checkpoint hold all of every buffer, and all that is on flash? Asked when nothing changes them.
+    pub(crate) fn is_saved(&self) -> bool {
         let is_saved = |partition: &Partition<L>| {
             let state = partition.read();
             state.frozen.is_empty() && state.updates == state.saved_updates
         };
-        self.partitions.iter().all(is_saved) || !is_on(Barrier::CleanCloseSavedAll)
+        let is_captured = !self.moved.load(SeqCst) && self.partitions.iter().all(is_saved);
+        is_captured || !is_on(Barrier::CleanCloseSavedAll)
     }
 }
