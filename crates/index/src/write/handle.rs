@@ -119,7 +119,8 @@ macro_rules! delegate_table {
                 &self,
                 pairs: &[(&[u8], &[u8])],
             ) -> $crate::Result<Vec<Option<$crate::Value>>> {
-                self.handle.core.get_or_insert_many(pairs)
+                let found = self.handle.core.get_or_insert_many(pairs);
+                found.map_err(|error| self.handle.core.counted(error))
             }
 
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {

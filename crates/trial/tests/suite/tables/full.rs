@@ -25,6 +25,13 @@ fn a_full_table_that_may_not_evict_says_so_and_keeps_everything() {
             let told = keys.find_map(|key| Some((key, table.insert_u64(key, key * 3).err()?)));
             let (taken, error) = told.unwrap();
             assert!(matches!(error, Error::Full { .. }), "{}: {error}", made.label);
+            // Another partition may have space yet.
+            let insert = |key: u64| table.get_or_insert(&key.to_le_bytes(), &[7; 8]).err();
+            let told_again = (taken + 1..).find_map(insert).unwrap();
+            let entries = table.stats().entries;
+            let is_full =
+                matches!(told_again, Error::Full { entries: told, .. } if told == entries);
+            assert!(is_full, "{}: {entries} entries, {told_again}", made.label);
             assert!(taken >= made.buffer_entries, "{}: {taken}", made.label);
             for key in 0..taken {
                 let found = table.get_u64(key).unwrap();
