@@ -39,3 +39,83 @@ fn what_cannot_be_read_is_told_in_text_in_json_and_by_the_exit_code() {
     assert_eq!((summary.code, &json(&summary)["unreadable_count"]), (4, &1.into()));
     assert_eq!(json(&summary)["total_bytes"], 4);
 }
+
+#[test]
+fn an_index_keeps_what_it_was_made_with_and_refuses_other_settings() {
+    let folder = Folder::new();
+    fs::write(folder.path("data"), noise(1 << 20)).expect("the folder is writable");
+    let made = "dedup data --index i.nandex --chunker rabin --avg 1KiB --hash sha1 --json";
+    assert_eq!(folder.run(made).code, 0);
+    // It used to be cut by the default chunker, and to find nothing.
+    let again = folder.run("dedup data --index i.nandex --json");
+    let summary = json(&again);
+    assert_eq!((&summary["chunker"], &summary["hash"]), (&"rabin".into(), &"sha1".into()));
+    assert_eq!(
+        (&summary["average_bytes"], &summary["duplicate_fraction"]),
+        (&1024.into(), &1.0.into())
+    );
+    folder.assert_refused(
+        "1 | dedup data --index i.nandex --avg 2KiB | it was made with --avg 1KiB, and --avg 2KiB is asked for\n\
+         1 | dedup data --index i.nandex --chunker fastcdc | it was made with --chunker rabin\n\
+         1 | dedup data --index i.nandex --hash blake3 | leave --hash out, or name another file",
+    );
+    assert_eq!(json(&folder.run(made))["unique_chunks"], 0);
+}
+
+/// Bytes without duplicate chunks.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+#[test]
+fn an_index_that_forgets_never_does_so_silently() {
+    let folder = Folder::new();
+    fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
+    fs::write(folder.path("big"), noise(48 << 20)).expect("the folder is writable");
+    let small = json(&folder.run("dedup small --index i.nandex --avg 256 --json"));
+    assert_eq!(
+        (&small["forgotten_entries"], &small["forgotten_entries_life"]),
+        (&0.into(), &0.into())
+    );
+    let life = |outcome: &Outcome| {
+        let summary = json(outcome);
+        let count = |name: &str| summary[name].as_u64().expect("a count");
+        (count("forgotten_entries"), count("forgotten_entries_life"))
+    };
+    let first = folder.run("dedup big --index i.nandex --json");
+    let (run, in_life) = life(&first);
+    assert!(run > 10_000 && in_life == run, "{first:?}");
+    assert!(first.stderr.contains("the index was made for"), "{first:?}");
+    assert!(first.stderr.contains("the index is full: it forgot"), "{first:?}");
+    let second = folder.run("dedup big --index i.nandex --json");
+    assert!(life(&second).0 > 10_000 && life(&second).1 >= life(&second).0 + in_life, "{second:?}");
+    // Nothing is forgotten in this run, and its figures are still too low.
+    let third = folder.run("dedup small --index i.nandex");
+    assert!(third.stdout.contains("at least: "), "{third:?}");
+    assert!(third.stdout.contains("\nForgotten    0 entries in this run, "), "{third:?}");
+    assert!(third.stderr.contains("fingerprints in this run and "), "{third:?}");
+}
+
+#[test]
+fn an_index_made_for_what_is_expected_forgets_nothing() {
+    let folder = Folder::new();
+    fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
+    fs::write(folder.path("big"), noise(48 << 20)).expect("the folder is writable");
+    for (index, expected) in [("a", "300k"), ("b", "76MiB")] {
+        let made = format!("dedup small --index {index} --avg 256 --expect {expected} --json");
+        assert_eq!(folder.run(&made).code, 0);
+        let big = format!("dedup big --index {index} --json");
+        for fraction in [0.0, 1.0] {
+            let outcome = folder.run(&big);
+            let summary = json(&outcome);
+            assert_eq!(summary["forgotten_entries_life"], 0, "{outcome:?}");
+            assert_eq!(summary["duplicate_fraction"], fraction, "{outcome:?}");
+        }
+    }
+    folder.assert_refused("2 | dedup small --expect much | chunks, such as 10M");
+}

@@ -366,24 +366,6 @@ fn too_little_ram_shortens_the_index_and_says_so() {
 }
 
 #[test]
-fn an_index_that_forgets_says_how_many() {
-    let folder = Folder::new();
-    fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 56) as u8
-    };
-    let bytes: Vec<u8> = (0..48 << 20).map(|_| next()).collect();
-    fs::write(folder.path("big"), bytes).expect("the folder is writable");
-    let small = json(&folder.run("dedup small --index i.nandex --avg 256 --json"));
-    assert_eq!(small["forgotten_entries"], 0);
-    let big = folder.run("dedup big --index i.nandex --avg 256 --json");
-    assert!(json(&big)["forgotten_entries"].as_u64() > Some(10_000), "{}", json(&big));
-    assert!(big.stderr.contains("the index is full: it forgot"), "{}", big.stderr);
-}
-
-#[test]
 fn damage_is_named_and_gives_exit_code_3() {
     let folder = with_table();
     let records: String = (0..80_000).map(|key| format!("{key},{key}\n")).collect();

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use nandex::{Table, TableStats};
 
+use crate::forgotten::Forgotten;
 use crate::read::{Chunk, End, Piece};
 use crate::summary::SkippedList;
 use crate::tops::{Sizes, Tops};
@@ -29,9 +30,10 @@ pub(crate) struct Totals {
 }
 
 /// Takes pieces in, batches them and keeps the totals.
-pub(crate) struct Indexer<'a> {
+pub(crate) struct Indexer<'a, 'f> {
     table: &'a dyn Table,
     progress: &'a dyn Progress,
+    forgotten: &'a mut Forgotten<'f>,
     totals: Totals,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -42,11 +44,16 @@ pub(crate) struct Indexer<'a> {
     file_sizes: Sizes,
 }
 
-impl<'a> Indexer<'a> {
-    pub(crate) fn new(table: &'a dyn Table, progress: &'a dyn Progress) -> Self {
+impl<'a, 'f> Indexer<'a, 'f> {
+    pub(crate) fn new(
+        table: &'a dyn Table,
+        progress: &'a dyn Progress,
+        forgotten: &'a mut Forgotten<'f>,
+    ) -> Self {
         Self {
             table,
             progress,
+            forgotten,
             totals: Totals::default(),
             chunks: Vec::with_capacity(BATCH_CHUNKS_MAX),
             chunks_bytes: 0,
@@ -79,6 +86,7 @@ impl<'a> Indexer<'a> {
         self.chunks_bytes = 0;
         let files = self.file_of_each(chunks.len(), &ends);
         let duplicate = find_and_insert(self.table, &chunks, &files)?;
+        self.forgotten.note()?;
         self.add_up(&chunks, &duplicate, ends);
         self.progress.update(self.totals.done);
         self.chunks = chunks;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use nandex::{Table, TableStats};
 
+use crate::forgotten::Forgotten;
 use crate::indexer::{Indexer, Totals, reads_per_lookup};
 use crate::options::Options;
 use crate::read::{Job, Piece, Reader, Stop};
@@ -67,11 +68,15 @@ pub fn dedup(
     let start = Instant::now();
     check_widths(table, options.hash)?;
     let walk = Walk::new(&options.paths)?.leaving_out(&options.leave_out)?;
+    let mut forgotten = Forgotten::read(table)?;
     let before = table.stats();
-    let (totals, interrupted) = run_pipeline(table, options, walk, progress, cancel)?;
+    let (totals, interrupted) =
+        run_pipeline(&mut forgotten, table, options, (walk, progress, cancel))?;
+    forgotten.note_all()?;
     table.sync()?;
     let after = table.stats();
-    let figures = Figures { before, after, elapsed: start.elapsed(), interrupted };
+    let forgotten = (forgotten.in_run(), forgotten.in_life());
+    let figures = Figures { before, after, forgotten, elapsed: start.elapsed(), interrupted };
     Ok(summarise(options, totals, &figures))
 }
 
@@ -92,11 +97,10 @@ type Results = Receiver<Piece>;
 
 /// Runs all threads to their end; returns the totals, and whether anything was left undone.
 fn run_pipeline(
+    forgotten: &mut Forgotten<'_>,
     table: &dyn Table,
     options: &Options,
-    walk: Walk,
-    progress: &dyn Progress,
-    cancel: &AtomicBool,
+    (walk, progress, cancel): (Walk, &dyn Progress, &AtomicBool),
 ) -> Result<(Totals, bool)> {
     let workers = options.workers.clamp(1, WORKERS_MAX);
     let jobs_max = workers * JOBS_PER_WORKER;
@@ -112,7 +116,7 @@ fn run_pipeline(
             scope.spawn(move || work(&jobs_taken, Reader::new(options, stop)));
         }
         drop(jobs_taken);
-        let mut indexer = Indexer::new(table, progress);
+        let mut indexer = Indexer::new(table, progress, forgotten);
         let indexed = index(&mut indexer, results_taken, cancel);
         ended.store(true, Ordering::Relaxed);
         let walked = walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -169,7 +173,7 @@ fn work(jobs: &Mutex<Receiver<Job>>, mut reader: Reader<'_>) {
 
 /// The caller's thread: empties the jobs' channels in order. Breaks if cancelled or if a job stayed unfinished.
 fn index(
-    indexer: &mut Indexer<'_>,
+    indexer: &mut Indexer<'_, '_>,
     results: Receiver<Results>,
     cancel: &AtomicBool,
 ) -> Result<ControlFlow<()>> {
@@ -200,6 +204,8 @@ fn index(
 struct Figures {
     before: TableStats,
     after: TableStats,
+    /// Entries forgotten in the run, and in the table's life.
+    forgotten: (u64, u64),
     elapsed: Duration,
     interrupted: bool,
 }
@@ -220,7 +226,8 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         files: done.files,
         unreadable_count: unreadable_count(&skipped_by_kind),
         index_entries: figures.after.entries,
-        forgotten_entries: figures.after.evicted - figures.before.evicted,
+        forgotten_entries: figures.forgotten.0,
+        forgotten_entries_life: figures.forgotten.1,
         index_bytes: figures.after.flash_bytes,
         ram_bytes_per_entry: figures.after.ram_bytes_per_entry(),
         reads_per_lookup: reads_per_lookup(&figures.before, &figures.after),

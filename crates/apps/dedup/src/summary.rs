@@ -35,6 +35,8 @@ pub struct Summary {
     /// Entries that the table dropped during the run because it was full: their chunks count as unique when they
     /// come again.
     pub forgotten_entries: u64,
+    /// The same over the life of the table, this run among it.
+    pub forgotten_entries_life: u64,
     /// Bytes of flash the table occupies after the run.
     pub index_bytes: u64,
     /// Bytes of RAM the table holds after the run, for each of its entries.
@@ -138,6 +140,7 @@ pub(crate) mod tests {
             unreadable_count: 1,
             index_entries: 100_000,
             forgotten_entries: 7,
+            forgotten_entries_life: 19,
             index_bytes: 8 << 20,
             ram_bytes_per_entry: 2.5,
             reads_per_lookup: 1.02,
@@ -177,8 +180,8 @@ pub(crate) mod tests {
         let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         keys.sort_unstable();
         let expected = "average_bytes bytes_per_s chunker command date dedup_ratio duplicate_bytes \
-            duplicate_fraction elapsed_s files forgotten_entries hash index_bytes index_entries \
-            interrupted largest_duplicate_directories largest_duplicate_files \
+            duplicate_fraction elapsed_s files forgotten_entries forgotten_entries_life hash \
+            index_bytes index_entries interrupted largest_duplicate_directories largest_duplicate_files \
             ram_bytes_per_entry reads_per_lookup skipped skipped_by_kind skipped_count total_bytes \
             total_chunks unique_chunks unreadable_count version";
         assert_eq!(keys.join(" "), expected);

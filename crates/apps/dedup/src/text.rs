@@ -56,9 +56,10 @@ fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
         units::bytes(summary.index_bytes)
     );
     let bytes = units::bytes(summary.total_bytes);
+    let duplicate = units::bytes(summary.duplicate_bytes);
     let rows = [
         ("Read", format!("{bytes} in {} files", units::count(summary.files))),
-        ("Duplicate", format!("{}, {share}, {ratio}", units::bytes(summary.duplicate_bytes))),
+        ("Duplicate", format!("{duplicate}, {share}, {ratio}{}", doubt(summary))),
         ("Unique", units::bytes(summary.unique_bytes())),
         ("Chunks", chunks),
         ("Index", index),
@@ -68,18 +69,33 @@ fn write_figures(out: &mut String, summary: &Summary) -> std::fmt::Result {
         ("Time", units::duration(summary.elapsed_s)),
     ];
     rows.iter().try_for_each(|(name, figure)| writeln!(out, "{name:<12} {figure}"))?;
-    let rows = [
-        (
-            "Unreadable",
-            summary.unreadable_count,
-            "files and directories: the figures are without them",
-        ),
-        ("Forgotten", summary.forgotten_entries, "entries: the index is full"),
-    ];
-    let mut some = rows.into_iter().filter(|(_, count, _)| *count > 0);
-    some.try_for_each(|(name, count, what)| {
-        writeln!(out, "{name:<12} {} {what}", units::count(count))
-    })
+    write_gaps(out, summary)
+}
+
+/// What the line of duplicate bytes adds where an index that forgets makes it a lower bound.
+fn doubt(summary: &Summary) -> String {
+    match summary.forgotten_entries_life {
+        0 => String::new(),
+        count => format!(", at least: {} entries are forgotten", units::count(count)),
+    }
+}
+
+/// What the figures are without.
+fn write_gaps(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    let (unreadable, life) = (summary.unreadable_count, summary.forgotten_entries_life);
+    if unreadable > 0 {
+        let what = "files and directories: the figures are without them";
+        writeln!(out, "{:<12} {} {what}", "Unreadable", units::count(unreadable))?;
+    }
+    if life > 0 {
+        let (run, life) = (units::count(summary.forgotten_entries), units::count(life));
+        writeln!(
+            out,
+            "{:<12} {run} entries in this run, {life} in the index's life: it is full",
+            "Forgotten"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Result {
@@ -121,9 +137,11 @@ mod tests {
         let text = text(&example());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Read         1.50 GiB in 1,234 files");
-        assert_eq!(lines[1], "Duplicate    512 MiB, 33.3 %, ratio 1.50 to 1");
+        let doubt = "at least: 19 entries are forgotten";
+        assert_eq!(lines[1], format!("Duplicate    512 MiB, 33.3 %, ratio 1.50 to 1, {doubt}"));
         assert_eq!(lines[6], "Flash reads  1.02 per lookup");
         assert!(text.contains("\n   512 MiB  100.0 %  /data/a\n"), "{text}");
+        assert!(text.contains("\nForgotten    7 entries in this run, 19 in the"), "{text}");
         assert!(text.contains("\nUnreadable   1 files and directories: the"), "{text}");
     }
 

@@ -65,6 +65,15 @@ fn write_header(out: &mut String, summary: &Summary) -> fmt::Result {
              looked up until then.</p>\n",
         )?;
     }
+    if summary.forgotten_entries_life > 0 {
+        writeln!(
+            out,
+            "<p class=\"alarm\">The index is full and has forgotten {} entries, {} of them in this run. Chunks \
+             that it has forgotten count as unique, so more may be duplicate than is shown.</p>",
+            units::count(summary.forgotten_entries_life),
+            units::count(summary.forgotten_entries),
+        )?;
+    }
     out.write_str("</header>\n")
 }
 
@@ -132,7 +141,8 @@ fn write_details(out: &mut String, summary: &Summary) -> fmt::Result {
         ("Mean chunk of this run", units::bytes(mean)),
         ("Fingerprints", summary.hash.to_string()),
         ("Index entries", units::count(summary.index_entries)),
-        ("Entries forgotten", units::count(summary.forgotten_entries)),
+        ("Entries forgotten in this run", units::count(summary.forgotten_entries)),
+        ("Entries forgotten in the index's life", units::count(summary.forgotten_entries_life)),
         ("Index on flash", units::bytes(summary.index_bytes)),
         ("Files", units::count(summary.files)),
     ];

@@ -1,0 +1,325 @@
+//! The index of fingerprints: opened as it was made, or made for what it is expected to hold.
+
+use std::env;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use nandex::device::{Access, Striping};
+use nandex::{Durability, Prediction, Requirements, Volume};
+use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey, VALUE_BYTES};
+use tempfile::TempDir;
+
+use crate::console::Console;
+use crate::devices::{DeviceArgs, VolumeArgs};
+use crate::place::{Opened, Plan, create, open_volume};
+use crate::size::{self, show_bytes, show_count};
+use crate::sizing::{self, StructureArg};
+use crate::table::{self, Keyed};
+use crate::unfinished::Unfinished;
+
+/// The fewest fingerprints that the index can hold.
+const ENTRIES_MIN: u64 = 100_000;
+/// How an index is spread over several devices: a megabyte on each in turn.
+const STRIPING: Striping = Striping::Extent { pages: 256 };
+
+/// Where the index is, how large, and what it is made with.
+#[derive(Debug, clap::Args)]
+pub struct IndexArgs {
+    /// Keep the index in this volume, and go on with it where it is there already
+    #[arg(long = "index", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    devices: DeviceArgs,
+    /// RAM that the index may take
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    ram: u64,
+    /// Make the index for at least this much: chunks such as 10M, or bytes of files such as 2TiB
+    #[arg(long, value_name = "N")]
+    expect: Option<Expected>,
+    /// Which structure a new index is: bufferhash is the faster one; slicehash takes more fingerprints into
+    /// the same RAM, reads a page for each chunk, and writes more; auto is what suits the size
+    #[arg(
+        long,
+        value_name = "STRUCTURE",
+        default_value = "bufferhash",
+        value_parser = StructureArg::parser(),
+        hide_possible_values = true
+    )]
+    structure: StructureArg,
+    /// How files are cut into chunks: fastcdc, rabin or fixed; without it as the index is, and fastcdc for a new one
+    #[arg(long)]
+    chunker: Option<Chunker>,
+    /// The average chunk, a power of two; without it as the index is, and 8KiB for a new one
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    avg: Option<u64>,
+    /// How chunks are named: sha1 or blake3; without it as the index is, and blake3 for a new one
+    #[arg(long)]
+    hash: Option<Hash>,
+}
+
+/// What an index is to hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected {
+    /// Different chunks.
+    Entries(u64),
+    /// Bytes of files.
+    Bytes(u64),
+}
+
+impl FromStr for Expected {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let entries = size::parse_count(word).map(Self::Entries);
+        entries.or_else(|_| size::parse(word).map(Self::Bytes)).map_err(|why| {
+            format!("{why}; give chunks, such as 10M, or bytes of files, such as 2TiB")
+        })
+    }
+}
+
+impl Expected {
+    fn entries(self, settings: IndexSettings) -> u64 {
+        match self {
+            Self::Entries(entries) => entries,
+            Self::Bytes(bytes) => bytes / settings.chunking.average_bytes() as u64,
+        }
+    }
+}
+
+impl IndexArgs {
+    /// The volume of an index that is kept.
+    fn volume(&self) -> Result<Option<VolumeArgs>> {
+        let devices = self.devices.clone();
+        if self.file.is_none() && (!devices.members.is_empty() || devices.log_device.is_some()) {
+            bail!("--member and --log-device are for an index that is kept; name it with --index");
+        }
+        Ok(self.file.clone().map(|file| VolumeArgs { file, devices }))
+    }
+
+    /// What is asked for, and the usual for the rest.
+    fn settings(&self) -> Result<IndexSettings> {
+        let usual = IndexSettings::default();
+        let average = self.avg.map(usize::try_from).transpose()?;
+        let average = average.unwrap_or(usual.chunking.average_bytes());
+        let chunker = self.chunker.unwrap_or(usual.chunking.chunker());
+        let chunking = Chunking::new(chunker, average)?;
+        Ok(IndexSettings { chunking, hash: self.hash.unwrap_or(usual.hash) })
+    }
+
+    /// Refuses what an index was not made with.
+    fn refuse_others(&self, kept: IndexSettings, file: &str) -> Result<()> {
+        let chunking = kept.chunking;
+        refuse_other(file, "--chunker", self.chunker, chunking.chunker())?;
+        let average = chunking.average_bytes() as u64;
+        refuse_other(file, "--avg", self.avg.map(Bytes), Bytes(average))?;
+        refuse_other(file, "--hash", self.hash, kept.hash)
+    }
+}
+
+/// Bytes as an option takes them.
+#[derive(PartialEq)]
+struct Bytes(u64);
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            whole if whole.is_multiple_of(1024) => write!(f, "{}KiB", whole / 1024),
+            bytes => write!(f, "{bytes}"),
+        }
+    }
+}
+
+fn refuse_other<T: Display + PartialEq>(
+    file: &str,
+    option: &str,
+    asked: Option<T>,
+    kept: T,
+) -> Result<()> {
+    let Some(asked) = asked.filter(|asked| *asked != kept) else { return Ok(()) };
+    bail!(
+        "cannot use {file} as the index: it was made with {option} {kept}, and {option} {asked} is asked for, whose \
+         chunks it would never find; leave {option} out, or name another file for an index with {option} {asked}"
+    )
+}
+
+/// Opens or makes the index, and says what it was made with.
+///
+/// # Errors
+/// Settings that are not those of the index, a volume that is none, no space.
+pub fn open_or_make(
+    args: &IndexArgs,
+    survey: &Survey,
+    console: &Console,
+) -> Result<(Opened, IndexSettings)> {
+    let volume = args.volume()?;
+    let settings = args.settings()?;
+    if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
+        return open(args, volume, survey, console);
+    }
+    let durability = if args.file.is_some() { Durability::default() } else { Durability::Never };
+    let prediction = plan(args, settings, survey, console)?;
+    let name = settings.table_name();
+    let plan = Plan { name: &name, prediction: &prediction, values: None };
+    let made = |volume: &VolumeArgs| create(volume, STRIPING, plan, durability, console);
+    let opened = match &volume {
+        Some(volume) => {
+            let mut opened = made(volume)?;
+            // From here on it is an index of what was read, however little that is.
+            opened.made.publish()?;
+            opened
+        }
+        None => in_scratch("--index", |volume| {
+            let mut opened = made(volume)?;
+            opened.made.forget();
+            Ok(opened)
+        })?,
+    };
+    Ok((opened, settings))
+}
+
+fn open(
+    args: &IndexArgs,
+    place: &VolumeArgs,
+    survey: &Survey,
+    console: &Console,
+) -> Result<(Opened, IndexSettings)> {
+    let (volume, _) = open_volume(place, Access::ReadWrite, Durability::default())?;
+    let file = place.file.display().to_string();
+    let (name, settings) = match named(&volume) {
+        Some((name, kept)) => {
+            args.refuse_others(kept, &file)?;
+            (name, kept)
+        }
+        None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
+    };
+    let table = Keyed::open(&volume, &name)?;
+    if name == IndexSettings::UNNAMED {
+        console.note(&format!(
+            "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
+             if it was made with others",
+            settings.chunking.chunker(),
+            Bytes(settings.chunking.average_bytes() as u64)
+        ));
+    }
+    let opened = Opened { volume, name, table, made: Unfinished::default() };
+    tell_if_small(args, (&opened, settings), survey, console);
+    Ok((opened, settings))
+}
+
+/// The table of an index in a volume, and what its name says.
+fn named(volume: &Volume) -> Option<(String, IndexSettings)> {
+    let mut names = table::names(volume).into_iter();
+    names.find_map(|name| IndexSettings::of_table(&name).map(|settings| (name, settings)))
+}
+
+/// Says before the run that an index that is kept is too small for it.
+fn tell_if_small(
+    args: &IndexArgs,
+    (opened, settings): (&Opened, IndexSettings),
+    survey: &Survey,
+    console: &Console,
+) {
+    let expected = args.expect.map_or(0, |expected| expected.entries(settings));
+    let wanted = chunks(survey, settings).max(expected);
+    let capacity = opened.table.held().entries_capacity;
+    if wanted > capacity {
+        console.note(&format!(
+            "the index was made for {} fingerprints, and about {} are expected: what does not fit pushes out the oldest; \
+             a new index is as large as --expect says",
+            show_count(capacity),
+            show_count(wanted)
+        ));
+    }
+}
+
+/// About how many chunks the surveyed files have.
+fn chunks(survey: &Survey, settings: IndexSettings) -> u64 {
+    survey.bytes / (settings.chunking.average_bytes() as u64) + survey.files
+}
+
+/// Makes a temporary volume: in `$TMPDIR` if that is set, else here, because the system's default is often kept in
+/// memory. `option` is the one that names a permanent place. The file loses its name once it is open, so nothing of it
+/// is left however the command ends.
+///
+/// # Errors
+/// A folder that cannot be written to, and those of `make`.
+pub fn in_scratch<T>(option: &str, make: impl FnOnce(&VolumeArgs) -> Result<T>) -> Result<T> {
+    let folder = scratch_folder(option)?;
+    let made = make(&VolumeArgs::single(folder.path().join("scratch.nandex")))?;
+    folder.close().context("cannot remove the name of the scratch file")?;
+    Ok(made)
+}
+
+fn scratch_folder(option: &str) -> Result<TempDir> {
+    let place = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let builder = || tempfile::Builder::new().prefix(".nandex-").tempdir_in(&place);
+    builder().with_context(|| {
+        format!(
+            "cannot make a folder for the index in {}; set TMPDIR, or say where with {option}",
+            place.display()
+        )
+    })
+}
+
+/// A table for the chunks that the survey predicts, and half as many more, or for those that are expected if these are
+/// more; or for as many as the RAM allows, with a note.
+fn plan(
+    args: &IndexArgs,
+    settings: IndexSettings,
+    survey: &Survey,
+    console: &Console,
+) -> Result<Prediction> {
+    let chunks = chunks(survey, settings);
+    let expected = args.expect.map_or(ENTRIES_MIN, |expected| expected.entries(settings));
+    let wanted = (chunks + chunks / 2).max(expected).max(ENTRIES_MIN);
+    let key_bytes = u32::try_from(settings.hash.key_bytes())?;
+    let requirements = Requirements::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
+    let (entries, plan) = most_that_fit(args.structure, requirements.ram(args.ram))?;
+    if entries < wanted {
+        console.note(&format!(
+            "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \
+             some duplicates are missed (more --ram or a larger --avg avoids it)",
+            show_bytes(args.ram),
+            show_count(entries),
+            show_count(wanted),
+        ));
+    }
+    Ok(plan)
+}
+
+/// The most entries, up to those required, that fit the RAM.
+fn most_that_fit(structure: StructureArg, required: Requirements) -> Result<(u64, Prediction)> {
+    let fits = |entries| {
+        let requirements = Requirements { entries, ..required.clone() };
+        sizing::choose(structure, &requirements).map(|choice| choice.prediction)
+    };
+    if let Ok(plan) = fits(required.entries) {
+        return Ok((required.entries, plan));
+    }
+    let (mut low, mut high) = (1, required.entries);
+    let mut best = fits(low).context("the index")?;
+    // Close enough: within one part in 64.
+    while high - low > high / 64 + 1 {
+        let middle = low + (high - low) / 2;
+        match fits(middle) {
+            Ok(plan) => (low, best) = (middle, plan),
+            Err(_) => high = middle,
+        }
+    }
+    Ok((low, best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_chunks_or_bytes_by_its_unit() {
+        assert_eq!("10M".parse(), Ok(Expected::Entries(10_000_000)));
+        assert_eq!("2TiB".parse(), Ok(Expected::Bytes(2 << 40)));
+        assert_eq!(Expected::Bytes(1 << 20).entries(IndexSettings::default()), 128);
+        assert!("much".parse::<Expected>().unwrap_err().contains("10M"));
+    }
+}
