@@ -180,10 +180,11 @@ pub(crate) mod tests {
         let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         keys.sort_unstable();
         let expected = "average_bytes bytes_per_s chunker command date dedup_ratio duplicate_bytes \
-            duplicate_fraction elapsed_s files forgotten_entries forgotten_entries_life hash \
-            index_bytes index_entries interrupted largest_duplicate_directories \
-            largest_duplicate_files ram_bytes_per_entry reads_per_lookup skipped skipped_by_kind skipped_count total_bytes \
-            total_chunks unique_chunks unreadable_count version";
+            duplicate_fraction elapsed_s files forgotten_entries forgotten_entries_life \
+            hash index_bytes index_entries interrupted largest_duplicate_directories \
+            largest_duplicate_files ram_bytes_per_entry reads_per_lookup skipped \
+            skipped_by_kind skipped_count total_bytes total_chunks unique_chunks \
+            unreadable_count version";
         assert_eq!(keys.join(" "), expected);
         assert_eq!(json["chunker"], "fastcdc");
         assert_eq!(json["hash"], "blake3");
