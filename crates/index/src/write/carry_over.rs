@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Acquire;
 
 use nandex_store::entries::Entry;
+use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
 use super::{Core, EntryUpdate, Frozen, PartitionState, TableLayout};
@@ -18,9 +19,8 @@ impl<L: TableLayout> Core<L> {
         frozen: &Frozen<L>,
         entries: impl Iterator<Item = Entry<'e>>,
     ) -> Result<()> {
-        let mut entries = entries.peekable();
-        let any = entries.peek().is_some();
-        if any
+        let entries: Vec<_> = entries.collect();
+        if !entries.is_empty()
             && !self.logs()
             && frozen.snapshot.is_some()
             && is_on(Barrier::CarryOverKeepsSnapshot)
@@ -31,12 +31,22 @@ impl<L: TableLayout> Core<L> {
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             state.updates += 1;
         }
-        entries.try_for_each(|entry| self.put_back(index, state, entry, frozen))
+        let space = self.space_to_log(entries.len());
+        let mut entries = entries.into_iter();
+        entries.try_for_each(|entry| self.put_back((index, space.as_ref()), state, entry, frozen))
+    }
+
+    /// Log space for that many entries, unless others have reserved it. None during a replay: a record logged
+    /// then would come after updates that are not replayed yet.
+    fn space_to_log(&self, count: usize) -> Option<Reservation<'_>> {
+        let bytes = if self.logs() { count * self.codec.entry_bytes() } else { 0 };
+        let reserve = || self.volume.log().try_reserve(bytes as u64).ok().flatten();
+        self.ready.load(Acquire).then(reserve).flatten()
     }
 
     fn put_back(
         &self,
-        index: usize,
+        (index, space): (usize, Option<&Reservation<'_>>),
         state: &mut PartitionState<L>,
         entry: Entry<'_>,
         frozen: &Frozen<L>,
@@ -46,10 +56,9 @@ impl<L: TableLayout> Core<L> {
             return Ok(());
         }
         state.updates += 1;
-        let replaying = !self.ready.load(Acquire);
-        if replaying || self.log_entry(index, state, EntryUpdate { hash, entry }).is_err() {
-            // A record logged now would come after updates that are not replayed yet, and a full log takes
-            // nothing. In both cases the entry's old place in the log, or its snapshot, is kept instead.
+        let update = EntryUpdate { hash, entry };
+        if space.is_none() || self.log_entry(index, state, update).is_err() {
+            // The entry's old place in the log, or its snapshot, is kept instead.
             state.since = [state.since, frozen.since].into_iter().flatten().min();
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             self.volume.poison().check()?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use nandex::device::{Device, MemoryDevice};
 use nandex::oracle::{MapTable, Multiset};
 use nandex::registry;
-use nandex::{AnyFilter, AnyTable, Filter, Table, Value, Volume, VolumeOptions};
+use nandex::{AnyFilter, AnyTable, Filter, Table, Value};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::Contract;
 use nandex_trial::filter::FilterSetup;
@@ -90,8 +90,7 @@ fn race_for_table(table: &AnyTable, setup: &Setup, thread: u64) -> Vec<Option<u6
         value[..8].copy_from_slice(&thread.to_le_bytes());
         let pair = |number: &u64| (setup.key(*number), value.clone());
         let pairs: Vec<_> = numbers.iter().map(pair).collect();
-        let answers = table.get_or_insert_many(&pairs_of(&pairs));
-        let answers = answers.unwrap_or_else(|error| panic!("{setup:?}: {error}"));
+        let answers = table.get_or_insert_many(&pairs_of(&pairs)).unwrap();
         for (number, answer) in numbers.iter().zip(answers) {
             let thread = |value: Value| u64::from_le_bytes(value[..8].try_into().unwrap());
             found[*number as usize] = answer.map(thread);
@@ -103,10 +102,7 @@ fn race_for_table(table: &AnyTable, setup: &Setup, thread: u64) -> Vec<Option<u6
 #[test]
 fn of_threads_that_insert_a_key_one_wins() {
     for setup in setups().map(|setup| Setup { widths: (16, 64), ..setup }) {
-        // Who wins is asked here, not how batches of several threads share a tiny log.
-        let options = VolumeOptions { log_bytes: 4 << 20, ..setup.volume_options() };
-        let volume = Volume::create(memory(), options).unwrap();
-        let table = setup.create(&volume, "t").unwrap();
+        let table = setup.create_on(memory()).unwrap();
         let found: Vec<_> = std::thread::scope(|scope| {
             let race = |thread| {
                 let table = &table;

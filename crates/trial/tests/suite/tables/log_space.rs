@@ -1,0 +1,50 @@
+//! Space in the log that an update has reserved is left to it by everything that logs on its own.
+
+use std::sync::Arc;
+
+use nandex::device::MemoryDevice;
+use nandex::store::log::{Log, Reservation};
+use nandex::{OpenOptions, Table, Volume};
+use nandex_trial::Contract;
+use nandex_trial::table::TableContract;
+
+use super::support::{DURABILITIES, Setup};
+
+/// Bytes that one insert appends to the log, at most: an entry, and the record of a move.
+const INSERT_BYTES: u64 = 400;
+
+/// Reserves all of the log but what one insert needs, as the batches of other threads do together.
+fn reserve_the_rest(log: &Log) -> Option<Reservation<'_>> {
+    let for_insert = 2 * INSERT_BYTES + 3 * log.block_bytes();
+    let free = log.capacity_bytes().checked_sub(log.used_bytes() + for_insert)?;
+    log.try_reserve(free / 2).unwrap()
+}
+
+/// Flushes logged their carry-over without a reservation. Among four threads with batches in a log of 256 KiB that
+/// was the space of one of them, which then failed with LogFull.
+#[test]
+fn a_flush_takes_no_log_space_that_others_have_reserved() {
+    for setup in Setup::every(|policy| Setup::busy(policy, DURABILITIES[1]).inline()) {
+        let device = MemoryDevice::new();
+        let volume = Volume::create(Arc::new(device.clone()), setup.volume_options()).unwrap();
+        let table = setup.create(&volume, "t").unwrap();
+        let log = volume.log();
+        for number in 0..900 {
+            let others = reserve_the_rest(log);
+            let before = log.stats().payload_bytes;
+            table.insert(&setup.key(number), &setup.value(number, 0)).unwrap();
+            let appended = log.stats().payload_bytes - before;
+            assert!(appended <= INSERT_BYTES, "{setup:?}: {appended} bytes for one insert");
+            drop(others);
+        }
+        table.sync().unwrap();
+        // What kept its old place in the log is there after a power cut.
+        let device = MemoryDevice::from_image(device.image());
+        let volume = Volume::open(Arc::new(device), OpenOptions::default()).unwrap();
+        let table = setup.open(&volume, "t").unwrap();
+        for number in 0..900 {
+            let found = table.get(&setup.key(number)).unwrap();
+            assert_eq!(found.as_deref(), Some(&setup.value(number, 0)[..]), "{setup:?}: {number}");
+        }
+    }
+}
