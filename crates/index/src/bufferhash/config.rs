@@ -143,11 +143,16 @@ impl Config {
             partitions: self.super_tables,
             buffer_pages: self.buffer_pages,
             entries_max: self.filter.entries_max(),
-            // A filter refuses at most 4 % of its keys, and two buffers may be carried over at once.
+            // Two buffers may be carried over at once.
             carry_over_max: self.filter.entries_max() / 8,
             spare_buffers: self.spare_buffers,
             stagger: self.stagger,
         })
+    }
+
+    /// Keys of a buffer that its filter may refuse: at most 4 %.
+    pub(super) fn bumped_max(&self) -> u64 {
+        u64::from(self.filter.entries_max()) / 24
     }
 
     /// Refuses what cannot work.

@@ -40,12 +40,15 @@ impl Layout for Incarnations {
 
     fn policy(&self) -> WritePolicy {
         let is_partial = self.config.policy.is_partial();
+        let refuses = self.config.policy == Policy::Reject;
         WritePolicy {
             // A partial discard logs what it puts back.
             logs_always: is_partial,
             // Evictions that put entries back have one spare for themselves. Otherwise, with every buffer
             // waiting for a segment, none could be freed without dropping what must stay.
             spares_kept: usize::from(is_partial),
+            // A table that refuses must not flush buffers early: it may have no segment for them.
+            carry_over_kept: refuses.then(|| self.config.bumped_max()),
             ..WritePolicy::default()
         }
     }

@@ -6,8 +6,30 @@ use nandex_store::entries::Entry;
 use nandex_store::log::Reservation;
 use nandex_store::mutants::{Barrier, is_on};
 
-use super::{Core, EntryUpdate, Frozen, PartitionState, TableLayout};
+use super::{Core, EntryUpdate, Frozen, Layout, PartitionState, TableLayout, WriteBuffer};
 use crate::Result;
+
+impl<L: Layout> Core<L> {
+    /// Limits the active buffer so that it has space for the carry-over of the buffers that are being written.
+    pub(super) fn limit_active(&self, state: &mut PartitionState<L>) {
+        let limit = self.shape.buffer_entries_max.saturating_sub(self.carry_over_kept(state));
+        state.active.limit(limit);
+    }
+
+    /// Is the active buffer full only because it keeps space for a carry-over? Then updates wait for the flush:
+    /// to flush it now would fill flash with buffers that are not full.
+    pub(super) fn awaits_carry_over(&self, state: &PartitionState<L>) -> bool {
+        let kept = self.carry_over_kept(state);
+        kept > 0 && state.active.entries() + kept >= self.shape.buffer_entries_max
+    }
+
+    /// The most entries that the buffers being written carry over, if the active one keeps space for them.
+    fn carry_over_kept(&self, state: &PartitionState<L>) -> u64 {
+        let each = |others| move |it: &Frozen<L>| it.buffer.stashed() + others;
+        let kept = self.policy.carry_over_kept;
+        kept.map_or(0, |others| state.frozen.iter().map(each(others)).sum())
+    }
+}
 
 impl<L: TableLayout> Core<L> {
     /// Puts entries of a flushed buffer into the active one, unless RAM has a newer version of their key. The
@@ -19,6 +41,9 @@ impl<L: TableLayout> Core<L> {
         frozen: &Frozen<L>,
         entries: impl Iterator<Item = Entry<'e>>,
     ) -> Result<()> {
+        if self.policy.carry_over_kept.is_some() {
+            self.limit_active(state);
+        }
         let entries: Vec<_> = entries.collect();
         if !entries.is_empty()
             && !self.logs()

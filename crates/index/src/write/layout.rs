@@ -25,6 +25,9 @@ pub(crate) struct WritePolicy {
     pub retries_flushes: bool,
     /// Spare buffers that updates leave to the structure.
     pub spares_kept: usize,
+    /// Entries that a flushed buffer may carry over in addition to its stash, if the active buffer keeps space for the
+    /// carry-over of those that are being written. Otherwise its stash may outgrow a snapshot, and it is flushed.
+    pub carry_over_kept: Option<u64>,
     /// Updates over which the time of a flush is spread, if updates wait for flushes a little at a time.
     pub pace_updates: Option<u64>,
 }

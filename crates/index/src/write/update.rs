@@ -132,8 +132,11 @@ impl<L: Layout> Core<L> {
             if rest.is_empty() {
                 return Ok(state);
             }
-            // A buffer that holds anything can be flushed, and an empty one takes any update.
-            assert!(count > 0 || state.updates > 0 || state.active.entries() > 0, "an update fits");
+            // A buffer that holds anything can be flushed, and an empty one takes any update, if not now then after
+            // the flushes whose carry-over it awaits.
+            let changes =
+                state.updates > 0 || state.active.entries() > 0 || !state.frozen.is_empty();
+            assert!(count > 0 || changes, "an update fits");
             updates = rest;
             state = self.rotate(index, state)?;
         }
@@ -206,6 +209,7 @@ impl<L: Layout> Core<L> {
         self.volume.poison().check()?;
         self.work.report_fault()?;
         if state.frozen.len() < FROZEN_MAX
+            && !self.awaits_carry_over(&state)
             && self.try_freeze(index, &mut state, self.policy.spares_kept)?
             && self.options.flush_threads > 0
         {
@@ -245,12 +249,12 @@ impl<L: Layout> Core<L> {
         keep: usize,
         mark: impl FnOnce() -> Result<Boundary>,
     ) -> Result<bool> {
-        let Some(mut fresh) = self.pool.take(keep) else { return Ok(false) };
+        let Some(fresh) = self.pool.take(keep) else { return Ok(false) };
         let reserved = L::reserve(self, index, state);
         match reserved.and_then(|reserved| Ok((reserved, mark()?))) {
             Ok((reserved, boundary)) => {
-                fresh.limit(self.shape.buffer_entries_max);
                 state.freeze(fresh, boundary, reserved);
+                self.limit_active(state);
                 self.pace.full();
                 self.work.push(Job::Flush(index));
                 Ok(true)

@@ -5,6 +5,7 @@ mod closed;
 mod cost;
 mod durability;
 mod full;
+mod lagging;
 mod log_space;
 mod support;
 mod threads;
