@@ -2,18 +2,23 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex::device::{Access, ArrayOptions, Create, Device, EngineChoice, FileDevice, FileOptions};
-use nandex::device::{LabelledArray, Member, PAGE_BYTES, Striping};
+use nandex::device::{Access, Allocation, ArrayOptions, Create, Device, EngineChoice, FileDevice};
+use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping};
+use serde::Serialize;
 
 use crate::console::Console;
+use crate::size::show_bytes;
 use crate::unfinished::{self, Unfinished};
+
+/// Bytes of the blocks that a file's metadata count.
+const BLOCK_BYTES: u64 = 512;
 
 /// A volume by its paths.
 #[derive(Clone, Debug, clap::Args)]
@@ -36,6 +41,39 @@ pub struct DeviceArgs {
     /// How devices are read and written
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineArg,
+    /// Take space of the file system when it is written, not when a file is made or grows; a write may find none then
+    #[arg(long)]
+    pub sparse: bool,
+}
+
+impl DeviceArgs {
+    fn options(&self) -> FileOptions {
+        let allocation = if self.sparse { Allocation::Sparse } else { Allocation::Whole };
+        FileOptions { engine: self.engine.into(), allocation, ..FileOptions::default() }
+    }
+}
+
+/// What the files of a volume take; nothing for block devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct FileBytes {
+    /// Their lengths.
+    file_bytes: u64,
+    /// What the file system has given them.
+    allocated_bytes: u64,
+}
+
+impl FileBytes {
+    /// For people.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let bytes = show_bytes(self.file_bytes);
+        match self.allocated_bytes < self.file_bytes {
+            true => {
+                format!("{bytes} long, of which {} are allocated", show_bytes(self.allocated_bytes))
+            }
+            false => bytes,
+        }
+    }
 }
 
 /// An engine by its word on the command line.
@@ -104,8 +142,12 @@ impl VolumeArgs {
     /// A volume on a single file.
     #[must_use]
     pub fn single(file: PathBuf) -> Self {
-        let devices =
-            DeviceArgs { members: Vec::new(), log_device: None, engine: EngineArg::default() };
+        let devices = DeviceArgs {
+            members: Vec::new(),
+            log_device: None,
+            engine: EngineArg::default(),
+            sparse: false,
+        };
         Self { file, devices }
     }
 
@@ -116,8 +158,7 @@ impl VolumeArgs {
     pub fn open(&self, access: Access) -> Result<Devices> {
         self.refuse_twice()?;
         unfinished::refuse_unfinished(&self.files())?;
-        let engine = self.devices.engine.into();
-        let options = FileOptions { access, engine, ..FileOptions::default() };
+        let options = FileOptions { access, ..self.devices.options() };
         let mut members = Vec::new();
         for path in self.paths() {
             members.push(member(path, &options)?);
@@ -181,8 +222,7 @@ impl VolumeArgs {
             true => (Create::Open, path.to_owned()),
             false => (Create::New, made.begin(path, console)?),
         };
-        let engine = self.devices.engine.into();
-        let options = FileOptions { create, engine, ..FileOptions::default() };
+        let options = FileOptions { create, ..self.devices.options() };
         let device =
             FileDevice::open(&place, &options).map_err(|error| cannot("create", path, error))?;
         Ok(Member::new(path.display().to_string(), Arc::new(device)))
@@ -190,6 +230,21 @@ impl VolumeArgs {
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.file).chain(&self.devices.members).map(PathBuf::as_path)
+    }
+
+    /// What its files take now.
+    ///
+    /// # Errors
+    /// A file that cannot be looked at.
+    pub fn file_bytes(&self) -> Result<FileBytes> {
+        let mut sum = FileBytes { file_bytes: 0, allocated_bytes: 0 };
+        for path in self.files() {
+            let found = fs::metadata(path);
+            let found = found.with_context(|| format!("cannot look at {}", path.display()))?;
+            sum.file_bytes += found.len();
+            sum.allocated_bytes += found.blocks() * BLOCK_BYTES;
+        }
+        Ok(sum)
     }
 
     /// All that are no block devices, the log's among them: what a verb makes under another name.

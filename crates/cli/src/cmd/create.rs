@@ -8,7 +8,7 @@ use nandex::{Policy, Requirements};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
-use crate::devices::{StripeArg, VolumeArgs};
+use crate::devices::{FileBytes, StripeArg, VolumeArgs};
 use crate::interrupt::Interrupt;
 use crate::place::{DurabilityArg, Plan, create};
 use crate::size::{self, show_bytes, show_count};
@@ -114,6 +114,9 @@ struct Created {
     ram_bytes: u64,
     flash_bytes: u64,
     filter_bytes: u64,
+    /// Once the files are whole.
+    #[serde(flatten)]
+    files: Option<FileBytes>,
     #[serde(flatten)]
     costs: TableCosts,
 }
@@ -135,7 +138,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let plan = Plan { name: &args.table, prediction: &prediction, values };
     let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());
-    let created = Created {
+    let mut created = Created {
         path: args.volume.file.clone(),
         table: args.table.clone(),
         structure: made.table.index().kind().to_owned(),
@@ -146,6 +149,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
+        files: None,
         costs: TableCosts::of(made.table.index())?,
     };
     if interrupt.is_set() {
@@ -153,6 +157,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         bail!("stopped; no file was made");
     }
     made.close()?;
+    created.files = Some(args.volume.file_bytes()?);
     console.print(&created, text)
 }
 
@@ -180,5 +185,6 @@ fn text(created: &Created) -> String {
         ("RAM", show_bytes(created.ram_bytes)),
         ("flash", show_bytes(created.flash_bytes)),
     ]);
+    rows.extend(created.files.map(|files| ("file", files.shown())));
     aligned(&rows)
 }

@@ -52,6 +52,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     meter.finish();
     let summary = Summary { provenance: Some(provenance), ..summary? };
     index.close()?;
+    args.index.tell_size(console)?;
     list.finish()?;
     if let Some(path) = &args.report {
         fs::write(path, nandex_dedup::html(&summary))

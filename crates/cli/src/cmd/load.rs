@@ -12,7 +12,7 @@ use nandex::device::Access;
 use serde::Serialize;
 
 use crate::console::{Console, Meter};
-use crate::devices::VolumeArgs;
+use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::{FieldArgs, Opened, TableArgs, open};
@@ -51,6 +51,8 @@ struct Loaded {
     /// Entries that the table's policy dropped meanwhile.
     evicted: u64,
     interrupted: bool,
+    #[serde(flatten)]
+    files: Option<FileBytes>,
 }
 
 /// Puts all records into the table and makes them durable.
@@ -80,21 +82,24 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         records_per_s: records as f64 / elapsed_s.max(f64::MIN_POSITIVE),
         evicted: opened.table.held().evicted,
         interrupted: interrupt.is_set(),
+        files: None,
     };
     opened.close()?;
+    let loaded = Loaded { files: Some(args.volume.file_bytes()?), ..loaded };
     console.print(&loaded, text)?;
     if loaded.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }
 
 fn text(loaded: &Loaded) -> String {
-    let Loaded { table, records, elapsed_s, records_per_s, evicted, interrupted } = loaded;
+    let Loaded { table, records, elapsed_s, records_per_s, evicted, interrupted, files } = loaded;
     let mut note = if *interrupted { ", interrupted" } else { "" }.to_owned();
     if *evicted > 0 {
         note.push_str(&format!(", {} entries evicted", show_count(*evicted)));
     }
     let records = show_count(*records);
+    let files = files.map_or(String::new(), |files| format!("; the file is {}", files.shown()));
     format!(
-        "{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}\n"
+        "{records} records into {table} in {elapsed_s:.1} s ({records_per_s:.0} a second){note}{files}\n"
     )
 }
 

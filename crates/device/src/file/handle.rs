@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::{pread, pwrite};
 
 use super::progress::{Progress, TransferStep};
-use super::{Access, process};
+use super::{Access, Allocation, FileOptions, process};
 use crate::{Error, Op, OpKind, PAGE_BYTES, PageId, Result};
 
 /// The type of file.
@@ -26,6 +26,7 @@ pub(super) struct Handle {
     pub file: File,
     pub path: PathBuf,
     pub medium: Medium,
+    pub allocation: Allocation,
     /// Held while the length changes.
     pub growing: Mutex<()>,
     access: Access,
@@ -37,13 +38,14 @@ impl Handle {
     pub(super) fn new(
         file: File,
         path: PathBuf,
-        access: Access,
+        options: &FileOptions,
         medium: Medium,
         page_count: u64,
     ) -> Self {
+        let FileOptions { access, allocation, .. } = *options;
         let page_count = AtomicU64::new(page_count);
         let (opener, growing) = (process::id(), Mutex::new(()));
-        Self { file, path, medium, growing, access, opener, page_count }
+        Self { file, path, medium, allocation, growing, access, opener, page_count }
     }
 
     pub(super) fn page_count(&self) -> u64 {

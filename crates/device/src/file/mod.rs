@@ -63,6 +63,16 @@ pub enum Create {
     OpenOrCreate,
 }
 
+/// What a file takes from its file system when it grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Allocation {
+    /// All blocks of its length at once: a full file system is an error of the growth, never of a write.
+    #[default]
+    Whole,
+    /// A block when it is first written: the file takes what is in it, and a write may find no space.
+    Sparse,
+}
+
 /// How to open a [`FileDevice`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileOptions {
@@ -75,6 +85,8 @@ pub struct FileOptions {
     /// What the user knows of the flash under the file, from a [probe](crate::probe) of it or its maker;
     /// opaque by default. It is not kept in the file.
     pub geometry: Option<Geometry>,
+    /// All blocks at once by default. It holds for this opening.
+    pub allocation: Allocation,
 }
 
 /// A regular file or a raw block device as an array of pages.

@@ -33,7 +33,7 @@ pub(super) fn open(
             let _ = fs::remove_file(path);
         }
     })?;
-    Ok((Handle::new(file, path.into(), options.access, medium, page_count), chosen))
+    Ok((Handle::new(file, path.into(), options, medium, page_count), chosen))
 }
 
 fn prepare(

@@ -7,10 +7,11 @@ use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncat
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
+use super::Allocation;
 use super::handle::{Handle, Medium, offset};
 use crate::{Error, PAGE_BYTES, PageId, Result};
 
-/// Makes the file long enough, with its blocks allocated, and the length durable.
+/// Makes the file long enough, with its blocks allocated unless it is sparse, and the length durable.
 pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
     handle.check_process()?;
     handle.check_writable()?;
@@ -27,7 +28,9 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
         .checked_mul(PAGE_BYTES as u64)
         .filter(|&bytes| i64::try_from(bytes).is_ok())
         .ok_or_else(|| no_space(handle, page_count, "no file can be that long".into()))?;
-    check_space(handle, page_count)?;
+    if handle.allocation == Allocation::Whole {
+        check_space(handle, page_count)?;
+    }
     lengthen(handle, offset(PageId(old), 0), bytes).map_err(|errno| match errno {
         Errno::NOSPC | Errno::FBIG | Errno::DQUOT => {
             no_space(handle, page_count, io::Error::from(errno).to_string())
@@ -59,7 +62,11 @@ fn lengthen(handle: &Handle, old: u64, new: u64) -> rustix::io::Result<()> {
     if file.metadata().is_ok_and(|found| found.len() > old) {
         again(|| ftruncate(file, old))?;
     }
-    let allocated = match again(|| fallocate(file, FallocateFlags::empty(), old, new - old)) {
+    let allocate = || match handle.allocation {
+        Allocation::Whole => fallocate(file, FallocateFlags::empty(), old, new - old),
+        Allocation::Sparse => ftruncate(file, new),
+    };
+    let allocated = match again(allocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => again(|| ftruncate(file, new)),
         answer => answer,
     };
@@ -137,7 +144,7 @@ fn no_space(handle: &Handle, page_count: u64, reason: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Access;
+    use super::super::FileOptions;
     use super::*;
 
     #[test]
@@ -145,7 +152,8 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, &[1; 2 * PAGE_BYTES]).unwrap();
         let (file, path) = file.into_parts();
-        let handle = Handle::new(file, path.to_path_buf(), Access::ReadWrite, Medium::File, 2);
+        let options = FileOptions::default();
+        let handle = Handle::new(file, path.to_path_buf(), &options, Medium::File, 2);
         let errno = lengthen(&handle, 2 * PAGE_BYTES as u64, 1 << 60).unwrap_err();
         assert!(matches!(errno, Errno::NOSPC | Errno::FBIG), "{errno}");
         assert_eq!(handle.file.metadata().unwrap().len(), 2 * PAGE_BYTES as u64);

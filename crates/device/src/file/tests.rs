@@ -18,6 +18,7 @@ const NEW: FileOptions = FileOptions {
     engine: EngineChoice::Auto,
     create: Create::New,
     geometry: None,
+    allocation: Allocation::Whole,
 };
 const READ_ONLY: FileOptions =
     FileOptions { access: Access::ReadOnly, create: Create::Open, ..NEW };
@@ -184,6 +185,20 @@ fn what_is_no_file_is_refused() {
             assert!(matches!(error, Error::Open { .. }), "{error}");
         }
     }
+}
+
+#[test]
+fn a_sparse_file_takes_only_what_is_written() {
+    use std::os::unix::fs::MetadataExt;
+
+    let (_folder, path) = place();
+    let device =
+        FileDevice::open(&path, &FileOptions { allocation: Allocation::Sparse, ..NEW }).unwrap();
+    device.grow(1000).unwrap();
+    device.write(PageId(999), PageBuf::zeroed(1)).unwrap();
+    let found = path.metadata().unwrap();
+    assert_eq!(found.len(), 1000 * 4096);
+    assert!(found.blocks() * 512 < 100 * 4096, "{found:?}");
 }
 
 #[test]

@@ -119,13 +119,16 @@ impl Config {
         }
     }
 
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    pub const LOG_BYTES_MIN: u64 = 2 << 20;
+
     /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
-    /// buffers hold, at least 16 MiB, in bytes.
+    /// buffers hold, at least 2 MiB, in bytes.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
         let bytes = entries * (1 + self.key_bytes + self.value_bytes) as u64;
-        (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
+        (8 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
     /// The layout of entry pages.

@@ -173,7 +173,7 @@ impl Config {
     }
 
     /// The size of a log that does not make the filter save its buffers before they are full: three times
-    /// what they take, at least 8 MiB, in bytes. A filter that counts needs twelve times, since it takes a
+    /// what they take, at least 1 MiB, in bytes. A filter that counts needs twelve times, since it takes a
     /// key again and again. [`LOG_BYTES_MIN`](Self::LOG_BYTES_MIN) is enough if the volume is opened without
     /// durability.
     #[must_use]
@@ -185,7 +185,7 @@ impl Config {
     }
 
     /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
-    pub const LOG_BYTES_MIN: u64 = 8 << 20;
+    pub const LOG_BYTES_MIN: u64 = 1 << 20;
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];

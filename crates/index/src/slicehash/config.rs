@@ -92,13 +92,16 @@ impl Config {
         }
     }
 
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes: 16 of a volume's usual log blocks.
+    pub const LOG_BYTES_MIN: u64 = 2 << 20;
+
     /// The size of a log that seldom makes a table of this configuration flush early: eight times what its
-    /// buffers hold, at least 16 MiB, in bytes.
+    /// buffers hold, at least 2 MiB, in bytes.
     #[must_use]
     pub fn log_bytes_best(&self) -> u64 {
         let page_bytes = nandex_device::PAGE_BYTES as u64;
         let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * page_bytes;
-        (8 * bytes).next_multiple_of(1 << 20).max(16 << 20)
+        (8 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
     /// The layout of buffer pages.

@@ -27,6 +27,8 @@ pub const FILTER_BITS: f64 = 16.0;
 
 /// A drive is aged by writing this part of its pages: more than any has to spare.
 const AGED_PART: u64 = 5;
+/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
+const LOG_BYTES_MIN: u64 = 16 << 20;
 
 /// The filters of an incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +76,7 @@ impl Setup {
         let volume = VolumeOptions {
             hash_key: Some(u128::from(self.scale.seed())),
             volume_id: Some(1),
-            log_bytes: self.config()?.log_bytes_best(),
+            log_bytes: self.config()?.log_bytes_best().max(LOG_BYTES_MIN),
             log_device: Some(Arc::new(MemoryDevice::new())),
             durability: Durability::Never,
             threads: Threads::Inline,

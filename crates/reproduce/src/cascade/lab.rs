@@ -27,6 +27,8 @@ pub const ABSENT: u64 = 1 << 40;
 const BATCH: u64 = 512;
 /// Pages that the drive must have on top of the filters' own.
 const SPARE_PAGES: u64 = 8192;
+/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
+const LOG_BYTES_MIN: u64 = 8 << 20;
 
 /// The size of a filter, and its RAM.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,7 +69,7 @@ impl Measures {
         let volume = VolumeOptions {
             hash_key: Some(u128::from(self.scale.seed())),
             volume_id: Some(1),
-            log_bytes: config.log_bytes_best(),
+            log_bytes: config.log_bytes_best().max(LOG_BYTES_MIN),
             log_device: Some(Arc::new(MemoryDevice::new())),
             durability: Durability::Never,
             threads: Threads::Inline,

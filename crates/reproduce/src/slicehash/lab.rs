@@ -30,6 +30,8 @@ const MERGES_MIN: u64 = 24;
 const AGING_TICK_NS: u64 = 50_000;
 /// A drive is aged by writing this part of its pages: more than it has to spare.
 const AGED_PART: u64 = 5;
+/// The least log, on a device of its own: checkpoints that a small log asks for are no part of the experiment.
+const LOG_BYTES_MIN: u64 = 16 << 20;
 
 /// How several drives are used (section 5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +88,7 @@ impl Setup {
         let volume = VolumeOptions {
             hash_key: Some(u128::from(self.seed)),
             volume_id: Some(1),
-            log_bytes: config.log_bytes_best(),
+            log_bytes: config.log_bytes_best().max(LOG_BYTES_MIN),
             log_device: Some(Arc::new(MemoryDevice::new())),
             durability: Durability::Never,
             threads: Threads::Inline,

@@ -98,6 +98,18 @@ impl IndexArgs {
         Ok(self.file.clone().map(|file| VolumeArgs { file, devices }))
     }
 
+    /// Says how long the file of an index that is kept is.
+    ///
+    /// # Errors
+    /// A file that is gone.
+    pub fn tell_size(&self, console: &Console) -> Result<()> {
+        if let Some(volume) = self.volume()? {
+            let (file, taken) = (volume.file.display(), volume.file_bytes()?.shown());
+            console.note(&format!("index: {file}, {taken}"));
+        }
+        Ok(())
+    }
+
     /// What is asked for, and the usual for the rest.
     fn settings(&self) -> Result<IndexSettings> {
         let usual = IndexSettings::default();

@@ -1,13 +1,13 @@
 //! `nandex filter add`: adds keys to an existing filter.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use nandex::Filter;
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
-use crate::devices::VolumeArgs;
+use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
@@ -44,6 +44,8 @@ pub struct Added {
     keys_per_s: f64,
     interrupted: bool,
     #[serde(flatten)]
+    files: Option<FileBytes>,
+    #[serde(flatten)]
     figures: FilterFigures,
 }
 
@@ -56,7 +58,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     args.keys.check()?;
     let opened = open(&args.volume, &args.name, args.durability.0)?;
     let (fed, result) = feed(&opened, &args.keys, (console, &interrupt));
-    finish(&args.volume.file, opened, (fed, result), args.compact, console)
+    finish(&args.volume, opened, (fed, result), args.compact, console)
 }
 
 /// Adds all keys.
@@ -76,13 +78,14 @@ pub fn feed(
 /// # Errors
 /// The error that adding ended with; a failed write or sync.
 pub fn finish(
-    path: &Path,
+    volume: &VolumeArgs,
     opened: Opened,
     (fed, result): (FeedResult, Result<()>),
     compact: bool,
     console: &Console,
 ) -> Result<()> {
     let FeedResult { keys: keys_read, elapsed_s, interrupted } = fed;
+    let path = volume.file.as_path();
     let place = opened.made.path_of(path);
     let stopped = || format!("stopped after {keys_read} keys, which are in {}", place.display());
     if result.is_err() {
@@ -94,18 +97,20 @@ pub fn finish(
     } else {
         opened.filter.flush()?;
     }
-    let added = Added {
+    let mut added = Added {
         path: if interrupted { place.clone() } else { path.to_owned() },
         name: opened.name.clone(),
         keys_read,
         elapsed_s,
         keys_per_s: fed.keys_per_s(),
         interrupted,
+        files: None,
         figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
     };
     let mut made = opened.close()?;
     if !interrupted {
         made.publish()?;
+        added.files = Some(volume.file_bytes()?);
     } else if place != path {
         console.note(&format!("{}; add the rest there, then rename it", stopped()));
     }
@@ -124,5 +129,6 @@ fn text(added: &Added) -> String {
     let mut rows =
         vec![("filter", format!("{} in {}", added.name, added.path.display())), ("read", read)];
     rows.extend(added.figures.rows());
+    rows.extend(added.files.map(|files| ("file", files.shown())));
     aligned(&rows)
 }

@@ -51,5 +51,5 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     };
     let opened = create(&args.volume, making, console)?;
     let done = add::feed(&opened, &args.keys, (console, &interrupt));
-    add::finish(&args.volume.file, opened, done, !args.no_compact, console)
+    add::finish(&args.volume, opened, done, !args.no_compact, console)
 }
