@@ -189,9 +189,11 @@ impl Inner {
         let is_first = {
             let _maps = self.layout.hold_maps();
             let mut state = self.partitions[index].write();
-            // With one reference less the buffer can go back to the pool.
-            drop(state.take_flushed());
-            self.carry_over(index, &mut state, &frozen, frozen.buffer.stash_entries())?;
+            // Its snapshot may have been written again since. With one reference less the buffer can go back to
+            // the pool.
+            let left = state.take_flushed();
+            self.carry_over(index, &mut state, &left, frozen.buffer.stash_entries())?;
+            drop(left);
             self.complete_run(index, &run);
             state.level.runs.push_back(run);
             state.level.runs.len() == 1
@@ -306,9 +308,8 @@ impl Inner {
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
-        if frozen.is_some() {
-            drop(state.take_flushed());
-        }
+        // Its snapshot may have been written again since the merge began.
+        let frozen = frozen.map(|_| state.take_flushed());
         state.level.runs.drain(..runs.len());
         let before = std::mem::replace(&mut state.level.entries, outcome.entries);
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
@@ -317,7 +318,7 @@ impl Inner {
         let filter = filter.filter(|_| self.layout.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
         if is_on(Barrier::MergeCarriesOver) {
-            self.leave_behind(index, &mut state, frozen, &refused)?;
+            self.leave_behind(index, &mut state, frozen.as_ref(), &refused)?;
         }
         self.publish(index, &state, runs, draft, outcome)?;
         self.counters.evicted.fetch_add(outcome.evicted, Relaxed);

@@ -83,8 +83,9 @@ impl<L: TableLayout> Core<L> {
         state.updates += 1;
         let update = EntryUpdate { hash, entry };
         if space.is_none() || self.log_entry(index, state, update).is_err() {
-            // The entry's old place in the log, or its snapshot, is kept instead.
-            state.since = [state.since, frozen.since].into_iter().flatten().min();
+            // The entry's old place in the log, or its snapshot, is kept instead. The snapshot may have older
+            // versions of what is on flash by then, so all that came after it is replayed too.
+            state.since = state.tail().into_iter().chain(frozen.since).min();
             state.snapshot = state.snapshot.take().or_else(|| frozen.snapshot.clone());
             self.volume.poison().check()?;
         }

@@ -7,6 +7,7 @@ mod durability;
 mod full;
 mod lagging;
 mod log_space;
+mod stale;
 mod support;
 mod threads;
 
