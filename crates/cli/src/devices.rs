@@ -63,6 +63,21 @@ pub struct FileBytes {
 }
 
 impl FileBytes {
+    /// What these files take now.
+    ///
+    /// # Errors
+    /// A file that cannot be looked at.
+    pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
+        let mut sum = Self { file_bytes: 0, allocated_bytes: 0 };
+        for path in paths {
+            let found = fs::metadata(path);
+            let found = found.with_context(|| format!("cannot look at {}", path.display()))?;
+            sum.file_bytes += found.len();
+            sum.allocated_bytes += found.blocks() * BLOCK_BYTES;
+        }
+        Ok(sum)
+    }
+
     /// For people.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -237,14 +252,7 @@ impl VolumeArgs {
     /// # Errors
     /// A file that cannot be looked at.
     pub fn file_bytes(&self) -> Result<FileBytes> {
-        let mut sum = FileBytes { file_bytes: 0, allocated_bytes: 0 };
-        for path in self.files() {
-            let found = fs::metadata(path);
-            let found = found.with_context(|| format!("cannot look at {}", path.display()))?;
-            sum.file_bytes += found.len();
-            sum.allocated_bytes += found.blocks() * BLOCK_BYTES;
-        }
-        Ok(sum)
+        FileBytes::of(self.files())
     }
 
     /// All that are no block devices, the log's among them: what a verb makes under another name.
@@ -279,6 +287,14 @@ impl VolumeArgs {
 fn member(path: &Path, options: &FileOptions) -> Result<Member> {
     let device = FileDevice::open(path, options).map_err(|error| cannot("open", path, error))?;
     Ok(Member::new(path.display().to_string(), Arc::new(device)))
+}
+
+/// Is it the error of a device that another process has open?
+#[must_use]
+pub fn is_in_use(error: &anyhow::Error) -> bool {
+    let locked =
+        |cause: &nandex::device::Error| matches!(cause, nandex::device::Error::Locked { .. });
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(locked))
 }
 
 /// An error of one device, with its path once.

@@ -46,6 +46,19 @@ impl Unfinished {
         Ok(())
     }
 
+    /// Gives the file its name, durably and at once, in place of the one that has it.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub fn replace(&mut self) -> Result<()> {
+        for name in std::mem::take(&mut self.0) {
+            let place = unfinished(&name);
+            let renamed = fs::rename(&place, &name).and_then(|()| sync_folder(&name));
+            renamed.with_context(|| format!("cannot rename {}", place.display()))?;
+        }
+        Ok(())
+    }
+
     /// The files need no names.
     pub fn forget(&mut self) {
         self.0.clear();
@@ -140,6 +153,11 @@ fn rename(from: &Path, to: &Path) -> Result<()> {
         // The file system has no hard links.
         Err(_) => fs::rename(from, to)?,
     }
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok(File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?)
+    Ok(sync_folder(to)?)
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(name: &Path) -> std::io::Result<()> {
+    let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -7,6 +7,7 @@
 //! that knows the wall clock and entropy.
 
 mod array;
+mod before_write;
 mod bits;
 mod buf;
 mod counted;
@@ -25,6 +26,7 @@ pub mod probe;
 mod watched;
 
 pub use array::{ArrayDevice, ArrayOptions, Label, LabelFault, LabelledArray, Member, Striping};
+pub use before_write::{CopyBeforeWrite, CopyOrder, copy_pages};
 pub use bits::{Bits, PlainBits, SwiftBits};
 pub use buf::PageBuf;
 pub use counted::{Counted, Counters, Counts};

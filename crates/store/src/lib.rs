@@ -32,5 +32,5 @@ pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
 pub use volume::{
     Captured, Checkpointed, OpenOptions, Shutdown, Structure, StructureInfo, Threads, Volume,
-    VolumeOptions, VolumeStats,
+    VolumeDevices, VolumeOptions, VolumeStats, copy_closed, superblock_generation,
 };

@@ -1,7 +1,9 @@
 //! The verbs, one file each.
 
 mod advise;
+mod backup;
 mod check;
+mod compact;
 mod completions;
 mod create;
 mod dedup;
@@ -32,6 +34,10 @@ pub enum Command {
     Info(info::Args),
     /// Read every page of a volume and check it; exits with 3 where one is damaged
     Check(check::Args),
+    /// Copy a volume, also while another process writes to it, and prove the copy
+    Backup(backup::Args),
+    /// Rewrite a volume to the least space
+    Compact(compact::Args),
     /// Put records from a file or stdin into a table
     Load(load::Args),
     /// Look keys up; exits with 1 where one is not there
@@ -67,6 +73,8 @@ impl Command {
             Self::Create(args) => create::run(&args, console),
             Self::Info(args) => info::run(&args, console),
             Self::Check(args) => check::run(&args, console),
+            Self::Backup(args) => backup::run(&args, console),
+            Self::Compact(args) => compact::run(&args, console),
             Self::Load(args) => load::run(&args, console),
             Self::Get(args) => get::run(&args, console),
             Self::Delete(args) => delete::run(&args, console),

@@ -62,7 +62,9 @@ impl Members {
     fn check_writable(&self) -> Result<()> {
         match self.access {
             Access::ReadWrite => Ok(()),
-            Access::ReadOnly => Err(Error::ReadOnly { path: self.names.join(", ").into() }),
+            Access::ReadOnly | Access::ReadUnlocked => {
+                Err(Error::ReadOnly { path: self.names.join(", ").into() })
+            }
         }
     }
 }

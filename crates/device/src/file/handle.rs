@@ -71,7 +71,7 @@ impl Handle {
     }
 
     pub(super) fn is_read_only(&self) -> bool {
-        self.access == Access::ReadOnly
+        self.access != Access::ReadWrite
     }
 
     pub(super) fn check_writable(&self) -> Result<()> {

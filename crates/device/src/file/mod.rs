@@ -35,6 +35,9 @@ pub enum Access {
     ReadWrite,
     /// Read, together with any number of other readers.
     ReadOnly,
+    /// Read without a lock, while another may write: what is read may change, and be torn. For copies that are
+    /// proven afterwards.
+    ReadUnlocked,
 }
 
 /// The engine for the operations.

@@ -21,7 +21,7 @@ pub(super) fn open(
     options: &FileOptions,
     kernel: Kernel,
 ) -> Result<(Handle, ChosenEngine)> {
-    if options.access == Access::ReadOnly && options.create == Create::New {
+    if options.access != Access::ReadWrite && options.create == Create::New {
         return Err(Error::ReadOnly { path: path.into() });
     }
     let (file, is_new) = find_or_create(path, options)?;
@@ -117,7 +117,7 @@ fn find(path: &Path, access: Access) -> rustix::io::Result<File> {
     let mut flags = base();
     flags |= match access {
         Access::ReadWrite => OFlags::RDWR,
-        Access::ReadOnly => OFlags::RDONLY,
+        Access::ReadOnly | Access::ReadUnlocked => OFlags::RDONLY,
     };
     let is_block = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     if is_block && access == Access::ReadWrite {
@@ -143,6 +143,7 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
     let operation = match access {
         Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
         Access::ReadOnly => FlockOperation::NonBlockingLockShared,
+        Access::ReadUnlocked => return Ok(()),
     };
     let start = Instant::now();
     loop {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod array;
+mod backup;
 mod check;
 mod chip;
 mod chip_costs;

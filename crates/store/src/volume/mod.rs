@@ -15,6 +15,7 @@
 //! 3. A failed write or sync poisons the volume: nothing is acknowledged after it.
 //! 4. Opening reads superblocks, the checkpoint and the log's tail, never a structure's pages.
 
+mod backup;
 mod checkpointing;
 mod opening;
 mod options;
@@ -35,6 +36,7 @@ use crate::space::{Extent, Space};
 use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
+pub use backup::{VolumeDevices, copy_closed, superblock_generation};
 pub(crate) use opening::{log_region, read_superblock, space_of};
 pub use options::{OpenOptions, Threads, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
@@ -51,7 +53,9 @@ pub struct Volume {
 
 #[derive(Debug)]
 struct Inner {
+    /// The device, with its writes watched for a backup.
     device: Arc<dyn Device>,
+    backup: backup::Source,
     hasher: KeyHasher,
     log: Log,
     replay: replay::LogReplay,
@@ -450,7 +454,7 @@ impl Drop for Keeper {
 
 impl Volume {
     fn assemble(
-        device: Arc<dyn Device>,
+        (device, backup): (Arc<dyn Device>, backup::Source),
         root: Root,
         log: Log,
         replay: replay::LogReplay,
@@ -459,6 +463,7 @@ impl Volume {
     ) -> Result<Self> {
         let inner = Arc::new(Inner {
             device,
+            backup,
             hasher: root.superblock.hasher(),
             log,
             replay,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nandex_device::{Device, PageBuf, PageId, random_u128};
 
+use super::backup::Source;
 use super::replay::LogReplay;
 use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
@@ -19,8 +20,9 @@ impl Volume {
     ///
     /// # Errors
     /// A device that holds a volume already, options that cannot work, no space, a failed write.
-    pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Self> {
+    pub fn create(device: Arc<dyn Device>, mut options: VolumeOptions) -> Result<Self> {
         options.validate()?;
+        let (device, backup) = Source::watch(device, &mut options.log_device);
         refuse_existing(&*device)?;
         let catalog = Catalog { next_id: 1, entries: Vec::new() };
         let (superblock, space) = lay_out(&options, catalog.encode().len())?;
@@ -32,7 +34,7 @@ impl Volume {
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
         let work = Work { durability: options.durability, threads: options.threads };
-        Self::start(device, root, region, FRESH_LOG.next, work, FRESH_LOG)
+        Self::start((device, backup), root, region, FRESH_LOG.next, work, FRESH_LOG)
     }
 
     /// Opens a volume for reading and writing.
@@ -43,7 +45,8 @@ impl Volume {
     /// # Errors
     /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`],
     /// [`Error::LogDevice`], or a failure of the device.
-    pub fn open(device: Arc<dyn Device>, options: OpenOptions) -> Result<Self> {
+    pub fn open(device: Arc<dyn Device>, mut options: OpenOptions) -> Result<Self> {
+        let (device, backup) = Source::watch(device, &mut options.log_device);
         // Data of a killed process may still be in a cache; it must not be lost after we built on it.
         if is_on(Barrier::OpenSyncsWhatItReads) {
             device.sync()?;
@@ -58,11 +61,11 @@ impl Volume {
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
         let work = Work { durability: options.durability, threads: options.threads };
-        Self::start(device, root, region, tail, work, end)
+        Self::start((device, backup), root, region, tail, work, end)
     }
 
     fn start(
-        device: Arc<dyn Device>,
+        (device, backup): (Arc<dyn Device>, Source),
         mut root: Root,
         region: LogRegion,
         tail: Lsn,
@@ -81,11 +84,11 @@ impl Volume {
         let replay = LogReplay::new(region, volume_id, end);
         let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
         begin_epoch(&*device, &mut root.superblock, &log)?;
-        Self::assemble(device, root, log, replay, poison, work)
+        Self::assemble((device, backup), root, log, replay, poison, work)
     }
 }
 
-fn refuse_existing(device: &dyn Device) -> Result<()> {
+pub(super) fn refuse_existing(device: &dyn Device) -> Result<()> {
     if device.page_count() < SUPERBLOCK_PAGES {
         return Ok(());
     }

@@ -1,0 +1,202 @@
+//! Copies of volumes, of those that others write too, and volumes in the least space.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::process::{ChildStdin, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Folder, Outcome};
+use serde_json::Value;
+
+/// Keys of the batches that a load may be logging at one moment.
+const LAST_BATCHES: u32 = 2048;
+/// The two kinds of tables of fixed widths.
+const STRUCTURES: [&str; 2] = ["bufferhash", "slicehash"];
+
+fn json(outcome: &Outcome) -> Value {
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
+}
+
+#[track_caller]
+fn ok(outcome: Outcome) -> Outcome {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    outcome
+}
+
+fn make(folder: &Folder, structure: &str, entries: u32) {
+    let widths = "--key-bytes 8 --value-bytes 8";
+    let structure = format!("--structure {structure}");
+    ok(folder.run(&format!("create t --entries {entries} {widths} {structure}")));
+}
+
+fn records(keys: std::ops::Range<u32>) -> String {
+    keys.map(|key| format!("{key},{}\n", key + 1)).collect()
+}
+
+fn load(folder: &Folder, keys: std::ops::Range<u32>) {
+    fs::write(folder.path("in.csv"), records(keys)).expect("the folder is writable");
+    ok(folder.run("load t in.csv --format csv --key-format u64"));
+}
+
+/// The keys of a table, sorted, each with the value that `records` gives it.
+fn keys(folder: &Folder, name: &str) -> Vec<u32> {
+    let dump = ok(folder.run(&format!("dump {name} --format csv --key-format u64"))).stdout;
+    let number = |word: &str| word.parse::<u32>();
+    let pairs = dump.lines().filter_map(|line| line.split_once(','));
+    let pairs = pairs.filter_map(|(key, value)| Some((number(key).ok()?, number(value).ok()?)));
+    let mut keys: Vec<u32> = pairs
+        .map(|(key, value)| {
+            assert_eq!(value, key + 1);
+            key
+        })
+        .collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn allocated(folder: &Folder, name: &str) -> u64 {
+    fs::metadata(folder.path(name)).expect("it is there").blocks() * 512
+}
+
+#[test]
+fn a_copy_of_a_closed_volume_is_the_same_table() {
+    let folder = Folder::new();
+    make(&folder, "bufferhash", 200_000);
+    load(&folder, 0..50_000);
+    let copied = json(&ok(folder.run("backup t copy --json")));
+    assert_eq!((&copied["path"], &copied["retries"]), (&"copy".into(), &0.into()));
+    assert!(!folder.path("copy.unfinished").exists());
+    assert_eq!(keys(&folder, "copy"), keys(&folder, "t"));
+    ok(folder.run("check copy"));
+    ok(folder.run("load copy in.csv --format csv --key-format u64"));
+    folder.assert_refused(
+        "1 | backup t copy | cannot create copy: it exists\n1 | backup gone new | cannot open gone",
+    );
+}
+
+#[test]
+fn an_array_and_a_log_of_its_own_are_copied_to_files() {
+    let folder = Folder::new();
+    let widths = "--key-bytes 8 --value-bytes 8";
+    ok(folder.run(&format!("create t --member u --log-device l --entries 1e5 {widths}")));
+    fs::write(folder.path("in.csv"), records(0..1000)).expect("the folder is writable");
+    ok(folder.run("load t in.csv --member u --log-device l --format csv --key-format u64"));
+    folder.assert_refused("1 | backup t c --member u --log-device l | say with --log-to");
+    ok(folder.run("backup t c --member u --log-device l --log-to c.log"));
+    ok(folder.run("check c --log-device c.log"));
+    let got = ok(folder.run("get c 7 --log-device c.log --key-format u64"));
+    assert_eq!(got.stdout, "7\t8\n");
+    folder.assert_refused("1 | compact t --member u --log-device l | on several devices");
+}
+
+/// Feeds records to a load until it is told to stop; returns how many keys it has fed.
+fn feed(mut input: ChildStdin, until: Instant) -> u32 {
+    let mut at = 0;
+    while Instant::now() < until {
+        let lines = records(at..at + 500);
+        if input.write_all(lines.as_bytes()).and_then(|()| input.flush()).is_err() {
+            break;
+        }
+        at += 500;
+        thread::sleep(Duration::from_millis(4));
+    }
+    at
+}
+
+#[test]
+fn a_volume_that_another_process_writes_is_copied_as_it_was_at_one_moment() {
+    for structure in STRUCTURES {
+        let folder = Folder::new();
+        make(&folder, structure, 2_000_000);
+        load(&folder, 0..100_000);
+        let mut child = folder.start_piped("load t --format csv --key-format u64");
+        let input = child.stdin.take().expect("it is piped");
+        let feeding = thread::spawn(move || feed(input, Instant::now() + Duration::from_secs(4)));
+        thread::sleep(Duration::from_millis(800));
+        let mut before = 0;
+        for round in 0..3 {
+            let copied = folder.run(&format!("backup t copy{round}"));
+            assert_eq!(copied.code, 0, "{structure}: {copied:?}");
+            ok(folder.run(&format!("check copy{round}")));
+            let found = keys(&folder, &format!("copy{round}"));
+            // A batch is logged partition by partition, so of the last ones any keys may be there.
+            let whole = found.last().map_or(0, |last| last.saturating_sub(LAST_BATCHES));
+            assert!(
+                found.iter().copied().take(whole as usize).eq(0..whole),
+                "{structure}: {whole}"
+            );
+            assert!(found.len() >= before.max(100_000), "{structure}: {} keys", found.len());
+            before = found.len();
+        }
+        let fed = feeding.join().expect("it does not panic");
+        assert!(child.wait_with_output().expect("it ends").status.success());
+        assert_eq!(keys(&folder, "t").len(), fed.max(100_000) as usize);
+    }
+}
+
+#[test]
+fn a_compacted_volume_takes_the_space_of_what_is_in_it() {
+    for structure in STRUCTURES {
+        let folder = Folder::new();
+        make(&folder, structure, 500_000);
+        load(&folder, 0..20_000);
+        let (expected, before) = (keys(&folder, "t"), allocated(&folder, "t"));
+        let copied = json(&ok(folder.run("compact t --to small --json")));
+        assert_eq!(copied["allocated_bytes"], allocated(&folder, "small"));
+        assert_eq!(allocated(&folder, "t"), before);
+        let compacted = json(&ok(folder.run("compact t --json")));
+        assert_eq!(compacted["before"]["allocated_bytes"], before);
+        assert!(allocated(&folder, "t") < before / 3 * 2, "{structure}: {compacted}");
+        assert!(!folder.path("t.unfinished").exists());
+        for name in ["t", "small"] {
+            ok(folder.run(&format!("check {name}")));
+            assert_eq!(keys(&folder, name), expected, "{structure}");
+        }
+        // It goes on as the table that it was.
+        load(&folder, 20_000..40_000);
+        assert_eq!(keys(&folder, "t").len(), 40_000);
+        folder.assert_refused("1 | compact t --to small | cannot create small: it exists");
+    }
+}
+
+#[test]
+fn a_compaction_that_is_stopped_leaves_the_volume_whole() {
+    let folder = Folder::new();
+    make(&folder, "bufferhash", 1_000_000);
+    load(&folder, 0..300_000);
+    for signal in ["INT", "TERM", "KILL"] {
+        for wait_ms in [0, 5, 20, 60] {
+            let mut child = folder.start("compact t");
+            thread::sleep(Duration::from_millis(wait_ms));
+            let killed =
+                Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+            assert!(killed.is_ok());
+            child.wait().expect("it ends");
+            ok(folder.run("check t"));
+        }
+    }
+    assert_eq!(keys(&folder, "t").len(), 300_000);
+    // What is left is marked, and replaced.
+    ok(folder.run("compact t"));
+    assert!(!folder.path("t.unfinished").exists());
+}
+
+#[test]
+fn a_volume_in_use_is_not_compacted() {
+    let folder = Folder::new();
+    make(&folder, "bufferhash", 100_000);
+    let mut child = folder.start_piped("load t --format csv --key-format u64");
+    let input = child.stdin.take().expect("it is piped");
+    thread::sleep(Duration::from_millis(500));
+    let refused = folder.run("compact t");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("cannot open t"), "{refused:?}");
+    drop(input);
+    child.wait().expect("it ends");
+}
