@@ -119,3 +119,29 @@ fn an_index_made_for_what_is_expected_forgets_nothing() {
     }
     folder.assert_refused("2 | dedup small --expect much | chunks, such as 10M");
 }
+
+#[test]
+fn trees_are_compared_in_text_in_json_and_on_the_page() {
+    let folder = Folder::new();
+    for tree in ["a", "b"] {
+        fs::create_dir(folder.path(tree)).expect("the folder is writable");
+    }
+    let content = noise(1 << 20);
+    fs::write(folder.path("a/file"), &content).expect("the folder is writable");
+    fs::write(folder.path("b/copy"), &content).expect("the folder is writable");
+    fs::write(folder.path("b/other"), vec![7; 1 << 20]).expect("the folder is writable");
+    let compared = json(&folder.run("dedup a b --compare --json --report page.html"));
+    let trees = &compared["comparison"]["trees"];
+    assert_eq!(trees[0]["shared_fraction"], serde_json::json!([1.0, 1.0]));
+    assert_eq!(trees[1]["shared_bytes"], serde_json::json!([1 << 20, 2 << 20]));
+    let copy = &compared["comparison"]["copies"][0];
+    assert_eq!((&copy["path"], &copy["copy_of"]), (&"b/copy".into(), &"a/file".into()));
+    let text = folder.run("dedup a b --compare").stdout;
+    assert!(text.contains("1.00 MiB  50.0 %") && text.contains("b/copy  of  a/file"), "{text}");
+    let page = fs::read_to_string(folder.path("page.html")).expect("it was made");
+    assert!(page.contains("What the trees share") && page.contains("Copy of"), "{page}");
+    folder.assert_refused(
+        "1 | dedup a --compare | 1 trees to compare: a run compares 2 to 14\n\
+         2 | dedup a b --compare --index i | cannot be used with",
+    );
+}

@@ -46,10 +46,18 @@ pub enum Error {
         /// The known words.
         choices: &'static str,
     },
+    /// More trees to compare than a value has space for, or a path that is none.
+    #[error(
+        "{found} trees to compare: a run compares 2 to {max} trees; leave some out, or compare directories above them",
+        max = crate::TREES_MAX
+    )]
+    Trees {
+        /// Paths that were given.
+        found: usize,
+    },
     /// A table whose keys or values have another width than the run needs.
     #[error(
-        "the table holds {what}s of {found} bytes, but {expected} are needed: create it with keys of {key_bytes} bytes and values of {value_bytes} bytes, or choose the hash it was created for",
-        value_bytes = crate::VALUE_BYTES
+        "the table holds {what}s of {found} bytes, but {expected} are needed: create it with keys of {key_bytes} bytes and values of {value_bytes} bytes, or choose the hash it was created for"
     )]
     Width {
         /// `key` or `value`.
@@ -60,6 +68,8 @@ pub enum Error {
         found: usize,
         /// Bytes of a key under the chosen hash.
         key_bytes: usize,
+        /// Bytes of a value of this run.
+        value_bytes: usize,
     },
     /// An entry that a run with this table cannot have written.
     #[error(

@@ -120,7 +120,7 @@ impl fmt::Debug for Fingerprint {
 /// The length guards against a table that was filled by something else. Files are numbered from 0 in
 /// the order of the run that inserted the chunk, which is that of [`crate::Walk`]; from 2^32 - 1 on
 /// they share that last number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkValue {
     /// Bytes of the chunk.
     pub length: u32,

@@ -6,7 +6,7 @@
 
 use nandex::Table;
 
-use crate::{Result, VALUE_BYTES};
+use crate::Result;
 
 /// The key of the sum, with zeros behind it up to the width of the table's keys.
 const KEY: &[u8] = b"forgotten entries";
@@ -57,7 +57,8 @@ impl<'a> Forgotten<'a> {
     pub(crate) fn note(&mut self) -> Result<()> {
         let in_run = self.in_run();
         if in_run > self.noted {
-            let value: [u8; VALUE_BYTES] = self.before.saturating_add(in_run).to_le_bytes();
+            let mut value = self.before.saturating_add(in_run).to_le_bytes().to_vec();
+            value.resize(self.table.value_bytes(), 0);
             self.table.insert(&self.key, &value)?;
             self.noted = in_run;
         }

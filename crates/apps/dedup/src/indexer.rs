@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use nandex::{Table, TableStats};
 
+use crate::compare::{Comparer, Comparison};
 use crate::forgotten::Forgotten;
+use crate::options::Options;
 use crate::read::{Chunk, End, Piece};
 use crate::summary::SkippedList;
 use crate::tops::{Sizes, Tops};
@@ -19,6 +21,9 @@ const BATCH_CHUNKS_MAX: usize = 4096;
 /// Approximate bytes of chunks in a batch: with chunks of 1 MiB there is still progress twice a second.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 
+/// Some earlier file: which one, only a comparison asks.
+const SOME_FILE: u32 = u32::MAX;
+
 /// Sums over all chunks and files so far.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
@@ -27,6 +32,8 @@ pub(crate) struct Totals {
     pub(crate) unique_chunks: u64,
     pub(crate) tops: Tops,
     pub(crate) skipped: SkippedList,
+    /// If the run compares trees, once it has ended.
+    pub(crate) comparison: Option<Comparison>,
 }
 
 /// Takes pieces in, batches them and keeps the totals.
@@ -34,6 +41,7 @@ pub(crate) struct Indexer<'a, 'f> {
     table: &'a dyn Table,
     progress: &'a dyn Progress,
     forgotten: &'a mut Forgotten<'f>,
+    comparer: Option<Comparer>,
     totals: Totals,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -54,6 +62,7 @@ impl<'a, 'f> Indexer<'a, 'f> {
             table,
             progress,
             forgotten,
+            comparer: None,
             totals: Totals::default(),
             chunks: Vec::with_capacity(BATCH_CHUNKS_MAX),
             chunks_bytes: 0,
@@ -61,6 +70,12 @@ impl<'a, 'f> Indexer<'a, 'f> {
             file: 0,
             file_sizes: Sizes::default(),
         }
+    }
+
+    /// Compares the trees too, if that is what the options say.
+    pub(crate) fn comparing(mut self, options: &Options) -> Self {
+        self.comparer = options.compare.then(|| Comparer::new(&options.paths));
+        self
     }
 
     /// Must `piece` wait until the batch is done?
@@ -85,9 +100,12 @@ impl<'a, 'f> Indexer<'a, 'f> {
         let ends = std::mem::take(&mut self.ends);
         self.chunks_bytes = 0;
         let files = self.file_of_each(chunks.len(), &ends);
-        let duplicate = find_and_insert(self.table, &chunks, &files)?;
+        let found = match &mut self.comparer {
+            Some(comparer) => comparer.find_and_insert(self.table, &chunks, &files)?,
+            None => find_and_insert(self.table, &chunks, &files)?,
+        };
         self.forgotten.note()?;
-        self.add_up(&chunks, &duplicate, ends);
+        self.add_up(&chunks, &found, ends);
         self.progress.update(self.totals.done);
         self.chunks = chunks;
         self.chunks.clear();
@@ -95,7 +113,7 @@ impl<'a, 'f> Indexer<'a, 'f> {
     }
 
     pub(crate) fn into_totals(self) -> Totals {
-        self.totals
+        Totals { comparison: self.comparer.map(Comparer::finish), ..self.totals }
     }
 
     /// The file number of every waiting chunk.
@@ -110,21 +128,25 @@ impl<'a, 'f> Indexer<'a, 'f> {
         files
     }
 
-    fn add_up(&mut self, chunks: &[Chunk], duplicate: &[bool], ends: Vec<(usize, End)>) {
+    fn add_up(&mut self, chunks: &[Chunk], found: &[Option<u32>], ends: Vec<(usize, End)>) {
         let mut from = 0;
         for (to, end) in ends {
-            self.add_chunks(&chunks[from..to], &duplicate[from..to]);
+            self.add_chunks(&chunks[from..to], &found[from..to]);
             self.add_end(end);
             from = to;
         }
-        self.add_chunks(&chunks[from..], &duplicate[from..]);
+        self.add_chunks(&chunks[from..], &found[from..]);
     }
 
-    fn add_chunks(&mut self, chunks: &[Chunk], duplicate: &[bool]) {
-        for (chunk, &is_duplicate) in chunks.iter().zip(duplicate) {
+    fn add_chunks(&mut self, chunks: &[Chunk], found: &[Option<u32>]) {
+        for (chunk, &found) in chunks.iter().zip(found) {
+            let is_duplicate = found.is_some();
             let bytes = chunk.bytes();
             let new_bytes = if is_duplicate { 0 } else { u64::from(chunk.length) };
             let duplicate_bytes = bytes - new_bytes;
+            if let (Some(comparer), Some(source)) = (&mut self.comparer, found) {
+                comparer.add_source(source, bytes);
+            }
             self.progress.list(Listed::Chunk {
                 file: self.file,
                 offset: self.file_sizes.total,
@@ -153,6 +175,9 @@ impl<'a, 'f> Indexer<'a, 'f> {
                     path: &entry.path,
                 });
                 self.totals.tops.add(&entry, sizes);
+                if let Some(comparer) = &mut self.comparer {
+                    comparer.end_file(&entry, sizes.total);
+                }
                 self.file += 1;
                 let was_read = sizes.total > 0 || remark.is_none();
                 self.totals.done.files += u64::from(was_read);
@@ -169,10 +194,11 @@ fn number(file: u64) -> u32 {
     u32::try_from(file).unwrap_or(u32::MAX)
 }
 
-/// For every chunk, whether it was there before: in the table, or earlier in the batch. The others are
-/// inserted, in order.
-fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<bool>> {
-    let (firsts, mut duplicate) = first_of_each(chunks);
+/// For every chunk that was there before, in the table or earlier in the batch, [`SOME_FILE`]. The others are inserted,
+/// in order.
+fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result<Vec<Option<u32>>> {
+    let (firsts, duplicate) = first_of_each(chunks);
+    let mut sources: Vec<_> = duplicate.iter().map(|&again| again.then_some(SOME_FILE)).collect();
     let value = |&at: &usize| ChunkValue { length: chunks[at].length, file: files[at] }.encode();
     let values: Vec<[u8; VALUE_BYTES]> = firsts.iter().map(value).collect();
     let keys = firsts.iter().map(|&at| chunks[at].fingerprint.as_bytes());
@@ -180,10 +206,10 @@ fn find_and_insert(table: &dyn Table, chunks: &[Chunk], files: &[u32]) -> Result
     for (&at, found) in firsts.iter().zip(table.get_or_insert_many(&pairs)?) {
         if let Some(value) = found {
             check_length(&chunks[at], &value)?;
-            duplicate[at] = true;
+            sources[at] = Some(SOME_FILE);
         }
     }
-    Ok(duplicate)
+    Ok(sources)
 }
 
 /// The first place of each fingerprint in a batch, and a mark on all its other places.
@@ -194,7 +220,7 @@ fn first_of_each(chunks: &[Chunk]) -> (Vec<usize>, Vec<bool>) {
     (firsts, is_again)
 }
 
-fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {
+pub(crate) fn check_length(chunk: &Chunk, value: &[u8]) -> Result<()> {
     let found = ChunkValue::decode(value).map_or(0, |value| value.length);
     if found == chunk.length {
         return Ok(());

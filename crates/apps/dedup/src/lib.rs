@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chunk;
+mod compare;
 mod error;
 mod fingerprint;
 mod forgotten;
@@ -44,6 +45,8 @@ mod units;
 mod walk;
 
 pub use chunk::{Chunker, Chunking};
+pub use compare::comparison_value_bytes;
+pub use compare::{COPIES_LISTED_MAX, ComparedTree, Comparison, CopiedFile, TREES_MAX};
 pub use error::{Error, Result};
 pub use fingerprint::{ChunkValue, Fingerprint, Hash, VALUE_BYTES};
 pub use listing::Listed;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::thread;
 
-use crate::{Chunking, Hash};
+use crate::compare::comparison_value_bytes;
+use crate::{Chunking, Hash, VALUE_BYTES};
 
 /// What to read, and how.
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ pub struct Options {
     pub hash: Hash,
     /// Threads that read, cut and hash; from 1 to 256. The walk and the index have one more each.
     pub workers: usize,
+    /// Compare the trees with one another: [`Summary::comparison`](crate::Summary::comparison). It decides the table's
+    /// value width, [`value_bytes`](Self::value_bytes), and needs a table without chunks of earlier runs.
+    pub compare: bool,
 }
 
 impl Options {
@@ -28,7 +32,14 @@ impl Options {
             leave_out: Vec::new(),
             chunking: Chunking::default(),
             hash: Hash::default(),
+            compare: false,
             workers: thread::available_parallelism().map_or(1, Into::into),
         }
+    }
+
+    /// Bytes of a value in the table.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        if self.compare { comparison_value_bytes(self.paths.len()) } else { VALUE_BYTES }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Chunk {
     pub(crate) length: u32,
     /// How often it comes in a row: more than once only in a hole.
     pub(crate) times: u64,
+    /// The number of the given path that it is under.
+    pub(crate) tree: usize,
 }
 
 impl Chunk {
@@ -127,11 +129,12 @@ impl<'a> Reader<'a> {
 
     /// Does a job to its end, or breaks off when the run stops or nobody takes the results.
     pub(crate) fn work(&mut self, job: Job) -> ControlFlow<()> {
-        let mut outbox = Outbox { results: job.results, piece: Piece::default(), bytes: 0 };
+        let mut outbox = Outbox::new(job.results);
         for find in job.finds {
             let end = match find {
                 Found::Skipped(skipped) => End::Skipped(skipped),
                 Found::File(entry) => {
+                    outbox.tree = entry.tree;
                     let remark = self.read(&entry, &mut outbox)?;
                     End::File(entry, remark)
                 }
@@ -190,13 +193,13 @@ impl<'a> Reader<'a> {
         bytes: &mut u64,
     ) -> io::Result<ControlFlow<(), bool>> {
         let before = source.stamp()?;
-        let (hash, stop) = (self.hash, self.stop);
+        let (hash, stop, tree) = (self.hash, self.stop, outbox.tree);
         let flow = self.buffer.for_each_run(source, |chunk, times| {
             if stop.is_set() {
                 return ControlFlow::Break(());
             }
             let length = u32::try_from(chunk.len()).expect("a chunk has at most 8 MiB");
-            let chunk = Chunk { fingerprint: hash.fingerprint(chunk), length, times };
+            let chunk = Chunk { fingerprint: hash.fingerprint(chunk), length, times, tree };
             *bytes += chunk.bytes();
             outbox.push(chunk)
         })?;
@@ -230,9 +233,15 @@ struct Outbox {
     results: SyncSender<Piece>,
     piece: Piece,
     bytes: u64,
+    /// The tree of the file that is being read.
+    tree: usize,
 }
 
 impl Outbox {
+    fn new(results: SyncSender<Piece>) -> Self {
+        Self { results, piece: Piece::default(), bytes: 0, tree: 0 }
+    }
+
     fn push(&mut self, chunk: Chunk) -> ControlFlow<()> {
         self.piece.chunks.push(chunk);
         self.bytes = self.bytes.saturating_add(chunk.bytes());

@@ -28,9 +28,7 @@ use crate::indexer::{Indexer, Totals, reads_per_lookup};
 use crate::options::Options;
 use crate::read::{Job, Piece, Reader, Stop};
 use crate::units::{float, ratio};
-use crate::{
-    Error, Found, Hash, KindCount, Progress, Result, SkipKind, Summary, VALUE_BYTES, Walk,
-};
+use crate::{Error, Found, KindCount, Progress, Result, SkipKind, Summary, TREES_MAX, Walk};
 
 /// The most finds in a job.
 const JOB_FINDS_MAX: usize = 64;
@@ -66,7 +64,8 @@ pub fn dedup(
     cancel: &AtomicBool,
 ) -> Result<Summary> {
     let start = Instant::now();
-    check_widths(table, options.hash)?;
+    check_trees(options)?;
+    check_widths(table, options)?;
     let walk = Walk::new(&options.paths)?.leaving_out(&options.leave_out)?;
     let mut forgotten = Forgotten::read(table)?;
     let before = table.stats();
@@ -80,13 +79,21 @@ pub fn dedup(
     Ok(summarise(options, totals, &figures))
 }
 
-fn check_widths(table: &dyn Table, hash: Hash) -> Result<()> {
-    let key_bytes = hash.key_bytes();
+fn check_trees(options: &Options) -> Result<()> {
+    let found = options.paths.len();
+    match options.compare && !(2..=TREES_MAX).contains(&found) {
+        true => Err(Error::Trees { found }),
+        false => Ok(()),
+    }
+}
+
+fn check_widths(table: &dyn Table, options: &Options) -> Result<()> {
+    let (key_bytes, value_bytes) = (options.hash.key_bytes(), options.value_bytes());
     let widths =
-        [("key", key_bytes, table.key_bytes()), ("value", VALUE_BYTES, table.value_bytes())];
+        [("key", key_bytes, table.key_bytes()), ("value", value_bytes, table.value_bytes())];
     for (what, expected, found) in widths {
         if expected != found {
-            return Err(Error::Width { what, expected, found, key_bytes });
+            return Err(Error::Width { what, expected, found, key_bytes, value_bytes });
         }
     }
     Ok(())
@@ -116,7 +123,7 @@ fn run_pipeline(
             scope.spawn(move || work(&jobs_taken, Reader::new(options, stop)));
         }
         drop(jobs_taken);
-        let mut indexer = Indexer::new(table, progress, forgotten);
+        let mut indexer = Indexer::new(table, progress, forgotten).comparing(options);
         let indexed = index(&mut indexer, results_taken, cancel);
         ended.store(true, Ordering::Relaxed);
         let walked = walking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -211,7 +218,7 @@ struct Figures {
 }
 
 fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
-    let Totals { done, total_chunks, unique_chunks, tops, skipped } = totals;
+    let Totals { done, total_chunks, unique_chunks, tops, skipped, comparison } = totals;
     let (largest_duplicate_files, largest_duplicate_directories) = tops.finish();
     let (skipped, skipped_by_kind) = skipped.finish();
     let unique_bytes = done.bytes - done.duplicate_bytes;
@@ -242,6 +249,7 @@ fn summarise(options: &Options, totals: Totals, figures: &Figures) -> Summary {
         skipped_count: skipped_by_kind.iter().map(|kind| kind.count).sum(),
         skipped,
         skipped_by_kind,
+        comparison,
         provenance: None,
     }
 }

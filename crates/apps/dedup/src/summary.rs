@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Chunker, Hash, Provenance, SkipKind, Skipped};
+use crate::{Chunker, Comparison, Hash, Provenance, SkipKind, Skipped};
 
 /// How many skipped things of one kind a summary lists; all are counted.
 pub const SKIPPED_LISTED_PER_KIND_MAX: u64 = 100;
@@ -66,6 +66,9 @@ pub struct Summary {
     pub skipped_count: u64,
     /// The same for each kind that occurred.
     pub skipped_by_kind: Vec<KindCount>,
+    /// What the trees share with one another, if the run compared them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
     /// What made the run, as `command`, `version` and `date`; `None` if its caller does not say.
     #[serde(flatten)]
     pub provenance: Option<Provenance>,
@@ -162,11 +165,35 @@ pub(crate) mod tests {
                 KindCount { kind: SkipKind::Unreadable, count: 1 },
                 KindCount { kind: SkipKind::Symlink, count: 3 },
             ],
+            comparison: None,
             provenance: Some(Provenance {
                 command: "nandex dedup '/data/<b>'".to_owned(),
                 version: "1.2.3".to_owned(),
                 date: "2026-11-22T16:25:18Z".to_owned(),
             }),
+        }
+    }
+
+    /// Two trees that share something.
+    pub(crate) fn comparison() -> Comparison {
+        let (gib, mib) = (1_u64 << 30, 1_u64 << 20);
+        let tree = |path: &str, bytes: u64, shared: [u64; 2]| crate::ComparedTree {
+            path: path.to_owned(),
+            bytes,
+            shared_bytes: shared.to_vec(),
+            shared_fraction: shared.map(|shared| shared as f64 / bytes as f64).to_vec(),
+        };
+        Comparison {
+            trees: vec![
+                tree("/data/a", gib, [gib, 512 * mib]),
+                tree("/data/<b>", 2 * gib, [256 * mib, 2 * gib]),
+            ],
+            copies: vec![crate::CopiedFile {
+                path: "/data/<b>/x".to_owned(),
+                bytes: 512 * mib,
+                copy_of: "/data/a/x".to_owned(),
+                copied_bytes: 256 * mib,
+            }],
         }
     }
 

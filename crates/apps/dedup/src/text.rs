@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::summary::Largest;
-use crate::{Provenance, Summary, units};
+use crate::{Comparison, Provenance, Summary, units};
 
 /// Lines of each list on a terminal; the page and the JSON have them all.
 const LISTED_MAX: usize = 5;
@@ -25,6 +25,7 @@ fn write_all(out: &mut String, summary: &Summary) -> std::fmt::Result {
         writeln!(out, "Interrupted: the figures cover what was looked up until then.\n")?;
     }
     write_figures(out, summary)?;
+    write_comparison(out, summary)?;
     write_list(out, "Files with the most duplicate bytes", &summary.largest_duplicate_files)?;
     let directories = &summary.largest_duplicate_directories;
     write_list(out, "Directories with the most duplicate bytes", directories)?;
@@ -98,6 +99,35 @@ fn write_gaps(out: &mut String, summary: &Summary) -> std::fmt::Result {
     Ok(())
 }
 
+/// What each tree shares with each, a line for each tree and a column for each.
+fn write_comparison(out: &mut String, summary: &Summary) -> std::fmt::Result {
+    let Some(Comparison { trees, copies }) = &summary.comparison else { return Ok(()) };
+    writeln!(out, "\nBytes of each tree that are also in each other")?;
+    let numbers: String = (1..=trees.len()).map(|tree| format!("  {tree:>18}")).collect();
+    writeln!(out, "{:>15}{numbers}", "bytes")?;
+    for (index, tree) in trees.iter().enumerate() {
+        let shared = tree.shared_bytes.iter().zip(&tree.shared_fraction).enumerate();
+        let cells: String = shared
+            .map(|(other, (&bytes, &fraction))| match other == index {
+                true => format!("  {:>18}", "-"),
+                false => format!("  {:>10} {:>7}", units::bytes(bytes), units::percent(fraction)),
+            })
+            .collect();
+        let path = units::printable(&tree.path);
+        writeln!(out, "{:>3} {:>11}{cells}  {path}", index + 1, units::bytes(tree.bytes))?;
+    }
+    if !copies.is_empty() {
+        writeln!(out, "\nFiles that are copies, and of what")?;
+    }
+    for copy in &copies[..copies.len().min(LISTED_MAX)] {
+        let bytes = units::bytes(copy.copied_bytes);
+        let share = units::percent(units::ratio(copy.copied_bytes, copy.bytes).unwrap_or(0.0));
+        let (path, of) = (units::printable(&copy.path), units::printable(&copy.copy_of));
+        writeln!(out, "{bytes:>10} {share:>8}  {path}  of  {of}")?;
+    }
+    Ok(())
+}
+
 fn write_list(out: &mut String, title: &str, list: &[Largest]) -> std::fmt::Result {
     if list.is_empty() {
         return Ok(());
@@ -130,7 +160,7 @@ fn write_skipped(out: &mut String, summary: &Summary) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::example;
+    use crate::summary::tests::{comparison, example};
 
     #[test]
     fn the_figures_stand_in_aligned_lines() {
@@ -143,6 +173,15 @@ mod tests {
         assert!(text.contains("\n   512 MiB  100.0 %  /data/a\n"), "{text}");
         assert!(text.contains("\nForgotten    7 entries in this run, 19 in the"), "{text}");
         assert!(text.contains("\nUnreadable   1 files and directories: the"), "{text}");
+    }
+
+    #[test]
+    fn a_comparison_has_a_line_for_each_tree_and_says_what_is_a_copy() {
+        let summary = Summary { comparison: Some(comparison()), ..example() };
+        let text = text(&summary);
+        let expected = "\nBytes of each tree that are also in each other\n          bytes                   1                   2\n  1    1.00 GiB                   -     512 MiB  50.0 %  /data/a\n  2    2.00 GiB     256 MiB  12.5 %                   -  /data/<b>\n";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("\n   256 MiB   50.0 %  /data/<b>/x  of  /data/a/x\n"), "{text}");
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn add(tops: &mut Tops, path: &str, depth: usize, duplicate: u64) {
-        let entry = FileEntry { path: path.into(), bytes: 10, depth };
+        let entry = FileEntry { path: path.into(), bytes: 10, depth, tree: 0 };
         tops.add(&entry, Sizes { total: 10, duplicate });
     }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use nandex_dedup::{IndexSettings, Options, Summary};
+use nandex_dedup::{Error, IndexSettings, Options, Summary, TREES_MAX};
 
 use crate::chunk_list::{ChunkList, Watching};
 use crate::console::Console;
@@ -26,6 +26,10 @@ pub struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     index: IndexArgs,
+    /// Compare the trees with one another, 2 to 14 of them: what each shares with each, and which files are copies of
+    /// which
+    #[arg(long, conflicts_with = "file")]
+    compare: bool,
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -41,11 +45,13 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let provenance = provenance::now();
+    let options = options(args)?;
     let list = ChunkList::create(args.list.as_deref())?;
     let survey = nandex_dedup::survey(&args.paths)?;
-    let (index, IndexSettings { chunking, hash }) = open_or_make(&args.index, &survey, console)?;
-    let leave_out = args.list.iter().cloned().collect();
-    let options = Options { chunking, hash, leave_out, ..Options::new(&args.paths) };
+    let value_bytes = options.value_bytes();
+    let (index, IndexSettings { chunking, hash }) =
+        open_or_make(&args.index, (&survey, value_bytes), console)?;
+    let options = Options { chunking, hash, ..options };
     let meter = console.meter("reading", Some(survey.bytes));
     let progress = Watching { meter: &meter, list: &list };
     let summary = nandex_dedup::dedup(index.table.fixed()?, &options, &progress, interrupt.flag());
@@ -65,6 +71,15 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         (false, 0) => Ok(()),
         (false, _) => Err(Quiet(UNREADABLE).into()),
     }
+}
+
+fn options(args: &Args) -> Result<Options> {
+    let found = args.paths.len();
+    if args.compare && !(2..=TREES_MAX).contains(&found) {
+        return Err(Error::Trees { found }.into());
+    }
+    let leave_out = args.list.iter().cloned().collect();
+    Ok(Options { compare: args.compare, leave_out, ..Options::new(&args.paths) })
 }
 
 fn tell(args: &Args, summary: &Summary, console: &Console) {

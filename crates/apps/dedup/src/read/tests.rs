@@ -50,7 +50,7 @@ fn stamp(bytes: u64, modified_s: i64) -> Stamp {
 
 fn outbox() -> (Outbox, Receiver<Piece>) {
     let (results, pieces) = sync_channel(8);
-    (Outbox { results, piece: Piece::default(), bytes: 0 }, pieces)
+    (Outbox::new(results), pieces)
 }
 
 /// The problem of a source, and the bytes of its chunks.
@@ -118,7 +118,8 @@ fn a_job_tells_its_finds_in_order_and_marks_its_last_piece() {
     let path = directory.path().join("f");
     std::fs::write(&path, [1; 2000]).unwrap();
     let gone = directory.path().join("gone");
-    let file = |path: &Path| Found::File(FileEntry { path: path.to_owned(), bytes: 1, depth: 0 });
+    let file =
+        |path: &Path| Found::File(FileEntry { path: path.to_owned(), bytes: 1, depth: 0, tree: 0 });
     let link = Skipped::new(&path, SkipKind::Symlink, "");
     let (results, pieces) = sync_channel(8);
     let finds = vec![file(&path), Found::Skipped(link), file(&gone)];

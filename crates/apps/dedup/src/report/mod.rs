@@ -1,5 +1,6 @@
 //! The summary as one self-contained page: inline style and drawings, no scripts, nothing fetched.
 
+mod comparison;
 mod parts;
 
 use std::fmt::{self, Write};
@@ -35,6 +36,9 @@ fn write_page(out: &mut String, summary: &Summary) -> fmt::Result {
     write_whole(out, summary)?;
     write_three_numbers(out, summary)?;
     write_details(out, summary)?;
+    if let Some(comparison) = &summary.comparison {
+        comparison::write(out, comparison)?;
+    }
     parts::write_list(out, "Files", &summary.largest_duplicate_files)?;
     parts::write_list(out, "Directories", &summary.largest_duplicate_directories)?;
     write_skipped(out, summary)?;

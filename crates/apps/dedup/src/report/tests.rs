@@ -3,7 +3,7 @@
 use super::*;
 use crate::SkipKind;
 use crate::summary::KindCount;
-use crate::summary::tests::example;
+use crate::summary::tests::{comparison, example};
 
 /// Checks that every element that is opened is closed, in order.
 fn assert_well_formed(page: &str) {
@@ -13,7 +13,7 @@ fn assert_well_formed(page: &str) {
         let name: String = tag.chars().take_while(|c| !c.is_whitespace() && *c != '>').collect();
         if let Some(closed) = name.strip_prefix('/') {
             assert_eq!(open.pop().as_deref(), Some(closed), "at </{closed}>");
-        } else if !tag.ends_with('/') && !["!doctype", "meta", "wbr"].contains(&&*name) {
+        } else if !tag.ends_with('/') && !["!doctype", "meta", "br", "wbr"].contains(&&*name) {
             open.push(name);
         }
     }
@@ -94,4 +94,14 @@ fn what_is_not_listed_as_skipped_is_counted_and_trouble_is_unfolded() {
     assert!(page.contains("and 1,000 more"));
     assert!(page.contains("<details><summary>3 symbolic links"));
     assert!(page.contains("cannot open it: Permission denied"));
+}
+
+#[test]
+fn a_comparison_is_a_matrix_with_escaped_paths() {
+    let compared = Summary { comparison: Some(comparison()), ..example() };
+    let page = html(&compared);
+    assert_well_formed(&page);
+    let cell = "<td class=\"number\">512 MiB<br><b>50.0 %</b>";
+    assert!(page.contains(cell) && page.contains("<b>12.5 %</b>"), "{page}");
+    assert!(page.contains("&lt;b&gt;") && !html(&example()).contains("What the trees share"));
 }

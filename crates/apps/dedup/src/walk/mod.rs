@@ -34,6 +34,8 @@ pub struct FileEntry {
     pub bytes: u64,
     /// How many of its parent directories belong to the walk; zero for a given path itself.
     pub depth: usize,
+    /// The number of the given path that it is under, from 0 on.
+    pub tree: usize,
 }
 
 /// A find of the walk.
@@ -175,6 +177,10 @@ struct Level {
 #[derive(Debug)]
 pub struct Walk {
     roots: vec::IntoIter<PathBuf>,
+    /// The number of the root whose files come now.
+    tree: usize,
+    /// How many roots there were in the beginning.
+    root_count: usize,
     levels: Vec<Level>,
     /// Files given as paths: the tree may contain them again under their only name.
     given_files: HashSet<FileId>,
@@ -200,6 +206,8 @@ impl Walk {
             roots.push(root);
         }
         Ok(Self {
+            tree: 0,
+            root_count: roots.len(),
             roots: roots.into_iter(),
             levels: Vec::new(),
             given_files,
@@ -236,7 +244,9 @@ impl Walk {
             }
             self.levels.pop();
         }
-        self.roots.next()
+        let root = self.roots.next();
+        self.tree = self.root_count - self.roots.len() - usize::from(root.is_some());
+        root
     }
 
     /// The find at `path`; `None` for a directory that was entered.
@@ -266,7 +276,12 @@ impl Walk {
             let reason = "the same file under another name is counted already";
             return skip(Skipped::new(&path, SkipKind::HardLink, reason));
         }
-        Found::File(FileEntry { path, bytes: metadata.len(), depth: self.levels.len() })
+        Found::File(FileEntry {
+            path,
+            bytes: metadata.len(),
+            depth: self.levels.len(),
+            tree: self.tree,
+        })
     }
 
     /// Enters a directory, or returns why not. A list that breaks off is walked as far as it was read.

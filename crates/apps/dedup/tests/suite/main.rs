@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its tree must stop")]
 
 mod common;
+mod compare;
 mod holes;
 mod listing;
 mod oracle;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
 use nandex::{Durability, Prediction, Requirements, Volume};
-use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey, VALUE_BYTES};
+use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
 use crate::console::Console;
@@ -156,13 +156,13 @@ fn refuse_other<T: Display + PartialEq>(
     )
 }
 
-/// Opens or makes the index, and says what it was made with.
+/// Opens or makes the index, with values of that many bytes, and says what it was made with.
 ///
 /// # Errors
 /// Settings that are not those of the index, a volume that is none, no space.
 pub fn open_or_make(
     args: &IndexArgs,
-    survey: &Survey,
+    (survey, value_bytes): (&Survey, usize),
     console: &Console,
 ) -> Result<(Opened, IndexSettings)> {
     let volume = args.volume()?;
@@ -171,7 +171,7 @@ pub fn open_or_make(
         return open(args, volume, survey, console);
     }
     let durability = if args.file.is_some() { Durability::default() } else { Durability::Never };
-    let prediction = plan(args, settings, survey, console)?;
+    let prediction = plan(args, settings, (survey, value_bytes), console)?;
     let name = settings.table_name();
     let plan = Plan { name: &name, prediction: &prediction, values: None };
     let made = |volume: &VolumeArgs| create(volume, STRIPING, plan, durability, console);
@@ -280,14 +280,14 @@ fn scratch_folder(option: &str) -> Result<TempDir> {
 fn plan(
     args: &IndexArgs,
     settings: IndexSettings,
-    survey: &Survey,
+    (survey, value_bytes): (&Survey, usize),
     console: &Console,
 ) -> Result<Prediction> {
     let chunks = chunks(survey, settings);
     let expected = args.expect.map_or(ENTRIES_MIN, |expected| expected.entries(settings));
     let wanted = (chunks + chunks / 2).max(expected).max(ENTRIES_MIN);
     let key_bytes = u32::try_from(settings.hash.key_bytes())?;
-    let requirements = Requirements::new(wanted, key_bytes, u32::try_from(VALUE_BYTES)?);
+    let requirements = Requirements::new(wanted, key_bytes, u32::try_from(value_bytes)?);
     let (entries, plan) = most_that_fit(args.structure, requirements.ram(args.ram))?;
     if entries < wanted {
         console.note(&format!(
