@@ -13,6 +13,7 @@ mod course;
 mod device_kind;
 pub mod filter;
 mod life;
+pub mod parallel;
 mod plan;
 mod report;
 mod session;

@@ -15,6 +15,8 @@ pub struct Counters {
     pub cut_points: u64,
     /// Those during a recovery from an earlier cut.
     pub cut_recoveries: u64,
+    /// Those that left the same bytes as another one during the same call.
+    pub cuts_equal: u64,
     /// Openings of an existing structure.
     pub reopenings: u64,
     /// Calls of a structure.
@@ -45,6 +47,7 @@ impl AddAssign<&Self> for Counters {
         self.seeds += other.seeds;
         self.cut_points += other.cut_points;
         self.cut_recoveries += other.cut_recoveries;
+        self.cuts_equal += other.cuts_equal;
         self.reopenings += other.reopenings;
         self.calls += other.calls;
         self.operations += other.operations;
@@ -64,6 +67,7 @@ impl fmt::Display for Counters {
         writeln!(f, "seeds             {:>12}", self.seeds)?;
         writeln!(f, "cut points        {:>12}", self.cut_points)?;
         writeln!(f, "  in a recovery   {:>12}", self.cut_recoveries)?;
+        writeln!(f, "  equal to others {:>12}", self.cuts_equal)?;
         writeln!(f, "reopenings        {:>12}", self.reopenings)?;
         writeln!(f, "  refused         {:>12}", self.refused_openings)?;
         writeln!(f, "calls             {:>12}", self.calls)?;

@@ -1,6 +1,7 @@
 //! A power cut during every operation of a life, or during some. The structure is recovered from each for
 //! several choices of what survives, and the power is cut during those recoveries too.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use nandex_sim::workload::SplitMix64;
@@ -34,12 +35,26 @@ pub struct Sweep {
     pub one_in: u64,
 }
 
+/// What is done with the bytes that a cut left.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Step {
+    /// They are opened, and everything is looked up.
+    Open,
+    /// The power is cut again during the opening.
+    CutAgain,
+    /// The structure is used again.
+    WorkOn,
+}
+
 struct Cuts<'a> {
     counters: &'a mut Counters,
     rng: SplitMix64,
     device: SimDevice,
     one_in: u64,
     part: &'static str,
+    /// What was done since the last call, with bytes of which hash. The oracle is the same meanwhile, so the same
+    /// step with the same bytes would ask the same again.
+    done: HashSet<(u64, Step)>,
 }
 
 /// Lives once, and recovers from the cuts.
@@ -52,7 +67,8 @@ pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Re
     let trace = Arc::<Trace>::default();
     let mut session = Session::new(setup);
     let rng = SplitMix64::stream(sweep.seed, 2);
-    let mut cuts = Cuts { counters, rng, device, one_in: sweep.one_in, part: "" };
+    let mut cuts =
+        Cuts { counters, rng, device, one_in: sweep.one_in, part: "", done: HashSet::new() };
     let traced = Arc::new(Traced::with(cuts.device.clone(), Arc::clone(&trace)));
     let result = live(&mut session, traced, (sweep.seed, sweep.calls), &mut cuts);
     // A test that compares traces must see the answers too.
@@ -71,6 +87,7 @@ impl<C: Contract> Watcher<C> for Cuts<'_> {
         self.counters.calls += 1;
         let part = self.part;
         result.map_err(|stop| format!("{part}: {}", tell(stop)))?;
+        self.done.clear();
         for cut in self.device.take_cuts() {
             if self.rng.below(self.one_in) > 0 {
                 continue;
@@ -94,8 +111,15 @@ impl Cuts<'_> {
         past: &Session<C>,
     ) -> Result<(), String> {
         self.counters.cut_points += 1;
-        let device = SimDevice::instant().with_image(cut.survivors(survivors));
-        let is_cut_again = self.rng.below(DEEPER) == 0;
+        let image = cut.survivors(survivors);
+        let hash = image.hash();
+        let [is_cut_again, works_on] = [Step::CutAgain, Step::WorkOn]
+            .map(|step| self.rng.below(DEEPER) == 0 && self.done.insert((hash, step)));
+        if !self.done.insert((hash, Step::Open)) && !is_cut_again && !works_on {
+            self.counters.cuts_equal += 1;
+            return Ok(());
+        }
+        let device = SimDevice::instant().with_image(image);
         if is_cut_again {
             device.record_cuts();
         }
@@ -106,7 +130,7 @@ impl Cuts<'_> {
         if is_cut_again {
             self.cut_again(&device, past)?;
         }
-        if self.rng.below(DEEPER) == 0 {
+        if works_on {
             self.counters.calls += 8;
             work_on(&mut session, &device, &mut self.rng)?;
         }
@@ -134,7 +158,12 @@ impl Cuts<'_> {
             for survivors in seeds(&mut self.rng) {
                 self.counters.cut_points += 1;
                 self.counters.cut_recoveries += 1;
-                let again = SimDevice::instant().with_image(cut.survivors(survivors));
+                let image = cut.survivors(survivors);
+                if !self.done.insert((image.hash(), Step::Open)) {
+                    self.counters.cuts_equal += 1;
+                    continue;
+                }
+                let again = SimDevice::instant().with_image(image);
                 let mut session = past.fork();
                 if self.open(&mut session, &again).map_err(|what| {
                     let operation = cut.operation;

@@ -8,11 +8,18 @@ use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
 use nandex_trial::{
     Adversity, BLOCK, Contract, Counters, Plan, STRUCTURES, Session, Structure, StructureSetup,
-    amount, run, small,
+    amount, parallel, run, small,
 };
 
 fn counters_of(seed: u64) -> Counters {
     run(seed, amount::one_in(4)).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Those of several seeds together.
+fn total_of(seeds: Vec<u64>) -> Counters {
+    let mut total = Counters::default();
+    parallel::each(seeds.into_iter(), counters_of).iter().for_each(|counters| total += counters);
+    total
 }
 
 /// The first seeds of a structure under an adversity.
@@ -25,15 +32,14 @@ fn seeds_of(structure: Structure, adversity: Adversity, count: usize) -> Vec<u64
 /// Cuts one setup of each policy and durability during every fourth operation, so that this stays short; during all
 /// of them with `NANDEX_SWEEP=full`.
 fn cut(structure: Structure, count: usize) {
-    let mut total = Counters::default();
     let mut structures = BTreeSet::new();
-    for seed in seeds_of(structure, Adversity::EveryCut, 2 * STRUCTURES as usize) {
-        let setup = Plan::of(seed).setup;
-        if structures.insert(format!("{} {:?}", setup.policy(), setup.durability())) {
-            total += &counters_of(seed);
-        }
-    }
+    let mut seeds = seeds_of(structure, Adversity::EveryCut, 2 * STRUCTURES as usize);
+    seeds.retain(|seed| {
+        let setup = Plan::of(*seed).setup;
+        structures.insert(format!("{} {:?}", setup.policy(), setup.durability()))
+    });
     assert_eq!(structures.len(), count);
+    let total = total_of(seeds);
     assert!(total.cut_points >= 200 * count as u64, "{total}");
     assert!(total.cut_recoveries >= 20 * count as u64, "{total}");
 }
@@ -56,22 +62,17 @@ fn thousands_of_cuts_of_every_cascade_lose_nothing() {
 #[test]
 fn every_further_structure_of_the_registry_outlives_cuts_and_wrong_data() {
     for structure in Structure::all().skip(3) {
-        let mut total = Counters::default();
-        let seeds = seeds_of(structure, Adversity::EveryCut, 4);
-        seeds.into_iter().for_each(|seed| total += &counters_of(seed));
+        let total = total_of(seeds_of(structure, Adversity::EveryCut, 4));
         assert!(total.cut_points >= 400, "{structure:?}: {total}");
         live_through(structure, 24);
     }
 }
 
 fn live_through(structure: Structure, lives: usize) {
-    let mut total = Counters::default();
     let adversities =
         [Adversity::Cuts, Adversity::Errors, Adversity::WrongReads, Adversity::WrongWrites];
-    for adversity in adversities {
-        let seeds = seeds_of(structure, adversity, lives);
-        seeds.into_iter().for_each(|seed| total += &counters_of(seed));
-    }
+    let seeds = adversities.map(|adversity| seeds_of(structure, adversity, lives));
+    let total = total_of(seeds.concat());
     let lives = lives as u64;
     assert!(total.reopenings > 10 * lives && total.calls > 100 * lives, "{total}");
     for kind in ["Flip on Read", "Misdirected on Write", "Lost on Sync", "Dropped on Sync"] {

@@ -109,6 +109,13 @@ impl Image {
         self.current.held()
     }
 
+    /// A hash of the length and of all bytes as reads see them: images that differ have different ones. Costs a
+    /// walk over the pages held.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.current.hash(self.page_count)
+    }
+
     /// Fills `bytes`, a whole number of pages, with what reads see from a page on: zeros if nobody has
     /// written, which includes pages past the end.
     pub fn read(&self, page: PageId, bytes: &mut [u8]) {

@@ -122,6 +122,11 @@ impl Pages {
         held(&self.root)
     }
 
+    /// A hash of what all pages hold, from this number on.
+    pub(crate) fn hash(&self, start: u64) -> u64 {
+        hash(&self.root, start, 0, self.height)
+    }
+
     /// Makes the tree so high that the page has a place.
     fn raise(&mut self, page: u64) {
         while !fits(page, self.height) {
@@ -179,6 +184,37 @@ fn held(slot: &Slot) -> u64 {
     }
 }
 
+/// Adds what the pages of a slot hold, numbered from `page` on, to a hash.
+fn hash(slot: &Slot, before: u64, page: u64, height: u32) -> u64 {
+    match slot {
+        Slot::Zeros => before,
+        Slot::Garbage => mix(mix(before, page), u64::from(height)),
+        Slot::Page(bytes) => mix(mix(before, page), hash_bytes(bytes)),
+        Slot::Node(node) => {
+            let cover = 1 << ((height - 1) * FANOUT_BITS);
+            let slots = (page..).step_by(cover).zip(&node.slots);
+            slots.fold(before, |before, (page, slot)| hash(slot, before, page, height - 1))
+        }
+    }
+}
+
+/// Four sums of words that do not wait for one another.
+fn hash_bytes(bytes: &Page) -> u64 {
+    let mut sums = [1, 2, 3, 4];
+    for words in bytes.chunks_exact(32) {
+        for (sum, word) in sums.iter_mut().zip(words.chunks_exact(8)) {
+            let word = word.try_into().expect("chunks are exactly a word long");
+            *sum = mix(*sum, u64::from_le_bytes(word));
+        }
+    }
+    sums.into_iter().fold(0, mix)
+}
+
+const fn mix(hash: u64, number: u64) -> u64 {
+    let product = (hash.rotate_left(23) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product ^ product >> 32
+}
+
 /// Bytes that nobody has written, different from page to page.
 pub(crate) fn garbage(page: u64, bytes: &mut [u8]) {
     let mut rng = SplitMix64::new(page.wrapping_add(2));
@@ -225,6 +261,28 @@ mod tests {
         assert!((0..100).all(|page| first_byte(&before, page) == 1));
         assert_eq!((first_byte(&pages, 49), first_byte(&pages, 50)), (1, 2));
         assert_eq!((before.held(), pages.held()), (100, 140));
+    }
+
+    #[test]
+    fn a_hash_tells_what_pages_hold_and_where() {
+        let image = |page, byte| {
+            let mut pages = Pages::default();
+            pages.set(40, page_of(1));
+            pages.set(page, page_of(byte));
+            pages
+        };
+        assert_eq!(image(2, 7).hash(50), image(2, 7).hash(50));
+        let discarded = |page: u64| {
+            let mut pages = image(2, 7);
+            pages.discard(page..page + 1);
+            pages
+        };
+        let others = [image(2, 8), image(3, 7), image(40, 7), discarded(2), discarded(3)];
+        let mut hashes: Vec<_> = others.iter().map(|other| other.hash(50)).collect();
+        hashes.extend([image(2, 7).hash(50), image(2, 7).hash(51)]);
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 7);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::fmt::Debug;
 
 use nandex::registry;
-use nandex_trial::{Contract, Counters, DeviceKind, Sweep, amount, filter, table};
+use nandex_trial::{Contract, Counters, DeviceKind, Sweep, amount, filter, parallel, table};
 
 use crate::large;
 
@@ -23,7 +23,8 @@ fn cut<C: Contract + Debug>(setup: C, seed: u64, device: DeviceKind, one_in: u64
 /// Cuts each of these during some operations of one life.
 fn cut_all<C: Contract>(setups: impl Iterator<Item = C>, device: DeviceKind, one_in: u64) {
     let mut total = Counters::default();
-    (0..).zip(setups).for_each(|(seed, setup)| total += &cut(setup, seed, device, one_in));
+    let cut = |(seed, setup)| cut(setup, seed, device, one_in);
+    parallel::each((0..).zip(setups), cut).iter().for_each(|counters| total += counters);
     println!("{total}");
     assert!(total.cut_points > 100 && total.cut_recoveries > 30, "{total}");
 }

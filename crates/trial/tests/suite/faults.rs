@@ -5,14 +5,16 @@
 //! Everything runs on one thread, so the k-th operation is the same one each time. Which ones there are is told by
 //! a life without faults; `NANDEX_SWEEP=full` fails every one of them in every way, else some of each class.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use nandex::Error;
 use nandex::device::Watched;
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
-use nandex_trial::{Contract, Session, Stop, Watcher, amount, filter, live, recover, table};
+use nandex_trial::{
+    Contract, Session, Stop, Watcher, amount, filter, live, parallel, recover, table,
+};
 
 use crate::guarded::guarded;
 use crate::large;
@@ -39,6 +41,9 @@ const SITES: [(FaultOn, &str); 4] = [
     (FaultOn::Sync, "blank, checkpoint, log, slice, superblock, values, whole data, whole slice"),
     (FaultOn::Grow, "empty, longer"),
 ];
+
+/// How it fails, and for how long.
+type Way = (FaultKind, FaultSpan);
 
 /// Reads of these are thousands, in one and the same way.
 const LOOKED_UP: [&str; 4] = ["data", "slice", "run", "values"];
@@ -103,7 +108,18 @@ fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     failed || on == FaultOn::Grow && text.contains("no space for") && text.contains("free some")
 }
 
-fn case<C: Contract>(setup: &C, fault: Fault, site: Site) {
+/// What a fault of an operation led to. Everything runs on one thread, so two faults of one operation with the same
+/// outcome left the same structure with the same past.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Outcome {
+    image: u64,
+    answers: u64,
+    /// Operations of each sort that were started.
+    seen: [u64; 4],
+}
+
+/// Fails an operation, and recovers unless the outcome is one of these.
+fn case<C: Contract>(setup: &C, fault: Fault, site: Site, known: &HashSet<Outcome>) -> Outcome {
     let mut failing = Failing::new(fault.on);
     failing.device.inner().arm(fault);
     let (session, result) = failing.live(setup);
@@ -116,8 +132,32 @@ fn case<C: Contract>(setup: &C, fault: Fault, site: Site) {
     let error = failing.error.unwrap_or_else(|| panic!("{story}: not told"));
     assert!(names_place_and_remedy(fault.on, &error), "{story}: {error}");
     // All that it was given, as a process that goes on finds it.
-    let image = failing.device.inner().survivors(1);
-    recover(&session, image, fault.at).unwrap_or_else(|what| panic!("{story}: {what}"));
+    let device = failing.device.inner();
+    let image = device.survivors(1);
+    let seen = SITES.map(|(on, _)| device.seen(on));
+    let outcome = Outcome { image: image.hash(), answers: session.answers(), seen };
+    if !known.contains(&outcome) {
+        recover(&session, image, fault.at).unwrap_or_else(|what| panic!("{story}: {what}"));
+    }
+    outcome
+}
+
+/// Fails an operation in each of these ways; gives how many they were.
+fn fail_in<C: Contract>(setup: &C, (on, at): (FaultOn, u64), site: Site, ways: &[Way]) -> u64 {
+    let mut known = HashSet::new();
+    let mut was_last = None;
+    for &(kind, span) in ways {
+        // If no operation of its sort came after the one that failed once, the rest of them cannot fail either.
+        if span == FaultSpan::FromThenOn && was_last == Some(kind) {
+            continue;
+        }
+        let (setup, fault) = (setup.clone(), Fault { on, at, kind, span });
+        let (story, before) = (format!("{setup:?}, {fault:?}"), known.clone());
+        let outcome = guarded(&story, move || case(&setup, fault, site, &before));
+        was_last = (outcome.seen[on as usize] == at).then_some(kind);
+        known.insert(outcome);
+    }
+    ways.len() as u64
 }
 
 /// The operations of a life without faults.
@@ -143,14 +183,8 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
         for at in places.iter().copied().step_by(places.len().div_ceil(each)) {
             let all_ways = amount::is_full() && !LOOKED_UP.contains(&site.about);
             let chosen = rng.below(ways.len() as u64) as usize;
-            for (number, &(kind, span)) in ways.iter().enumerate() {
-                if all_ways || number == chosen {
-                    failed += 1;
-                    let (setup, fault) = (setup.clone(), Fault { on, at, kind, span });
-                    let story = format!("{setup:?}, {fault:?}");
-                    guarded(&story, move || case(&setup, fault, site));
-                }
-            }
+            let ways = if all_ways { &ways[..] } else { &ways[chosen..=chosen] };
+            failed += fail_in(setup, (on, at), site, ways);
         }
     }
     failed
@@ -175,9 +209,10 @@ fn filters() -> impl Iterator<Item = filter::FilterSetup> {
 }
 
 fn sweep(on: FaultOn) {
-    let mut failed: u64 = tables().map(|setup| fail(&setup, on)).sum();
-    failed += filters().map(|setup| fail(&setup, on)).sum::<u64>();
-    failed += large::configurations().map(|setup| fail(&setup, on)).sum::<u64>();
+    let mut failed: u64 = parallel::each(tables(), |setup| fail(&setup, on)).iter().sum();
+    failed += parallel::each(filters(), |setup| fail(&setup, on)).iter().sum::<u64>();
+    let large = large::configurations();
+    failed += parallel::each(large, |setup| fail(&setup, on)).iter().sum::<u64>();
     println!("{failed} operations failed");
     assert!(failed > 60, "{failed}");
 }

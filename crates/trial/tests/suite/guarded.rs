@@ -7,17 +7,18 @@ use std::time::Duration;
 const HANG: Duration = Duration::from_secs(60);
 
 /// Runs a case on a thread of its own, and fails when it does not end.
-pub fn guarded(story: &str, case: impl FnOnce() + Send + 'static) {
+pub fn guarded<T: Send + 'static>(story: &str, case: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = channel();
     let thread = std::thread::spawn(move || {
-        case();
+        let result = case();
         // Nobody listens after a time-out.
         let _ = done.send(());
+        result
     });
     match ended.recv_timeout(HANG) {
         Err(RecvTimeoutError::Timeout) => panic!("{story}: hangs"),
         Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-            assert!(thread.join().is_ok(), "{story}: panicked");
+            thread.join().unwrap_or_else(|_| panic!("{story}: panicked"))
         }
     }
 }
