@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::{ChildStdin, Command};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -185,6 +185,42 @@ fn a_compaction_that_is_stopped_leaves_the_volume_whole() {
     // What is left is marked, and replaced.
     ok(folder.run("compact t"));
     assert!(!folder.path("t.unfinished").exists());
+}
+
+#[test]
+fn a_compaction_follows_a_link_and_takes_no_place_but_a_files() {
+    let folder = Folder::new();
+    make(&folder, "bufferhash", 500_000);
+    load(&folder, 0..1000);
+    symlink("t", folder.path("link")).expect("the folder is writable");
+    let before = allocated(&folder, "t");
+    // The link was replaced by a file of its own, and the volume stayed as it was.
+    ok(folder.run("compact link"));
+    assert!(fs::symlink_metadata(folder.path("link")).expect("it is there").is_symlink());
+    assert!(allocated(&folder, "t") < before / 3 * 2);
+    assert_eq!(keys(&folder, "link").len(), 1000);
+    folder.assert_refused(
+        "1 | compact /dev/null | it is no regular file\n1 | compact gone | cannot open gone",
+    );
+}
+
+#[test]
+fn a_volume_that_a_killed_load_left_is_copied_and_compacted_with_its_log() {
+    let folder = Folder::new();
+    make(&folder, "slicehash", 500_000);
+    let mut child = folder.start_piped("load t --format csv --key-format u64");
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(records(0..50_000).as_bytes()).expect("the load reads");
+    thread::sleep(Duration::from_millis(900));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    ok(folder.run("backup t copy"));
+    let expected = keys(&folder, "t");
+    assert!(expected.len() > 10_000, "{} keys", expected.len());
+    ok(folder.run("compact t"));
+    for name in ["t", "copy"] {
+        assert_eq!(keys(&folder, name), expected);
+    }
 }
 
 #[test]
