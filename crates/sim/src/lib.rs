@@ -27,7 +27,7 @@ pub use disk::{Disk, DiskSpec};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind, FaultOn, FaultSpan, Faults, Strike};
 pub use ftl::FtlCounts;
-pub use image::Image;
+pub use image::{History, Image};
 pub use model::{Done, Model, Parts, Request, RequestKind};
 pub use preset::{Machine, Preset, PresetError};
 pub use spec::Spec;

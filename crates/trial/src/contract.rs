@@ -92,6 +92,10 @@ pub trait Contract: Clone + Debug + Send + 'static {
         OpenOptions { durability, threads, ..OpenOptions::default() }
     }
 
+    /// The same without threads in the background.
+    #[must_use]
+    fn without_threads(&self) -> Self;
+
     /// Closes it.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ pub mod filter;
 mod life;
 pub mod parallel;
 mod plan;
+mod recording;
 mod report;
 mod session;
 mod sweep;
@@ -30,6 +31,7 @@ pub use course::{Watcher, live};
 pub use device_kind::{DeviceKind, small};
 use nandex_sim::workload::SplitMix64;
 pub use plan::{Adversity, BLOCK, Plan, STRUCTURES, Structure, StructureSetup};
+pub use recording::{REPLAY, Recording};
 pub use report::{Counters, Failure};
 pub use session::Session;
 pub use sweep::{Sweep, recover, sweep};
@@ -61,7 +63,8 @@ fn carry_out<C: Contract>(plan: &Plan, setup: C, one_in: u64) -> Result<Counters
     match plan.adversity {
         Adversity::EveryCut => {
             let calls = 1 + SplitMix64::stream(seed, 4).below(CALLS_MAX);
-            sweep(setup, Sweep { seed, device, calls, one_in }, &mut counters)?;
+            let failures = None;
+            sweep(setup, Sweep { seed, device, calls, one_in, failures }, &mut counters)?;
         }
         _ => life::run(plan, setup, &mut counters)?,
     }

@@ -45,6 +45,11 @@ impl<C: Contract> Session<C> {
         Self::with_past(setup, past)
     }
 
+    /// What a session knew at a power cut.
+    pub(crate) fn resumed(setup: C, past: C::Past, is_made: bool) -> Self {
+        Self { is_made, ..Self::with_past(setup, past) }
+    }
+
     fn with_past(setup: C, past: C::Past) -> Self {
         Self {
             setup,

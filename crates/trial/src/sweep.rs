@@ -1,7 +1,11 @@
 //! A power cut during every operation of a life, or during some. The structure is recovered from each for
 //! several choices of what survives, and the power is cut during those recoveries too.
 
+use std::any::Any;
 use std::collections::HashSet;
+use std::iter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 use nandex_sim::workload::SplitMix64;
@@ -10,9 +14,12 @@ use nandex_sim::{Cut, Image, SimDevice};
 use crate::contract::{Contract, Stop, fold};
 use crate::course::{Watcher, live};
 use crate::device_kind::DeviceKind;
+use crate::message;
+use crate::recording::{CutHistory, REPLAY, Recording};
 use crate::report::Counters;
 use crate::session::Session;
 use crate::traced::{Trace, Traced};
+use crate::versions::Oracle;
 
 /// Of this many recoveries one is used again and opened once more, and one is cut itself.
 const DEEPER: u64 = 8;
@@ -33,6 +40,8 @@ pub struct Sweep {
     pub calls: u64,
     /// The power goes during one of this many operations.
     pub one_in: u64,
+    /// The folder in which a cut that fails is saved, for lives with threads: no seed repeats these.
+    pub failures: Option<&'static str>,
 }
 
 /// What is done with the bytes that a cut left.
@@ -55,6 +64,10 @@ struct Cuts<'a> {
     /// What was done since the last call, with bytes of which hash. The oracle is the same meanwhile, so the same
     /// step with the same bytes would ask the same again.
     done: HashSet<(u64, Step)>,
+    failures: Option<&'static str>,
+    /// The cut during a recovery, and the seed of the calls after one, that are under way.
+    second: Option<CutHistory>,
+    work: Option<u64>,
 }
 
 /// Lives once, and recovers from the cuts.
@@ -67,8 +80,20 @@ pub fn sweep<C: Contract>(setup: C, sweep: Sweep, counters: &mut Counters) -> Re
     let trace = Arc::<Trace>::default();
     let mut session = Session::new(setup);
     let rng = SplitMix64::stream(sweep.seed, 2);
-    let mut cuts =
-        Cuts { counters, rng, device, one_in: sweep.one_in, part: "", done: HashSet::new() };
+    if sweep.failures.is_some() {
+        device.record_history();
+    }
+    let mut cuts = Cuts {
+        counters,
+        rng,
+        device,
+        one_in: sweep.one_in,
+        part: "",
+        done: HashSet::new(),
+        failures: sweep.failures,
+        second: None,
+        work: None,
+    };
     let traced = Arc::new(Traced::with(cuts.device.clone(), Arc::clone(&trace)));
     let result = live(&mut session, traced, (sweep.seed, sweep.calls), &mut cuts);
     // A test that compares traces must see the answers too.
@@ -93,9 +118,12 @@ impl<C: Contract> Watcher<C> for Cuts<'_> {
                 continue;
             }
             for survivors in seeds(&mut self.rng) {
-                self.recover(&cut, survivors, session).map_err(|what| {
+                tell_panic(|| self.recover(&cut, survivors, session)).map_err(|what| {
                     let operation = cut.operation;
-                    format!("{part}, cut after {operation}, survivors {survivors}: {what}")
+                    let what =
+                        format!("{part}, cut after {operation}, survivors {survivors}: {what}");
+                    let first = CutHistory { history: self.device.history(&cut), survivors };
+                    self.save(what, first, session)
                 })?;
             }
         }
@@ -104,6 +132,25 @@ impl<C: Contract> Watcher<C> for Cuts<'_> {
 }
 
 impl Cuts<'_> {
+    /// Saves a failure, and returns it with the line that repeats it.
+    fn save<C: Contract>(&mut self, what: String, first: CutHistory, past: &Session<C>) -> String {
+        let Some(folder) = self.failures else { return what };
+        let recording = Recording {
+            setup: format!("{:?}", past.setup()),
+            what,
+            cuts: iter::once(first).chain(self.second.take()).collect(),
+            work: self.work.take(),
+            is_made: past.is_made(),
+            past: past.past.save(),
+        };
+        let saved = recording.write(Path::new(folder));
+        let what = recording.what;
+        match saved {
+            Ok(path) => format!("{what}\n{}", command(&path)),
+            Err(error) => format!("{what}\nIt cannot be saved in {folder}: {error}"),
+        }
+    }
+
     fn recover<C: Contract>(
         &mut self,
         cut: &Cut,
@@ -122,6 +169,9 @@ impl Cuts<'_> {
         let device = SimDevice::instant().with_image(image);
         if is_cut_again {
             device.record_cuts();
+            if self.failures.is_some() {
+                device.record_history();
+            }
         }
         let mut session = past.fork();
         if !self.open(&mut session, &device)? {
@@ -132,7 +182,10 @@ impl Cuts<'_> {
         }
         if works_on {
             self.counters.calls += 8;
-            work_on(&mut session, &device, &mut self.rng)?;
+            let seed = self.rng.next_u64();
+            self.work = Some(seed);
+            work_on(&mut session, &device, seed)?;
+            self.work = None;
         }
         self.end(&mut session, &device);
         Ok(())
@@ -163,6 +216,9 @@ impl Cuts<'_> {
                     self.counters.cuts_equal += 1;
                     continue;
                 }
+                if self.failures.is_some() {
+                    self.second = Some(CutHistory { history: device.history(&cut), survivors });
+                }
                 let again = SimDevice::instant().with_image(image);
                 let mut session = past.fork();
                 if self.open(&mut session, &again).map_err(|what| {
@@ -173,6 +229,7 @@ impl Cuts<'_> {
                 }
             }
         }
+        self.second = None;
         Ok(())
     }
 
@@ -192,12 +249,15 @@ pub fn recover<C: Contract>(past: &Session<C>, image: Image, seed: u64) -> Resul
     let device = SimDevice::instant().with_image(image);
     let mut session = past.fork();
     if open(&mut session, &device)? {
-        work_on(&mut session, &device, &mut SplitMix64::new(seed))?;
+        work_on(&mut session, &device, seed)?;
     }
     Ok(())
 }
 
-fn open<C: Contract>(session: &mut Session<C>, device: &SimDevice) -> Result<bool, String> {
+pub(crate) fn open<C: Contract>(
+    session: &mut Session<C>,
+    device: &SimDevice,
+) -> Result<bool, String> {
     match session.open(Arc::new(device.clone())) {
         Ok(()) => {}
         Err(Stop::Failed(_)) if !session.is_made() => return Ok(false),
@@ -208,14 +268,15 @@ fn open<C: Contract>(session: &mut Session<C>, device: &SimDevice) -> Result<boo
 }
 
 /// A recovered structure must work like any other.
-fn work_on<C: Contract>(
+pub(crate) fn work_on<C: Contract>(
     session: &mut Session<C>,
     device: &SimDevice,
-    rng: &mut SplitMix64,
+    seed: u64,
 ) -> Result<(), String> {
+    let mut rng = SplitMix64::new(seed);
     let told = |stop| format!("working on: {}", tell(stop));
     for _ in 0..8 {
-        session.call(rng).map_err(told)?;
+        session.call(&mut rng).map_err(told)?;
         session.settle();
     }
     session.close().map_err(told)?;
@@ -227,6 +288,19 @@ fn work_on<C: Contract>(
     }
     open(session, device).map_err(|what| format!("once more: {what}"))?;
     Ok(())
+}
+
+/// Runs a check, and makes a panic an error.
+pub(crate) fn tell_panic(check: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let told = |panic: Box<dyn Any + Send>| Err(format!("panicked: {}", message(&*panic)));
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(told)
+}
+
+/// The line that repeats a saved failure.
+fn command(path: &Path) -> String {
+    let thread = std::thread::current();
+    let (test, path) = (thread.name().unwrap_or("crash"), path.display());
+    format!("{REPLAY}={path} cargo test -p nandex-trial --test suite -- {test}")
 }
 
 fn tell(stop: Stop) -> String {

@@ -48,10 +48,61 @@ impl<V> Versions<V> {
     }
 }
 
+impl<V: Numbers> Versions<V> {
+    fn save(&self, out: &mut Vec<u64>) {
+        out.extend([self.all.len(), self.durable, self.acknowledged].map(|it| it as u64));
+        out.extend(self.all.iter().flat_map(Numbers::numbers));
+    }
+
+    fn load(numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let mut next = || numbers.next();
+        let [count, durable, acknowledged] = [next()?, next()?, next()?];
+        if count == 0 || durable.max(acknowledged) >= count {
+            return None;
+        }
+        let version = |_| Some(V::of_numbers([next()?, next()?]));
+        let all = (0..count).map(version).collect::<Option<_>>()?;
+        Some(Self { all, durable: durable as usize, acknowledged: acknowledged as usize })
+    }
+}
+
+/// A version as two numbers, for a file.
+pub trait Numbers: Sized {
+    /// The numbers.
+    fn numbers(&self) -> [u64; 2];
+
+    /// The version of these numbers.
+    fn of_numbers(numbers: [u64; 2]) -> Self;
+}
+
 /// What was done to a structure, and which of it must hold.
 pub trait Oracle: Clone + Send {
     /// The state of a key.
-    type Version;
+    type Version: Numbers;
+
+    /// What it knows in addition to the versions of keys.
+    fn others(&mut self) -> Vec<&mut u64>;
+
+    /// All that it knows, for a file.
+    fn save(&self) -> Vec<u64> {
+        let mut copy = self.clone();
+        let mut out = Vec::new();
+        copy.keys().iter().for_each(|versions| versions.save(&mut out));
+        out.extend(copy.others().into_iter().map(|number| *number));
+        out
+    }
+
+    /// Takes what another one of the same configuration knew; nothing if the numbers are others.
+    fn restore(&mut self, numbers: &[u64]) -> Option<()> {
+        let mut numbers = numbers.iter().copied();
+        for versions in self.keys() {
+            *versions = Versions::load(&mut numbers)?;
+        }
+        for number in self.others() {
+            *number = numbers.next()?;
+        }
+        numbers.next().is_none().then_some(())
+    }
 
     /// The versions of all keys, by their numbers.
     fn keys(&mut self) -> &mut [Versions<Self::Version>];

@@ -16,7 +16,7 @@ use nandex_device::{Device, EngineReport, Geometry, Op, OpKind, PageBuf, PageId,
 use self::queue::SimQueue;
 use self::state::DeviceState;
 use self::time::Time;
-use crate::{Fault, FaultOn, Faults, Image, Model, Strike};
+use crate::{Fault, FaultOn, Faults, History, Image, Model, Strike};
 
 /// A fully simulated device. Clones share it.
 ///
@@ -50,6 +50,8 @@ pub struct Cut {
     /// Counted operations that had succeeded before it: the argument for [`SimDevice::cut_after`].
     pub operation: u64,
     image: Image,
+    /// What had happened to the device's image before it.
+    events: usize,
 }
 
 impl Cut {
@@ -129,6 +131,18 @@ impl SimDevice {
     #[must_use]
     pub fn take_cuts(&self) -> Vec<Cut> {
         self.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on keeps every operation, so that the image of a cut can be made again: see
+    /// [`history`](Self::history). Each page that is written then takes one page of RAM.
+    pub fn record_history(&self) {
+        self.lock().image.keep_events();
+    }
+
+    /// What happened to its image from the call of [`record_history`](Self::record_history) to this cut.
+    #[must_use]
+    pub fn history(&self, cut: &Cut) -> History {
+        self.lock().image.history(cut.events, &cut.image)
     }
 
     /// How many counted operations have been started with the power on, including those with a fault. A sweep

@@ -113,7 +113,8 @@ impl DeviceState {
         let Some(cuts) = &mut self.cuts else { return };
         let mut image = self.image.without_previous();
         begin(&mut image);
-        cuts.push(Cut { operation: self.power.operations - 1, image });
+        let events = self.image.event_count();
+        cuts.push(Cut { operation: self.power.operations - 1, image, events });
     }
 
     fn next_number(&mut self) -> u64 {

@@ -47,6 +47,14 @@ impl Change {
         }
     }
 
+    /// Its first page, and its bytes, or how many pages are discarded.
+    pub(super) fn parts(&self) -> (u64, Result<&[Arc<Page>], u64>) {
+        match &self.content {
+            Content::Bytes(pages) => (self.start, Ok(pages)),
+            Content::Garbage(count) => (self.start, Err(*count)),
+        }
+    }
+
     pub(crate) fn apply(&self, image: &mut Pages) {
         match &self.content {
             Content::Garbage(count) => image.discard(self.start..self.start + count),

@@ -19,6 +19,7 @@
 //! The same operations in the same order with the same seed leave the same bytes.
 
 mod change;
+mod history;
 mod pages;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ use nandex_device::{PAGE_BYTES, PageId};
 
 pub(crate) use self::change::Change;
 use self::change::{Fate, Fates};
+use self::history::Event;
+pub use self::history::History;
 use self::pages::{Pages, Slot};
 
 /// The most pages whose bytes can be counted.
@@ -57,6 +60,8 @@ pub struct Image {
     growing_to: Option<u64>,
     /// The content of pages before their last write, if requested.
     previous: Option<BTreeMap<u64, Slot>>,
+    /// What happened to it, if requested.
+    events: Option<Vec<Event>>,
 }
 
 impl Image {
@@ -155,27 +160,57 @@ impl Image {
             in_flight: self.in_flight.clone(),
             growing_to: self.growing_to,
             previous: None,
+            events: self.events.as_ref().map(|_| Vec::new()),
+        }
+    }
+
+    /// From now on keeps what happens to it. Each page that is written then takes one page of RAM.
+    pub(crate) fn keep_events(&mut self) {
+        self.events.get_or_insert_default();
+    }
+
+    /// How much has happened to it since that was asked for.
+    pub(crate) fn event_count(&self) -> usize {
+        self.events.as_ref().map_or(0, Vec::len)
+    }
+
+    /// What has happened to it, the first `count` events, and then to another image that was cloned from it.
+    pub(crate) fn history(&self, count: usize, then: &Self) -> History {
+        let of = |image: &Self| image.events.clone().unwrap_or_default();
+        let mut events = of(self);
+        events.truncate(count);
+        events.extend(of(then));
+        History { events }
+    }
+
+    fn note(&mut self, event: impl FnOnce() -> Event) {
+        if let Some(events) = &mut self.events {
+            events.push(event());
         }
     }
 
     /// Makes it that long, durably; never shorter.
     pub(crate) fn grow(&mut self, page_count: u64) {
+        self.note(|| Event::Grow(page_count));
         self.page_count = self.page_count.max(page_count);
     }
 
     /// Begins a growth that a power cut hits.
     pub(crate) fn begin_growth(&mut self, page_count: u64) {
+        self.note(|| Event::BeginGrowth(page_count));
         self.growing_to = Some(page_count);
     }
 
     /// Puts a change in flight. Numbers rise from push to push.
     pub(crate) fn launch(&mut self, number: u64, change: Change) {
+        self.note(|| Event::Launch(number, change.clone()));
         self.in_flight.insert(number, change);
     }
 
     /// Lets the change of that number take effect, if there is one.
     pub(crate) fn land(&mut self, number: u64) {
         let Some(change) = self.in_flight.remove(&number) else { return };
+        self.note(|| Event::Land(number));
         if let Some(previous) = &mut self.previous {
             for page in change.written() {
                 previous.insert(page, self.current.get(page).clone());
@@ -187,6 +222,7 @@ impl Image {
 
     /// Makes durable what has taken effect. Costs nothing, unless something was dropped before.
     pub(crate) fn sync(&mut self) {
+        self.note(|| Event::Sync);
         if self.has_dropped {
             self.unsynced.iter().for_each(|change| change.apply(&mut self.durable));
         } else {
@@ -197,6 +233,7 @@ impl Image {
 
     /// Drops what has taken effect and is not durable; reads still see it.
     pub(crate) fn drop_unsynced(&mut self) {
+        self.note(|| Event::Drop);
         self.has_dropped |= !self.unsynced.is_empty();
         self.unsynced.clear();
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nandex_device::{Device, Error, PAGE_BYTES, PageBuf, PageId};
-use nandex_sim::{Image, SimDevice};
+use nandex_sim::{History, Image, SimDevice};
 use proptest::prelude::*;
 
 use crate::support::{Scattered, device_of, page_of, wait, write};
@@ -110,6 +110,37 @@ fn a_sync_that_the_cut_strikes_promises_nothing() {
     device.cut_after(device.operations());
     assert!(is_power_cut(&device.sync().unwrap_err()));
     assert_eq!(outcomes(&device, 0), sets(&[&[0], &[4], &[0, 4]]));
+}
+
+#[test]
+fn the_history_of_a_cut_makes_its_image_again() {
+    let device = SimDevice::instant().with_image(Image::new());
+    device.record_cuts();
+    device.record_history();
+    device.grow(6).unwrap();
+    let mut queue = device.queue(3).unwrap();
+    for round in 0..4u8 {
+        for page in 0..3 {
+            queue.push(write(page, page, round + 1)).unwrap();
+        }
+        device.write(PageId(3), page_of(9)).unwrap();
+        queue.wait(2, &mut Vec::new()).unwrap();
+        device.discard(PageId(4)..PageId(6)).unwrap();
+        device.sync().unwrap();
+        queue.wait(1, &mut Vec::new()).unwrap();
+        device.grow(7 + u64::from(round)).unwrap();
+    }
+    let cuts = device.take_cuts();
+    assert_eq!(cuts.len(), 29);
+    for cut in &cuts {
+        let history = History::decode(&device.history(cut).encode()).unwrap();
+        for seed in 0..40 {
+            let (again, cut) = (history.replay(Image::new()), cut.survivors(seed));
+            assert_eq!(again.survivors(seed).to_bytes(), cut.to_bytes());
+            assert_eq!(again.survivors(seed).hash(), cut.hash());
+        }
+    }
+    assert!(History::decode(&[7; 16]).is_none());
 }
 
 #[test]

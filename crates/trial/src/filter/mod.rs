@@ -41,6 +41,10 @@ impl Contract for FilterSetup {
         AnyFilter::open(volume, name, &self.made().1)
     }
 
+    fn without_threads(&self) -> Self {
+        self.inline()
+    }
+
     fn close(filter: AnyFilter) -> nandex::Result<()> {
         filter.close()
     }

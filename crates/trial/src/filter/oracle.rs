@@ -7,7 +7,7 @@
 //! kept.
 
 use crate::contract::Trust;
-use crate::versions::{Oracle, Versions};
+use crate::versions::{Numbers, Oracle, Versions};
 
 /// How often a key may have been there.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +21,28 @@ pub struct Range {
 pub struct Past {
     keys: Vec<Versions<Range>>,
     /// The greatest count that each key may ever have had.
-    ever: Vec<i64>,
+    ever: Vec<u64>,
     /// Is it impossible that two keys share a fingerprint?
     is_exact: bool,
 }
 
+impl Numbers for Range {
+    fn numbers(&self) -> [u64; 2] {
+        [self.least, self.most].map(i64::cast_unsigned)
+    }
+
+    fn of_numbers(numbers: [u64; 2]) -> Self {
+        let [least, most] = numbers.map(u64::cast_signed);
+        Self { least, most }
+    }
+}
+
 impl Oracle for Past {
     type Version = Range;
+
+    fn others(&mut self) -> Vec<&mut u64> {
+        self.ever.iter_mut().collect()
+    }
 
     fn keys(&mut self) -> &mut [Versions<Range>] {
         &mut self.keys
@@ -79,7 +94,7 @@ impl Past {
             Range { least: least.saturating_add(amount), most: most.saturating_add(amount) };
         self.keys[key as usize].attempt(range);
         let ever = &mut self.ever[key as usize];
-        *ever = (*ever).max(range.most);
+        *ever = (*ever).max(u64::try_from(range.most).unwrap_or(0));
     }
 
     /// Judges the answer for a key.
@@ -138,7 +153,7 @@ impl Past {
         let (least, most) = match trust {
             _ if self.is_exact => (count, count),
             // After a device's loss the count can be anything up to the one found.
-            Trust::EverOrError => (0, count.min(ever)),
+            Trust::EverOrError => (0, count.min(i64::try_from(ever).unwrap_or(i64::MAX))),
             _ => (least(versions).min(count), most(versions).min(count)),
         };
         *versions = Versions::only(Range { least, most });

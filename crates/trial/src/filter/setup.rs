@@ -123,6 +123,12 @@ impl FilterSetup {
         Self { threads: Threads::Background, ..self }
     }
 
+    /// The same without threads in the background.
+    #[must_use]
+    pub const fn inline(self) -> Self {
+        Self { threads: Threads::Inline, ..self }
+    }
+
     /// The options for creating the volume.
     pub(super) fn volume(&self) -> VolumeOptions {
         let block_bytes = self.log_block_pages * PAGE_BYTES as u64;

@@ -42,6 +42,10 @@ pub trait TableContract: Clone + Debug + Send + 'static {
     /// number above 16 bits of the key's.
     fn value(&self, key: u64, put: u64) -> Vec<u8>;
 
+    /// The same without threads in the background.
+    #[must_use]
+    fn inline(&self) -> Self;
+
     /// How many keys a batch of updates has at most.
     fn batch_max(&self) -> u64 {
         (self.keys() / 2).min(120)
@@ -67,6 +71,10 @@ impl<C: TableContract> Contract for C {
 
     fn open(&self, volume: &Volume, name: &str) -> Result<AnyTable> {
         AnyTable::open_with(volume, name, &self.made().1)
+    }
+
+    fn without_threads(&self) -> Self {
+        TableContract::inline(self)
     }
 
     fn close(table: AnyTable) -> Result<()> {

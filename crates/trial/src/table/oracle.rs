@@ -8,7 +8,7 @@
 use nandex::testing::Retention;
 
 use crate::contract::Trust;
-use crate::versions::{Oracle, Versions};
+use crate::versions::{Numbers, Oracle, Versions};
 
 /// A version of a key: what an update attempted.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,22 @@ pub struct Past {
     retention: Retention,
 }
 
+impl Numbers for Version {
+    fn numbers(&self) -> [u64; 2] {
+        [self.put.map_or(0, |put| put + 1), self.at]
+    }
+
+    fn of_numbers([put, at]: [u64; 2]) -> Self {
+        Self { put: put.checked_sub(1), at }
+    }
+}
+
 impl Oracle for Past {
     type Version = Version;
+
+    fn others(&mut self) -> Vec<&mut u64> {
+        vec![&mut self.puts, &mut self.acts]
+    }
 
     fn keys(&mut self) -> &mut [Versions<Version>] {
         &mut self.keys

@@ -139,6 +139,10 @@ impl TableSetup {
 }
 
 impl TableContract for TableSetup {
+    fn inline(&self) -> Self {
+        Self { threads: Threads::Inline, ..*self }
+    }
+
     fn made(&self) -> (AnyConfig, AnyOptions) {
         let options = AnyOptions::default();
         match self.kind {

@@ -17,6 +17,7 @@ mod guarded;
 mod kill;
 mod large;
 mod processes;
+mod recorded;
 mod sites;
 mod structure;
 mod tables;

@@ -2,7 +2,7 @@
 
 use nandex::large::WhenFull;
 use nandex::testing::Retention;
-use nandex::{BufferHash, LargeTable, Result, Volume, VolumeOptions};
+use nandex::{BufferHash, LargeTable, Result, Threads, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{Found, Past, stretch};
 use nandex_trial::{Contract, Session, Stop};
@@ -58,6 +58,10 @@ impl Contract for Setup {
     fn open(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
         let table = BufferHash::open_with(volume, name, self.runtime())?;
         LargeTable::open(volume, &format!("{name}-values"), table)
+    }
+
+    fn without_threads(&self) -> Self {
+        Self { threads: Threads::Inline, ..*self }
     }
 
     fn close(table: Self::Handle) -> Result<()> {

@@ -149,6 +149,10 @@ impl Setup {
 }
 
 impl TableContract for Setup {
+    fn inline(&self) -> Self {
+        Self { flush_threads: 0, threads: Threads::Inline, ..*self }
+    }
+
     fn made(&self) -> (AnyConfig, AnyOptions) {
         let TestTable { config, options, .. } = self.test_table();
         (config, options)
