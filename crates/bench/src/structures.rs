@@ -9,12 +9,13 @@ use std::sync::{Arc, LazyLock};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use nandex::bufferhash::growing;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::model::FanOut;
 use nandex::oracle::{MapTable, Multiset};
 use nandex::registry::{self, Family};
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, FilterRequirements, OpenOptions,
+    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, FilterRequirements, OpenOptions, Policy,
     Requirements, Table, Volume, VolumeOptions, cascade, slicehash,
 };
 
@@ -133,7 +134,7 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
         Family::Filter(row) => {
             Box::new(filter_subject((row.create)(&volume, NAME, &config, &options)?))
         }
-        Family::Part => bail!("a {kind} is a part of other structures"),
+        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     })
 }
 
@@ -148,7 +149,7 @@ fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
             Box::new(TableSubject(table))
         }
         Family::Filter(row) => Box::new(filter_subject((row.open)(&volume, NAME, &options)?)),
-        Family::Part => bail!("a {kind} is a part of other structures"),
+        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     })
 }
 
@@ -164,7 +165,8 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
             // The paper's SliceHash has no filters, and gives all RAM to buffers.
             let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
-            Ok((row.advise)(&Requirements { miss_reads_max, ..asked })?.config)
+            let policy = if kind == growing::KIND { Policy::Grow } else { asked.policy };
+            Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?.config)
         }
         Family::Filter(row) => {
             let asked = FilterRequirements {
@@ -174,7 +176,7 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             };
             (row.advise)(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
         }
-        Family::Part => bail!("a {kind} is a part of other structures"),
+        Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     }
 }
 

@@ -73,6 +73,13 @@ fn preset_names() -> Vec<&'static str> {
 }
 
 impl RequirementArgs {
+    /// Is nothing stated but RAM and the device?
+    pub fn is_free(&self) -> bool {
+        let Self { flash, inserts, lookups, miss_reads, worst_insert, .. } = self;
+        let counts = [flash, inserts, lookups].into_iter().all(Option::is_none);
+        counts && miss_reads.is_none() && worst_insert.is_none()
+    }
+
     /// A table for that many entries of these widths, within these limits.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use nandex::large::table_name;
 use nandex::registry::{self, Family};
-use nandex::{AnyTable, LargeTable, Table, Volume};
+use nandex::{AnyOptions, AnyTable, LargeTable, Table, Volume};
 
 /// An open table of either sort.
 #[derive(Debug)]
@@ -58,13 +58,23 @@ impl Keyed {
     /// # Errors
     /// No table of that name, damage.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_within(volume, name, None)
+    }
+
+    /// Opens the table of that name, which may take this RAM if it grows; if `None`, what it was made with.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_within(volume: &Volume, name: &str, ram_bytes_max: Option<u64>) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
+        let mut options = AnyOptions::default();
+        options.ram_bytes_max = ram_bytes_max;
+        let open = |name: &str| AnyTable::open_with(volume, name, &options);
         match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {
-                let index = AnyTable::open(volume, &table_name(name))?;
-                Ok(Self::AnySize(LargeTable::open(volume, name, index)?))
+                Ok(Self::AnySize(LargeTable::open(volume, name, open(&table_name(name))?)?))
             }
-            _ => Ok(Self::Fixed(AnyTable::open(volume, name)?)),
+            _ => Ok(Self::Fixed(open(name)?)),
         }
     }
 
@@ -203,11 +213,13 @@ impl Keyed {
     }
 }
 
-/// The names of a volume's structures that a user made: without the indexes of tables of any size.
+/// The names of a volume's structures that a user made: without the indexes of tables of any size, and without the
+/// generations of tables that grow.
 pub fn names(volume: &Volume) -> Vec<String> {
-    let all = volume.structures();
-    let is_part =
-        |kind: &str| matches!(registry::find(kind).map(|row| &row.family), Some(Family::Part));
+    let family = |kind: &str| registry::find(kind).map(|row| &row.family);
+    let is_part = |kind: &str| matches!(family(kind), Some(Family::Part));
+    let mut all = volume.structures();
+    all.retain(|it| !matches!(family(&it.kind), Some(Family::Generation)));
     let indexes: Vec<String> =
         all.iter().filter(|it| is_part(&it.kind)).map(|it| table_name(&it.name)).collect();
     all.into_iter().map(|it| it.name).filter(|name| !indexes.contains(name)).collect()

@@ -77,7 +77,8 @@ fn an_index_that_forgets_never_does_so_silently() {
     let folder = Folder::new();
     fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
     fs::write(folder.path("big"), noise(48 << 20)).expect("the folder is writable");
-    let small = json(&folder.run("dedup small --index i.nandex --avg 256 --json"));
+    let made = "dedup small --index i.nandex --avg 256 --structure bufferhash --json";
+    let small = json(&folder.run(made));
     assert_eq!(
         (&small["forgotten_entries"], &small["forgotten_entries_life"]),
         (&0.into(), &0.into())
@@ -99,6 +100,26 @@ fn an_index_that_forgets_never_does_so_silently() {
     assert!(third.stdout.contains("at least: "), "{third:?}");
     assert!(third.stdout.contains("\nForgotten    0 entries in this run, "), "{third:?}");
     assert!(third.stderr.contains("fingerprints in this run and "), "{third:?}");
+}
+
+#[test]
+fn an_index_grows_with_what_comes_and_says_when_its_ram_is_spent() {
+    let folder = Folder::new();
+    fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
+    fs::write(folder.path("big"), noise(48 << 20)).expect("the folder is writable");
+    assert_eq!(folder.run("dedup small --index i --avg 256 --ram 8MiB --json").code, 0);
+    let stopped = folder.run("dedup big --index i --ram 2MiB --json");
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(stopped.stderr.contains("of RAM the index grows to"), "{stopped:?}");
+    assert!(stopped.stderr.contains("the table cannot grow: it holds "), "{stopped:?}");
+    let grown = folder.run("dedup big --index i --json");
+    assert!(grown.code == 0 && !grown.stderr.contains("fingerprints"), "{grown:?}");
+    let again = json(&folder.run("dedup big --index i --json"));
+    assert_eq!(
+        (&again["duplicate_fraction"], &again["forgotten_entries_life"]),
+        (&1.0.into(), &0.into())
+    );
+    assert!(again["index_entries"].as_u64() > Some(150_000), "{again}");
 }
 
 #[test]

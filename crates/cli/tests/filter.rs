@@ -432,7 +432,7 @@ fn wrong_input_is_refused_with_what_would_do() {
     write(&folder, "odd", "12345");
     write(&folder, "foreign", [1; 10_000]);
     fs::create_dir(folder.path("dir")).expect("the folder is writable");
-    ok(folder.run("create t.nandex --key-bytes 8 --entries 1e5 --ram 4MiB"));
+    ok(folder.run("create t.nandex --key-bytes 8 --entries 1e5 --structure bufferhash"));
     ok(folder.run("filter build f.nandex in"));
     folder.assert_refused(WRONG);
     assert!(!folder.path("n.nandex").exists(), "what fails leaves no file");

@@ -36,6 +36,14 @@ pub enum Error {
         /// Flash it may use.
         flash_bytes: u64,
     },
+    /// A growing table that has no space for its next generation.
+    #[error("the table cannot grow: it holds {entries} entries, and {reason}")]
+    GrowthStopped {
+        /// Entries in it.
+        entries: u64,
+        /// What it lacks, and what to do.
+        reason: String,
+    },
     /// A key or a value longer than a table of large values takes.
     #[error(
         "a {what} of {found} bytes: this table takes {what}s of at most {limit} bytes here; {remedy}"

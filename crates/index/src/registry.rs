@@ -24,6 +24,8 @@ pub const ROWS: &[&Row] = &[
     &slicehash::ROW,
     &cascade::ROW,
     &large::ROW,
+    &bufferhash::growing::ROW,
+    &bufferhash::growing::GENERATION_ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,
 ];
@@ -59,10 +61,14 @@ pub enum Family {
     Filter(FilterRow),
     /// A part of another structure, which makes and opens it.
     Part,
+    /// A generation of a table that grows, which makes and opens it.
+    Generation,
 }
 
 /// The functions of a table.
 pub struct TableRow {
+    /// Is it for requirements of a table that grows, and for no others?
+    pub grows: bool,
     /// Creates one from a configuration of its kind.
     pub create: fn(&Volume, &str, &AnyConfig, &AnyOptions) -> Result<AnyTable>,
     /// Opens one.
@@ -101,7 +107,7 @@ pub fn find(kind: &str) -> Option<&'static Row> {
 pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
     ROWS.iter().filter_map(|row| match &row.family {
         Family::Table(table) => Some((*row, table)),
-        Family::Filter(_) | Family::Part => None,
+        Family::Filter(_) | Family::Part | Family::Generation => None,
     })
 }
 
@@ -109,7 +115,7 @@ pub fn tables() -> impl Iterator<Item = (&'static Row, &'static TableRow)> {
 pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
     ROWS.iter().filter_map(|row| match &row.family {
         Family::Filter(filter) => Some((*row, filter)),
-        Family::Table(_) | Family::Part => None,
+        Family::Table(_) | Family::Part | Family::Generation => None,
     })
 }
 

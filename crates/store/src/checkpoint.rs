@@ -77,10 +77,11 @@ impl Catalog {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// All names, for an error text.
+    /// The names of all structures but parts, for an error text.
     #[must_use]
     pub fn names(&self) -> String {
-        let names: Vec<_> = self.entries.iter().map(|entry| format!("{:?}", entry.name)).collect();
+        let whole = self.entries.iter().filter(|entry| !entry.name.contains('/'));
+        let names: Vec<_> = whole.map(|entry| format!("{:?}", entry.name)).collect();
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 }

@@ -32,5 +32,6 @@ pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
 pub use volume::{
     Captured, Checkpointed, OpenOptions, Shutdown, Structure, StructureInfo, Threads, Volume,
-    VolumeDevices, VolumeOptions, VolumeStats, copy_closed, superblock_generation,
+    VolumeDevices, VolumeOptions, VolumeStats, copy_closed, is_part_of, part_name,
+    superblock_generation,
 };

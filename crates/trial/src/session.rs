@@ -182,7 +182,9 @@ impl<C: Contract> Session<C> {
         }
         neighbour.close()?;
         let names = volume.structures().into_iter().map(|structure| structure.name);
-        for name in names.filter(|name| name.starts_with(NEIGHBOUR)) {
+        // Parts go with what they are parts of.
+        let is_whole = |name: &String| name.starts_with(NEIGHBOUR) && !name.contains('/');
+        for name in names.filter(is_whole) {
             volume.drop_structure(&name)?;
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! `nandex advise`: which structure fits some requirements, and what it would cost, before it is created.
 
 use anyhow::{Result, bail};
-use nandex::{Advice, Prediction, Requirements};
+use nandex::{Advice, Policy, Prediction, Requirements};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::console::Console;
 use crate::size;
-use crate::sizing::{RequirementArgs, members};
+use crate::sizing::{self, RequirementArgs, members};
 
 /// The requirements.
 #[derive(Debug, clap::Args)]
@@ -23,6 +23,9 @@ pub struct Args {
     key_bytes: u64,
     #[command(flatten)]
     requirements: RequirementArgs,
+    /// What happens when the table is full, as `create` takes it
+    #[arg(long, default_value = "fifo", value_parser = sizing::policy)]
+    policy: Policy,
 }
 
 /// The choice, the figures of the chosen one, and those of all. The key is a structure's kind; the value is
@@ -124,5 +127,6 @@ fn requirements(args: &Args) -> Result<Requirements> {
     let Some(value_bytes) = args.entry_bytes.checked_sub(args.key_bytes) else {
         bail!("entries of {} bytes cannot hold keys of {}", args.entry_bytes, args.key_bytes);
     };
-    args.requirements.of(args.entries, args.key_bytes, value_bytes)
+    let asked = args.requirements.of(args.entries, args.key_bytes, value_bytes)?;
+    Ok(Requirements { policy: args.policy, ..asked })
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nandex::CheckProgress;
 use nandex::device::{Access, PAGE_BYTES};
+use nandex::store::check::CheckedStructure;
+use nandex::store::is_part_of;
 use nandex::{Finding, Report};
 use serde::Serialize;
 
@@ -64,13 +66,23 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn checked(args: &Args, report: &Report) -> Checked {
-    let whole =
-        |name: &str| !report.findings.iter().any(|it| it.structure.as_deref() == Some(name));
-    let table = |it: &nandex::store::check::CheckedStructure| CheckedTable {
+    // The parts of a structure count as it.
+    let is_of = |found: &str, name: &str| found == name || is_part_of(found, name);
+    let whole = |name: &str| {
+        let damaged = report.findings.iter().filter_map(|it| it.structure.as_deref());
+        !damaged.into_iter().any(|found| is_of(found, name))
+    };
+    let entries = |name: &str| {
+        report.structures.iter().filter(|it| is_of(&it.name, name)).map(|it| it.entries).sum()
+    };
+    let table = |it: &CheckedStructure| CheckedTable {
         name: it.name.clone(),
         kind: it.kind.clone(),
-        entries: it.entries,
+        entries: entries(&it.name),
         whole: whole(&it.name),
+    };
+    let is_part = |it: &&CheckedStructure| {
+        report.structures.iter().any(|owner| is_part_of(&it.name, &owner.name))
     };
     let damage = |it: &Finding| Damage {
         table: it.structure.clone(),
@@ -81,7 +93,7 @@ fn checked(args: &Args, report: &Report) -> Checked {
         path: args.volume.file.clone(),
         pages_read: report.pages_read,
         log_entries: report.log_entries,
-        tables: report.structures.iter().map(table).collect(),
+        tables: report.structures.iter().filter(|it| !is_part(it)).map(table).collect(),
         damage: report.findings.iter().map(damage).collect(),
         damage_left_out: report.findings_left_out,
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use nandex::bufferhash::growing;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::{Policy, Requirements};
 use serde::Serialize;
@@ -51,9 +52,10 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
-    /// What happens when flash is full
-    #[arg(long, default_value = "reject", value_parser = sizing::policy)]
-    policy: Policy,
+    /// What happens when the table is full; without it, a table of fixed widths grows unless --structure or a
+    /// limit other than --ram says otherwise, and others reject
+    #[arg(long, value_parser = sizing::policy)]
+    policy: Option<Policy>,
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
     #[arg(long, default_value = "every:100")]
     durability: DurabilityArg,
@@ -75,6 +77,29 @@ impl Args {
         self.key_bytes.is_none() && self.value_bytes.is_none()
     }
 
+    /// What was asked for. Otherwise a table of fixed widths grows, if nothing stated speaks against it.
+    fn policy(&self) -> Result<Policy> {
+        let may_grow = [None, Some(growing::KIND)].contains(&self.structure.0)
+            && self.front_runs == 0
+            && !self.has_any_size()
+            && self.requirements.is_free();
+        let grows = || -> Result<bool> {
+            let requirements = self.requirements(Policy::Grow)?;
+            Ok(sizing::choose(self.structure, &requirements).is_ok())
+        };
+        Ok(match self.policy {
+            Some(policy) => policy,
+            None if may_grow && grows()? => Policy::Grow,
+            None => Policy::Reject,
+        })
+    }
+
+    fn requirements(&self, policy: Policy) -> Result<Requirements> {
+        let Widths { key_bytes, value_bytes } = self.index_widths();
+        let asked = self.requirements.of(self.entries, key_bytes, value_bytes)?;
+        Ok(Requirements { policy, front_runs: self.front_runs, ..asked })
+    }
+
     fn index_widths(&self) -> Widths {
         if self.has_any_size() {
             let (key_bytes, value_bytes) = (TABLE_KEY_BYTES as u64, TABLE_VALUE_BYTES as u64);
@@ -85,8 +110,8 @@ impl Args {
     }
 
     /// Where keys and values of any size go.
-    fn values(&self) -> Result<Option<ValuesConfig>> {
-        let when_full = match self.policy {
+    fn values(&self, policy: Policy) -> Result<Option<ValuesConfig>> {
+        let when_full = match policy {
             _ if !self.has_any_size() => return Ok(None),
             Policy::Reject => WhenFull::Keep,
             Policy::Fifo => WhenFull::Overwrite,
@@ -127,13 +152,9 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let values = args.values()?;
-    let Widths { key_bytes, value_bytes } = args.index_widths();
-    let requirements = Requirements {
-        policy: args.policy,
-        front_runs: args.front_runs,
-        ..args.requirements.of(args.entries, key_bytes, value_bytes)?
-    };
+    let policy = args.policy()?;
+    let values = args.values(policy)?;
+    let requirements = args.requirements(policy)?;
     let Choice { reasons, prediction } = sizing::choose(args.structure, &requirements)?;
     let plan = Plan { name: &args.table, prediction: &prediction, values };
     let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;

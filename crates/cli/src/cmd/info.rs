@@ -109,7 +109,9 @@ fn structure(volume: &Volume, name: String) -> Result<TableInfo> {
             let filter = Some(filter_figures(volume, &name)?);
             Ok(TableInfo { name, kind, figures: None, filter })
         }
-        None => Ok(TableInfo { name, kind, figures: None, filter: None }),
+        Some(Family::Generation) | None => {
+            Ok(TableInfo { name, kind, figures: None, filter: None })
+        }
     }
 }
 

@@ -173,6 +173,9 @@ fn table_row(name: &str, kind: &str) -> Result<&'static TableRow> {
             "{name:?} is a filter of the kind {kind:?}, which holds no values and cannot list its keys; open it with \
              AnyFilter::open, or use the verbs of `nandex filter`"
         ),
+        Some(Family::Generation) => format!(
+            "{name:?} is a generation of a table that grows; open that, by the name before the slash"
+        ),
         Some(Family::Part) | None => format!(
             "{name:?} is of the kind {kind:?}, which this nandex has no reader for; open it with one \
              that has"

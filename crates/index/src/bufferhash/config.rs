@@ -21,6 +21,7 @@ impl Policy {
             Self::Threshold(priority) => (3, priority),
             Self::Top(thousandths) => (4, thousandths.into()),
             Self::Reject => (5, 0),
+            Self::Grow => (6, 0),
         }
     }
 
@@ -131,6 +132,12 @@ impl Config {
         (8 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
     }
 
+    /// The shortest log that lets its buffers fill before they must be saved: four times what they hold, in bytes.
+    pub(super) fn log_bytes_good(&self) -> u64 {
+        let entries = u64::from(self.super_tables) * u64::from(self.filter.entries_max());
+        4 * entries * (1 + self.key_bytes + self.value_bytes) as u64
+    }
+
     /// The layout of entry pages.
     ///
     /// # Errors
@@ -199,6 +206,10 @@ impl Config {
                 "spare_buffers",
                 "a partial discard needs 2, one of them for itself".into(),
             );
+        }
+        if self.policy == Policy::Grow {
+            let reason = "a BufferHash keeps its size; a bufferhash::growing::Growing grows";
+            return refuse("policy", reason.into());
         }
         if matches!(self.policy, Policy::Top(thousandths) if thousandths > 900) {
             return refuse(

@@ -49,6 +49,7 @@ impl Layout for Incarnations {
             spares_kept: usize::from(is_partial),
             // A table that refuses must not flush buffers early: it may have no segment for them.
             carry_over_kept: refuses.then(|| self.config.bumped_max()),
+            forces_replayed: refuses,
             ..WritePolicy::default()
         }
     }
@@ -64,11 +65,11 @@ impl Layout for Incarnations {
         }
         let waiting = state.frozen.len();
         // A crash leaves segments that were being written unused, and recovery writes them again elsewhere.
-        // The reserve is for that.
-        let reserve =
-            if core.ready.load(Acquire) { core.layout.rings.reserve_segments() } else { 0 };
+        // The reserve is for that. It also fills buffers in another order, and may need one more.
+        let is_ready = core.ready.load(Acquire);
+        let reserve = if is_ready { core.layout.rings.reserve_segments() } else { 0 };
         let ring = core.layout.rings.of(index);
-        let most = core.layout.config.incarnations_max as usize;
+        let most = core.layout.config.incarnations_max as usize - usize::from(is_ready);
         let space = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
         let segment = if space { ring.reserve() } else { None };
         let full = || Error::Full {

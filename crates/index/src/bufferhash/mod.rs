@@ -44,6 +44,7 @@ mod evict;
 pub mod filter;
 mod flush;
 pub mod format;
+pub mod growing;
 mod iter;
 pub mod model;
 mod read;
@@ -61,15 +62,15 @@ mod tests;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_store::Volume;
 use nandex_store::hash::KeyHasher;
+use nandex_store::{Structure, Volume};
 
 use crate::Result;
 use crate::write::{self, Core, Handle, TableShape};
 
 use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
-pub use iter::Iter;
+pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 
 use filter::IncarnationFilter;
@@ -149,13 +150,23 @@ impl BufferHash {
         config: Config,
         options: RuntimeOptions,
     ) -> Result<Self> {
+        let create = |config, pages| Ok(volume.create_structure(name, KIND, config, pages)?);
+        Self::create_as(volume, create, config, options)
+    }
+
+    /// Creates one as `create` makes its entry in the catalog, from its configuration and number of pages.
+    fn create_as(
+        volume: &Volume,
+        create: impl FnOnce(Vec<u8>, u64) -> Result<Structure>,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
         config.validate()?;
         let shape = config.shape()?;
         write::check_log(volume, &shape)?;
         rings::grow_chip(volume, &config, &options)?;
         let pages = config.volume_ring_pages() + write::snapshot_pages(&shape);
-        let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
-        recover::open(volume, &structure, options)
+        recover::open(volume, &create(config.encode(), pages)?, options)
     }
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].
@@ -174,7 +185,16 @@ impl BufferHash {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
-        let structure = volume.open_structure(name, KIND)?;
+        Self::open_as(volume, (name, KIND), options)
+    }
+
+    /// Opens one that the catalog knows under a kind of its own.
+    fn open_as(
+        volume: &Volume,
+        (name, kind): (&str, &str),
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        let structure = volume.open_structure(name, kind)?;
         recover::open(volume, &structure, options)
     }
 

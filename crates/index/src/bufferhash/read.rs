@@ -7,7 +7,7 @@ use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 use nandex_store::ring::SegmentId;
 
-use super::table::{Candidates, Job, KeyPlace, State};
+use super::table::{Candidates, Job, KeyPlace, KeyState, State};
 use super::{Incarnations, Inner, Policy};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
@@ -52,18 +52,9 @@ impl KeyLookup for Inner {
         self.partitions[self.partition_of(place.hash)].prefetch(&self.layout.filter, place);
     }
 
-    /// Loads the filters if they are not loaded yet.
     #[inline]
     fn search_ram(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
-        let index = self.partition_of(place.hash);
-        loop {
-            if let Some(step) = self.partitions[index].search_ram(&self.layout.filter, place, key) {
-                let probe =
-                    |candidates| IncarnationProbe::new(LookupKey::new(place.hash, key), candidates);
-                return Ok(step.map_read(probe));
-            }
-            self.load_filters(index)?;
-        }
+        Ok(self.known_in_ram(place, key)?.map_answer(KeyState::value))
     }
 
     #[inline]
@@ -97,22 +88,7 @@ impl PageReads for Inner {
     }
 
     fn next(&self, probe: &mut IncarnationProbe) -> NextStep<Self> {
-        let IncarnationProbe { key, candidates, found } = probe;
-        let next = match found {
-            PageLookup::Live(value) => {
-                self.used(key, value, candidates);
-                return Ok(LookupStep::Answer(Some(*value)));
-            }
-            PageLookup::Tombstone => return Ok(LookupStep::Answer(None)),
-            PageLookup::Absent => {
-                self.partitions[self.partition_of(key.hash)].next_candidate(candidates)
-            }
-            PageLookup::Stale => None,
-        };
-        if let Some(step) = next {
-            return Ok(step.replace(candidates));
-        }
-        Ok(self.search_ram(&self.key_place(key.hash), key.bytes())?.replace(probe))
+        Ok(self.known_after_page(probe)?.map_answer(KeyState::value))
     }
 }
 
@@ -131,9 +107,65 @@ impl TableLayout for Incarnations {
     }
 }
 
+impl IncarnationProbe {
+    /// The key that it looks for.
+    pub(super) fn key(&self) -> &LookupKey {
+        &self.key
+    }
+}
+
 impl Inner {
+    /// What RAM knows of a key. Loads the filters if they are not loaded yet.
     #[inline]
-    fn key_place(&self, hash: KeyHash) -> KeyPlace {
+    pub(super) fn known_in_ram(
+        &self,
+        place: &KeyPlace,
+        key: &[u8],
+    ) -> Result<LookupStep<IncarnationProbe, KeyState>> {
+        let index = self.partition_of(place.hash);
+        loop {
+            if let Some(step) = self.partitions[index].search_ram(&self.layout.filter, place, key) {
+                let probe =
+                    |candidates| IncarnationProbe::new(LookupKey::new(place.hash, key), candidates);
+                return Ok(step.map_read(probe));
+            }
+            self.load_filters(index)?;
+        }
+    }
+
+    /// What is known of a key after a page was looked at, or the next page.
+    pub(super) fn known_after_page(
+        &self,
+        probe: &mut IncarnationProbe,
+    ) -> Result<LookupStep<(), KeyState>> {
+        let IncarnationProbe { key, candidates, found } = probe;
+        let next = match found {
+            PageLookup::Live(value) => {
+                self.used(key, value, candidates);
+                return Ok(LookupStep::Answer(KeyState::Live(*value)));
+            }
+            PageLookup::Tombstone => return Ok(LookupStep::Answer(KeyState::Removed)),
+            PageLookup::Absent => {
+                self.partitions[self.partition_of(key.hash)].next_candidate(candidates)
+            }
+            PageLookup::Stale => None,
+        };
+        if let Some(step) = next {
+            return Ok(step.replace(candidates));
+        }
+        Ok(self.known_in_ram(&self.key_place(key.hash), key.bytes())?.replace(probe))
+    }
+
+    /// May the table hold a version of this key? It certainly does not if RAM says so.
+    pub(super) fn may_hold(&self, hash: KeyHash, key: &[u8]) -> bool {
+        let index = self.partition_of(hash);
+        let state = self.partitions[index].read();
+        state.buffered(hash, key).is_some()
+            || Incarnations::may_be_older(self, index, &state, hash, key)
+    }
+
+    #[inline]
+    pub(super) fn key_place(&self, hash: KeyHash) -> KeyPlace {
         KeyPlace { hash, positions: self.layout.filter.positions(hash.filter) }
     }
 

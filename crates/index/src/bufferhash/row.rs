@@ -17,6 +17,7 @@ pub(crate) const ROW: Row = Row {
     name: "BufferHash",
     good_for: "Each entry written once, a few bytes of RAM per entry, few reads for keys that are not there.",
     family: Family::Table(TableRow {
+        grows: false,
         create,
         open,
         advise: model::advise,

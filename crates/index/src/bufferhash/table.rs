@@ -25,8 +25,20 @@ pub(crate) struct KeyPlace {
     pub(super) positions: Positions,
 }
 
+/// What a table knows of a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum KeyState {
+    /// Its newest value.
+    Live(Value),
+    /// It was removed.
+    Removed,
+    /// Nothing. An older generation of the table may know more.
+    #[default]
+    Unknown,
+}
+
 /// The next step of a lookup, as far as a super table knows.
-pub(super) type Step = LookupStep<Candidates, Option<Value>>;
+pub(super) type Step = LookupStep<Candidates, KeyState>;
 
 /// The incarnations of a super table.
 #[derive(Debug)]
@@ -78,6 +90,17 @@ pub(crate) struct Candidates {
     pub(super) newest_when_asked: u64,
 }
 
+impl KeyState {
+    /// The value of a key that is there.
+    #[inline]
+    pub(super) fn value(self) -> Option<Value> {
+        match self {
+            Self::Live(value) => Some(value),
+            Self::Removed | Self::Unknown => None,
+        }
+    }
+}
+
 impl Level {
     /// No incarnations yet.
     pub(super) fn new(window: Window, columns: usize) -> Self {
@@ -109,7 +132,7 @@ impl SuperTable {
         let KeyPlace { hash, positions } = place;
         let state = self.read();
         if let Some(answer) = state.answer(*hash, key) {
-            return Some(LookupStep::Answer(answer));
+            return Some(LookupStep::Answer(answer.map_or(KeyState::Removed, KeyState::Live)));
         }
         if !state.level.filters_loaded {
             return None;
@@ -117,7 +140,7 @@ impl SuperTable {
         let level = &state.level;
         let mask = filter.candidates_at(&self.unlocked, positions, &level.window.live_mask());
         let candidates = level.candidates(mask, u64::MAX);
-        Some(candidates.map_or(LookupStep::Answer(None), LookupStep::Read))
+        Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read))
     }
 
     /// The next older candidate, after the one before did not hold the key. `None` if incarnations were
@@ -125,12 +148,12 @@ impl SuperTable {
     pub(super) fn next_candidate(&self, candidates: &Candidates) -> Option<Step> {
         let Candidates { next, rest, dropped, newest_when_asked } = *candidates;
         if rest == [0; 4] {
-            return Some(LookupStep::Answer(None));
+            return Some(LookupStep::Answer(KeyState::Unknown));
         }
         let level = &self.read().level;
         match level.candidates(rest, next.sequence()) {
             Some(next) => Some(LookupStep::Read(Candidates { dropped, newest_when_asked, ..next })),
-            None if level.dropped == dropped => Some(LookupStep::Answer(None)),
+            None if level.dropped == dropped => Some(LookupStep::Answer(KeyState::Unknown)),
             None => None,
         }
     }

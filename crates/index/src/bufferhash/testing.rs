@@ -75,7 +75,7 @@ fn options(flush_threads: usize) -> crate::AnyOptions {
 fn retention(policy: Policy, is_ample: bool, buffer_entries: u64) -> Retention {
     match policy {
         _ if is_ample => Retention::All,
-        Policy::Reject => Retention::Refuses,
+        Policy::Reject | Policy::Grow => Retention::Refuses,
         Policy::Fifo => Retention::Newest(6 * buffer_entries),
         Policy::Lru => Retention::NewestUsed(6 * buffer_entries),
         Policy::Update | Policy::Threshold(_) => Retention::AllUnlessForced(2 * buffer_entries),

@@ -196,7 +196,7 @@ impl Database {
             Some(Family::Table(_)) => "table",
             Some(Family::Filter(_)) => "filter",
             Some(Family::Part) => "map",
-            None => "volume().open_structure",
+            Some(Family::Generation) | None => "volume().open_structure",
         };
         if right == builder {
             return Ok(Some(found.kind));

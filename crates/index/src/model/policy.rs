@@ -26,6 +26,8 @@ pub enum Policy {
     Top(u16),
     /// Nothing is ever evicted; an insert into a full table is an error.
     Reject,
+    /// Nothing is ever evicted; a full table takes more flash and RAM.
+    Grow,
 }
 
 impl Policy {
@@ -37,7 +39,7 @@ impl Policy {
 }
 
 /// The words of policies.
-const WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS or reject";
+const WORDS: &str = "fifo, lru, update, priority:THRESHOLD, top:THOUSANDTHS, reject or grow";
 
 /// Reads a policy by its word, such as `fifo` or `priority:7`.
 impl FromStr for Policy {
@@ -54,6 +56,7 @@ impl FromStr for Policy {
             ("priority", threshold) => Self::Threshold(threshold.unwrap_or(1)),
             ("top", Some(part)) => Self::Top(u16::try_from(part).map_err(|e| e.to_string())?),
             ("reject", None) => Self::Reject,
+            ("grow", None) => Self::Grow,
             _ => return Err(format!("`{word}` is no policy; choose {WORDS}")),
         })
     }
@@ -69,6 +72,7 @@ impl fmt::Display for Policy {
             Self::Threshold(threshold) => write!(f, "priority:{threshold}"),
             Self::Top(thousandths) => write!(f, "top:{thousandths}"),
             Self::Reject => f.write_str("reject"),
+            Self::Grow => f.write_str("grow"),
         }
     }
 }
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn every_policy_reads_back_as_it_is_shown() {
         let threshold = Policy::Threshold(7);
-        let others = [Policy::Fifo, Policy::Lru, Policy::Update, Policy::Top(500), Policy::Reject];
+        let others = [Policy::Fifo, Policy::Lru, Policy::Update, Policy::Top(500), Policy::Grow];
         for policy in others.into_iter().chain([threshold]) {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }

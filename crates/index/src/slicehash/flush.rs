@@ -91,7 +91,12 @@ impl Layout for Slicetables {
 
     fn policy(&self) -> WritePolicy {
         // A merged buffer is on flash for good once the log says where.
-        WritePolicy { logs_moves: true, forces_removals: true, ..WritePolicy::default() }
+        WritePolicy {
+            logs_moves: true,
+            forces_removals: true,
+            forces_replayed: true,
+            ..WritePolicy::default()
+        }
     }
 
     fn new_buffer(&self) -> Buffer {

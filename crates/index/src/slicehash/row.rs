@@ -17,6 +17,7 @@ pub(crate) const ROW: Row = Row {
     name: "SliceHash",
     good_for: "One page read for any key, a fraction of the RAM, many more bytes written.",
     family: Family::Table(TableRow {
+        grows: false,
         create,
         open,
         advise: model::advise,

@@ -24,6 +24,7 @@ pub(crate) const ROW: Row = Row {
     name: "Specimen",
     good_for: "Tests of what walks over the registry.",
     family: Family::Table(TableRow {
+        grows: false,
         create,
         open: |volume, name, _| Specimen::open(volume, name).map(Into::into),
         advise,

@@ -24,27 +24,38 @@ struct Insert<'p> {
 }
 
 impl Insert<'_> {
-    /// Is the key, which was absent, absent for certain? Otherwise notes what is there, or that it is not
-    /// certain.
+    /// Is the key, which was absent, absent for certain? Notes what is there if it is not. `None` if the key
+    /// has to be looked up again.
     fn may<L: TableLayout>(
         &self,
         state: &PartitionState<L>,
         found: &mut [Option<Value>],
-        uncertain: &mut Vec<usize>,
-    ) -> bool {
+    ) -> Option<bool> {
         let EntryUpdate { hash, entry } = self.update;
         match state.answer(hash, entry.key) {
-            Some(None) => true,
+            Some(None) => Some(true),
             Some(there) => {
                 found[self.position] = there;
-                false
+                Some(false)
             }
-            None if state.buffers_left == self.buffers_left => true,
-            None => {
-                uncertain.push(self.position);
-                false
-            }
+            None => (state.buffers_left == self.buffers_left).then_some(true),
         }
+    }
+}
+
+/// Pairs of which is not known yet whether their keys are absent.
+#[derive(Debug, Default)]
+pub(crate) struct Undecided {
+    /// Their places in the batch.
+    pub(crate) positions: Vec<usize>,
+    /// The refusal of a full table, if one stopped the batch.
+    pub(crate) full: Option<Error>,
+}
+
+impl Undecided {
+    /// The positions, or the refusal.
+    fn unless_full(self) -> Result<Vec<usize>> {
+        self.full.map_or(Ok(self.positions), Err)
     }
 }
 
@@ -57,54 +68,65 @@ where
         &self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Value>>> {
-        for (key, value) in pairs {
-            self.check_key_width(key)?;
-            self.check_value(value)?;
-        }
+        self.check_pairs(pairs)?;
         let mut found = vec![None; pairs.len()];
         for (pairs, found) in pairs.chunks(self.batch_len()).zip(found.chunks_mut(self.batch_len()))
         {
             let mut waiting: Vec<_> = (0..pairs.len()).collect();
             while !waiting.is_empty() {
-                waiting = self.insert_absent(pairs, &waiting, found)?;
+                let undecided =
+                    self.insert_absent(pairs, &waiting, found, |keys| lookup::batch(self, keys))?;
+                waiting = undecided.unless_full()?;
             }
         }
         self.acknowledge()?;
         Ok(found)
     }
+}
 
-    /// Looks up the pairs at these positions and inserts those that are absent. Returns the positions of which
-    /// it is not certain.
-    fn insert_absent(
+impl<L: TableLayout> Core<L> {
+    /// Looks up the pairs at these positions with `look_up` and inserts those that are absent.
+    pub(crate) fn insert_absent(
         &self,
         pairs: &[(&[u8], &[u8])],
         positions: &[usize],
         found: &mut [Option<Value>],
-    ) -> Result<Vec<usize>> {
+        look_up: impl Fn(&[&[u8]]) -> Result<Vec<Option<Value>>>,
+    ) -> Result<Undecided> {
         let inserts: Vec<_> = positions.iter().map(|at| self.insert_of(pairs, *at)).collect();
         let keys: Vec<_> = inserts.iter().map(|insert| insert.update.entry.key).collect();
-        for (insert, value) in inserts.iter().zip(lookup::batch(self, &keys)?) {
+        for (insert, value) in inserts.iter().zip(look_up(&keys)?) {
             found[insert.position] = value;
         }
         let absent = (0u32..).zip(&inserts).filter(|(_, it)| found[it.position].is_none());
         let absent: Vec<_> = absent.map(|(number, insert)| (insert.index, number)).collect();
         if absent.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Undecided::default());
         }
         let _reservation = self.volume.reserve(self.batch_bytes(absent.len()))?;
-        let mut uncertain = Vec::new();
-        by_partition(self.partitions.len(), absent.iter().copied(), |index, numbers| {
-            for numbers in numbers.chunks(LOCKED_MAX) {
-                let some: Vec<_> =
-                    numbers.iter().map(|number| &inserts[*number as usize]).collect();
-                let updates: Vec<_> = some.iter().map(|insert| insert.update).collect();
-                self.apply_where(index, &updates, |state, number| {
-                    some[number].may(state, found, &mut uncertain)
-                })?;
-            }
-            Ok(())
-        })?;
-        Ok(uncertain)
+        let mut is_open = vec![true; inserts.len()];
+        let walked = by_partition(self.partitions.len(), absent.iter().copied(), |index, some| {
+            some.chunks(LOCKED_MAX).try_for_each(|numbers| {
+                let insert = |number: &u32| &inserts[*number as usize];
+                let updates: Vec<_> = numbers.iter().map(|it| insert(it).update).collect();
+                let mut asked = 0;
+                let applied = self.apply_where(index, &updates, |state, at| {
+                    asked = numbers[at] as usize;
+                    let may = inserts[asked].may(state, found);
+                    is_open[asked] = may.is_none();
+                    may == Some(true)
+                });
+                // The last one that was asked about did not fit.
+                is_open[asked] |= applied.is_err();
+                applied
+            })
+        });
+        let full = match walked {
+            Err(error @ Error::Full { .. }) => Some(error),
+            other => other.map(|()| None)?,
+        };
+        let open = absent.iter().map(|(_, number)| *number as usize).filter(|it| is_open[*it]);
+        Ok(Undecided { positions: open.map(|it| inserts[it].position).collect(), full })
     }
 
     fn insert_of<'p>(&self, pairs: &[(&'p [u8], &'p [u8])], position: usize) -> Insert<'p> {

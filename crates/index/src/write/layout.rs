@@ -21,6 +21,9 @@ pub(crate) struct WritePolicy {
     pub logs_moves: bool,
     /// Are removals taken although the structure is full, because they make space?
     pub forces_removals: bool,
+    /// Are logged updates taken by a full structure that refuses others? They were acknowledged when the same entries
+    /// were arranged differently.
+    pub forces_replayed: bool,
     /// Is a failed flush tried again, if the failure did not poison the volume?
     pub retries_flushes: bool,
     /// Spare buffers that updates leave to the structure.

@@ -1,6 +1,7 @@
 //! Spare buffers and queued work.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -12,11 +13,17 @@ use crate::Error;
 pub(crate) struct BufferPool<B> {
     buffers: Mutex<Vec<B>>,
     changed: Condvar,
+    /// Is one spare buffer enough?
+    is_retired: AtomicBool,
 }
 
 impl<B: WriteBuffer> BufferPool<B> {
     pub(crate) fn new(buffers: Vec<B>) -> Self {
-        Self { buffers: Mutex::new(buffers), changed: Condvar::new() }
+        Self {
+            buffers: Mutex::new(buffers),
+            changed: Condvar::new(),
+            is_retired: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<B>> {
@@ -32,8 +39,18 @@ impl<B: WriteBuffer> BufferPool<B> {
     /// Takes a buffer back, emptied.
     pub(crate) fn give(&self, mut buffer: B) {
         buffer.clear();
-        self.lock().push(buffer);
+        let mut buffers = self.lock();
+        if buffers.is_empty() || !self.is_retired.load(Relaxed) {
+            buffers.push(buffer);
+        }
+        drop(buffers);
         self.changed.notify_all();
+    }
+
+    /// Frees the spare buffers but one, and those that come back: nothing will be inserted any more.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Relaxed);
+        self.lock().truncate(1);
     }
 
     pub(crate) fn notify(&self) {

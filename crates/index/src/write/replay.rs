@@ -135,7 +135,7 @@ impl<L: Layout> Core<L> {
             state = match self.rotate(index, state) {
                 // The update was acknowledged when the same entries were arranged differently. Refusing it
                 // now would refuse the whole structure.
-                Err(Error::Full { .. }) if self.policy.forces_removals => {
+                Err(Error::Full { .. }) if self.policy.forces_replayed => {
                     let mut state = self.partitions[index].write();
                     let removes = state.active.force(update);
                     state.forced += u64::from(removes);

@@ -251,13 +251,22 @@ impl<L: TableLayout> Core<L> {
     }
 
     /// Removes a key: drops it if RAM knows that flash does not hold it, else puts a tombstone.
+    #[inline]
     pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
+        self.remove_over(key, false)
+    }
+
+    /// As [`remove`](Self::remove), where an older table may hold the key too.
+    pub(crate) fn remove_over(&self, key: &[u8], may_be_elsewhere: bool) -> Result<()> {
         self.check_key_width(key)?;
         let entry = Entry { state: SlotState::Tombstone, key, value: &[] };
         let update = EntryUpdate { hash: self.hasher.hash(key), entry };
         let reservation = self.wait_for_log(self.codec.logged_bytes(&[update]))?;
         let index = self.partition_of(update.hash);
-        let state = self.remove_locked(index, self.partitions[index].write(), update)?;
+        let state = self.partitions[index].write();
+        let is_older =
+            may_be_elsewhere || L::may_be_older(self, index, &state, update.hash, update.entry.key);
+        let state = self.remove_locked(index, state, update, is_older)?;
         drop((state, reservation));
         self.acknowledge()
     }
@@ -267,9 +276,10 @@ impl<L: TableLayout> Core<L> {
         index: usize,
         mut state: Locked<'a, L>,
         update: EntryUpdate<'_>,
+        is_older: bool,
     ) -> Result<Locked<'a, L>> {
         let EntryUpdate { hash, entry } = update;
-        if L::may_be_older(self, index, &state, hash, entry.key) {
+        if is_older {
             match self.apply_locked(index, state, &[update], &mut Vec::new()) {
                 // Removals make space, so even a full buffer takes them.
                 Err(Error::Full { .. }) if self.policy.forces_removals => {
@@ -287,18 +297,23 @@ impl<L: TableLayout> Core<L> {
         Ok(state)
     }
 
-    pub(crate) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        for (key, value) in pairs {
+    /// Refuses keys and values of other widths than the table's.
+    pub(crate) fn check_pairs(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        pairs.iter().try_for_each(|(key, value)| {
             self.check_key_width(key)?;
-            self.check_value(value)?;
-        }
+            self.check_value(value)
+        })
+    }
+
+    pub(crate) fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.check_pairs(pairs)?;
         pairs.chunks(self.batch_len()).try_for_each(|batch| self.insert_batch(batch))?;
         self.acknowledge()
     }
 
     /// Pairs inserted at a time: an eighth of the log, so that batches of several threads fit at once; half
     /// of that if they reserve twice as much.
-    pub(super) fn batch_len(&self) -> usize {
+    pub(crate) fn batch_len(&self) -> usize {
         let share = if self.policy.logs_moves { 16 } else { 8 };
         let entry_bytes = self.codec.entry_bytes() as u64;
         let entries = self.volume.log().capacity_bytes() / share / entry_bytes;
@@ -307,7 +322,7 @@ impl<L: TableLayout> Core<L> {
 
     /// Puts a batch partition by partition, so that each one's pages stay in the processor's cache. Pairs
     /// with the same key keep their order.
-    fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+    pub(crate) fn insert_batch(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         let _reservation = self.volume.reserve(self.batch_bytes(pairs.len()))?;
         let hashes: Vec<_> = pairs.iter().map(|(key, _)| self.hasher.hash(key)).collect();
         let positions =

@@ -49,6 +49,15 @@ impl<P, A> LookupStep<P, A> {
         }
     }
 
+    /// The same step with another answer.
+    #[inline]
+    pub fn map_answer<B>(self, answer: impl FnOnce(A) -> B) -> LookupStep<P, B> {
+        match self {
+            Self::Answer(known) => LookupStep::Answer(answer(known)),
+            Self::Read(read) => LookupStep::Read(read),
+        }
+    }
+
     /// The same step, whose probe replaces another one.
     #[inline]
     pub fn replace(self, probe: &mut P) -> LookupStep<(), A> {

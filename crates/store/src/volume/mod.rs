@@ -226,8 +226,35 @@ impl Volume {
         config: Vec<u8>,
         pages: u64,
     ) -> Result<Structure> {
-        self.inner.poison.check()?;
         check_name(name)?;
+        self.create_named(name, kind, config, pages)
+    }
+
+    /// As [`create_structure`](Self::create_structure), for a part that a structure makes as it runs. It is named
+    /// `OWNER/PART`, which no user's structure is, and goes when its owner is dropped.
+    ///
+    /// # Errors
+    /// As `create_structure`; no owner of that name.
+    pub fn create_part(
+        &self,
+        (owner, part): (&str, &str),
+        kind: &str,
+        config: Vec<u8>,
+        pages: u64,
+    ) -> Result<Structure> {
+        check_name(part)?;
+        self.inner.root().kind_of(owner)?;
+        self.create_named(&part_name(owner, part), kind, config, pages)
+    }
+
+    fn create_named(
+        &self,
+        name: &str,
+        kind: &str,
+        config: Vec<u8>,
+        pages: u64,
+    ) -> Result<Structure> {
+        self.inner.poison.check()?;
         // Nothing of it is logged before this place, so it never holds the log's tail for less.
         let tail = self.inner.log.next_lsn();
         let structure = {
@@ -268,15 +295,18 @@ impl Volume {
         structure.is_some_and(|structure| structure.strong_count() > 0)
     }
 
-    /// Removes a structure and gives its pages back, durably.
+    /// Removes a structure with its parts and gives their pages back, durably.
     ///
     /// # Errors
     /// [`Error::NoSuchStructure`], [`Error::Busy`] while it is open, or a failed write.
     pub fn drop_structure(&self, name: &str) -> Result<()> {
         self.inner.poison.check()?;
         let kind = self.inner.root().kind_of(name)?;
-        let structure = self.open_structure(name, &kind)?;
-        self.inner.root().remove(structure.id);
+        let mut dropped = vec![self.open_structure(name, &kind)?];
+        for part in self.structures().into_iter().filter(|it| is_part_of(&it.name, name)) {
+            dropped.push(self.open_structure(&part.name, &part.kind)?);
+        }
+        dropped.iter().for_each(|structure| self.inner.root().remove(structure.id));
         self.checkpoint()
     }
 
@@ -418,6 +448,18 @@ impl Root {
             tail: entry.tail,
         })
     }
+}
+
+/// The name of a part of a structure.
+#[must_use]
+pub fn part_name(owner: &str, part: &str) -> String {
+    format!("{owner}/{part}")
+}
+
+/// Is this the name of a part of the structure `owner`?
+#[must_use]
+pub fn is_part_of(name: &str, owner: &str) -> bool {
+    name.strip_prefix(owner).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn check_name(name: &str) -> Result<()> {

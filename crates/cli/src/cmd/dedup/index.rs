@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
-use nandex::{Durability, Prediction, Requirements, Volume};
+use nandex::{Durability, Policy, Prediction, Requirements, Volume};
 use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
@@ -19,6 +19,10 @@ use crate::sizing::{self, StructureArg};
 use crate::table::{self, Keyed};
 use crate::unfinished::Unfinished;
 
+/// The structure of an index that grows.
+const GROWING: &str = nandex::bufferhash::growing::KIND;
+/// The structure of an index of which the RAM holds less than is expected.
+const FORGETTING: &str = nandex::bufferhash::KIND;
 /// The fewest fingerprints that the index can hold.
 const ENTRIES_MIN: u64 = 100_000;
 /// How an index is spread over several devices: a megabyte on each in turn.
@@ -38,12 +42,13 @@ pub struct IndexArgs {
     /// Make the index for at least this much: chunks such as 10M, or bytes of files such as 2TiB
     #[arg(long, value_name = "N")]
     expect: Option<Expected>,
-    /// Which structure a new index is: bufferhash is the faster one; slicehash takes more fingerprints into
-    /// the same RAM, reads a page for each chunk, and writes more; auto is what suits the size
+    /// Which structure a new index is: growing takes more fingerprints as they come, until --ram is spent; bufferhash
+    /// and slicehash keep their size and forget the oldest; slicehash takes more fingerprints into the same RAM, reads
+    /// a page for each chunk, and writes more; auto is which of these two suits the size
     #[arg(
         long,
         value_name = "STRUCTURE",
-        default_value = "bufferhash",
+        default_value = GROWING,
         value_parser = StructureArg::parser(),
         hide_possible_values = true
     )]
@@ -206,7 +211,7 @@ fn open(
         }
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
-    let table = Keyed::open(&volume, &name)?;
+    let table = Keyed::open_within(&volume, &name, Some(args.ram))?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \
@@ -236,14 +241,22 @@ fn tell_if_small(
     let expected = args.expect.map_or(0, |expected| expected.entries(settings));
     let wanted = chunks(survey, settings).max(expected);
     let capacity = opened.table.held().entries_capacity;
-    if wanted > capacity {
-        console.note(&format!(
-            "the index was made for {} fingerprints, and about {} are expected: what does not fit pushes out the oldest; \
-             a new index is as large as --expect says",
-            show_count(capacity),
-            show_count(wanted)
-        ));
+    if wanted <= capacity {
+        return;
     }
+    let (capacity, wanted) = (show_count(capacity), show_count(wanted));
+    console.note(&if opened.table.index().kind() == GROWING {
+        format!(
+            "in {} of RAM the index grows to {capacity} fingerprints, and about {wanted} are expected: the run stops where \
+             it cannot grow; more --ram avoids it",
+            show_bytes(args.ram)
+        )
+    } else {
+        format!(
+            "the index was made for {capacity} fingerprints, and about {wanted} are expected: what does not fit pushes out \
+             the oldest; a new index is as large as --expect says",
+        )
+    });
 }
 
 /// About how many chunks the surveyed files have.
@@ -288,7 +301,19 @@ fn plan(
     let wanted = (chunks + chunks / 2).max(expected).max(ENTRIES_MIN);
     let key_bytes = u32::try_from(settings.hash.key_bytes())?;
     let requirements = Requirements::new(wanted, key_bytes, u32::try_from(value_bytes)?);
-    let (entries, plan) = most_that_fit(args.structure, requirements.ram(args.ram))?;
+    let requirements = requirements.ram(args.ram);
+    let mut structure = args.structure;
+    if structure.0 == Some(GROWING) {
+        let grows = Requirements { policy: Policy::Grow, ..requirements.clone() };
+        let plan = sizing::choose(structure, &grows).map(|choice| choice.prediction);
+        if let Some(plan) =
+            plan.ok().filter(|plan| plan.config.describe().entries_capacity >= wanted)
+        {
+            return Ok(plan);
+        }
+        structure = StructureArg(Some(FORGETTING));
+    }
+    let (entries, plan) = most_that_fit(structure, requirements)?;
     if entries < wanted {
         console.note(&format!(
             "{} of RAM index {} of about {} fingerprints; past that the oldest are forgotten and \

@@ -9,7 +9,7 @@
 
 use super::report;
 use crate::bufferhash::filter::{FilterKind, FilterShape, WORDS_MAX, fuse_bumped_share};
-use crate::bufferhash::{Config, Placement};
+use crate::bufferhash::{Config, Placement, Policy};
 use crate::model::{
     BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Medium, OperationCosts, PAGE_BYTES, PAGE_HEADER_BYTES,
     Prediction, Requirements, log_bytes, page_slots, too_little,
@@ -37,11 +37,11 @@ const FUSE_SPARE_COLUMNS: u32 = 2;
 /// Columns of a Bloom filter that are not live: the paper's w, reset at once.
 const BLOOM_SPARE_COLUMNS: u32 = 8;
 /// RAM that does not depend on the size: the log's blocks, page buffers, maps.
-const FIXED_RAM_BYTES: u64 = 3 << 19;
+pub(in crate::bufferhash) const FIXED_RAM_BYTES: u64 = 3 << 19;
 /// RAM per entry of a buffer that building its filter takes, in addition to the segment that is written.
 const SCRATCH_BYTES: u64 = 48;
 /// RAM per segment: its place and what it holds.
-const SEGMENT_RAM_BYTES: u64 = 24;
+pub(super) const SEGMENT_RAM_BYTES: u64 = 24;
 /// Combinations this close to the least RAM count as equal; the handiest of them is taken.
 const RAM_TOLERANCE: f64 = 1.025;
 
@@ -81,6 +81,27 @@ pub fn advise_with(requirements: &Requirements, filter: FilterKind) -> Result<Pr
     Ok(prediction)
 }
 
+/// A generation of one super table for that many entries, in `incarnations`, with fuse filters of `bits`.
+///
+/// # Errors
+/// [`Error::Config`] for entries that no buffer takes.
+pub(in crate::bufferhash) fn one_super_table(
+    requirements: &Requirements,
+    (entries, incarnations, bits): (u64, u32, u32),
+) -> Result<Config> {
+    let asked = Requirements { policy: Policy::Reject, ..requirements.clone() };
+    let search = Search::new(&asked, FilterKind::Fuse)?;
+    let needed = (entries as f64 * CAPACITY_SLACK / f64::from(incarnations)).ceil() as u64;
+    let (least, most) = PAGES_MIN_MAX;
+    let Some(pages) = (least..=most).find(|pages| search.entries_kept(*pages) >= needed) else {
+        return Err(search.too_many_entries());
+    };
+    let filter = FilterShape::fuse(search.keys(pages), bits, 1)?;
+    let sizes = UnfilteredSizes { super_tables: 1, incarnations, pages, entries: needed };
+    // One more is kept for recovery.
+    Ok(Config { incarnations_max: incarnations + 1, ..sizes.with(filter).config(&asked) })
+}
+
 /// The search among all parameters.
 pub(super) struct Search<'a> {
     pub(super) requirements: &'a Requirements,
@@ -93,6 +114,8 @@ impl<'a> Search<'a> {
     pub(super) fn new(requirements: &'a Requirements, filter: FilterKind) -> Result<Self> {
         requirements.check()?;
         requirements.check_no_front("bufferhash")?;
+        let policies = "every policy but grow, which a growing table has";
+        requirements.check_policy("bufferhash", policies, requirements.policy != Policy::Grow)?;
         let miss_reads_max = requirements.miss_reads_max.unwrap_or(MISS_READS);
         if !(MISS_READS_MIN..=10.0).contains(&miss_reads_max) {
             let reason = format!("{miss_reads_max}; expected 0.0001 to 10");

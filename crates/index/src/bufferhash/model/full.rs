@@ -1,9 +1,9 @@
 //! What a configuration costs once its table is full; configurations need not come from advice.
 
-use super::advise::{FILL, FILL_MEAN, advise};
+use super::advise::{FILL, FILL_MEAN, SEGMENT_RAM_BYTES, advise};
 use crate::Result;
-use crate::bufferhash::Config;
 use crate::bufferhash::filter::{FilterKind, fuse_bumped_share};
+use crate::bufferhash::{Config, Policy};
 use crate::model::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
 
 impl Config {
@@ -38,13 +38,23 @@ impl Config {
     pub fn incarnations(&self) -> u64 {
         let aside = self.reserve_segments + u64::from(self.spare_buffers);
         let live = self.segments.saturating_sub(aside) / u64::from(self.super_tables);
-        live.clamp(1, u64::from(self.incarnations_max))
+        // A table that refuses keeps one for its recovery.
+        let kept = u64::from(self.policy == Policy::Reject);
+        live.clamp(1, u64::from(self.incarnations_max) - kept)
     }
 
     /// Entries of all incarnations of a full ring; 0 for widths out of range.
     pub(crate) fn entries_capacity(&self) -> u64 {
         let live = u64::from(self.super_tables) * self.incarnations();
         live * self.entries_per_flush().unwrap_or(0.0) as u64
+    }
+
+    /// RAM of its buffers, filters and map when it is full, in bytes; without what is the same for every size.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        let buffers = u64::from(self.super_tables) + u64::from(self.spare_buffers);
+        let buffer_bytes = buffers * u64::from(self.buffer_pages) * PAGE_BYTES;
+        let filter_bytes = u64::from(self.super_tables) * self.filter.ram_bytes() as u64;
+        buffer_bytes + filter_bytes + self.segments * SEGMENT_RAM_BYTES
     }
 
     /// New entries that one flush brings to flash, on average.

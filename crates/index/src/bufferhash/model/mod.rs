@@ -16,3 +16,4 @@ pub use crate::model::{BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Budget, PAGE_HEADER_B
 pub use advise::{
     CAPACITY_SLACK, FILL, FILL_MEAN, INCARNATIONS_MIN, SUPER_TABLES_MAX, advise, advise_with,
 };
+pub(in crate::bufferhash) use advise::{FIXED_RAM_BYTES, one_super_table};

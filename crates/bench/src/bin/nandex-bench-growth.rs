@@ -1,0 +1,197 @@
+//! `nandex-bench-growth`: a table that grows from a thousand entries, next to one created large.
+//!
+//! At each power of two it prints RAM per entry, page reads of hits and misses, the rate of the inserts since the one
+//! before and the longest of their batches. Both tables take the same keys, one after the other.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use nandex::bufferhash::{self, growing};
+use nandex::device::{Create, FileDevice, FileOptions};
+use nandex::{AnyTable, Policy, Requirements, Table, Volume, VolumeOptions};
+use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
+use nandex_bench::process::finish;
+
+/// Entries in a call.
+const BATCH: u64 = 1024;
+
+/// Measures a table while it grows.
+#[derive(Parser, Debug)]
+#[command(name = "nandex-bench-growth", version)]
+struct Arguments {
+    /// Entries in the end.
+    #[arg(long, default_value_t = 64_000_000)]
+    entries: u64,
+    /// Lookups of keys that are there, and of others, at each power of two.
+    #[arg(long, default_value_t = 20_000)]
+    lookups: u64,
+    /// Where the volumes are.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// One line of JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A table with this many entries.
+#[derive(serde::Serialize, Debug)]
+struct Step {
+    entries: u64,
+    /// Parts that the table has grown to; 1 for one that was created large.
+    generations: usize,
+    ram_bytes_per_entry: f64,
+    reads_per_hit: f64,
+    reads_per_miss: f64,
+    /// Since the step before.
+    inserts_per_s: f64,
+    batch_longest_ms: f64,
+}
+
+/// A table from its first entry to its last.
+#[derive(serde::Serialize, Debug)]
+struct Course {
+    structure: &'static str,
+    steps: Vec<Step>,
+    /// From the first entry to the last.
+    inserts_per_s: f64,
+    batch_longest_ms: f64,
+}
+
+#[derive(serde::Serialize, Debug)]
+struct Figures {
+    growing: Course,
+    created_large: Course,
+    /// Inserts of the growing one over those of the other.
+    inserts_ratio: f64,
+}
+
+fn main() -> ExitCode {
+    finish("nandex-bench-growth", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<String> {
+    let growing = course(arguments, Policy::Grow, 1000)?;
+    let created_large = course(arguments, Policy::Reject, arguments.entries)?;
+    let inserts_ratio = growing.inserts_per_s / created_large.inserts_per_s;
+    let figures = Figures { growing, created_large, inserts_ratio };
+    if arguments.json {
+        return Ok(serde_json::to_string(&figures)?);
+    }
+    let courses = [&figures.growing, &figures.created_large].map(text).concat();
+    Ok(format!("{courses}inserts, growing over created large: {inserts_ratio:.2}"))
+}
+
+fn text(course: &Course) -> String {
+    let head = "   entries generations RAM/entry reads/hit reads/miss inserts/s longest batch";
+    let line = |step: &Step| {
+        format!(
+            "{:>10} {:>11} {:>9.2} {:>9.4} {:>10.4} {:>9.0} {:>10.1} ms\n",
+            step.entries,
+            step.generations,
+            step.ram_bytes_per_entry,
+            step.reads_per_hit,
+            step.reads_per_miss,
+            step.inserts_per_s,
+            step.batch_longest_ms
+        )
+    };
+    let lines: String = course.steps.iter().map(line).collect();
+    let (rate, longest) = (course.inserts_per_s, course.batch_longest_ms);
+    format!("{}\n{head}\n{lines}{rate:>63.0} {longest:>10.1} ms in all\n\n", course.structure)
+}
+
+fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course> {
+    let (kind, structure) = match policy {
+        Policy::Grow => (growing::KIND, "growing, from a thousand entries"),
+        _ => (bufferhash::KIND, "BufferHash, created for all entries"),
+    };
+    let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
+    let asked = Requirements { policy, ..Requirements::new(entries, widths.0, widths.1) };
+    let config = asked.advise_one(kind)?.config;
+    let file = arguments.dir.join(format!("growth-{kind}.nandex"));
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))?;
+    }
+    let options = FileOptions { create: Create::New, ..FileOptions::default() };
+    let device = Arc::new(FileDevice::open(&file, &options)?);
+    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let volume = Volume::create(device, options)?;
+    let table = AnyTable::create(&volume, "t", &config)?;
+    let mut course =
+        Course { structure, steps: Vec::new(), inserts_per_s: 0.0, batch_longest_ms: 0.0 };
+    let (mut seconds, mut held) = (0.0, 0);
+    for power in 0.. {
+        let until = (1000 << power).min(arguments.entries);
+        let (took, longest_ms) = insert(&table, held..until)?;
+        seconds += took;
+        course.batch_longest_ms = course.batch_longest_ms.max(longest_ms);
+        course.steps.push(look(
+            arguments,
+            &table,
+            until,
+            ((until - held) as f64 / took, longest_ms),
+        )?);
+        held = until;
+        if held == arguments.entries {
+            break;
+        }
+    }
+    course.inserts_per_s = held as f64 / seconds;
+    table.close()?;
+    fs::remove_file(&file)?;
+    Ok(course)
+}
+
+/// Inserts the entries of these numbers; gives the seconds it took, and the milliseconds of the longest batch.
+fn insert(table: &AnyTable, numbers: Range<u64>) -> Result<(f64, f64)> {
+    let space = KeySpace::new(1);
+    let (start, mut longest) = (Instant::now(), 0.0_f64);
+    let mut bytes = Vec::with_capacity(usize::try_from(BATCH)?);
+    for first in numbers.clone().step_by(usize::try_from(BATCH)?) {
+        bytes.clear();
+        let batch = (first..(first + BATCH).min(numbers.end)).map(|it| space.key(it));
+        bytes.extend(batch.map(|key| (key.to_le_bytes(), space.value(key, 0).to_le_bytes())));
+        let pairs: Vec<(&[u8], &[u8])> =
+            bytes.iter().map(|(key, it)| (&key[..], &it[..])).collect();
+        let start = Instant::now();
+        table.insert_many(&pairs)?;
+        longest = longest.max(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((start.elapsed().as_secs_f64(), longest))
+}
+
+fn look(
+    arguments: &Arguments,
+    table: &AnyTable,
+    entries: u64,
+    (inserts_per_s, batch_longest_ms): (f64, f64),
+) -> Result<Step> {
+    let (space, mut rng) = (KeySpace::new(1), Rng::new(entries, 0, 0));
+    let before = table.stats();
+    let keys: Vec<_> = (0..arguments.lookups)
+        .flat_map(|it| [space.key(rng.below(entries)), space.absent(it)])
+        .map(u64::to_le_bytes)
+        .collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+    let found = table.get_many(&keys)?;
+    let wrong = found.chunks_exact(2).filter(|pair| pair[0].is_none() || pair[1].is_some()).count();
+    ensure!(wrong == 0, "{wrong} of {} lookups are wrong", arguments.lookups);
+    let after = table.stats();
+    let lookups = arguments.lookups as f64;
+    Ok(Step {
+        entries,
+        generations: table.of::<growing::Growing>().map_or(1, growing::Growing::generations),
+        ram_bytes_per_entry: after.ram_bytes as f64 / entries as f64,
+        reads_per_hit: (after.hit_reads - before.hit_reads) as f64 / lookups,
+        reads_per_miss: (after.miss_reads - before.miss_reads) as f64 / lookups,
+        inserts_per_s,
+        batch_longest_ms,
+    })
+}

@@ -1,0 +1,230 @@
+//! What a growing table is created with, and the configuration of each of its generations.
+
+use nandex_store::bytes::Reader;
+
+use super::KIND;
+use crate::bufferhash::{self, Placement, Policy};
+use crate::{Error, Result};
+
+/// The version of the configuration's bytes.
+const VERSION: u8 = 1;
+
+/// Super tables of the newest generation for which a new log is long enough.
+const LOG_SUPER_TABLES: u32 = 32;
+
+/// Super tables of a generation, at most.
+const SUPER_TABLES_MAX: u32 = 1 << 16;
+
+/// What a growing table is created with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// The first generation, which refuses when it is full. Later ones have buffers and filters of the same shape and
+    /// more super tables.
+    pub first: bufferhash::Config,
+    /// Incarnations of a super table of later generations. A first generation for few entries has fewer.
+    pub incarnations_max: u32,
+    /// RAM that all generations may take together, in bytes; `None` for no limit.
+    pub ram_bytes_max: Option<u64>,
+}
+
+impl Config {
+    /// The smallest limits that work: a super table of 2-page buffers, of which five fill a generation.
+    #[must_use]
+    pub fn tiny() -> Self {
+        let tiny = bufferhash::Config::tiny();
+        let first = bufferhash::Config { incarnations_max: 4, policy: Policy::Reject, ..tiny };
+        Self { first: of_super_tables(&first, 1), incarnations_max: 4, ram_bytes_max: None }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.first.validate()?;
+        self.of_super_tables(1).validate()?;
+        let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
+        if self.first.policy != Policy::Reject {
+            return refuse(
+                "policy",
+                "a generation that is full is followed by the next one; choose reject for it",
+            );
+        }
+        if self.first.placement != Placement::Shared {
+            return refuse("placement", "a chip keeps its size, and a growing table does not");
+        }
+        Ok(())
+    }
+
+    /// The next generation after these: with as many super tables as they have together, or as many as a log of
+    /// `log_bytes` works well with. A first generation for few entries does not count.
+    pub(super) fn next<'g>(
+        &self,
+        before: impl Iterator<Item = &'g bufferhash::Config>,
+        log_bytes: u64,
+    ) -> bufferhash::Config {
+        let whole = before.filter(|it| it.incarnations_max == self.incarnations_max);
+        let super_tables: u64 = whole.map(|it| u64::from(it.super_tables)).sum();
+        let least = self.first.super_tables;
+        let wanted = u32::try_from(super_tables).unwrap_or(u32::MAX).clamp(least, SUPER_TABLES_MAX);
+        let mut next = 1 << wanted.ilog2();
+        while next > least && self.of_super_tables(next).log_bytes_good() > log_bytes {
+            next /= 2;
+        }
+        self.of_super_tables(next)
+    }
+
+    /// A later generation of this many super tables.
+    fn of_super_tables(&self, super_tables: u32) -> bufferhash::Config {
+        let incarnations_max = self.incarnations_max;
+        let whole = bufferhash::Config { incarnations_max, ..self.first.clone() };
+        of_super_tables(&whole, super_tables)
+    }
+
+    /// Its generations until they hold that many entries, with a log that is long enough.
+    pub(crate) fn generations(&self, entries: u64) -> Vec<bufferhash::Config> {
+        let mut generations = vec![self.first.clone()];
+        let mut capacity = self.first.entries_capacity();
+        while capacity < entries
+            && generations.last().is_some_and(|it| it.super_tables < SUPER_TABLES_MAX)
+        {
+            let next = self.next(generations.iter(), u64::MAX);
+            capacity = capacity.saturating_add(next.entries_capacity());
+            generations.push(next);
+        }
+        generations
+    }
+
+    /// Entries that it surely holds within its RAM.
+    pub(super) fn entries_capacity(&self) -> u64 {
+        let (mut entries, mut ram_bytes) = (0, 0);
+        for generation in self.generations(u64::MAX) {
+            ram_bytes += generation.ram_bytes();
+            if self.ram_bytes_max.is_some_and(|most| ram_bytes > most) {
+                break;
+            }
+            entries += generation.entries_capacity();
+        }
+        entries
+    }
+
+    /// The length of a log that seldom makes generations of 32 super tables flush early, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let super_tables = self.first.super_tables.max(LOG_SUPER_TABLES);
+        let bytes = self.of_super_tables(super_tables).log_bytes_good();
+        bytes.next_multiple_of(1 << 20).max(self.first.log_bytes_best())
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        out.extend_from_slice(&self.incarnations_max.to_le_bytes());
+        out.extend_from_slice(&self.ram_bytes_max.unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&self.first.encode());
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("{KIND} configuration {VERSION}"), version).into());
+        }
+        let incarnations_max = reader.u32()?;
+        let ram_bytes_max = Some(reader.u64()?).filter(|bytes| *bytes > 0);
+        let first = bufferhash::Config::decode(reader)?;
+        let config = Self { first, incarnations_max, ram_bytes_max };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// A generation of this many super tables. Each has segments of its own number of incarnations, so that none
+/// lacks space because of another.
+pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> bufferhash::Config {
+    let spare_buffers = (super_tables / 16).max(2);
+    let reserve_segments = u64::from(super_tables).max(4);
+    let live = u64::from(super_tables) * u64::from(first.incarnations_max);
+    bufferhash::Config {
+        super_tables,
+        segments: live + u64::from(spare_buffers) + reserve_segments,
+        reserve_segments,
+        spare_buffers,
+        stagger: super_tables > 1,
+        ..first.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+
+    use super::*;
+
+    fn read_back(bytes: &[u8]) -> Result<Config> {
+        Config::decode(&mut Reader::new(bytes, "configuration", PageId(0)))
+    }
+
+    #[test]
+    fn a_configuration_reads_back_and_never_panics_when_cut() {
+        for ram_bytes_max in [None, Some(7 << 20)] {
+            let config = Config { ram_bytes_max, ..Config::tiny() };
+            let bytes = config.encode();
+            assert_eq!(read_back(&bytes).unwrap(), config);
+            for length in 0..bytes.len() {
+                assert!(read_back(&bytes[..length]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn each_generation_has_as_many_super_tables_as_all_before_it() {
+        let config = Config::tiny();
+        let tables = |entries| -> Vec<_> {
+            config.generations(entries).iter().map(|it| it.super_tables).collect()
+        };
+        let one = config.first.entries_capacity();
+        assert_eq!(tables(one), [1]);
+        assert_eq!(tables(one + 1), [1, 1]);
+        assert_eq!(tables(5 * one), [1, 1, 2, 4]);
+        for generation in config.generations(100 * one) {
+            generation.validate().unwrap();
+            assert!(generation.entries_capacity() >= one * u64::from(generation.super_tables));
+        }
+    }
+
+    #[test]
+    fn a_short_log_keeps_generations_small() {
+        let config = Config::tiny();
+        let log_bytes = config.of_super_tables(4).log_bytes_good();
+        let before = config.generations(100 * config.first.entries_capacity());
+        let next = |count, log_bytes| config.next(before[..count].iter(), log_bytes).super_tables;
+        assert_eq!([next(6, log_bytes), next(6, 1), next(3, u64::MAX)], [4, 1, 4]);
+    }
+
+    #[test]
+    fn a_small_first_generation_does_not_count_for_the_next_one() {
+        let tiny = Config::tiny();
+        let small = bufferhash::Config { incarnations_max: 3, ..tiny.first.clone() };
+        let config = Config { first: of_super_tables(&small, 1), ..tiny };
+        let all = config.generations(20 * config.first.entries_capacity());
+        let all: Vec<_> = all.iter().map(|it| (it.super_tables, it.incarnations_max)).collect();
+        assert_eq!(all[..5], [(1, 3), (1, 4), (1, 4), (2, 4), (4, 4)]);
+    }
+
+    #[test]
+    fn ram_limits_the_entries() {
+        let least = Config::tiny().first.ram_bytes();
+        let with = |ram_bytes| Config { ram_bytes_max: Some(ram_bytes), ..Config::tiny() };
+        assert_eq!(with(least - 1).entries_capacity(), 0);
+        assert_eq!(with(least).entries_capacity(), Config::tiny().first.entries_capacity());
+        assert!(Config::tiny().entries_capacity() > 1000 * with(least).entries_capacity());
+    }
+
+    #[test]
+    fn a_generation_must_refuse_and_be_on_the_volume() {
+        let tiny = Config::tiny();
+        let evicting = bufferhash::Config { policy: Policy::Fifo, ..tiny.first.clone() };
+        let error = Config { first: evicting, ..tiny }.validate().unwrap_err();
+        assert!(error.to_string().contains("choose reject"), "{error}");
+    }
+}

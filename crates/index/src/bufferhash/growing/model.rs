@@ -1,0 +1,164 @@
+//! The size of a growing table's first generation, and what the table costs when it holds what is required.
+
+use super::Config;
+use super::config::of_super_tables;
+use crate::any::AnyOptions;
+use crate::bufferhash;
+use crate::bufferhash::model::{FIXED_RAM_BYTES, INCARNATIONS_MIN, one_super_table};
+use crate::model::text::{bytes, count, line};
+use crate::model::{
+    Notes, OperationCosts, PAGE_BYTES, ParameterValue, Policy, Prediction, Requirements, log_bytes,
+    too_little,
+};
+use crate::{Error, Result};
+
+/// Entries of a super table, where buffers of these entries are not too large for it.
+const ENTRIES_PER_SUPER_TABLE: u64 = 1 << 19;
+/// Incarnations of a super table: a word of columns, of which one is being written and one is kept for recovery.
+const INCARNATIONS: u32 = 62;
+/// Bits of a fingerprint: ten generations read less than .02 pages for a key that is not there.
+const FINGERPRINT_BITS: u32 = 15;
+/// Super tables of the first generation, at most.
+const FIRST_SUPER_TABLES_MAX: u64 = 1 << 16;
+
+impl Config {
+    /// The configuration whose first generation holds the required entries. Buffers and filters are the same for
+    /// every number of entries: a table that begins small may become large.
+    ///
+    /// # Errors
+    /// A policy other than [`Policy::Grow`], RAM or flash too small for the first generation.
+    pub fn advised(requirements: &Requirements) -> Result<Self> {
+        requirements.check()?;
+        requirements.check_no_front("growing")?;
+        let grows = requirements.policy == Policy::Grow;
+        requirements.check_policy("growing table", "grow", grows)?;
+        let parts = (ENTRIES_PER_SUPER_TABLE, INCARNATIONS, FINGERPRINT_BITS);
+        let one = one_super_table(requirements, parts)?;
+        let super_tables = requirements.entries.div_ceil(ENTRIES_PER_SUPER_TABLE);
+        if super_tables > FIRST_SUPER_TABLES_MAX {
+            let reason = format!(
+                "{}; a first generation holds {}, begin with less and let the table grow",
+                requirements.entries,
+                FIRST_SUPER_TABLES_MAX * ENTRIES_PER_SUPER_TABLE
+            );
+            return Err(Error::Config { field: "entries", reason });
+        }
+        let super_tables = u32::try_from(super_tables).expect("at most 65,536");
+        let incarnations_max = one.incarnations_max;
+        let kept = ENTRIES_PER_SUPER_TABLE.div_ceil(INCARNATIONS.into());
+        // A few more than the entries fill, since super tables do not fill alike, and one for recovery.
+        let few =
+            requirements.entries.div_ceil(kept).saturating_add(2).max(INCARNATIONS_MIN.into());
+        let few = u32::try_from(few).map_or(incarnations_max, |few| few.min(incarnations_max));
+        let one = bufferhash::Config { incarnations_max: few, ..one };
+        let first = of_super_tables(&one, super_tables.next_power_of_two());
+        let config = Self { first, incarnations_max, ram_bytes_max: requirements.ram_bytes };
+        let needed = config.first.ram_bytes() + FIXED_RAM_BYTES;
+        match requirements.ram_bytes {
+            Some(most) if needed > most => Err(too_little("RAM", most, needed)),
+            _ => Ok(config),
+        }
+    }
+
+    /// The device operations of its operations once generations for that many entries are full.
+    pub(super) fn costs(&self, entries: u64) -> Result<OperationCosts> {
+        let of_one = self.first.operation_costs()?;
+        let of_each = |it: &bufferhash::Config| Ok(it.operation_costs()?.reads_per_miss);
+        let of_all = self.generations(entries).iter().map(of_each).collect::<Result<Vec<_>>>()?;
+        let reads_per_miss: f64 = of_all.iter().sum();
+        Ok(OperationCosts {
+            reads_per_hit: 1.0 + reads_per_miss / 2.0,
+            reads_per_miss,
+            insert_read_bytes: 0.0,
+            insert_write_bytes: of_one.insert_write_bytes,
+        })
+    }
+}
+
+/// The configuration and costs of a growing table when it holds the required entries; see [`Config::advised`].
+///
+/// # Errors
+/// As [`Config::advised`]; a limit that cannot be kept.
+pub fn advise(requirements: &Requirements) -> Result<Prediction> {
+    let config = Config::advised(requirements)?;
+    let generations = config.generations(requirements.entries);
+    let sum = |of: fn(&bufferhash::Config) -> u64| generations.iter().map(of).sum::<u64>();
+    let flash_bytes = sum(|it| it.ring_pages() * PAGE_BYTES);
+    requirements.check_flash(flash_bytes)?;
+    let costs = config.costs(requirements.entries)?;
+    requirements.check_miss_reads(costs.reads_per_miss)?;
+    let device = &requirements.device.costs;
+    let flush_bytes = (u64::from(config.first.segment_pages()) * PAGE_BYTES) as f64;
+    let insert_worst_ns = device.insert_worst_ns(flush_bytes);
+    requirements.check_insert_worst(insert_worst_ns)?;
+    requirements.check_load(&costs)?;
+    let filter_bytes = sum(|it| u64::from(it.super_tables) * it.filter.ram_bytes() as u64);
+    let buffer_bytes = sum(buffer_bytes);
+    let entries_flushed =
+        flush_bytes / (costs.insert_write_bytes - log_bytes(requirements.entry_bytes()));
+    Ok(Prediction {
+        options: AnyOptions::default(),
+        requirements: requirements.clone(),
+        costs,
+        entries_capacity: sum(bufferhash::Config::entries_capacity),
+        buffer_bytes,
+        filter_bytes,
+        optional_filter_bytes: 0,
+        other_bytes: sum(bufferhash::Config::ram_bytes) - filter_bytes - buffer_bytes
+            + FIXED_RAM_BYTES,
+        flash_bytes,
+        insert_amortised_ns: device.flush_ns(flush_bytes) / entries_flushed,
+        insert_worst_ns,
+        compromise: None,
+        parameters: parameters(&config),
+        notes: notes(&config, generations.len()),
+        config: config.into(),
+    })
+}
+
+fn buffer_bytes(generation: &bufferhash::Config) -> u64 {
+    let buffers = u64::from(generation.super_tables) + u64::from(generation.spare_buffers);
+    buffers * u64::from(generation.buffer_pages) * PAGE_BYTES
+}
+
+pub(super) fn parameters(config: &Config) -> Vec<crate::model::Parameter> {
+    vec![
+        ("super_tables", ParameterValue::Count(config.first.super_tables.into())),
+        ("incarnations", ParameterValue::Count(config.first.incarnations_max.into())),
+        ("pages_per_buffer", ParameterValue::Count(config.first.buffer_pages.into())),
+    ]
+}
+
+fn notes(config: &Config, generations: usize) -> Notes {
+    let first = &config.first;
+    let buffer = bytes(u64::from(first.buffer_pages) * PAGE_BYTES);
+    let limit = config
+        .ram_bytes_max
+        .map_or("no limit".to_owned(), |most| format!("at most {}", bytes(most)));
+    Notes {
+        shape: vec![
+            line(
+                "generations",
+                generations.to_string(),
+                "that hold the entries; each has as many super tables as all before it",
+            ),
+            line("first", count(first.entries_capacity()), "entries of the first generation"),
+            line(
+                "buffer",
+                buffer,
+                format!("of each super table, which has {INCARNATIONS} incarnations of it"),
+            ),
+        ],
+        ram: format!("of these generations when they are full; {limit}"),
+        buffers: "of all generations: older ones keep theirs, part-full".into(),
+        filters: format!("{}-bit fuse filters, all columns", first.filter.bits_per_slot()),
+        other: "fixed, and maps of segments".into(),
+        per_entry: "all RAM over the required entries",
+        flash: "segments of all generations".into(),
+        hit: "half of the generations' filters may err first".into(),
+        miss: format!("the filters of {generations} generations"),
+        insert: "of device time, amortised: a flush over its entries (section 6.1)".into(),
+        insert_worst: "C_worst: one flush, with an erase if it must wait for one (section 6.1)",
+        written: Vec::new(),
+    }
+}

@@ -1,0 +1,158 @@
+//! Lookups: each generation's buffers and filters, newest generation first, then pages.
+
+use std::ops::Range;
+
+use nandex_device::PageBuf;
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
+
+use super::Inner;
+use crate::api::Value;
+use crate::bufferhash::read::IncarnationProbe;
+use crate::bufferhash::table::{KeyPlace, KeyState};
+use crate::lookup::{KeyLookup, Lookups};
+use crate::{Error, Result};
+
+/// A lookup that reads incarnations of one generation.
+#[derive(Clone, Debug)]
+pub(crate) struct GenerationProbe {
+    generation: usize,
+    probe: IncarnationProbe,
+}
+
+/// The next step of a lookup in several generations.
+type Step<P> = Result<LookupStep<P, KeyState>>;
+
+impl Inner {
+    /// What RAM knows of a key in some generations. Without an answer in one, the next older one is asked.
+    #[inline]
+    fn known_in_ram(
+        &self,
+        generations: Range<usize>,
+        place: &KeyPlace,
+        key: &[u8],
+    ) -> Step<GenerationProbe> {
+        for generation in generations.rev() {
+            match self.generations.core(generation).known_in_ram(place, key)? {
+                LookupStep::Answer(KeyState::Unknown) => {}
+                step => return Ok(step.map_read(|probe| GenerationProbe { generation, probe })),
+            }
+        }
+        Ok(LookupStep::Answer(KeyState::Unknown))
+    }
+
+    /// What is known after a page was looked at, in generations from `oldest` on.
+    fn known_after_page(&self, probe: &mut GenerationProbe, oldest: usize) -> Step<()> {
+        let core = self.generations.core(probe.generation);
+        match core.known_after_page(&mut probe.probe)? {
+            LookupStep::Answer(KeyState::Unknown) => {
+                let key = *probe.probe.key();
+                let place = core.key_place(key.hash);
+                let older = oldest..probe.generation;
+                Ok(self.known_in_ram(older, &place, key.bytes())?.replace(probe))
+            }
+            step => Ok(step),
+        }
+    }
+
+    /// Which of these keys have a newer version, or were removed, in generations from `oldest` on.
+    pub(super) fn superseded(
+        &self,
+        keys: &[&[u8]],
+        generations: Range<usize>,
+    ) -> Result<Vec<bool>> {
+        let newer = Newer { inner: self, oldest: generations.start };
+        let mut superseded = vec![false; keys.len()];
+        self.lookups.reads.pipeline(&newer).batch(
+            keys,
+            Self::GROUP,
+            |key| self.locate(key),
+            |key, place| {
+                let step = self.known_in_ram(generations.clone(), place, key)?;
+                Ok(step.map_answer(|it| !matches!(it, KeyState::Unknown)))
+            },
+            |index, answer, _| superseded[index] = answer,
+        )?;
+        Ok(superseded)
+    }
+}
+
+impl KeyLookup for Inner {
+    type KeyPlace = KeyPlace;
+
+    #[inline]
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.config.first.key_bytes)
+    }
+
+    /// One place for all generations: their buffers and filters have the same shape.
+    #[inline]
+    fn locate(&self, key: &[u8]) -> KeyPlace {
+        let core = self.generations.core(0);
+        core.key_place(core.hasher.hash(key))
+    }
+
+    #[inline]
+    fn prefetch(&self, place: &KeyPlace) {
+        self.generations.cores().for_each(|core| core.prefetch(place));
+    }
+
+    #[inline]
+    fn search_ram(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
+        let step = self.known_in_ram(0..self.generations.len(), place, key)?;
+        Ok(step.map_answer(KeyState::value))
+    }
+
+    #[inline]
+    fn is_found(value: &Option<Value>) -> bool {
+        value.is_some()
+    }
+}
+
+impl PageReads for Inner {
+    type Probe = GenerationProbe;
+    type Answer = Option<Value>;
+    type Error = Error;
+
+    #[inline]
+    fn place(&self, probe: &GenerationProbe, part: u32) -> ReadPlace {
+        self.generations.core(probe.generation).place(&probe.probe, part)
+    }
+
+    fn look(&self, probe: &mut GenerationProbe, part: u32, page: &PageBuf) -> Result<()> {
+        self.generations.core(probe.generation).look(&mut probe.probe, part, page)
+    }
+
+    fn next(&self, probe: &mut GenerationProbe) -> NextStep<Self> {
+        Ok(self.known_after_page(probe, 0)?.map_answer(KeyState::value))
+    }
+}
+
+/// Asks whether a generation from `oldest` on knows a key.
+struct Newer<'t> {
+    inner: &'t Inner,
+    oldest: usize,
+}
+
+impl PageReads for Newer<'_> {
+    type Probe = GenerationProbe;
+    type Answer = bool;
+    type Error = Error;
+
+    fn place(&self, probe: &GenerationProbe, part: u32) -> ReadPlace {
+        self.inner.place(probe, part)
+    }
+
+    fn look(&self, probe: &mut GenerationProbe, part: u32, page: &PageBuf) -> Result<()> {
+        self.inner.look(probe, part, page)
+    }
+
+    fn next(&self, probe: &mut GenerationProbe) -> NextStep<Self> {
+        let step = self.inner.known_after_page(probe, self.oldest)?;
+        Ok(step.map_answer(|it| !matches!(it, KeyState::Unknown)))
+    }
+}

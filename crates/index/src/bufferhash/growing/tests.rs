@@ -1,0 +1,230 @@
+//! What a growing table alone can be asked; the harnesses that walk over the registry ask the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nandex_device::MemoryDevice;
+use nandex_store::{OpenOptions, VolumeOptions};
+
+use super::*;
+use crate::bufferhash::BufferHash;
+use crate::{Policy, Requirements};
+
+fn volume() -> (Arc<MemoryDevice>, Volume) {
+    let device = Arc::new(MemoryDevice::new());
+    let volume = Volume::create(Arc::clone(&device) as _, VolumeOptions::tiny()).unwrap();
+    (device, volume)
+}
+
+fn options(flush_threads: usize) -> RuntimeOptions {
+    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+/// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration.
+fn agrees(table: &Growing, oracle: &HashMap<u64, u64>, keys: u64) {
+    let expected: Vec<_> =
+        (0..keys).map(|it| oracle.get(&it).map(|it| key(*it).to_vec())).collect();
+    let bytes: Vec<_> = (0..keys).map(key).collect();
+    let refs: Vec<&[u8]> = bytes.iter().map(|it| &it[..]).collect();
+    let batch = table.get_many(&refs).unwrap();
+    let mut streamed = vec![None; refs.len()];
+    let mut stream = table.stream().unwrap();
+    for (token, bytes) in (0..).zip(&refs) {
+        stream.push(bytes, token).unwrap();
+    }
+    while let Some((token, value)) = stream.pull().unwrap() {
+        streamed[usize::try_from(token).unwrap()] = value;
+    }
+    for (at, expected) in expected.iter().enumerate() {
+        let found = [table.get(refs[at]).unwrap(), batch[at], streamed[at]];
+        let found = found.map(|it| it.map(|it| it.to_vec()));
+        assert_eq!(found, [expected.clone(), expected.clone(), expected.clone()], "key {at}");
+    }
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let all: Vec<_> = table.iter().map(|it| it.unwrap()).collect();
+    assert_eq!(all.len(), oracle.len(), "each key once");
+    for (key, value) in all {
+        assert_eq!(oracle.get(&number(&key)), Some(&number(&value)));
+    }
+}
+
+#[test]
+fn updates_and_removals_of_older_generations_are_what_is_found() {
+    for threads in [0, 1] {
+        let (device, mut volume) = volume();
+        let table = Growing::create_with(&volume, "t", Config::tiny(), options(threads));
+        let mut table = table.unwrap();
+        let mut oracle = HashMap::new();
+        let keys = 12_000;
+        for step in 0..30_000u64 {
+            let number = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            let number = number % (1 + step.min(keys - 1));
+            if step % 7 == 3 {
+                table.remove(&key(number)).unwrap();
+                oracle.remove(&number);
+            } else {
+                table.insert(&key(number), &key(step)).unwrap();
+                oracle.insert(number, step);
+            }
+            if step % 9_000 == 8_999 {
+                agrees(&table, &oracle, keys);
+                table.close().unwrap();
+                drop(volume);
+                volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
+                table = Growing::open_with(&volume, "t", options(threads)).unwrap();
+            }
+        }
+        agrees(&table, &oracle, keys);
+        assert!(table.generations() >= 4, "{}", table.generations());
+        let stats = table.stats();
+        assert_eq!((stats.evicted, stats.forced_evictions), (0, 0));
+    }
+}
+
+#[test]
+fn a_key_that_only_an_older_generation_has_is_not_inserted_again() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let pairs: Vec<_> = (0..24_000u64).map(|it| (key(it % 12_000), key(it))).collect();
+    let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(key, it)| (&key[..], &it[..])).collect();
+    let found: Vec<_> =
+        pairs.chunks(700).flat_map(|it| table.get_or_insert_many(it).unwrap()).collect();
+    assert!(table.generations() >= 4);
+    for (at, found) in (0..24_000u64).zip(found) {
+        let expected = (at >= 12_000).then(|| key(at % 12_000).to_vec());
+        assert_eq!(found.map(|it| it.to_vec()), expected, "pair {at}");
+    }
+}
+
+#[test]
+fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let keys = 16_000u64;
+    let inserted: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4u64)
+            .map(|thread| {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut inserted = 0;
+                    for first in (0..keys).step_by(50) {
+                        let batch: Vec<_> = (first..first + 50).map(key).collect();
+                        let value = key(thread);
+                        let pairs: Vec<(&[u8], &[u8])> =
+                            batch.iter().map(|it| (&it[..], &value[..])).collect();
+                        let found = table.get_or_insert_many(&pairs).unwrap();
+                        inserted += found.iter().filter(|it| it.is_none()).count() as u64;
+                    }
+                    inserted
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(inserted, keys);
+    assert_eq!(table.iter().count() as u64, keys);
+    assert!(table.generations() >= 4);
+}
+
+#[test]
+fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
+    let (_, volume) = volume();
+    let one = Config::tiny().first.ram_bytes();
+    let config = Config { ram_bytes_max: Some(2 * one), ..Config::tiny() };
+    let table = Growing::create(&volume, "t", config.clone()).unwrap();
+    let (mut taken, mut refusal) = (0, None);
+    while refusal.is_none() && taken < 100_000 {
+        refusal = table.insert(&key(taken), &key(taken)).err();
+        taken += u64::from(refusal.is_none());
+    }
+    let refusal = refusal.unwrap();
+    assert!(
+        matches!(refusal, Error::GrowthStopped { entries, .. } if entries == taken),
+        "{refusal}"
+    );
+    assert!(refusal.to_string().contains("more RAM"), "{refusal}");
+    assert!(taken >= config.entries_capacity(), "{taken} of {}", config.entries_capacity());
+    assert_eq!(table.generations(), 2);
+    assert!((0..taken).all(|it| table.get(&key(it)).unwrap().is_some()));
+    assert_eq!(table.iter().count() as u64, taken);
+}
+
+#[test]
+fn the_generations_of_a_table_go_with_it() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    for number in 0..5_000 {
+        table.insert(&key(number), &key(number)).unwrap();
+    }
+    table.close().unwrap();
+    volume.drop_structure("t").unwrap();
+    assert_eq!(volume.structures(), []);
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    assert_eq!((table.generations(), table.iter().count()), (1, 0));
+    assert_eq!(table.get(&key(17)).unwrap(), None);
+}
+
+#[test]
+fn a_generation_of_another_shape_is_refused() {
+    let (_, volume) = volume();
+    Growing::create(&volume, "t", Config::tiny()).unwrap().close().unwrap();
+    let other = crate::bufferhash::Config { buffer_pages: 3, ..Config::tiny().first };
+    let create =
+        |config, pages| Ok(volume.create_part(("t", "g2"), GENERATION_KIND, config, pages)?);
+    let made = BufferHash::create_as(&volume, create, other, RuntimeOptions::default());
+    made.unwrap().close().unwrap();
+    let error = Growing::open(&volume, "t").unwrap_err().to_string();
+    assert!(error.contains("\"t/g2\" has other buffers"), "{error}");
+}
+
+#[test]
+fn from_a_thousand_entries_on_a_hit_reads_a_page_and_a_miss_hardly_any() {
+    let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
+    let config = Config::advised(&requirements).unwrap();
+    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let table = Growing::create(&volume, "t", config).unwrap();
+    let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let (mut held, lookups) = (0u64, 4000u64);
+    for power in 0..=11 {
+        let until = 1000u64 << power;
+        let keys: Vec<_> = (held..until).map(spread).collect();
+        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+        table.insert_many(&pairs).unwrap();
+        held = until;
+        let before = table.stats();
+        let hits = (0..lookups).map(|it| spread(it.wrapping_mul(0x5851_F42D) % until));
+        let misses = (0..lookups).map(|it| spread(u64::MAX / 2 + it));
+        let keys: Vec<_> = hits.chain(misses).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+        let found = table.get_many(&keys).unwrap().iter().filter(|it| it.is_some()).count();
+        assert_eq!(found as u64, lookups, "{until} entries");
+        let after = table.stats();
+        let hit_reads = (after.hit_reads - before.hit_reads) as f64 / lookups as f64;
+        let miss_reads = (after.miss_reads - before.miss_reads) as f64 / lookups as f64;
+        assert!(hit_reads <= 1.02 && miss_reads <= 0.02, "{until}: {hit_reads}, {miss_reads}");
+    }
+    assert!(table.generations() >= 3, "{}", table.generations());
+}
+
+#[test]
+fn as_much_ram_is_taken_as_is_predicted() {
+    for entries in [1000, 400_000] {
+        let asked = Requirements { policy: Policy::Grow, ..Requirements::new(entries, 8, 8) };
+        let predicted = asked.advise().unwrap().into_chosen();
+        let log_bytes = predicted.config.log_bytes_best();
+        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let table = crate::AnyTable::create(&volume, "t", &predicted.config).unwrap();
+        let keys: Vec<_> = (0..entries).map(key).collect();
+        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+        table.insert_many(&pairs).unwrap();
+        let held = table.stats().ram_bytes;
+        assert!(held <= predicted.ram_bytes(), "{held} of {}", predicted.ram_bytes());
+        assert_eq!(predicted.config.kind(), KIND);
+    }
+}
