@@ -58,7 +58,8 @@ impl<'db> TableBuilder<'db> {
         self
     }
 
-    /// The policy of a full table, such as [`Policy::Lru`]; it refuses by default.
+    /// The policy of a full table, such as [`Policy::Lru`]; it refuses by default. With [`Policy::Grow`] `entries` is
+    /// where it begins, and its RAM is how far it grows.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -102,7 +103,7 @@ impl<'db> TableBuilder<'db> {
         };
         let table = AnyTable::create_with(&self.db.volume, &self.name, config, options)
             .map_err(|error| self.db.explain(&self.name, error))?;
-        let needed = self.ram_bytes(&table, advised.as_ref().ok());
+        let needed = self.ram_bytes(&table, advised.as_ref().ok(), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
@@ -110,10 +111,12 @@ impl<'db> TableBuilder<'db> {
         let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
         let advised = self.advise(limit, |asked| asked.advise_one(kind)).ok();
-        let options = advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
+        let mut options =
+            advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
+        options.ram_bytes_max = Some(limit);
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
-        let needed = self.ram_bytes(&table, advised.as_ref());
+        let needed = self.ram_bytes(&table, advised.as_ref(), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
@@ -130,6 +133,7 @@ impl<'db> TableBuilder<'db> {
         let asked = Requirements { policy, ..Requirements::new(entries, key_bytes, value_bytes) };
         let fits = |it: &Prediction| self.db.log_holds(it.config.log_bytes_best());
         if self.ram.is_none()
+            && policy != Policy::Grow
             && let Ok(best) = ask(&asked)
             && best.ram_bytes() <= limit
             && fits(&best)
@@ -139,8 +143,11 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
-    /// A table's RAM now, or once it is full if that is known.
-    fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>) -> u64 {
+    /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
+    fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>, limit: u64) -> u64 {
+        if table.config().describe().when_full == Policy::Grow.to_string() {
+            return limit;
+        }
         let same = advised.filter(|it| it.config == table.config());
         same.map_or_else(|| table.stats().ram_bytes, Prediction::ram_bytes)
     }

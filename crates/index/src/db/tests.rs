@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Table;
+use crate::{Policy, Table};
 
 fn file() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -135,4 +135,32 @@ fn what_was_synced_is_there_after_a_crash() {
         assert_eq!(map.get(&key.to_le_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
         assert_eq!(words.count(&key.to_le_bytes()).unwrap(), 2);
     }
+}
+
+#[test]
+fn a_table_that_grows_takes_no_more_than_its_ram_and_more_at_a_later_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grows.nandex");
+    let grown = |ram: &'static str, from: u64| {
+        let db = options().ram(ram).open(&path).unwrap();
+        let table = db.table("t").entries(1000).policy(Policy::Grow).ram(ram);
+        let table = table.create_or_open().unwrap();
+        let mut until = from;
+        let refusal = loop {
+            let keys: Vec<_> = (until..until + 1000).map(u64::to_le_bytes).collect();
+            let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+            match table.insert_many(&pairs) {
+                Ok(()) if until < 3_000_000 => until += 1000,
+                result => break result.err(),
+            }
+        };
+        assert!((0..until).step_by(991).all(|key| table.get_u64(key).unwrap() == Some(key)));
+        assert!(db.ram_taken()[0].1 >= table.stats().ram_bytes / 2);
+        table.close().unwrap();
+        (until, refusal)
+    };
+    let (small, refusal) = grown("4MiB", 0);
+    assert!(matches!(refusal, Some(Error::GrowthStopped { .. })), "{refusal:?}");
+    let (large, _) = grown("8MiB", small);
+    assert!(small > 20_000 && large > 500_000, "{small} {large}");
 }

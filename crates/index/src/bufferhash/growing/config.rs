@@ -3,6 +3,7 @@
 use nandex_store::bytes::Reader;
 
 use super::KIND;
+use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, Placement, Policy};
 use crate::{Error, Result};
 
@@ -97,7 +98,7 @@ impl Config {
 
     /// Entries that it surely holds within its RAM.
     pub(super) fn entries_capacity(&self) -> u64 {
-        let (mut entries, mut ram_bytes) = (0, 0);
+        let (mut entries, mut ram_bytes) = (0, FIXED_RAM_BYTES);
         for generation in self.generations(u64::MAX) {
             ram_bytes += generation.ram_bytes();
             if self.ram_bytes_max.is_some_and(|most| ram_bytes > most) {
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn ram_limits_the_entries() {
-        let least = Config::tiny().first.ram_bytes();
+        let least = Config::tiny().first.ram_bytes() + FIXED_RAM_BYTES;
         let with = |ram_bytes| Config { ram_bytes_max: Some(ram_bytes), ..Config::tiny() };
         assert_eq!(with(least - 1).entries_capacity(), 0);
         assert_eq!(with(least).entries_capacity(), Config::tiny().first.entries_capacity());

@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use nandex_store::{Volume, part_name};
 
 use super::{Config, GENERATION_KIND};
+use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Inner as Core, RuntimeOptions};
 use crate::model::text;
 use crate::{Error, Result};
@@ -200,14 +201,15 @@ impl Generations {
 
     fn check_ram(&self, tables: &Tables, next: &bufferhash::Config) -> Result<()> {
         let Some(most) = self.config.ram_bytes_max else { return Ok(()) };
-        let taken: u64 = tables.used.iter().map(|it| it.config().ram_bytes()).sum();
+        let of_all: u64 = tables.used.iter().map(|it| it.config().ram_bytes()).sum();
+        let taken = FIXED_RAM_BYTES + of_all;
         if taken + next.ram_bytes() <= most {
             return Ok(());
         }
         let (taken, needed, most) =
             (text::bytes(taken), text::bytes(next.ram_bytes()), text::bytes(most));
         let reason = format!(
-            "its generations take {taken} of RAM when full, the next one takes {needed}, and {most} is what it may take; \
+            "it takes {taken} of RAM when its generations are full, the next one takes {needed}, and {most} is what it may take; \
              open it with more RAM"
         );
         Err(self.stopped(tables, reason))

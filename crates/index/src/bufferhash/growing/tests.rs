@@ -8,6 +8,7 @@ use nandex_store::{OpenOptions, VolumeOptions};
 
 use super::*;
 use crate::bufferhash::BufferHash;
+use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::{Policy, Requirements};
 
 fn volume() -> (Arc<MemoryDevice>, Volume) {
@@ -134,7 +135,7 @@ fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
 fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
     let (_, volume) = volume();
     let one = Config::tiny().first.ram_bytes();
-    let config = Config { ram_bytes_max: Some(2 * one), ..Config::tiny() };
+    let config = Config { ram_bytes_max: Some(2 * one + FIXED_RAM_BYTES), ..Config::tiny() };
     let table = Growing::create(&volume, "t", config.clone()).unwrap();
     let (mut taken, mut refusal) = (0, None);
     while refusal.is_none() && taken < 100_000 {
