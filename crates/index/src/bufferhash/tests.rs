@@ -14,9 +14,19 @@ fn table_that(policy: Policy) -> BufferHash {
 }
 
 fn table_on(device: &MemoryDevice, policy: Policy) -> BufferHash {
-    let options = VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() };
+    table_with(device, policy, RuntimeOptions::default(), Threads::Background)
+}
+
+fn table_with(
+    device: &MemoryDevice,
+    policy: Policy,
+    runtime: RuntimeOptions,
+    threads: Threads,
+) -> BufferHash {
+    let options = VolumeOptions { log_bytes: 1 << 20, threads, ..VolumeOptions::tiny() };
     let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
-    BufferHash::create(&volume, "t", Config { policy, ..Config::tiny() }).unwrap()
+    let config = Config { policy, ..Config::tiny() };
+    BufferHash::create_with(&volume, "t", config, runtime).unwrap()
 }
 
 fn fill(table: &BufferHash, keys: std::ops::Range<u64>) {
@@ -38,7 +48,9 @@ fn the_oldest_go_first_and_only_when_the_ring_is_full() {
 
 #[test]
 fn update_based_eviction_drops_the_stale_and_keeps_the_live() {
-    let table = table_that(Policy::Update);
+    // Without threads, since a flush that is late may force an eviction.
+    let inline = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let table = table_with(&MemoryDevice::new(), Policy::Update, inline, Threads::Inline);
     // 2,000 keys that are never touched again, then the same 4,000 keys over and over.
     fill(&table, 0..2000);
     for round in 0..40 {

@@ -1,7 +1,7 @@
 //! Who flushes full buffers: the structure's own threads, or those who update.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nandex_store::Threads;
 
@@ -59,8 +59,9 @@ impl<L: Layout> Core<L> {
 
     fn run_job(&self, job: Job<L::Job>, scratch: &mut Option<L::Scratch>) -> Result<()> {
         let _running = Running(self);
+        let moves = !matches!(job, Job::FreeScratch);
         let result = self.do_job(job, scratch);
-        self.moved.store(true, SeqCst);
+        self.moved.fetch_or(moves, SeqCst);
         result
     }
 
@@ -73,6 +74,11 @@ impl<L: Layout> Core<L> {
                     self.volume.poison().set(error);
                 }
             }),
+            Job::FreeScratch => {
+                *scratch = None;
+                self.counters.scratch_bytes.store(0, Relaxed);
+                Ok(())
+            }
             Job::Own(job) => {
                 L::run(self, job, scratch).inspect_err(|error| self.volume.poison().set(error))
             }
@@ -108,6 +114,15 @@ impl<L: Layout> Core<L> {
             self.pace.idle();
         }
         Ok(())
+    }
+
+    /// Frees what only updates need, as soon as the flushes in progress have ended: nothing will be inserted any
+    /// more. Each of its threads, or the caller of the next flush, frees its own.
+    pub(crate) fn retire(&self) {
+        self.pool.retire();
+        for _ in 0..self.options.flush_threads.max(1) {
+            self.work.push(Job::FreeScratch);
+        }
     }
 
     /// Asks the background for a checkpoint, or takes it if flushes or checkpoints have no thread of their

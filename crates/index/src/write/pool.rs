@@ -100,6 +100,8 @@ pub(crate) enum Job<J> {
     Flush(usize),
     /// Work of the layout's own.
     Own(J),
+    /// Free the memory that flushes reuse.
+    FreeScratch,
 }
 
 /// The background threads' work queue. Flushes come first.
@@ -113,6 +115,8 @@ pub(crate) struct WorkQueue<J> {
 struct Work<J> {
     flushes: VecDeque<usize>,
     others: VecDeque<J>,
+    /// Threads that shall free what flushes reuse.
+    frees: usize,
     running: usize,
     stop: bool,
     /// Why a flush failed that will be tried again; kept until an update or a flush reports it.
@@ -122,7 +126,10 @@ struct Work<J> {
 impl<J> Work<J> {
     fn pop(&mut self) -> Option<Job<J>> {
         let flush = self.flushes.pop_front().map(Job::Flush);
-        let job = flush.or_else(|| self.others.pop_front().map(Job::Own));
+        let job = flush.or_else(|| self.others.pop_front().map(Job::Own)).or_else(|| {
+            self.frees = self.frees.checked_sub(1)?;
+            Some(Job::FreeScratch)
+        });
         self.running += usize::from(job.is_some());
         job
     }
@@ -134,7 +141,7 @@ const OPTIONAL_MAX: usize = 4096;
 impl<J> Default for WorkQueue<J> {
     fn default() -> Self {
         let (flushes, others) = (VecDeque::new(), VecDeque::new());
-        let work = Work { flushes, others, running: 0, stop: false, fault: None };
+        let work = Work { flushes, others, frees: 0, running: 0, stop: false, fault: None };
         Self { state: Mutex::new(work), changed: Condvar::new() }
     }
 }
@@ -149,6 +156,7 @@ impl<J> WorkQueue<J> {
         match job {
             Job::Flush(index) => work.flushes.push_back(index),
             Job::Own(job) => work.others.push_back(job),
+            Job::FreeScratch => work.frees += 1,
         }
         drop(work);
         self.changed.notify_all();

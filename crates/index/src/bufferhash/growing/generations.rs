@@ -104,6 +104,7 @@ impl Generations {
             generations.use_next(&mut tables, table);
         }
         drop(tables);
+        (0..generations.len() - 1).for_each(|number| generations.core(number).retire());
         Ok(generations)
     }
 
@@ -159,10 +160,8 @@ impl Generations {
             Some(next) => next,
             None => self.create(&tables)?,
         };
-        let before = self.core(count - 1);
         self.use_next(&mut tables, table);
-        // Nothing is written to it any more.
-        before.pool.retire();
+        self.core(count - 1).retire();
         self.is_asked.store(false, Relaxed);
         Ok(())
     }
