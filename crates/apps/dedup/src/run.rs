@@ -47,9 +47,9 @@ const WORKERS_MAX: usize = 256;
 
 /// Reads everything under the options' paths, and finds and stores its chunks in `table`.
 ///
-/// The table maps [`Hash::key_bytes`] bytes to [`VALUE_BYTES`]. It stores fingerprints, not trees: on a table
-/// from an earlier run, that run's chunks count as duplicate, so a second run over the same tree finds
-/// nothing unique. This measures what a new backup adds to the old ones.
+/// The table maps [`crate::Hash::key_bytes`] bytes to [`crate::VALUE_BYTES`]. It stores fingerprints, not trees: on a
+/// table from an earlier run, that run's chunks count as duplicate, so a second run over the same tree finds nothing
+/// unique. This measures what a new backup adds to the old ones.
 ///
 /// Once `cancel` is true the run stops before its next batch, syncs the table and returns the results so far,
 /// marked as interrupted; a later run on the same table continues.
