@@ -48,7 +48,7 @@ fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
     BufferHash::open_with(volume, name, own(options)).map(Into::into)
 }
 
-fn own(options: &AnyOptions) -> RuntimeOptions {
+pub(super) fn own(options: &AnyOptions) -> RuntimeOptions {
     let default = RuntimeOptions::default();
     let read_depth = options.read_depth.unwrap_or(default.read_depth);
     options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default })

@@ -1,8 +1,7 @@
 //! The generations of a growing table, oldest first, and how one more comes.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
 use std::thread::{Builder, JoinHandle};
 
@@ -33,6 +32,8 @@ pub(super) struct Generations {
     /// Read by updates, written when a generation is added: then all updates of the one before have ended.
     updates: RwLock<()>,
     tables: Mutex<Tables>,
+    /// Entries on flash with which the newest one is nearly full.
+    full_enough: AtomicU64,
     /// Was the next generation asked for?
     is_asked: AtomicBool,
     asked: Mutex<Request>,
@@ -90,6 +91,7 @@ impl Generations {
             len: AtomicUsize::new(0),
             updates: RwLock::default(),
             tables: Mutex::default(),
+            full_enough: AtomicU64::default(),
             is_asked: AtomicBool::new(false),
             asked: Mutex::new(Request::Nothing),
             changed: Condvar::new(),
@@ -137,8 +139,7 @@ impl Generations {
     #[inline]
     pub(super) fn look_ahead(&self, newest: &Core) {
         let entries = newest.counters.flushed_entries.load(Relaxed);
-        let (part, whole) = FULL_ENOUGH;
-        if entries * whole >= newest.layout.config.entries_capacity() * part
+        if entries >= self.full_enough.load(Relaxed)
             && self.options.flush_threads > 0
             && !self.is_asked.swap(true, Relaxed)
         {
@@ -172,6 +173,9 @@ impl Generations {
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
         self.len.store(number + 1, Release);
+        let (part, whole) = FULL_ENOUGH;
+        let full_enough = (table.config().entries_capacity() * part).div_ceil(whole);
+        self.full_enough.store(full_enough, Relaxed);
         drop(updates);
         tables.used.push(table);
     }

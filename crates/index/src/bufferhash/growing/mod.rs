@@ -63,7 +63,7 @@ use crate::lookup::{self, Lookups};
 use crate::{Error, Result};
 
 pub use config::Config;
-use generations::{Generations, generation_name};
+use generations::{Generations, Newest, generation_name};
 pub use iter::Iter;
 pub(crate) use row::{GENERATION_ROW, ROW};
 
@@ -281,10 +281,10 @@ impl Drop for Growing {
 impl Inner {
     /// Updates the newest generation. If it is full, the next one follows.
     #[inline]
-    fn update<R>(&self, act: impl Fn(&Core) -> Result<R>) -> Result<R> {
+    fn update<R>(&self, act: impl Fn(&Newest<'_>) -> Result<R>) -> Result<R> {
         loop {
             let newest = self.generations.newest();
-            match act(newest.core) {
+            match act(&newest) {
                 Err(Error::Full { .. }) => {
                     let count = newest.count;
                     drop(newest);
@@ -301,21 +301,11 @@ impl Inner {
     /// Removes a key. An older generation that may hold it is hidden by a tombstone.
     fn remove(&self, key: &[u8]) -> Result<()> {
         lookup::KeyLookup::check_key(self, key)?;
-        loop {
-            let newest = self.generations.newest();
+        self.update(|newest| {
             let hash = newest.core.hasher.hash(key);
-            let older = 0..newest.count - 1;
-            let is_older =
-                older.into_iter().any(|at| self.generations.core(at).may_hold(hash, key));
-            match newest.core.remove_over(key, is_older) {
-                Err(Error::Full { .. }) => {
-                    let count = newest.count;
-                    drop(newest);
-                    self.generations.grow(count)?;
-                }
-                result => return result,
-            }
-        }
+            let mut older = (0..newest.count - 1).map(|number| self.generations.core(number));
+            newest.core.remove_over(key, older.any(|core| core.may_hold(hash, key)))
+        })
     }
 
     /// Pairs that are inserted at a time. Refuses those of other widths than the table's.
@@ -329,7 +319,7 @@ impl Inner {
         let batches = pairs.chunks(self.batch_len(pairs)?);
         batches
             .into_iter()
-            .try_for_each(|batch| self.update(|newest| newest.insert_batch(batch)))?;
+            .try_for_each(|batch| self.update(|newest| newest.core.insert_batch(batch)))?;
         Ok(self.volume.log().commit()?)
     }
 
@@ -415,7 +405,7 @@ impl Table for Growing {
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.inner.update(|newest| newest.insert(key, value))
+        self.inner.update(|newest| newest.core.insert(key, value))
     }
 
     fn remove(&self, key: &[u8]) -> Result<()> {

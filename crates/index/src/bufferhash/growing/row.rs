@@ -9,7 +9,8 @@ use crate::Result;
 use crate::any::{
     AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
 };
-use crate::bufferhash::{self, RuntimeOptions};
+use crate::bufferhash;
+use crate::bufferhash::row::own;
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES};
 use crate::registry::{Family, Row, TableRow};
@@ -66,12 +67,6 @@ fn create(
 fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
     let table = Growing::open_within(volume, name, options.ram_bytes_max, own(options));
     table.map(Into::into)
-}
-
-fn own(options: &AnyOptions) -> RuntimeOptions {
-    let default = RuntimeOptions::default();
-    let read_depth = options.read_depth.unwrap_or(default.read_depth);
-    options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default })
 }
 
 impl Configuration for Config {
