@@ -45,6 +45,12 @@ pub fn word(out: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) -> f
     )
 }
 
+/// How wide a word may be with the space around it: on a narrow page drawings shrink and words do not.
+#[must_use]
+pub fn word_width(text: &str) -> f64 {
+    text.chars().count() as f64 * 12.0 + 8.0
+}
+
 /// A line of a drawing.
 ///
 /// # Errors

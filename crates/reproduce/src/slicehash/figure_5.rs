@@ -4,12 +4,17 @@ use super::lab::{Mix, Setup};
 use super::throughput::Part;
 use super::workers::{Pace, Worked, WorkerModel};
 use crate::bufferhash::lab::Filters;
-use crate::{Drive, Experiment, Outcome, Result, Row, Scale, Table, fits};
+use crate::{Chart, Drive, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table, fits};
 
 /// See the [module](self).
 pub struct Figure5;
 
 const UNIT: &str = "operations/s";
+
+/// Rows that all three workloads have.
+const SLICE_HASH: &str = "SliceHash";
+const BUFFER_HASH: &str = "BufferHash, 32 threads";
+const SILT: &str = "SILT";
 
 /// Why inserts are faster than the paper's.
 pub const FULL_BANDWIDTH: &str = "Each 7 K inserts read a slicetable of 4 MiB and write it, \
@@ -43,15 +48,11 @@ impl Experiment for Figure5 {
         let mixes = [Mix::Lookups, Mix::Both, Mix::Inserts];
         let slice = Part::of(Setup::paper(scale), mixes)?;
         let buffer = Part::of_buffer_hash(Filters::Bloom, mixes, scale)?;
-        Ok(Outcome {
-            setup: setup(),
-            tables: vec![
-                lookups(&slice[0], &buffer[0], scale)?,
-                inserts(&slice[2], &buffer[2], scale)?,
-                mixed(&slice[1], &buffer[1], scale)?,
-            ],
-            charts: Vec::new(),
-        })
+        let lookups = lookups(&slice[0], &buffer[0], scale)?;
+        let mixed = mixed(&slice[1], &buffer[1], scale)?;
+        let inserts = inserts(&slice[2], &buffer[2], scale)?;
+        let charts = vec![chart([(0.0, &lookups), (50.0, &mixed), (100.0, &inserts)])];
+        Ok(Outcome { setup: setup(), tables: vec![lookups, inserts, mixed], charts })
     }
 }
 
@@ -75,6 +76,33 @@ fn setup() -> Vec<String> {
          do."
         .into(),
     ]
+}
+
+/// The rates of all three workloads, by the share of inserts.
+fn chart(tables: [(f64, &Table); 3]) -> Chart {
+    let points = |what: &str, number: fn(&Row) -> Option<f64>| {
+        let row = |table: &Table| table.rows.iter().find(|row| row.what == what).and_then(number);
+        tables.iter().filter_map(|(share, table)| Some((*share, row(table)?))).collect::<Vec<_>>()
+    };
+    let ours = |what: &str| Series::ours(what, points(what, |row| row.ours));
+    let paper = |what: &str| {
+        let printed = points(what, |row| row.paper.map(|printed| printed.value));
+        Series::paper(format!("{what}, paper"), printed)
+    };
+    Chart {
+        title: "Figure 5: rates by the share of inserts".into(),
+        x: "inserts, % of the operations",
+        y: UNIT,
+        x_scaling: Scaling::Linear,
+        y_scaling: Scaling::Logarithmic,
+        series: vec![
+            ours(SLICE_HASH),
+            paper(SLICE_HASH),
+            ours(BUFFER_HASH),
+            paper(BUFFER_HASH),
+            paper(SILT),
+        ],
+    }
 }
 
 fn compare(what: &str, worked: Worked, paper: f64) -> Row {
@@ -102,10 +130,10 @@ fn lookups(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let mut in_batches = ratio_row(aware, waiting, &paper);
     in_batches.what.push_str(", whose threads wait for each other");
     let rows = vec![
-        fitted("SliceHash", aware, fits::CRUCIAL_READS).paper(paper.slice_hash),
-        compare("BufferHash, 32 threads", threads, paper.buffer_hash),
+        fitted(SLICE_HASH, aware, fits::CRUCIAL_READS).paper(paper.slice_hash),
+        compare(BUFFER_HASH, threads, paper.buffer_hash),
         compare("BufferHash, 32 threads that wait for each other", waiting, paper.buffer_hash),
-        Row::stated("SILT", UNIT, paper.silt),
+        Row::stated(SILT, UNIT, paper.silt),
         ratio_row(aware, threads, &paper).why(format!(
             "Threads that go on at once keep {:.1} reads in the drive, where the schedule keeps \
              {:.1}; its eight buses are busy with either. The paper's 57 K are between such \
@@ -129,12 +157,12 @@ fn inserts(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let (slice_rate, buffer_rate) =
         (slice.work_aware(scale)?, buffer.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?);
     let rows = vec![
-        compare("SliceHash", slice_rate, paper.slice_hash).why(FULL_BANDWIDTH),
+        compare(SLICE_HASH, slice_rate, paper.slice_hash).why(FULL_BANDWIDTH),
         Row::predicted("SliceHash: inserts for each merge", "", slice.inserts_per_flush).paper(7_000.0),
-        fitted("BufferHash, 32 threads", buffer_rate, fits::BUFFERHASH_INSERTS)
+        fitted(BUFFER_HASH, buffer_rate, fits::BUFFERHASH_INSERTS)
             .paper(paper.buffer_hash)
             .why("Eight cores are the limit, as the paper's 92 % of them say: 1.19 M are eight cores over 6.7 us."),
-        Row::stated("SILT", UNIT, paper.silt),
+        Row::stated(SILT, UNIT, paper.silt),
         Row::stated("SILT in as much RAM as SliceHash", UNIT, 46_000.0),
     ];
     Ok(Table { title: "Figure 5b: inserts".into(), rows })
@@ -145,9 +173,9 @@ fn mixed(slice: &Part, buffer: &Part, scale: Scale) -> Result<Table> {
     let slice = slice.work_aware(scale)?;
     let buffer = buffer.work(WorkerModel::buffer_hash(), Drive::CRUCIAL, scale)?;
     let rows = vec![
-        compare("SliceHash", slice, paper.slice_hash),
-        compare("BufferHash, 32 threads", buffer, paper.buffer_hash),
-        Row::stated("SILT", UNIT, paper.silt),
+        compare(SLICE_HASH, slice, paper.slice_hash),
+        compare(BUFFER_HASH, buffer, paper.buffer_hash),
+        Row::stated(SILT, UNIT, paper.silt),
         ratio_row(slice, buffer, &paper),
     ];
     Ok(Table { title: "Figure 5c: 50 % lookups, 50 % inserts".into(), rows })

@@ -66,6 +66,14 @@ fn figure_5_has_the_three_workloads_where_the_paper_has_them() {
     let mixed = |row| ours(&outcome, "Figure 5c", row);
     assert_within("mix", mixed("SliceHash"), (90_000.0, 120_000.0));
     assert_within("mix over", mixed("SliceHash over BufferHash"), (0.75, 0.95));
+    let series = &outcome.charts[0].series;
+    let points = |name: &str| &series.iter().find(|it| it.name == name).expect("drawn").points;
+    let rates = [lookup("SliceHash"), mixed("SliceHash"), insert("SliceHash")];
+    let ours = [0.0, 50.0, 100.0].into_iter().zip(rates).collect::<Vec<_>>();
+    assert_eq!(points("SliceHash"), &ours);
+    let printed = [(0.0, 57e3), (50.0, 121e3), (100.0, 1.1e6)];
+    assert_eq!(points("BufferHash, 32 threads, paper"), &printed);
+    assert_eq!(points("SILT, paper").len(), 3);
 }
 
 #[test]

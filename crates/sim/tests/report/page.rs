@@ -63,6 +63,46 @@ fn every_element_is_closed_on_any_device() {
     }
 }
 
+/// The words of a drawing: from where to where they reach, and their baselines.
+fn words(drawing: &str) -> Vec<(f64, f64, f64)> {
+    let number = |text: &str, name: &str| -> f64 {
+        let value = text.split_once(&format!("{name}=\"")).unwrap().1;
+        value.split('"').next().unwrap().parse().unwrap()
+    };
+    let extent = |text: &str| {
+        let (tag, rest) = text.split_once('>').unwrap();
+        // As wide as digits are in the 20 px that they have on a narrow page.
+        let width = rest.split("</text>").next().unwrap().chars().count() as f64 * 12.0;
+        let x = number(tag, " x");
+        let before = if tag.contains("\"end\"") { width } else { width / 2.0 };
+        (x - before, x - before + width, number(tag, " y"))
+    };
+    drawing.split("<text").skip(1).map(extent).collect()
+}
+
+/// Drawings that kept 640 px made a narrow page scroll sideways.
+#[test]
+fn drawings_shrink_and_their_words_stay_apart() {
+    let devices = (0..20).map(|seed| mixed(random(seed), 300, seed));
+    for report in devices.chain([mixed(Spec::plain(), 2000, 1)]) {
+        let page = html(&report);
+        let style = page.split("</style>").next().unwrap();
+        assert!(style.contains("svg { display: block; width: 100%; }"), "no least width");
+        for drawing in page.split("<svg").skip(1) {
+            let drawing = drawing.split("</svg>").next().unwrap();
+            let words = words(drawing);
+            for (index, one) in words.iter().enumerate() {
+                assert!(one.0 >= 0.0 && one.1 <= 1000.0 && one.2 >= 14.0, "{one:?} in {drawing}");
+                let touches = |it: &&(f64, f64, f64)| {
+                    (it.2 - one.2).abs() < 16.0 && it.0 < one.1 && one.0 < it.1
+                };
+                let touched = words[..index].iter().find(touches);
+                assert_eq!(touched, None, "{one:?} in {drawing}");
+            }
+        }
+    }
+}
+
 #[test]
 fn names_are_words_and_not_markup() {
     let mut spec = Spec::plain();

@@ -7,11 +7,11 @@ use crate::report::number::{exact_time, grouped, time};
 use crate::report::perfetto::{activity_name, resource_name};
 use crate::report::summary::Report;
 use crate::ssd::{Activity, Resource, Span};
-use nandex_html::draw::{Rect, close, legend, line, open, round_times, word};
+use nandex_html::draw::{Rect, close, legend, line, open, round_times, word, word_width};
 
 const WIDTH: f64 = 1000.0;
-const LEFT: f64 = 84.0;
-const ROW: f64 = 17.0;
+const LEFT: f64 = 132.0;
+const ROW: f64 = 20.0;
 /// Rows and spans of a drawing, at most.
 const ROWS_MAX: usize = 48;
 const SPANS_MAX: usize = 1500;
@@ -155,17 +155,23 @@ pub(super) fn write_gantt(out: &mut String, report: &Report) -> fmt::Result {
 
 fn write_rows(out: &mut String, window: &Window) -> fmt::Result {
     let height = window.rows.len() as f64 * ROW;
-    open(out, WIDTH, height + 24.0, "busy times of units and buses")?;
+    open(out, WIDTH, height + 30.0, "busy times of units and buses")?;
+    let mut end = LEFT - 40.0;
     for ns in round_times(window.from_ns, window.to_ns, 6) {
         let x = window.x(ns);
         line(out, "grid", (x, 0.0), (x, height))?;
-        let middle = x.clamp(LEFT, WIDTH - 36.0);
-        word(out, (middle, height + 18.0), "middle", &exact_time(ns))?;
+        let text = exact_time(ns);
+        let half = word_width(&text) / 2.0;
+        let middle = x.min(WIDTH - half);
+        if middle - half >= end {
+            word(out, (middle, height + 22.0), "middle", &text)?;
+            end = middle + half;
+        }
     }
     for (&resource, &row) in &window.rows {
         let y = row as f64 * ROW;
         line(out, "grid", (LEFT, y + ROW), (WIDTH, y + ROW))?;
-        word(out, (LEFT - 8.0, y + 12.5), "end", &resource_name(resource))?;
+        word(out, (LEFT - 8.0, y + 15.0), "end", &resource_name(resource))?;
     }
     for span in &window.spans {
         let Some(&row) = window.rows.get(&span.resource) else { continue };

@@ -5,12 +5,12 @@ use std::fmt::{self, Write};
 use crate::report::collect::PART_NAMES;
 use crate::report::number::{Thousandths, exact_time, grouped, mean_micros, time};
 use crate::report::summary::{KindReport, Report};
-use nandex_html::draw::{Rect, close, legend, line, open, word};
+use nandex_html::draw::{Rect, close, legend, line, open, word, word_width};
 
 const WIDTH: f64 = 1000.0;
-const LEFT: f64 = 56.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 42.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 48.0;
+const TOP: f64 = 76.0;
 const HEIGHT: f64 = 190.0;
 
 /// A drawing for each kind: latency from left to right on a logarithmic scale, and how many have it.
@@ -55,7 +55,7 @@ fn write_distribution(out: &mut String, kind: &KindReport) -> fmt::Result {
         return writeln!(out, "<p class=\"note\">All {all} took {each}.</p>");
     }
     let label = format!("distribution of {} latencies", kind.kind);
-    open(out, WIDTH, TOP + HEIGHT + 24.0, &label)?;
+    open(out, WIDTH, TOP + HEIGHT + 34.0, &label)?;
     write_axes(out, &scale)?;
     let most = kind.distribution.iter().map(|bin| bin.count).max().unwrap_or(1);
     let mut passed = 0;
@@ -96,13 +96,13 @@ fn write_axes(out: &mut String, scale: &Scale) -> fmt::Result {
             }
             let x = scale.x(ns);
             line(out, "grid", (x, TOP), (x, TOP + HEIGHT))?;
-            word(out, (x, TOP + HEIGHT + 18.0), "middle", &exact_time(ns))?;
+            word(out, (x, TOP + HEIGHT + 26.0), "middle", &exact_time(ns))?;
         }
     }
     Ok(())
 }
 
-/// The percentiles as marks on top, in two rows; a word that fits neither is left out.
+/// The percentiles as marks on top, in three rows; a word that fits none is left out.
 fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Result {
     let latency = &kind.latency;
     let marks = [
@@ -116,14 +116,14 @@ fn write_marks(out: &mut String, kind: &KindReport, scale: &Scale) -> fmt::Resul
         let x = scale.x(ns);
         line(out, "mark", (x, TOP - 4.0), (x, TOP + HEIGHT))?;
         let text = format!("{name} {}", time(ns));
-        let half = text.chars().count() as f64 * 3.6 + 4.0;
+        let half = word_width(&text) / 2.0;
         let middle = x.clamp(LEFT + half, WIDTH - half);
         let (from, to) = (middle - half, middle + half);
         let is_free =
             |row: &usize| taken.iter().all(|it| it.0 != *row || it.2 <= from || it.1 >= to);
-        let Some(row) = (0..2).find(is_free) else { continue };
+        let Some(row) = (0..3).find(is_free) else { continue };
         taken.push((row, from, to));
-        word(out, (middle, TOP - 10.0 - 15.0 * row as f64), "middle", &text)?;
+        word(out, (middle, TOP - 10.0 - 22.0 * row as f64), "middle", &text)?;
     }
     Ok(())
 }
@@ -160,8 +160,8 @@ fn write_part_bar(out: &mut String, kind: &KindReport, longest: f64) -> fmt::Res
             let rect = Rect { class, x, y: 0.0, width, height: 34.0, title: &title };
             writeln!(out, "{rect}")?;
         }
-        if width > 90.0 {
-            let text = format!("{name} {time}");
+        let text = format!("{name} {time}");
+        if width > word_width(&text) {
             writeln!(
                 out,
                 "<text class=\"inside\" x=\"{:.1}\" y=\"22\" text-anchor=\"middle\">{text}</text>",

@@ -5,10 +5,11 @@ use std::fmt::{self, Write};
 use crate::report::number::{Thousandths, exact_time, grouped, three_digits};
 use crate::report::ssd::{SsdReport, Usage, Wear};
 use crate::report::summary::Report;
-use nandex_html::draw::{Rect, close, legend, line, open, word};
+use nandex_html::draw::{Rect, close, legend, line, open, word, word_width};
 
 const WIDTH: f64 = 1000.0;
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 72.0;
+const TOP: f64 = 14.0;
 const HEIGHT: f64 = 120.0;
 /// Bars of a drawing, at most; beyond that neighbours share one.
 const BARS_MAX: usize = 256;
@@ -50,9 +51,9 @@ fn write_bars(
         return writeln!(out, "<h3>{title}</h3>\n<p class=\"note\">Idle.</p>");
     }
     writeln!(out, "<h3>{title}, {} % on average</h3>", three_digits(mean))?;
-    open(out, WIDTH, HEIGHT + 12.0, title)?;
+    open(out, WIDTH, TOP + HEIGHT + 8.0, title)?;
     for percent in [0.0, 50.0, 100.0] {
-        let y = 6.0 + HEIGHT * (1.0 - percent / 100.0);
+        let y = TOP + HEIGHT * (1.0 - percent / 100.0);
         line(out, "grid", (LEFT, y), (WIDTH, y))?;
         word(out, (LEFT - 8.0, y + 4.0), "end", &format!("{percent:.0} %"))?;
     }
@@ -82,7 +83,7 @@ fn write_bar(
 ) -> fmt::Result {
     let busy: u128 = usages.iter().map(|it| u128::from(it.busy_ns)).sum();
     let cleaning: u128 = usages.iter().map(|it| u128::from(it.cleaning_ns)).sum();
-    let mut y = 6.0 + HEIGHT;
+    let mut y = TOP + HEIGHT;
     for (class, what, ns) in [("read", "for the host", busy), ("clean", "cleaning", cleaning)] {
         let percent = Thousandths::percent(ns, whole_ns).unwrap_or_default();
         let height = percent.float() / 100.0 * HEIGHT;
@@ -114,22 +115,23 @@ fn write_histogram(out: &mut String, wear: &Wear) -> fmt::Result {
         let (all, each) = (grouped(wear.blocks), wear.erases_max);
         return writeln!(out, "<p class=\"note\">All {all} had {each}.</p>");
     }
-    open(out, WIDTH, HEIGHT + 26.0, "blocks by erases")?;
+    open(out, WIDTH, TOP + HEIGHT + 30.0, "blocks by erases")?;
     let most = wear.histogram.iter().map(|bin| bin.2).max().unwrap_or(1);
-    let step = (WIDTH - LEFT) / wear.histogram.len() as f64;
+    let left = LEFT.max(word_width(&grouped(most)));
+    let step = (WIDTH - left) / wear.histogram.len() as f64;
     let width = (step * 0.86).min(90.0);
-    let every = wear.histogram.len().div_ceil(12);
-    line(out, "grid", (LEFT, 6.0 + HEIGHT), (WIDTH, 6.0 + HEIGHT))?;
-    word(out, (LEFT - 8.0, 16.0), "end", &grouped(most))?;
+    let every = (word_width(&wear.erases_max.to_string()) / step).ceil().max(1.0) as usize;
+    line(out, "grid", (left, TOP + HEIGHT), (WIDTH, TOP + HEIGHT))?;
+    word(out, (left - 8.0, TOP + 4.0), "end", &grouped(most))?;
     for (index, (from, to, count)) in wear.histogram.iter().enumerate() {
         let height = *count as f64 / most as f64 * HEIGHT;
-        let x = LEFT + index as f64 * step;
+        let x = left + index as f64 * step;
         let range = if from == to { from.to_string() } else { format!("{from} to {to}") };
         let title = format!("{range} erases: {} blocks", grouped(*count));
-        let (at, y) = (x + (step - width) / 2.0, 6.0 + HEIGHT - height);
+        let (at, y) = (x + (step - width) / 2.0, TOP + HEIGHT - height);
         writeln!(out, "{}", Rect { class: "bar", x: at, y, width, height, title: &title })?;
         if index % every == 0 {
-            word(out, (x + step / 2.0, HEIGHT + 22.0), "middle", &from.to_string())?;
+            word(out, (x + step / 2.0, TOP + HEIGHT + 22.0), "middle", &from.to_string())?;
         }
     }
     close(out)
@@ -210,7 +212,10 @@ impl Heat {
         } else {
             format!("planes {first} to {last}")
         };
-        word(out, (LEFT - 8.0, (index as f64 + 0.5) * height + 4.0), "end", &first.to_string())?;
+        if index.is_multiple_of((20.0 / height).ceil() as usize) {
+            let y = (index as f64 + 0.5) * height + 4.0;
+            word(out, (LEFT - 8.0, y.max(14.0)), "end", &first.to_string())?;
+        }
         let step = (WIDTH - LEFT) / row.len() as f64;
         let mut at = 0;
         for run in row.chunk_by(|a, b| a.mean() == b.mean()) {
