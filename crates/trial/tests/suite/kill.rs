@@ -3,6 +3,7 @@
 //! more often than it was inserted.
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -110,34 +111,69 @@ fn kill_one(victim: u64, path: &Path, round: u64, rng: &mut SplitMix64) -> Optio
     reader.join().unwrap()
 }
 
-fn kill_again_and_again(victim: u64) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("volume");
-    Victim::numbered(victim).create(device(&path)).unwrap();
-    // 200 take up to two minutes on a slow disk.
-    let kills = amount::count(24, 200);
-    let (mut rng, mut told, mut round) = (SplitMix64::new(9), Vec::new(), 0);
-    for kill in 0..kills {
-        // Keys of a round that was begun are not inserted again, so that none may be there twice.
-        let last = kill_one(victim, &path, round, &mut rng);
-        told.extend(last.map(|last| round * ROUND..last + 1));
-        round = last.map_or(round, |last| last / ROUND) + 2;
-        if kill % 4 == 3 || kill == kills - 1 {
-            let victim = Victim::numbered(victim);
-            let open = victim.open(device(&path));
-            for number in 0..round * ROUND {
-                let count = open.count(number % victim.keys).unwrap();
-                let is_told = told.iter().any(|keys| keys.contains(&number));
-                assert!(
-                    count == 1 || count == 0 && !is_told,
-                    "key {number}: {count}, {kill} kills"
-                );
-            }
+/// What children were told, and what of it was looked up.
+#[derive(Default)]
+struct Told {
+    /// For each key whether a child was told that it is durable.
+    keys: Vec<bool>,
+    /// Numbers that children may have inserted, and those of them that came before the last look.
+    numbers: u64,
+    looked: u64,
+    lookups: u64,
+}
+
+impl Told {
+    fn tell(&mut self, numbers: Range<u64>, keys: u64) {
+        for number in numbers {
+            let key = (number % keys) as usize;
+            self.keys.resize(self.keys.len().max(key + 1), false);
+            self.keys[key] = true;
         }
     }
-    let keys: u64 = told.iter().map(|keys| keys.end - keys.start).sum();
-    println!("{kills} kills, {keys} keys");
-    assert!(keys > 400, "the children were killed before they did anything");
+
+    /// Looks up what came since the last look, or everything.
+    fn look(&mut self, open: &Structure, keys: u64, is_all: bool) {
+        let first = if is_all { 0 } else { self.looked };
+        // Keys that came again since are looked up once.
+        let first = first.max(self.numbers.saturating_sub(keys));
+        let keys: Vec<_> = (first..self.numbers).map(|number| number % keys).collect();
+        for keys in keys.chunks(1024) {
+            for (&key, count) in keys.iter().zip(open.count_many(keys).unwrap()) {
+                let is_told = self.keys.get(key as usize).is_some_and(|is_told| *is_told);
+                assert!(count == 1 || count == 0 && !is_told, "key {key}: {count}");
+            }
+        }
+        self.lookups += keys.len() as u64;
+        self.looked = self.numbers;
+    }
+}
+
+fn kill_again_and_again(number: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    Victim::numbered(number).create(device(&path)).unwrap();
+    let victim = Victim::numbered(number);
+    let kills = amount::count(24, 200);
+    let (mut rng, mut told, mut round) = (SplitMix64::new(9), Told::default(), 0);
+    for kill in 1..=kills {
+        // Keys of a round that was begun are not inserted again, so that none may be there twice.
+        let last = kill_one(number, &path, round, &mut rng);
+        if let Some(last) = last {
+            told.tell(round * ROUND..last + 1, victim.keys);
+        }
+        round = last.map_or(round, |last| last / ROUND) + 2;
+        told.numbers = round * ROUND;
+        // A key that is lost stays lost, so few looks are at everything. Children recover from most kills.
+        if kill % 4 == 0 || kill == kills {
+            println!("{kill} kills, {} numbers", told.numbers);
+            let is_all = kill % 50 == 0 || kill == kills;
+            told.look(&victim.open(device(&path)), victim.keys, is_all);
+        }
+    }
+    let durable = told.keys.iter().filter(|is_told| **is_told).count();
+    println!("{kills} kills, {durable} keys, {} lookups", told.lookups);
+    assert!(durable > 400, "the children were killed before they did anything");
+    assert!(told.lookups <= 4 * told.numbers, "lookups grow with the square of the kills");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
-use nandex::{AnyConfig, AnyFilter, AnyOptions, AnyTable, Result, Table, Volume};
+use nandex::{AnyConfig, AnyFilter, AnyOptions, AnyTable, Result, Table, Value, Volume};
 
 use crate::filters::key;
 
@@ -90,18 +90,31 @@ impl Structure {
         }
     }
 
-    /// How often a number is there: in a table at most once, with its own value.
     pub fn count(&self, number: u64) -> Result<u64> {
+        Ok(self.count_many(&[number])?[0])
+    }
+
+    /// How often each of these is there: in a table at most once, with its own value.
+    pub fn count_many(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         match self {
             Self::Table(table) => {
-                let found = table.get_u64(number)?;
-                assert!(found.is_none_or(|value| value == number), "{found:?} of {number}");
-                Ok(u64::from(found.is_some()))
+                let keys: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+                let values =
+                    table.get_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())?;
+                let count = |(key, value): (&[u8; 8], Option<Value>)| {
+                    assert!(value.as_deref().is_none_or(|it| it == key), "{value:?} of {key:?}");
+                    u64::from(value.is_some())
+                };
+                Ok(keys.iter().zip(values).map(count).collect())
             }
-            Self::Filter(filter) => match filter.counter() {
-                Some(counter) => counter.count(&key(number)),
-                None => filter.contains(&key(number)).map(u64::from),
-            },
+            Self::Filter(filter) => {
+                let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
+                let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+                match filter.counter() {
+                    Some(counter) => counter.count_many(&keys),
+                    None => Ok(filter.contains_many(&keys)?.into_iter().map(u64::from).collect()),
+                }
+            }
         }
     }
 
