@@ -10,7 +10,7 @@ use nandex_store::page::{Page, PageKind};
 use nandex_store::ring::{Ring, RingShape, SegmentId, SegmentTag};
 use nandex_store::space::Extent;
 
-use super::filter::{FilterShape, IncarnationFilter, ShapeParts, Slices};
+use super::filter::{IncarnationFilter, Slices};
 use super::format::decode_filter;
 use super::{Config, Placement};
 use crate::check::{CheckProgress, OnProgress};
@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
             state,
             entry,
         };
-        let filter = IncarnationFilter::new(one_word(config.filter)?);
+        let filter = IncarnationFilter::new(config.filter);
         Ok(Self { name: &entry.name, config, filter, ring, buffers })
     }
 
@@ -118,7 +118,7 @@ impl<'a> Table<'a> {
         let segment_pages = u64::from(self.config.segment_pages());
         let pages = segments.len() as u64 * segment_pages;
         let mut owned = vec![0; self.config.super_tables as usize];
-        let slices = Slices::new(self.filter.shape());
+        let slices = Slices::with_columns(self.filter.shape(), 1);
         for (number, (id, tag)) in (0..).zip(segments) {
             let pages_done = number * segment_pages;
             progress(CheckProgress { structure: self.name, pages_done, pages });
@@ -189,9 +189,4 @@ fn pages(config: &Config) -> Result<Option<u64>> {
     let of_snapshots = snapshot_pages(&config.shape()?);
     let of_ring = config.segments.checked_mul(u64::from(config.segment_pages()));
     Ok(of_ring.and_then(|pages| pages.checked_add(of_snapshots)))
-}
-
-/// The same shape with 64 columns, of which a check needs one.
-fn one_word(shape: FilterShape) -> Result<FilterShape> {
-    FilterShape::from_parts(ShapeParts { words: 1, ..shape.parts() })
 }

@@ -7,6 +7,7 @@
 //! segment that the user's own inserts fill pays for `cascade_limit` partial discards; after these, the next
 //! eviction drops everything, in FIFO order.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nandex_device::PageBuf;
@@ -119,7 +120,7 @@ impl Inner {
         }
         let retained = kept.len() as u64;
         state.updates += retained;
-        self.drop_oldest(index, &mut state);
+        self.drop_oldest(&mut state);
         ring.evict(incarnation.id);
         drop(state);
         let dropped = u64::from(incarnation.entries).saturating_sub(retained);
@@ -223,10 +224,10 @@ impl Inner {
     ) -> Result<Vec<bool>> {
         let mut live: Columns = [0; 4];
         newer.iter().for_each(|(column, _)| live[column / 64] |= 1 << (column % 64));
-        let slices = &self.partitions[index].unlocked;
+        let slices = Arc::clone(&self.partitions[index].read().level.slices);
         let mut maybes = Vec::new();
         for (number, (hash, _)) in keys.iter().enumerate() {
-            let mask = self.layout.filter.candidates(slices, hash.filter, &live);
+            let mask = self.layout.filter.candidates(&slices, hash.filter, &live);
             let hit = |column: &usize| mask[column / 64] >> (column % 64) & 1 == 1;
             let ids = newer.iter().filter(|(column, _)| hit(column)).map(|(_, i)| i.id);
             maybes.extend(ids.map(|id| (number, id)));

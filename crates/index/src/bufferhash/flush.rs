@@ -1,5 +1,6 @@
 //! From a full buffer to an incarnation: build the filter, write the segment, make it live.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
@@ -32,8 +33,7 @@ type Place = (usize, usize);
 impl Layout for Incarnations {
     type Buffer = Buffer;
     type Level = Level;
-    /// The filters of its incarnations.
-    type Unlocked = Slices;
+    type Unlocked = ();
     type Reserved = Option<SegmentId>;
     type Job = Job;
     type Scratch = Scratch;
@@ -126,7 +126,7 @@ impl Layout for Incarnations {
     }
 
     fn usage(core: &Inner) -> Usage {
-        let slices = core.partitions.iter().map(|table| table.unlocked.ram_bytes());
+        let slices = core.partitions.iter().map(|table| table.read().level.slices.ram_bytes());
         Usage {
             ram_bytes: (slices.sum::<usize>() + core.layout.rings.ram_bytes()) as u64,
             flash_bytes: core.flash_bytes(),
@@ -184,7 +184,7 @@ impl Inner {
         let mut state = table.write();
         if let Some(oldest) = state.level.oldest().filter(|_| state.level.window.is_full()) {
             self.layout.rings.of(index).complete(oldest.id, SegmentTag::default());
-            self.drop_oldest(index, &mut state);
+            self.drop_oldest(&mut state);
             let dropped = u64::from(oldest.entries);
             self.counters.evicted.fetch_add(dropped, Relaxed);
             if self.layout.config.policy.is_partial() {
@@ -196,7 +196,7 @@ impl Inner {
 
     /// Takes the oldest incarnation out of a super table; the caller holds its maintenance lock. Bloom columns are
     /// reset a group at a time (paper, section 5.1.3).
-    pub(super) fn drop_oldest(&self, index: usize, state: &mut State) {
+    pub(super) fn drop_oldest(&self, state: &mut State) {
         let Some(oldest) = state.level.oldest() else { return };
         let Some(column) = state.level.window.pop_oldest() else { return };
         state.level.dropped += 1;
@@ -204,16 +204,29 @@ impl Inner {
         let group = state.level.window.group_left_by(column);
         if let Some(group) = group.filter(|_| self.layout.config.filter.kind() == FilterKind::Bloom)
         {
-            self.partitions[index].unlocked.reset_columns(group);
+            state.level.slices.reset_columns(group);
         }
     }
 
+    /// Writes a column that is not live; the caller holds the maintenance lock.
     fn write_column(&self, index: usize, column: usize, bits: &[u64]) {
-        let slices = &self.partitions[index].unlocked;
+        let slices = self.slices_with(index, column);
         match self.layout.config.filter.kind() {
             FilterKind::Bloom => slices.or_column(column, bits),
             FilterKind::Fuse => slices.write_column(column, bits),
         }
+    }
+
+    /// The filters of a super table, wide enough for this column. Lookups go on while they are copied.
+    fn slices_with(&self, index: usize, column: usize) -> Arc<Slices> {
+        let table = &self.partitions[index];
+        let slices = Arc::clone(&table.read().level.slices);
+        if column < slices.columns() {
+            return slices;
+        }
+        let wider = Arc::new(slices.widened(column + 1));
+        table.write().level.slices = Arc::clone(&wider);
+        wider
     }
 
     fn start_segment(

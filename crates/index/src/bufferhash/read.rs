@@ -93,13 +93,12 @@ impl PageReads for Inner {
 }
 
 impl TableLayout for Incarnations {
-    fn may_be_older(core: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
+    fn may_be_older(core: &Inner, _index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
         if !state.level.filters_loaded || state.in_frozen(hash, key) {
             return true;
         }
         let live = state.level.window.live_mask();
-        let slices = &core.partitions[index].unlocked;
-        core.layout.filter.candidates(slices, hash.filter, &live) != [0; 4]
+        core.layout.filter.candidates(&state.level.slices, hash.filter, &live) != [0; 4]
     }
 
     fn entries_below(state: &State) -> u64 {

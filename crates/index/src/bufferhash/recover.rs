@@ -123,8 +123,7 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
     };
     let mut levels = Vec::with_capacity(config.super_tables as usize);
     for _ in 0..config.super_tables {
-        let slices = Slices::new(layout.filter.shape());
-        levels.push((Level::new(window(config)?, slices.columns()), slices));
+        levels.push((Level::new(window(config)?, layout.filter.shape()), ()));
     }
     let segments = layout.rings.segments();
     for (id, tag) in segments.ok_or_else(|| refuse("one in another's ring".into()))? {
@@ -138,6 +137,10 @@ fn levels(layout: &Incarnations, place: PageId) -> Result<Levels<Incarnations>> 
         let column = level.window.push();
         level.incarnations[column] = Incarnation { id, entries };
         level.filters_loaded = false;
+    }
+    for (level, ()) in &mut levels {
+        let columns = level.window.len();
+        level.slices = Arc::new(Slices::with_columns(layout.filter.shape(), columns));
     }
     Ok(levels)
 }
@@ -170,7 +173,8 @@ impl Inner {
             columns.push((column, self.read_filter(index, incarnation.id)?));
         }
         let columns: Vec<_> = columns.iter().map(|(column, bits)| (*column, &bits[..])).collect();
-        table.unlocked.load_columns(&columns);
+        let slices = Arc::clone(&table.read().level.slices);
+        slices.load_columns(&columns);
         table.write().level.filters_loaded = true;
         Ok(())
     }

@@ -1,16 +1,17 @@
 //! A super table: the partition of BufferHash, its incarnations, and what their filters tell of a key.
 
-use nandex_device::prefetch;
+use std::sync::Arc;
+
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::LookupStep;
 use nandex_store::ring::SegmentId;
 
 use super::Incarnations;
-use super::filter::{Columns, IncarnationFilter, Positions, Window};
+use super::filter::{Columns, FilterShape, IncarnationFilter, Positions, Slices, Window};
 use crate::api::Value;
 use crate::write;
 
-/// A super table. The filters of its incarnations, bit-sliced, are read without its lock.
+/// A super table.
 pub(crate) type SuperTable = write::Partition<Incarnations>;
 /// What changes in a super table.
 pub(crate) type State = write::PartitionState<Incarnations>;
@@ -45,6 +46,9 @@ pub(super) type Step = LookupStep<Candidates, KeyState>;
 pub(crate) struct Level {
     /// Which columns of the filters are live, and in which order.
     pub(super) window: Window,
+    /// The filters, bit-sliced, as wide as the columns in use need. Columns that are not live are written without the
+    /// lock; under it a wider copy takes their place.
+    pub(super) slices: Arc<Slices>,
     /// The incarnation of each column.
     pub(super) incarnations: Vec<Incarnation>,
     /// How many incarnations it has lost.
@@ -103,9 +107,10 @@ impl KeyState {
 
 impl Level {
     /// No incarnations yet.
-    pub(super) fn new(window: Window, columns: usize) -> Self {
-        let incarnations = vec![Incarnation::default(); columns];
-        Self { window, incarnations, dropped: 0, filters_loaded: true }
+    pub(super) fn new(window: Window, filter: &FilterShape) -> Self {
+        let incarnations = vec![Incarnation::default(); filter.columns()];
+        let slices = Arc::new(Slices::with_columns(filter, 0));
+        Self { window, slices, incarnations, dropped: 0, filters_loaded: true }
     }
 }
 
@@ -113,11 +118,9 @@ impl SuperTable {
     /// Asks the processor to prefetch what [`search_ram`](Self::search_ram) will read.
     #[inline]
     pub(super) fn prefetch(&self, filter: &IncarnationFilter, place: &KeyPlace) {
-        filter.for_each_run(&self.unlocked, &place.positions, |run| {
-            // A cache line holds 8 words; a run begins anywhere in one, so its last word counts too.
-            run.iter().step_by(8).chain(run.last()).for_each(prefetch);
-        });
-        self.read().active.prefetch(place.hash);
+        let state = self.read();
+        filter.prefetch(&state.level.slices, &place.positions);
+        state.active.prefetch(place.hash);
     }
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
@@ -138,7 +141,7 @@ impl SuperTable {
             return None;
         }
         let level = &state.level;
-        let mask = filter.candidates_at(&self.unlocked, positions, &level.window.live_mask());
+        let mask = filter.candidates_at(&level.slices, positions, &level.window.live_mask());
         let candidates = level.candidates(mask, u64::MAX);
         Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read))
     }

@@ -249,3 +249,40 @@ fn under_lru_what_is_used_stays() {
     assert!(kept > 150, "{kept} of 200");
     assert_eq!(table.get_u64(1000).unwrap(), None);
 }
+
+#[test]
+fn filters_take_ram_for_the_incarnations_that_have_come() {
+    let volume = Volume::create(
+        Arc::new(MemoryDevice::new()),
+        VolumeOptions { log_bytes: 1 << 20, ..VolumeOptions::tiny() },
+    );
+    let volume = volume.unwrap();
+    let config =
+        Config { segments: 240, incarnations_max: 50, policy: Policy::Reject, ..Config::tiny() };
+    let all = config.filter.ram_bytes();
+    let own = RuntimeOptions { flush_threads: 0, ..RuntimeOptions::default() };
+    let mut table = BufferHash::create_with(&volume, "t", config, own.clone()).unwrap();
+    let each = |table: &BufferHash| -> Vec<_> {
+        let of = |it: &table::SuperTable| {
+            let level = &it.read().level;
+            (level.window.len(), level.slices.ram_bytes())
+        };
+        table.handle.core.partitions.iter().map(of).collect()
+    };
+    let expected = |incarnations: usize| all * incarnations.next_power_of_two().clamp(8, 64) / 64;
+    let mut seen = std::collections::BTreeSet::new();
+    for last in (0..70_000).step_by(1000) {
+        fill(&table, last..last + 1000);
+        for (incarnations, ram_bytes) in each(&table) {
+            assert_eq!(ram_bytes, expected(incarnations), "{incarnations} incarnations");
+            seen.insert(ram_bytes);
+        }
+        if last % 10_000 == 0 {
+            table.close().unwrap();
+            table = BufferHash::open_with(&volume, "t", own.clone()).unwrap();
+            assert!((0..last + 1000).all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [all / 8, all / 4, all / 2, all]);
+    assert!((0..70_000).all(|key| table.get_u64(key).unwrap() == Some(key * 3)));
+}

@@ -2,7 +2,6 @@
 
 use nandex::bufferhash::filter::{FilterShape, IncarnationFilter, Slices};
 use nandex_sim::workload::SplitMix64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::CPU_NS;
 use super::lab::{BUFFER_ENTRIES, FILTER_BITS, INCARNATIONS};
@@ -93,8 +92,7 @@ fn touched(lookups: u64, which: LookedUp, seed: u64) -> Result<Touched> {
             LookedUp::InTheOldest => oldest[(number % u64::from(BUFFER_ENTRIES)) as usize],
         };
         let mut rows = Vec::with_capacity(16);
-        filter
-            .for_each_run(&slices, &filter.positions(hash), |row| rows.push(row[0].load(Relaxed)));
+        filter.for_each_run(&filter.positions(hash), |run| rows.push(slices.row(run.start)[0]));
         touched.sliced += sliced(&rows);
         touched.apart += apart(&rows);
     }

@@ -12,6 +12,9 @@
 //!   ...                                    ANDed, then masked with the live columns
 //! ```
 //!
+//! A matrix begins with 8 columns and is copied into one of twice as many when all have been used, up to the words of
+//! its shape: a super table with few incarnations takes little RAM, and a row is one load at every width.
+//!
 //! Two kinds: [`FilterKind::Bloom`] is the paper's, [`FilterKind::Fuse`] is ours, 1.06 `r` bits per entry
 //! for a rate of 2^-`r`; a Bloom filter takes 1.44 `r`. A fuse filter may refuse a few of its keys
 //! ("bumped"); their entries go back into the buffer. That is 1 to 3 % of a full filter. Small filters need
@@ -31,13 +34,15 @@
 //!
 //! | act | RAM touched | cost |
 //! |---|---|---|
-//! | [`IncarnationFilter::candidates`], fuse | 4 runs of `bits_per_slot * words` words | stops when all bits are 0 |
-//! | [`IncarnationFilter::candidates`], Bloom | `hashes` runs of `words` words | stops when all bits are 0 |
+//! | [`IncarnationFilter::candidates`], fuse | 4 runs of `bits_per_slot` rows | stops when all bits are 0 |
+//! | [`IncarnationFilter::candidates`], Bloom | `hashes` rows | stops when all bits are 0 |
 //! | [`IncarnationFilter::build`] | scratch of 40 bytes per key | linear in the keys |
 //! | [`Slices::write_column`] | every row once | linear in the rows |
+//! | [`Slices::widened`] | every row once | linear in the rows; old and new are in RAM meanwhile |
 //! | [`Slices::load_columns`] | every row once for up to 64 columns | 64 x 64 transposes |
 
 mod bloom;
+mod cells;
 mod fuse;
 mod hash;
 mod probe;

@@ -1,8 +1,9 @@
 //! The filter itself: builds columns from hashes, and asks all columns at once about one hash.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
 
 use super::bloom::{self, Progression};
+use super::cells::{Cell, Cells, Rows, with_rows};
 use super::fuse::{BuildScratch, SlotLayout};
 use super::hash::mix;
 use super::{Columns, FilterKind, FilterShape, Slices, WORDS_MAX, wide};
@@ -107,24 +108,26 @@ impl IncarnationFilter {
         })
     }
 
-    /// Calls `touch` with every run of words that [`IncarnationFilter::candidates_at`] may read: what to
-    /// prefetch, a line of eight words at a time. A fuse filter has four runs, often of two lines.
+    /// Calls `touch` with every run of rows that [`IncarnationFilter::candidates_at`] may read: four for a fuse filter,
+    /// a row for each hash function of a Bloom filter.
     #[inline]
-    pub fn for_each_run<'s>(
-        &self,
-        slices: &'s Slices,
-        positions: &Positions,
-        mut touch: impl FnMut(&'s [AtomicU64]),
-    ) {
+    pub fn for_each_run(&self, positions: &Positions, mut touch: impl FnMut(Range<usize>)) {
         match positions.0 {
-            Places::Bloom(rows) => {
-                rows.rows(&self.shape).for_each(|row| touch(slices.rows(row, 1)))
-            }
+            Places::Bloom(rows) => rows.rows(&self.shape).for_each(|row| touch(row..row + 1)),
             Places::Fuse { slots, .. } => {
                 let rows = wide(self.shape.bits_per_slot());
-                slots.iter().for_each(|slot| touch(slices.rows(wide(*slot) * rows, rows)));
+                slots.iter().for_each(|slot| touch(wide(*slot) * rows..(wide(*slot) + 1) * rows));
             }
         }
+    }
+
+    /// Asks the processor to prefetch those runs.
+    ///
+    /// # Panics
+    /// If `slices` were made for another shape.
+    #[inline]
+    pub fn prefetch(&self, slices: &Slices, positions: &Positions) {
+        with_rows!(&slices.cells, rows => self.for_each_run(positions, |run| rows.prefetch(run)));
     }
 
     /// The live columns that may hold this hash: every column that does, and others at the filter's rate.
@@ -144,27 +147,31 @@ impl IncarnationFilter {
     #[inline]
     #[must_use]
     pub fn candidates_at(&self, slices: &Slices, positions: &Positions, live: &Columns) -> Columns {
-        match slices.words() {
-            1 => self.candidates_in::<1>(slices, positions, live),
-            2 => self.candidates_in::<2>(slices, positions, live),
-            3 => self.candidates_in::<3>(slices, positions, live),
-            _ => self.candidates_in::<4>(slices, positions, live),
+        match &slices.cells {
+            Cells::Eight(cells) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::Sixteen(cells) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::ThirtyTwo(cells) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::Words(cells, 1) => self.candidates_in::<_, 1>(cells, positions, live),
+            Cells::Words(cells, 2) => self.candidates_in::<_, 2>(cells, positions, live),
+            Cells::Words(cells, 3) => self.candidates_in::<_, 3>(cells, positions, live),
+            Cells::Words(cells, _) => self.candidates_in::<_, 4>(cells, positions, live),
         }
     }
 
-    fn candidates_in<const W: usize>(
+    fn candidates_in<C: Cell, const W: usize>(
         &self,
-        slices: &Slices,
+        cells: &[C],
         positions: &Positions,
         live: &Columns,
     ) -> Columns {
-        let mut left: [u64; W] = std::array::from_fn(|word| live[word]);
+        let rows = Rows::new(cells, W);
+        // A column that the matrix does not have yet holds no key.
+        let mut left: [u64; W] = std::array::from_fn(|word| live[word] & C::ALL);
         match positions.0 {
-            Places::Bloom(rows) => test_bloom(slices, rows.rows(&self.shape), &mut left),
+            Places::Bloom(numbers) => test_bloom(rows, numbers.rows(&self.shape), &mut left),
             Places::Fuse { slots, fingerprint } => {
-                let rows = wide(self.shape.bits_per_slot());
-                let runs =
-                    slots.map(|slot| slices.rows(wide(slot) * rows, rows).as_chunks::<W>().0);
+                let bits = wide(self.shape.bits_per_slot());
+                let runs = slots.map(|slot| rows.run(wide(slot) * bits, bits));
                 test_fuse(runs, fingerprint, &mut left);
             }
         }
@@ -176,14 +183,14 @@ impl IncarnationFilter {
 
 /// ANDs the rows into `left` until nothing is left.
 #[inline]
-fn test_bloom<const W: usize>(
-    slices: &Slices,
-    rows: impl Iterator<Item = usize>,
+fn test_bloom<C: Cell, const W: usize>(
+    rows: Rows<'_, C>,
+    numbers: impl Iterator<Item = usize>,
     left: &mut [u64; W],
 ) {
-    for row in rows {
-        for (word, cell) in left.iter_mut().zip(slices.rows(row, 1)) {
-            *word &= cell.load(Relaxed);
+    for row in numbers {
+        for (word, cell) in left.iter_mut().zip(rows.cells(row, 1)) {
+            *word &= cell.load();
         }
         if *left == [0; W] {
             return;
@@ -193,7 +200,7 @@ fn test_bloom<const W: usize>(
 
 /// Leaves the columns in which the XOR of the four runs is the fingerprint, bit by bit.
 #[inline]
-fn test_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
+fn test_fuse<C: Cell, const W: usize>(runs: [&[[C; W]]; 4], fingerprint: u32, left: &mut [u64; W]) {
     let [first, second, third, fourth] = runs;
     let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
     let mut fingerprint = fingerprint;
@@ -203,7 +210,7 @@ fn test_fuse<const W: usize>(runs: [&[[AtomicU64; W]]; 4], fingerprint: u32, lef
         fingerprint >>= 1;
         for word in 0..W {
             let cells = [&a[word], &b[word], &c[word], &d[word]];
-            left[word] &= cells.iter().fold(flip, |xor, cell| xor ^ cell.load(Relaxed));
+            left[word] &= cells.iter().fold(flip, |xor, cell| xor ^ cell.load());
         }
         if number % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 && *left == [0; W] {
             return;

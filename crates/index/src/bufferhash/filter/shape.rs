@@ -157,6 +157,12 @@ impl FilterShape {
         self.parts.words
     }
 
+    /// Columns of a row.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        64 * wide(self.words())
+    }
+
     /// Bits of one column, the number of rows: what an incarnation stores on flash.
     #[must_use]
     pub fn column_bits(&self) -> usize {
@@ -169,7 +175,7 @@ impl FilterShape {
         self.column_bits().div_ceil(64)
     }
 
-    /// RAM of one super table's filters, in bytes: all columns, live or not.
+    /// RAM of one super table's filters with all columns, live or not, in bytes: the most they take.
     #[must_use]
     pub fn ram_bytes(&self) -> usize {
         self.column_bits() * wide(self.words()) * 8

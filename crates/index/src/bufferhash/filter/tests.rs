@@ -1,6 +1,7 @@
 //! Tests of the filters: nothing that was put in is ever missed, and nothing else is found too often.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
 
 use proptest::prelude::*;
 
@@ -276,16 +277,27 @@ fn what_is_prefetched_is_what_is_read() {
     let keys = fill(&filter, &slices, 100, &hashes(8, 1000));
     let positions = filter.positions(keys[0]);
     let mut runs = Vec::new();
-    filter.for_each_run(&slices, &positions, |run| runs.push(run.len()));
-    assert_eq!(runs, [26; 4]);
+    filter.for_each_run(&positions, |run| runs.push(run));
+    assert_eq!(runs.iter().map(ExactSizeIterator::len).collect::<Vec<_>>(), [13; 4]);
+    filter.prefetch(&slices, &positions);
     let found = filter.candidates_at(&slices, &positions, &all_live(2));
     assert_eq!(found, filter.candidates(&slices, keys[0], &all_live(2)));
-    // Clearing what was announced loses the key: nothing else was read.
-    filter.for_each_run(&slices, &positions, |run| {
-        run.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    });
-    let lost = filter.positions(keys[0]) == positions;
-    assert!(lost && !has(&filter.candidates(&slices, keys[0], &all_live(2)), 100));
+    // Changing one of the rows that were announced loses the key.
+    for row in runs.into_iter().flatten() {
+        let mut bits = slices.extract_column(100);
+        bits[row / 64] ^= 1 << (row % 64);
+        slices.write_column(100, &bits);
+        assert!(!has(&filter.candidates_at(&slices, &positions, &all_live(2)), 100), "row {row}");
+        bits[row / 64] ^= 1 << (row % 64);
+        slices.write_column(100, &bits);
+    }
+    // All others may change, and it is found: nothing else is read.
+    let mut kept = vec![u64::MAX; filter.shape().column_words()];
+    filter.for_each_run(&positions, |run| run.for_each(|row| kept[row / 64] &= !(1 << (row % 64))));
+    let bits = slices.extract_column(100);
+    let others: Vec<_> = bits.iter().zip(&kept).map(|(bits, other)| bits ^ other).collect();
+    slices.write_column(100, &others);
+    assert!(has(&filter.candidates_at(&slices, &positions, &all_live(2)), 100));
 }
 
 #[test]
@@ -309,6 +321,95 @@ fn lookups_see_every_live_key_while_another_column_is_written() {
                 }
             }
         });
+    }
+}
+
+#[test]
+fn a_matrix_is_as_wide_as_its_columns_need() {
+    for (words, columns, width) in [
+        (1, 0, 8),
+        (1, 8, 8),
+        (1, 9, 16),
+        (1, 17, 32),
+        (1, 33, 64),
+        (3, 65, 128),
+        (3, 129, 192),
+        (4, 129, 256),
+    ] {
+        let shape = FilterShape::fuse(300, 15, words).unwrap();
+        let slices = Slices::with_columns(&shape, columns);
+        assert_eq!(
+            (slices.columns(), slices.ram_bytes()),
+            (width, shape.column_bits() * width / 8)
+        );
+    }
+    let shape = FilterShape::fuse(300, 15, 1).unwrap();
+    assert_eq!(Slices::new(&shape).ram_bytes(), shape.ram_bytes());
+}
+
+#[test]
+fn a_widened_filter_answers_as_before_while_others_ask_it() {
+    let shapes = [FilterShape::fuse(400, 11, 1), FilterShape::bloom(400, 9.0, 4)];
+    for shape in shapes.map(Result::unwrap) {
+        let filter = IncarnationFilter::new(shape);
+        let slices = RwLock::new((Arc::new(Slices::with_columns(&shape, 0)), Vec::new()));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let slices = &slices;
+            let reader = || {
+                while !done.load(Ordering::Acquire) {
+                    let (matrix, placed) = &*slices.read().unwrap();
+                    for (column, placed) in placed.iter().enumerate() {
+                        let live = slices::mask_of(0..column + 1);
+                        let found = filter.candidates(matrix, *placed, &live);
+                        assert!(has(&found, column), "column {column}");
+                    }
+                }
+            };
+            scope.spawn(reader);
+            for column in 0..shape.columns() {
+                let old = Arc::clone(&slices.read().unwrap().0);
+                let wide =
+                    if column < old.columns() { old } else { Arc::new(old.widened(column + 1)) };
+                let placed = fill(&filter, &wide, column, &hashes(column as u64, 400))[0];
+                let mut now = slices.write().unwrap();
+                now.0 = wide;
+                now.1.push(placed);
+            }
+            done.store(true, Ordering::Release);
+        });
+        let (widest, _) = slices.into_inner().unwrap();
+        assert_eq!(widest.columns(), shape.columns());
+        let at_once = Slices::new(&shape);
+        for column in 0..shape.columns() {
+            fill(&filter, &at_once, column, &hashes(column as u64, 400));
+            assert_eq!(widest.extract_column(column), at_once.extract_column(column));
+        }
+    }
+}
+
+#[test]
+fn at_every_width_the_same_keys_are_candidates_and_columns_not_there_yet_are_none() {
+    for (shape, kept) in [(FilterShape::fuse(300, 3, 2), 5), (FilterShape::bloom(300, 2.0, 2), 5)] {
+        let filter = IncarnationFilter::new(shape.unwrap());
+        let mut slices = Slices::with_columns(filter.shape(), kept);
+        (0..kept)
+            .for_each(|column| drop(fill(&filter, &slices, column, &hashes(column as u64, 300))));
+        let answers = |slices: &Slices| -> Vec<_> {
+            Stream(99).take(2000).map(|it| filter.candidates(slices, it, &all_live(2))).collect()
+        };
+        let before = answers(&slices);
+        assert!(before.iter().any(|it| *it != [0; 4]));
+        for columns in [9, 17, 33, 65] {
+            slices = slices.widened(columns);
+            let live = slices::mask_of(0..kept);
+            let now = answers(&slices).into_iter().map(|it| [it[0] & live[0], 0, 0, 0]);
+            assert!(
+                now.eq(before.iter().map(|it| [it[0] & live[0], 0, 0, 0])),
+                "{columns} columns"
+            );
+        }
+        assert!(before.iter().all(|it| it[0] >> 8 == 0 && it[1..] == [0; 3]));
     }
 }
 

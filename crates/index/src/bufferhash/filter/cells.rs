@@ -1,0 +1,253 @@
+//! The memory of a bit matrix: rows of 8, 16 or 32 columns, or of whole words of 64.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use nandex_device::{prefer_huge_pages, prefetch};
+
+use super::transpose::transpose;
+use super::{Columns, WORDS_MAX, wide};
+
+/// Bits of a cache line.
+const LINE_BITS: usize = 512;
+
+/// A piece of a row that is loaded at once.
+pub(super) trait Cell: Default + Sync {
+    /// Its columns.
+    const BITS: usize;
+    /// All of them.
+    const ALL: u64;
+    /// Its bits, in the lowest places.
+    fn load(&self) -> u64;
+    /// Replaces its bits by the lowest ones of these.
+    fn store(&self, bits: u64);
+}
+
+macro_rules! impl_cell {
+    ($($cell:ty, $number:ty;)*) => {$(
+        impl Cell for $cell {
+            const BITS: usize = <$number>::BITS as usize;
+            const ALL: u64 = <$number>::MAX as u64;
+
+            #[inline]
+            fn load(&self) -> u64 {
+                self.load(Relaxed).into()
+            }
+
+            #[inline]
+            fn store(&self, bits: u64) {
+                self.store(bits as $number, Relaxed);
+            }
+        }
+    )*};
+}
+
+impl_cell! { AtomicU8, u8; AtomicU16, u16; AtomicU32, u32; AtomicU64, u64; }
+
+/// All rows, as wide as they are now.
+pub(super) enum Cells {
+    Eight(Box<[AtomicU8]>),
+    Sixteen(Box<[AtomicU16]>),
+    ThirtyTwo(Box<[AtomicU32]>),
+    /// Rows of this many words.
+    Words(Box<[AtomicU64]>, usize),
+}
+
+/// All rows, of `words` cells each.
+pub(super) struct Rows<'s, C> {
+    cells: &'s [C],
+    words: usize,
+}
+
+/// Does the same with cells of every width.
+macro_rules! with_rows {
+    ($cells:expr, $rows:ident => $act:expr) => {
+        match $cells {
+            $crate::bufferhash::filter::cells::Cells::Eight(cells) => {
+                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+                $act
+            }
+            $crate::bufferhash::filter::cells::Cells::Sixteen(cells) => {
+                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+                $act
+            }
+            $crate::bufferhash::filter::cells::Cells::ThirtyTwo(cells) => {
+                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, 1);
+                $act
+            }
+            $crate::bufferhash::filter::cells::Cells::Words(cells, words) => {
+                let $rows = $crate::bufferhash::filter::cells::Rows::new(cells, *words);
+                $act
+            }
+        }
+    };
+}
+pub(super) use with_rows;
+
+impl Cells {
+    /// `rows` rows of `columns` zeros: 8, 16, 32 or whole words.
+    pub(super) fn zeroed(rows: usize, columns: usize) -> Self {
+        match columns {
+            8 => Self::Eight(zeroed(rows)),
+            16 => Self::Sixteen(zeroed(rows)),
+            32 => Self::ThirtyTwo(zeroed(rows)),
+            _ => Self::Words(zeroed(rows * (columns / 64)), columns / 64),
+        }
+    }
+
+    /// Columns of a row.
+    pub(super) fn columns(&self) -> usize {
+        match self {
+            Self::Eight(_) => 8,
+            Self::Sixteen(_) => 16,
+            Self::ThirtyTwo(_) => 32,
+            Self::Words(_, words) => 64 * words,
+        }
+    }
+
+    /// Their memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        with_rows!(self, rows => size_of_val(rows.cells))
+    }
+
+    /// Copies the rows of narrower cells.
+    pub(super) fn copy_from(&self, narrower: &Self) {
+        with_rows!(narrower, from => with_rows!(self, to => to.copy_from(&from)));
+    }
+}
+
+fn zeroed<C: Cell>(cells: usize) -> Box<[C]> {
+    let mut memory = Vec::with_capacity(cells);
+    prefer_huge_pages(memory.spare_capacity_mut());
+    memory.resize_with(cells, C::default);
+    memory.into_boxed_slice()
+}
+
+impl<'s, C: Cell> Rows<'s, C> {
+    #[inline]
+    pub(super) fn new(cells: &'s [C], words: usize) -> Self {
+        Self { cells, words }
+    }
+
+    /// The cells of `rows` rows from row `first` on, of `W` cells each.
+    #[inline]
+    pub(super) fn run<const W: usize>(&self, first: usize, rows: usize) -> &'s [[C; W]] {
+        self.cells[first * W..][..rows * W].as_chunks().0
+    }
+
+    /// The cells of `rows` rows from row `first` on.
+    #[inline]
+    pub(super) fn cells(&self, first: usize, rows: usize) -> &'s [C] {
+        &self.cells[first * self.words..][..rows * self.words]
+    }
+
+    /// Asks the processor to prefetch these rows, line by line. They begin anywhere in a line, so the last cell counts
+    /// too.
+    #[inline]
+    pub(super) fn prefetch(&self, rows: Range<usize>) {
+        let run = self.cells(rows.start, rows.len());
+        run.iter().step_by(LINE_BITS / C::BITS).chain(run.last()).for_each(prefetch);
+    }
+
+    /// One row.
+    pub(super) fn row(&self, row: usize) -> Columns {
+        let mut columns = [0; WORDS_MAX];
+        columns.iter_mut().zip(self.cells(row, 1)).for_each(|(word, cell)| *word = cell.load());
+        columns
+    }
+
+    /// Replaces a column by packed bits.
+    pub(super) fn write_column(&self, column: usize, bits: &[u64]) {
+        let (shift, keep) = (column % C::BITS, !(1 << (column % C::BITS)));
+        self.for_each_row(column, bits, |row, bit| row.store((row.load() & keep) | (bit << shift)));
+    }
+
+    /// Sets the ones of `bits` in a column that is all zero.
+    pub(super) fn or_column(&self, column: usize, bits: &[u64]) {
+        let (word, one) = (column / C::BITS, 1_u64 << (column % C::BITS));
+        for (&packed, rows) in bits.iter().zip(self.cells.chunks(64 * self.words)) {
+            for_each_one(packed, |row| {
+                if let Some(cell) = rows.get(row * self.words + word) {
+                    cell.store(cell.load() | one);
+                }
+            });
+        }
+    }
+
+    /// Clears these columns.
+    pub(super) fn clear(&self, columns: &Columns) {
+        for (word, &ones) in columns.iter().enumerate().filter(|(_, ones)| **ones != 0) {
+            for cell in self.cells.iter().skip(word).step_by(self.words) {
+                cell.store(cell.load() & !ones);
+            }
+        }
+    }
+
+    /// Replaces the columns that are listed.
+    pub(super) fn load_columns(&self, columns: &[(usize, &[u64])]) {
+        for word in 0..self.words {
+            let mut group: [Option<&[u64]>; 64] = [None; 64];
+            for &(column, bits) in columns.iter().filter(|(column, _)| column / C::BITS == word) {
+                group[column % C::BITS] = Some(bits);
+            }
+            if group.iter().any(Option::is_some) {
+                self.load_word(word, &group);
+            }
+        }
+    }
+
+    fn load_word(&self, word: usize, group: &[Option<&[u64]>; 64]) {
+        let keep = (0..64).filter(|&bit| group[bit].is_none()).fold(0, |mask, bit| mask | 1 << bit);
+        for (block, rows) in self.cells.chunks(64 * self.words).enumerate() {
+            let mut matrix = group.map(|bits| bits.map_or(0, |bits| bits[block]));
+            transpose(&mut matrix);
+            for (row, fresh) in rows.iter().skip(word).step_by(self.words).zip(matrix) {
+                row.store((row.load() & keep) | fresh);
+            }
+        }
+    }
+
+    /// The packed bits of a column.
+    pub(super) fn extract_column(&self, column: usize) -> Vec<u64> {
+        let pack = |rows: &[C]| {
+            let cells = rows.iter().skip(column / C::BITS).step_by(self.words);
+            cells.enumerate().fold(0, |packed, (row, cell)| {
+                packed | ((cell.load() >> (column % C::BITS)) & 1) << row
+            })
+        };
+        self.cells.chunks(64 * self.words).map(pack).collect()
+    }
+
+    fn copy_from<N: Cell>(&self, narrower: &Rows<'_, N>) {
+        let to = self.cells.chunks(self.words);
+        for (to, from) in to.zip(narrower.cells.chunks(narrower.words)) {
+            to.iter().zip(from).for_each(|(to, from)| to.store(from.load()));
+        }
+    }
+
+    /// Calls `act` for each row's cell of `column` with the row's bit, 64 rows per word of input.
+    #[inline]
+    fn for_each_row(&self, column: usize, bits: &[u64], act: impl Fn(&C, u64)) {
+        let word = column / C::BITS;
+        for (&packed, rows) in bits.iter().zip(self.cells.chunks(64 * self.words)) {
+            let mut left = packed;
+            // A constant step lets the compiler unroll the common case.
+            let mut each = |row: &C| {
+                act(row, left & 1);
+                left >>= 1;
+            };
+            match self.words {
+                1 => rows.iter().for_each(&mut each),
+                words => rows.iter().skip(word).step_by(words).for_each(&mut each),
+            }
+        }
+    }
+}
+
+/// Calls `act` with the number of each one bit, lowest first.
+fn for_each_one(mut packed: u64, mut act: impl FnMut(usize)) {
+    while packed != 0 {
+        act(wide(packed.trailing_zeros()));
+        packed &= packed - 1;
+    }
+}
