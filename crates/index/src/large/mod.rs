@@ -33,9 +33,11 @@
 //! | get, found | the table's, and one operation of the pages its record touches | 0 |
 //! | get, not found | the table's | 0 |
 //! | put | the table's; one more where the fingerprint is there | the record, once; the table's |
+//! | put of a batch | the same, looked up together before the first is put | the same |
 //! | remove | as put | the table's |
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
+mod ahead;
 mod clean;
 pub mod format;
 mod iter;
@@ -224,7 +226,7 @@ impl<T: Table + 'static> LargeTable<T> {
         self.inner.get_many(keys)
     }
 
-    /// Puts each pair, in order; where every acknowledgement is durable, they share it.
+    /// Puts each pair, in order; where every acknowledgement is durable, they share it. Their lookups overlap.
     ///
     /// # Errors
     /// As [`put`](Self::put); pairs before the failing one may or may not be in, later ones are not.

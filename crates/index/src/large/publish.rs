@@ -1,6 +1,6 @@
 //! Updates before they reach the table: their records become durable first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -35,6 +35,9 @@ pub(super) struct Updates {
     published: u64,
     /// Did publishing `closing` fail?
     is_stuck: bool,
+    /// Fingerprints that batches looked up ahead and whose records were not replaced since, by the batch's number.
+    ahead: BTreeMap<u64, BTreeSet<Fingerprint>>,
+    batches_ahead: u64,
 }
 
 impl Updates {
@@ -43,11 +46,28 @@ impl Updates {
         self.open.get(fingerprint).or_else(|| self.closing.get(fingerprint)).copied()
     }
 
+    /// Notes that a batch looks up these fingerprints, and numbers it.
+    pub(super) fn note_ahead(&mut self, fingerprints: &[Fingerprint]) -> u64 {
+        self.batches_ahead += 1;
+        self.ahead.insert(self.batches_ahead, fingerprints.iter().copied().collect());
+        self.batches_ahead
+    }
+
+    /// Has nobody replaced the record of this fingerprint since the batch was noted?
+    pub(super) fn is_ahead(&self, batch: u64, fingerprint: &Fingerprint) -> bool {
+        self.ahead.get(&batch).is_some_and(|batch| batch.contains(fingerprint))
+    }
+
+    pub(super) fn forget_ahead(&mut self, batch: u64) {
+        self.ahead.remove(&batch);
+    }
+
     /// Bytes of RAM, approximately.
     pub(super) fn ram_bytes(&self) -> usize {
         let entry = size_of::<Fingerprint>() + size_of::<Update>();
         // Nodes of the trees are at least half full.
-        2 * entry * (self.open.len() + self.closing.len())
+        let ahead = self.ahead.values().map(BTreeSet::len).sum::<usize>();
+        2 * (entry * (self.open.len() + self.closing.len()) + size_of::<Fingerprint>() * ahead)
     }
 }
 
@@ -57,6 +77,7 @@ impl<T: Table> Inner<T> {
         update.into_iter().for_each(|reference| self.values.note_live(reference));
         replaced.into_iter().for_each(|reference| self.values.note_dead(reference));
         let mut updates = lock(&self.updates);
+        updates.ahead.values_mut().for_each(|batch| _ = batch.remove(&fingerprint));
         updates.open.insert(fingerprint, update);
         updates.noted += 1;
     }

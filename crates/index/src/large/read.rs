@@ -71,7 +71,7 @@ impl<T: Table> Inner<T> {
         Ok(found)
     }
 
-    fn locate_many(&self, prints: &[Fingerprint]) -> Result<Vec<Option<ValueRef>>> {
+    pub(super) fn locate_many(&self, prints: &[Fingerprint]) -> Result<Vec<Option<ValueRef>>> {
         let waiting: Vec<_> = {
             let updates = lock(&self.updates);
             prints.iter().map(|print| updates.find(print)).collect()

@@ -3,6 +3,7 @@
 use nandex_store::values::format::RECORD_HEADER_BYTES;
 use nandex_store::values::{Purpose, ValueRef};
 
+use super::ahead::{AHEAD_MAX, LookedUp};
 use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, Record, is_only_key};
 use super::{Inner, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::api::Table;
@@ -43,7 +44,7 @@ impl<T: Table> Inner<T> {
     }
 
     pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.put_unacknowledged(key, value)?;
+        self.put_unacknowledged(key, value, None)?;
         self.acknowledge()
     }
 
@@ -52,9 +53,12 @@ impl<T: Table> Inner<T> {
             self.check_key(key)?;
             self.check_value(key, value)?;
         }
-        for (key, value) in pairs {
-            self.put_unacknowledged(key, value)?;
-            self.publish_if_full()?;
+        for pairs in pairs.chunks(AHEAD_MAX) {
+            let ahead = if pairs.len() > 1 { Some(self.look_ahead(pairs)?) } else { None };
+            for (key, value) in pairs {
+                self.put_unacknowledged(key, value, ahead.as_ref())?;
+                self.publish_if_full()?;
+            }
         }
         self.acknowledge()
     }
@@ -73,12 +77,20 @@ impl<T: Table> Inner<T> {
         Ok(is_new)
     }
 
-    fn put_unacknowledged(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn put_unacknowledged(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        ahead: Option<&LookedUp<'_, T>>,
+    ) -> Result<()> {
         self.check_put(key, value)?;
         let fingerprint = self.fingerprint(key);
         self.change(|| {
             let _stripe = self.stripe(&fingerprint);
-            self.put_locked(fingerprint, key, value)
+            match ahead.and_then(|ahead| ahead.place(&fingerprint)) {
+                Some(old) => self.replace(fingerprint, old, vec![(key, value)]),
+                None => self.put_locked(fingerprint, key, value),
+            }
         })
     }
 

@@ -77,13 +77,21 @@ impl ValueLog {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_many(&self, references: &[ValueRef]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.read_starts(&references.iter().map(|it| (*it, usize::MAX)).collect::<Vec<_>>())
+    }
+
+    /// The first bytes of records, at most as many as stand with each; else as [`read_many`](Self::read_many).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_starts(&self, starts: &[(ValueRef, usize)]) -> Result<Vec<Option<Vec<u8>>>> {
         let inner = &*self.inner;
-        let mut found = vec![None; references.len()];
+        let mut found = vec![None; starts.len()];
         inner.reads.pipeline(inner).batch(
-            references,
+            starts,
             READ_DEPTH,
             |_| (),
-            |reference, ()| inner.first_step(*reference, usize::MAX),
+            |(reference, limit), ()| inner.first_step(*reference, *limit),
             |index, record, _| found[index] = record,
         )?;
         Ok(found)

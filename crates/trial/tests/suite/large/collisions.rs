@@ -51,6 +51,25 @@ fn keys_with_one_fingerprint_are_all_kept_found_updated_and_removed() {
     assert_eq!(table.stats().values.live_bytes, 0, "nothing is left");
 }
 
+/// A batch looks up its keys before it puts them, and here all of them have one record.
+#[test]
+fn a_batch_of_keys_with_one_fingerprint_keeps_all_of_them() {
+    let mut setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    setup.hash = HashKind::Identity;
+    let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
+    table.put(&colliding(9), b"old").unwrap();
+    for round in 0..2 {
+        let values: Vec<_> = (0..5).map(|number| value(number + 10 * round, 300)).collect();
+        let keys: Vec<_> = (0..5).map(colliding).collect();
+        let pairs = keys.iter().zip(&values).map(|(key, value)| (&key[..], &value[..]));
+        table.put_many(&pairs.collect::<Vec<_>>()).unwrap();
+        for (key, value) in keys.iter().zip(values) {
+            assert_eq!(table.get(key).unwrap(), Some(value));
+        }
+        assert_eq!(table.get(&colliding(9)).unwrap().as_deref(), Some(&b"old"[..]));
+    }
+}
+
 #[test]
 fn too_many_keys_with_one_fingerprint_are_refused_and_those_before_stay() {
     let mut setup = Setup::new(Durability::Always, WhenFull::Keep);

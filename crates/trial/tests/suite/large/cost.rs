@@ -1,8 +1,11 @@
 //! What is claimed of costs, counted on the device.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nandex::device::{Counted, MemoryDevice, PAGE_BYTES};
+use nandex::device::{
+    Call, Counted, Ended, Error, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
+};
 use nandex::large::WhenFull;
 use nandex::{BufferHash, Durability, LargeTable};
 use nandex_trial::Contract;
@@ -97,6 +100,58 @@ fn a_put_that_is_durable_at_once_writes_its_pages_and_syncs_twice() {
     let after = device.snapshot();
     assert_eq!(after.syncs - before.syncs, 2, "a batch shares them");
     assert_eq!(after.pages_written - before.pages_written, 2);
+}
+
+/// Counts the reads in flight.
+#[derive(Debug, Default)]
+struct InFlight {
+    now: AtomicU64,
+    most: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl Observer for InFlight {
+    fn after(&self, call: Call<'_>, result: Result<(), &Error>) {
+        if let (Call::Start { kind: OpKind::Read, .. }, Ok(())) = (call, result) {
+            self.reads.fetch_add(1, Relaxed);
+            self.most.fetch_max(self.now.fetch_add(1, Relaxed) + 1, Relaxed);
+        }
+    }
+
+    fn ended(&self, ended: Ended<'_>) {
+        if ended.kind == OpKind::Read {
+            self.now.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// A batch looked up the old records of its keys one by one: 6 thousand a second where `get_many` read 38 thousand.
+#[test]
+fn the_lookups_of_a_batch_that_is_put_overlap() {
+    let setup = Setup::new(Durability::Never, WhenFull::Keep).roomy();
+    let watched = Arc::new(Watched::with(MemoryDevice::new(), Arc::new(InFlight::default())));
+    let table = setup.create_on(watched.clone()).unwrap();
+    let pairs = |tag: u64| (1..800).map(move |number| (key(number), value(number ^ tag, 100)));
+    let put = |tag| {
+        let pairs: Vec<_> = pairs(tag).collect();
+        let borrowed: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        table.put_many(&borrowed).unwrap();
+    };
+    put(0);
+    table.flush().unwrap();
+    let in_flight = watched.observer();
+    let before = in_flight.reads.swap(0, Relaxed);
+    in_flight.most.store(0, Relaxed);
+    put(1 << 40);
+    let (most, reads) = (in_flight.most.load(Relaxed), in_flight.reads.load(Relaxed));
+    assert!(most >= 16, "{most} reads in flight at most, {before} before");
+    assert!(
+        (799..=2 * 799 + 40).contains(&reads),
+        "one of the table and one of its record: {reads}"
+    );
+    for (key, value) in pairs(1 << 40) {
+        assert_eq!(table.get(&key).unwrap().as_deref(), Some(&value[..]));
+    }
 }
 
 #[test]

@@ -40,6 +40,38 @@ fn threads_that_share_a_table_find_their_own_values() {
     }
 }
 
+/// What a batch looked up ahead may be replaced, moved or removed by others before it is put.
+#[test]
+fn threads_that_put_batches_of_the_same_keys_lose_no_record_and_count_none_twice() {
+    for durability in DURABILITIES {
+        let mut setup = Setup::new(durability, WhenFull::Keep).threaded();
+        setup.values.segments = 16;
+        let table = setup.create_on(Arc::new(MemoryDevice::new())).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut rng = SplitMix64::new(thread);
+                    for step in 0..100 {
+                        // Keys may come twice in one batch.
+                        let keys: Vec<_> = (0..12).map(|_| key(rng.below(20))).collect();
+                        let value = value(thread << 32 | step, value_bytes(&mut rng) / 4);
+                        let pairs: Vec<_> = keys.iter().map(|it| (&it[..], &value[..])).collect();
+                        table.put_many(&pairs).unwrap();
+                        if step % 8 == 0 {
+                            table.remove(&keys[0]).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(table.stats().values.cleaned_segments > 0, "{durability:?}: records moved");
+        (0..20).for_each(|number| table.remove(&key(number)).unwrap());
+        table.sync().unwrap();
+        assert_eq!(table.stats().values.live_bytes, 0, "{durability:?}");
+    }
+}
+
 #[test]
 fn of_threads_that_put_an_absent_key_one_wins() {
     for durability in DURABILITIES {
