@@ -7,12 +7,8 @@ mod common;
 use std::fs;
 use std::io::Write;
 
-use common::{Folder, Outcome};
+use common::{Folder, Outcome, json};
 use serde_json::Value;
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
-}
 
 #[track_caller]
 fn ok(outcome: Outcome) -> Outcome {

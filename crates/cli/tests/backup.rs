@@ -11,17 +11,12 @@ use std::process::{ChildStdin, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Folder, Outcome};
-use serde_json::Value;
+use common::{Folder, Outcome, json};
 
 /// Keys of the batches that a load may be logging at one moment.
 const LAST_BATCHES: u32 = 2048;
 /// The two kinds of tables of fixed widths.
 const STRUCTURES: [&str; 2] = ["bufferhash", "slicehash"];
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
-}
 
 #[track_caller]
 fn ok(outcome: Outcome) -> Outcome {

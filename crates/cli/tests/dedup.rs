@@ -6,12 +6,7 @@ mod common;
 
 use std::fs;
 
-use common::{Folder, Outcome};
-use serde_json::Value;
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
-}
+use common::{Folder, Outcome, json};
 
 /// Puts a file into the folder whose path is too long to open, for whichever user.
 fn add_unreadable(folder: &Folder) {

@@ -7,14 +7,10 @@ mod common;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use common::{Folder, Outcome};
+use common::{Folder, Outcome, json};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
-}
 
 /// The length of a file and the bytes that the file system has given it.
 fn taken(folder: &Folder, name: &str) -> (u64, u64) {

@@ -9,8 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::{Folder, Outcome};
-use serde_json::Value;
+use common::{Folder, Outcome, json};
 
 /// Runs the command with these bytes on stdin; returns its exit code, and its output.
 fn piped(folder: &Folder, words: &str, input: &[u8]) -> (i32, Vec<u8>) {
@@ -37,10 +36,6 @@ fn write(folder: &Folder, name: &str, bytes: impl AsRef<[u8]>) {
 fn ok(outcome: Outcome) -> Outcome {
     assert_eq!(outcome.code, 0, "{outcome:?}");
     outcome
-}
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
 }
 
 /// Words as texts have them: few often, most once.

@@ -38,7 +38,7 @@ fn with_number(text: &str, field: &str, number: u32) -> String {
 
 fn json(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
+    common::json(outcome)
 }
 
 fn sim(folder: &Folder, words: &str) -> Outcome {

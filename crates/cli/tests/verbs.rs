@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
-use common::{Folder, Outcome};
+use common::{Folder, Outcome, json};
 use serde_json::Value;
 
 /// The words that make each kind of table.
@@ -34,10 +34,6 @@ fn with_table_of(words: &str) -> Folder {
 fn load(folder: &Folder, csv: &str) -> Outcome {
     fs::write(folder.path("in.csv"), csv).expect("the folder is writable");
     folder.run("load t.nandex in.csv --format csv --key-format u64 --json")
-}
-
-fn json(outcome: &Outcome) -> Value {
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
 }
 
 #[track_caller]

@@ -77,21 +77,22 @@ impl Args {
         self.key_bytes.is_none() && self.value_bytes.is_none()
     }
 
-    /// What was asked for. Otherwise a table of fixed widths grows, if nothing stated speaks against it.
-    fn policy(&self) -> Result<Policy> {
+    /// The table with the policy that was asked for, and where its values go. Otherwise a table of fixed widths grows,
+    /// if nothing stated speaks against it.
+    fn choose(&self) -> Result<(Option<ValuesConfig>, Choice)> {
         let may_grow = [None, Some(growing::KIND)].contains(&self.structure.0)
             && self.front_runs == 0
             && !self.has_any_size()
             && self.requirements.is_free();
-        let grows = || -> Result<bool> {
-            let requirements = self.requirements(Policy::Grow)?;
-            Ok(sizing::choose(self.structure, &requirements).is_ok())
+        let with = |policy| {
+            let values = self.values(policy)?;
+            Ok((values, sizing::choose(self.structure, &self.requirements(policy)?)?))
         };
-        Ok(match self.policy {
-            Some(policy) => policy,
-            None if may_grow && grows()? => Policy::Grow,
-            None => Policy::Reject,
-        })
+        match self.policy {
+            Some(policy) => with(policy),
+            None if may_grow => with(Policy::Grow).or_else(|_| with(Policy::Reject)),
+            None => with(Policy::Reject),
+        }
     }
 
     fn requirements(&self, policy: Policy) -> Result<Requirements> {
@@ -152,10 +153,7 @@ struct Created {
 /// A file that holds a volume already, sizes that cannot work, no space, an interrupt.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let policy = args.policy()?;
-    let values = args.values(policy)?;
-    let requirements = args.requirements(policy)?;
-    let Choice { reasons, prediction } = sizing::choose(args.structure, &requirements)?;
+    let (values, Choice { reasons, prediction }) = args.choose()?;
     let plan = Plan { name: &args.table, prediction: &prediction, values };
     let made = create(&args.volume, args.stripe.0, plan, args.durability.0, console)?;
     let (held, widths) = (made.table.held(), made.table.widths());

@@ -76,6 +76,13 @@ impl Folder {
     }
 }
 
+/// What a run with `--json` printed.
+#[track_caller]
+#[allow(dead_code, reason = "not all tests read JSON")]
+pub fn json(outcome: &Outcome) -> serde_json::Value {
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|e| panic!("{e}: {outcome:?}"))
+}
+
 impl From<Output> for Outcome {
     fn from(output: Output) -> Self {
         Self {
