@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use nandex::device::{Access, Allocation, ArrayOptions, Create, Device, EngineChoice, FileDevice};
-use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping};
+use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping, growth_bytes};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -253,6 +253,11 @@ impl VolumeArgs {
     /// A file that cannot be looked at.
     pub fn file_bytes(&self) -> Result<FileBytes> {
         FileBytes::of(self.files())
+    }
+
+    /// By how many bytes its device can grow; `None` if nobody knows, or if it has several.
+    pub fn growth_bytes(&self) -> Option<u64> {
+        if self.devices.members.is_empty() { growth_bytes(&self.file) } else { None }
     }
 
     /// All that are no block devices, the log's among them: what a verb makes under another name.

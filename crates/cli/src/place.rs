@@ -176,12 +176,31 @@ pub fn open_volume(
 /// # Errors
 /// As `open_volume`, and a table that is missing or not the only one.
 pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Opened> {
+    open_within(volume, args, access, None)
+}
+
+/// The same with the RAM that the table may take from now on.
+///
+/// # Errors
+/// As `open`, and a table that does not grow.
+pub fn open_within(
+    volume: &VolumeArgs,
+    args: &TableArgs,
+    access: Access,
+    ram_bytes_max: Option<u64>,
+) -> Result<Opened> {
     let (volume, _) = open_volume(volume, access, Durability::default())?;
     let name = match &args.table {
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = Keyed::open(&volume, &name)?;
+    let table = Keyed::open_within(&volume, &name, ram_bytes_max)?;
+    if ram_bytes_max.is_some() && !table.grows() {
+        let kind = table.index().kind();
+        bail!(
+            "--ram: table {name} is a {kind}, which keeps the RAM that it was made with; omit it"
+        );
+    }
     Ok(Opened { volume, name, table, made: Unfinished::default() })
 }
 

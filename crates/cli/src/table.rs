@@ -1,9 +1,13 @@
 //! A table as the verbs use it: of fixed widths, or of keys and values of any size.
 
 use anyhow::{Result, bail};
+use nandex::bufferhash::growing;
+use nandex::device::PAGE_BYTES;
 use nandex::large::table_name;
 use nandex::registry::{self, Family};
-use nandex::{AnyOptions, AnyTable, LargeTable, Table, Volume};
+use nandex::{AnyConfig, AnyOptions, AnyTable, LargeTable, Table, Volume};
+
+use crate::size::show_bytes;
 
 /// An open table of either sort.
 #[derive(Debug)]
@@ -64,18 +68,50 @@ impl Keyed {
     /// Opens the table of that name, which may take this RAM if it grows; if `None`, what it was made with.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open); less RAM than it needs as it is.
     pub fn open_within(volume: &Volume, name: &str, ram_bytes_max: Option<u64>) -> Result<Self> {
         let kind = registry::kind_in(volume, name)?;
         let mut options = AnyOptions::default();
         options.ram_bytes_max = ram_bytes_max;
         let open = |name: &str| AnyTable::open_with(volume, name, &options);
-        match registry::find(&kind).map(|row| &row.family) {
+        let table = match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {
-                Ok(Self::AnySize(LargeTable::open(volume, name, open(&table_name(name))?)?))
+                Self::AnySize(LargeTable::open(volume, name, open(&table_name(name))?)?)
             }
-            _ => Ok(Self::Fixed(open(name)?)),
+            _ => Self::Fixed(open(name)?),
+        };
+        if let Some(ram_bytes) = ram_bytes_max.filter(|_| table.grows()) {
+            table.refuse_too_little(name, ram_bytes)?;
         }
+        Ok(table)
+    }
+
+    /// Does it grow when it is full?
+    pub fn grows(&self) -> bool {
+        registry::tables().any(|(row, table)| row.kind == self.index().kind() && table.grows)
+    }
+
+    /// Refuses RAM that is less than what the beginning of a growing table takes.
+    fn refuse_too_little(&self, name: &str, ram_bytes: u64) -> Result<()> {
+        let Held { entries_capacity, ram_bytes: taken, .. } = self.held();
+        if entries_capacity > 0 {
+            return Ok(());
+        }
+        let (stated, taken) = (show_bytes(ram_bytes), show_bytes(taken));
+        bail!(
+            "table {name} takes {taken} of RAM as it is, and --ram {stated} is too little; state more"
+        )
+    }
+
+    /// Bytes of flash for each entry that it grows by, where nothing but the device limits it.
+    pub fn growth_per_entry(&self) -> Option<f64> {
+        let config = self.index().config();
+        let config = config.of::<growing::Config>().ok()?;
+        let (first, limit) = (&config.first, config.ram_bytes_max);
+        let incarnations = u64::from(first.super_tables) * u64::from(first.incarnations_max);
+        let bytes = incarnations * u64::from(first.segment_pages()) * PAGE_BYTES as u64;
+        let entries = AnyConfig::from(first.clone()).describe().entries_capacity;
+        limit.is_none().then(|| bytes as f64 / entries.max(1) as f64)
     }
 
     /// Its widths; none where keys and values may have any size.

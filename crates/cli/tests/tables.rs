@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::Folder;
+use common::{Folder, json};
 use nandex::device::MemoryDevice;
 use nandex::{AnyTable, Error, Policy, Requirements, Table, Volume, VolumeOptions};
 
@@ -34,10 +34,7 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
         std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
         let load = folder.run("load t.nandex in.csv --format csv --key-format u64");
         assert_eq!(load.code, 0, "{load:?}");
-        let [made, info] = [made, folder.run("info t.nandex --json")].map(|outcome| {
-            let json: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("an object");
-            json
-        });
+        let [made, info] = [made, folder.run("info t.nandex --json")].map(|it| json(&it));
         let table = &info["tables"][0];
         let [planned, found] =
             [&made, table].map(|it| it["entries_capacity"].as_f64().expect("it"));
@@ -48,6 +45,43 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
         assert!(text.contains("  space for  ") && text.contains(" % full\n"), "{text}");
     }
 }
+
+/// It said "69 G entries, 0.0 % full" of a table on a small disk.
+#[test]
+fn info_says_how_far_the_device_lets_a_table_grow_whose_ram_has_no_limit() {
+    let folder = Folder::new();
+    for (name, ram) in [("free", ""), ("limited", "--ram 16MiB")] {
+        let words = format!("create {name} --entries 1e5 --key-bytes 8 {ram}");
+        assert_eq!(folder.run(&words).code, 0);
+    }
+    let shown = |name: &str| folder.run(&format!("info {name}")).stdout;
+    let free = shown("free");
+    assert!(free.contains("it grows with the device, whose "), "{free}");
+    assert!(free.contains(" free take about ") && !free.contains("% full"), "{free}");
+    assert!(shown("limited").contains("% full"));
+}
+
+#[test]
+fn a_load_may_give_a_growing_table_more_ram() {
+    let folder = Folder::new();
+    let made = folder.run("create t --entries 1e5 --key-bytes 8 --ram 8MiB");
+    assert_eq!(made.code, 0, "{made:?}");
+    let records: String = (0..1_500_000).map(|key| format!("{key},{key}\n")).collect();
+    std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+    let load = "load t in.csv --format csv --key-format u64";
+    let stopped = folder.run(load);
+    assert!(stopped.stderr.contains("the table cannot grow"), "{stopped:?}");
+    let loaded = json(&folder.run(&format!("{load} --ram 64MiB --json")));
+    assert_eq!(loaded["records"], 1_500_000);
+    folder.run("create fixed --entries 1e5 --key-bytes 8 --policy reject");
+    folder.assert_refused(REFUSED_RAM);
+}
+
+const REFUSED_RAM: &str = "
+1 | load t in.csv --format csv --key-format u64 --ram 64KiB | table main takes
+1 | load t in.csv --format csv --key-format u64 --ram 64KiB | and --ram 64.0 KiB is too little; state more
+1 | load fixed in.csv --format csv --key-format u64 --ram 1GiB | which keeps the RAM that it was made with; omit it
+";
 
 /// Exit codes, commands, and what they say.
 const AMBIGUOUS: &str = r#"

@@ -33,7 +33,7 @@ pub use counted::{Counted, Counters, Counts};
 pub use device::{Completion, Device, EngineReport, Op, OpKind, Queue};
 pub use entropy::random_u128;
 pub use error::{Error, Result};
-pub use file::{Access, Allocation, Create, EngineChoice, FileDevice, FileOptions};
+pub use file::{Access, Allocation, Create, EngineChoice, FileDevice, FileOptions, growth_bytes};
 pub use geometry::{CHANNELS_MAX, Geometry, Mapping, PAGE_BYTES, PageId};
 pub use huge::prefer_huge_pages;
 pub use memory::MemoryDevice;

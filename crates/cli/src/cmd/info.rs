@@ -63,6 +63,9 @@ struct Figures {
     entries_capacity: u64,
     /// `entries` over `entries_capacity`; above 1 while there is more space than is sure.
     fullness: f64,
+    /// Where nothing but the device limits the entries.
+    #[serde(skip)]
+    growth: Option<Growth>,
     /// `None` for fixed widths.
     value_log: Option<ValueLogUse>,
     ram_bytes: u64,
@@ -72,16 +75,36 @@ struct Figures {
     costs: TableCosts,
 }
 
+/// How far a table may grow whose RAM has no limit.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    /// Bytes that the volume has free and its device can grow by; `None` if nobody knows.
+    free_bytes: Option<u64>,
+    bytes_per_entry: f64,
+}
+
+impl Growth {
+    fn shown(self) -> String {
+        let Some(free_bytes) = self.free_bytes else { return "it grows with its devices".into() };
+        let more = show_count((free_bytes as f64 / self.bytes_per_entry) as u64);
+        format!(
+            "it grows with the device, whose {} free take about {more} more entries",
+            show_bytes(free_bytes)
+        )
+    }
+}
+
 /// Prints what the volume holds.
 ///
 /// # Errors
 /// No such file, a file that is no volume, one that is in use, damage.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let (volume, devices) = open_volume(&args.volume, Access::ReadOnly, Durability::default())?;
-    let names = table::names(&volume).into_iter();
-    let tables = names.map(|name| structure(&volume, name)).collect::<Result<_>>()?;
     let stats = volume.stats();
     let page_bytes = u64::try_from(nandex::device::PAGE_BYTES)?;
+    let free_bytes = args.volume.growth_bytes().map(|more| more + stats.free_pages * page_bytes);
+    let names = table::names(&volume).into_iter();
+    let tables = names.map(|name| structure(&volume, name, free_bytes)).collect::<Result<_>>()?;
     let info = Info {
         path: args.volume.file.clone(),
         members: devices.members,
@@ -97,13 +120,13 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     console.print(&info, text)
 }
 
-fn structure(volume: &Volume, name: String) -> Result<TableInfo> {
+fn structure(volume: &Volume, name: String, free_bytes: Option<u64>) -> Result<TableInfo> {
     let kind = registry::kind_in(volume, &name)?;
     match registry::find(&kind).map(|row| &row.family) {
         Some(Family::Table(_) | Family::Part) => {
             let table = Keyed::open(volume, &name)?;
             let kind = table.index().kind().to_owned();
-            Ok(TableInfo { name, kind, figures: Some(figures(table)?), filter: None })
+            Ok(TableInfo { name, kind, figures: Some(figures(table, free_bytes)?), filter: None })
         }
         Some(Family::Filter(_)) => {
             let filter = Some(filter_figures(volume, &name)?);
@@ -122,7 +145,7 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
     Ok(figures)
 }
 
-fn figures(table: Keyed) -> Result<Figures> {
+fn figures(table: Keyed, free_bytes: Option<u64>) -> Result<Figures> {
     let Held { entries, entries_capacity, ram_bytes, flash_bytes, .. } = table.held();
     let widths = table.widths();
     let figures = Figures {
@@ -131,6 +154,9 @@ fn figures(table: Keyed) -> Result<Figures> {
         entries,
         entries_capacity,
         fullness: entries as f64 / entries_capacity.max(1) as f64,
+        growth: table
+            .growth_per_entry()
+            .map(|bytes_per_entry| Growth { free_bytes, bytes_per_entry }),
         value_log: table.log_of_values(),
         ram_bytes,
         ram_bytes_per_entry: if entries > 0 { ram_bytes as f64 / entries as f64 } else { 0.0 },
@@ -177,16 +203,13 @@ fn shown_log(log: ValueLogUse) -> String {
 
 fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     let ram = show_bytes(it.ram_bytes);
+    let of_capacity = || {
+        let (capacity, percent) = (show_count(it.entries_capacity), it.fullness * 100.0);
+        format!("{capacity} entries, {percent:.1} % full")
+    };
     let mut rows = vec![
         ("entries", show_count(it.entries)),
-        (
-            "space for",
-            format!(
-                "{} entries, {:.1} % full",
-                show_count(it.entries_capacity),
-                it.fullness * 100.0
-            ),
-        ),
+        ("space for", it.growth.map_or_else(of_capacity, Growth::shown)),
         ("widths", shown_widths(it.key_bytes, it.value_bytes)),
     ];
     rows.extend(it.value_log.map(|log| ("values", shown_log(log))));

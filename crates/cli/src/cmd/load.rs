@@ -15,9 +15,9 @@ use crate::console::{Console, Meter};
 use crate::devices::{FileBytes, VolumeArgs};
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::place::{FieldArgs, Opened, TableArgs, open};
+use crate::place::{FieldArgs, Opened, TableArgs, open_within};
 use crate::records::{self, Record, RecordFormat};
-use crate::size::show_count;
+use crate::size::{self, show_count};
 
 /// Records that go into the table in one call.
 const BATCH_RECORDS: usize = 1024;
@@ -35,6 +35,9 @@ pub struct Args {
     /// The format of records in the input
     #[arg(long)]
     format: RecordFormat,
+    /// RAM that a table that grows may take during this load; without it, what it was made with
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
     #[command(flatten)]
     table: TableArgs,
     #[command(flatten)]
@@ -61,7 +64,7 @@ struct Loaded {
 /// A bad record, named by its line; the records before it are in the table and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open(&args.volume, &args.table, Access::ReadWrite)?;
+    let opened = open_within(&args.volume, &args.table, Access::ReadWrite, args.ram)?;
     let columns = args.fields.columns(&opened.table)?;
     let (input, done, total) = open_input(&args.input)?;
     let meter = console.meter("loading", total);

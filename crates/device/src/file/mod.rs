@@ -21,6 +21,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+pub use self::size::growth_bytes;
+
 use self::engine::{ChosenEngine, Kernel};
 use self::handle::Handle;
 use self::threads::Pool;

@@ -1,9 +1,13 @@
 //! The length of a file and its allocation: grow, sync, discard.
 
-use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::{fs, io};
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
+use rustix::fs::{
+    FallocateFlags, StatVfs, fallocate, fdatasync, fstatvfs, fsync, ftruncate, statvfs,
+};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
@@ -41,14 +45,24 @@ pub(super) fn grow(handle: &Handle, page_count: u64) -> Result<()> {
     Ok(())
 }
 
+/// By how many bytes the file at `path` can grow before its file system is full; `None` if nobody knows.
+#[must_use]
+pub fn growth_bytes(path: &Path) -> Option<u64> {
+    let is_block = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    if is_block { Some(0) } else { statvfs(path).ok().and_then(free_bytes) }
+}
+
+/// What a file system has free. Some in user space do not report it.
+fn free_bytes(space: StatVfs) -> Option<u64> {
+    (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))
+}
+
 /// Refuses at once what the file system cannot hold, before a long allocation that would meanwhile fill the
 /// disk for everybody else.
 fn check_space(handle: &Handle, page_count: u64) -> Result<()> {
-    let Ok(space) = fstatvfs(&handle.file) else { return Ok(()) };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let Some(free) = fstatvfs(&handle.file).ok().and_then(free_bytes) else { return Ok(()) };
     let missing = (page_count - handle.page_count()).saturating_mul(PAGE_BYTES as u64);
-    // Some file systems in user space do not report their size.
-    if space.f_blocks == 0 || missing <= free {
+    if missing <= free {
         return Ok(());
     }
     let reason = format!("{missing} bytes more are needed and its file system has {free} free");
