@@ -17,6 +17,8 @@ use common::{Folder, Outcome};
 const DELAYS_MS: [u64; 6] = [1, 10, 30, 60, 120, 400];
 /// The largest file, in blocks of the shell's `ulimit`: from nothing to enough.
 const BLOCKS: [u64; 6] = [0, 8, 600, 6000, 30_000, 200_000];
+/// What a disk has left, in bytes: from nothing to enough.
+const SPARE_BYTES: [u64; 7] = [0, 64 << 10, 1 << 20, 3 << 20, 6 << 20, 12 << 20, 100 << 20];
 
 /// A command that makes or fills the volume of these files.
 struct Verb {
@@ -56,9 +58,27 @@ const DEDUP: Verb = Verb {
     fills: false,
 };
 
+const GROW: Verb = Verb {
+    words: "load g.nandex in.csv --format csv --key-format u64",
+    files: &["g.nandex"],
+    fills: true,
+};
+const LOAD_SPARSE: Verb = Verb {
+    words: "load s.nandex in.csv --format csv --key-format u64",
+    files: &["s.nandex"],
+    fills: true,
+};
+const BACKUP: Verb = Verb { words: "backup l.nandex c.nandex", files: &["c.nandex"], fills: false };
+const COMPACT: Verb = Verb { words: "compact l.nandex", files: &["l.nandex"], fills: true };
+
 /// What the verbs need: records, two filters to merge and a table to load.
 fn with_inputs(verb: &Verb) -> Folder {
     let folder = Folder::new();
+    add_inputs(verb, &folder);
+    folder
+}
+
+fn add_inputs(verb: &Verb, folder: &Folder) {
     let records: String = (0..60_000).map(|key| format!("{key},{key}\n")).collect();
     fs::write(folder.path("in.csv"), records).expect("the folder is writable");
     if verb.words.contains("one.nandex") {
@@ -66,11 +86,49 @@ fn with_inputs(verb: &Verb) -> Folder {
             ok(&folder.run(&format!("filter build {name}.nandex in.csv --keys 1e6")));
         }
     }
-    if verb.fills {
+    if verb.words.contains("l.nandex") {
         // Space for all loads: a record that comes again takes its space again.
         ok(&folder.run("create l.nandex --key-bytes 8 --entries 2e6 --ram 8MiB"));
     }
-    folder
+    if verb.words.contains("s.nandex") {
+        ok(&folder.run("create s.nandex --key-bytes 8 --entries 2e6 --ram 8MiB --sparse"));
+    }
+    if verb.words.contains("g.nandex") {
+        ok(&folder.run("create g.nandex --key-bytes 8 --entries 1000"));
+    }
+}
+
+/// A folder on a file system of its own, whose size is limited.
+struct SmallDisk {
+    folder: Folder,
+}
+
+impl SmallDisk {
+    /// `None` where this process may not mount.
+    fn mount() -> Option<Self> {
+        let folder = Folder::new();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1G", "tmpfs"]).arg(folder.path("."));
+        let is_mounted = mount.output().is_ok_and(|output| output.status.success());
+        is_mounted.then(|| Self { folder })
+    }
+
+    /// Leaves that many bytes free.
+    fn spare(&self, bytes: u64) {
+        let mut df = Command::new("df");
+        df.args(["--block-size=1", "--output=used"]).arg(self.folder.path("."));
+        let used = String::from_utf8(df.output().expect("df can be started").stdout).expect("text");
+        let used: u64 = used.lines().nth(1).and_then(|it| it.trim().parse().ok()).expect("bytes");
+        let mut mount = Command::new("mount");
+        mount.arg("-o").arg(format!("remount,size={}", used + bytes)).arg(self.folder.path("."));
+        assert!(mount.output().expect("mount can be started").status.success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path(".")).output();
+    }
 }
 
 #[track_caller]
@@ -149,6 +207,33 @@ impl Verb {
             self.clear(&folder);
         }
     }
+
+    /// Runs it on a disk with ever more space left, which is taken when a file grows, and when it is written.
+    #[track_caller]
+    fn assert_survives_no_space(&self) {
+        let Some(disk) = SmallDisk::mount() else {
+            println!("left out: this process may not mount");
+            return;
+        };
+        add_inputs(self, &disk.folder);
+        let mut failed = 0;
+        // A merge has no such flag.
+        let ways = if self.words.contains("merge") { &[""][..] } else { &["", " --sparse"] };
+        for (spare, how) in
+            SPARE_BYTES.iter().flat_map(|bytes| ways.iter().map(move |how| (*bytes, how)))
+        {
+            disk.spare(spare);
+            let outcome = disk.folder.run(&format!("{}{how}", self.words));
+            let said = format!("{}{how} with {spare} bytes: {outcome:?}", self.words);
+            let is_told = outcome.code == 1 && outcome.stderr.contains("space");
+            assert!(outcome.code == 0 || is_told, "{said}");
+            failed += u64::from(is_told);
+            disk.spare(512 << 20);
+            self.assert_whole_or_told(&disk.folder, &said);
+            self.clear(&disk.folder);
+        }
+        assert!(failed > 0, "{}: there was always enough space", self.words);
+    }
 }
 
 #[track_caller]
@@ -193,6 +278,7 @@ macro_rules! survives {
             fn files_that_may_not_grow() {
                 $verb.assert_survives_full();
             }
+
         }
     )*};
 }
@@ -204,6 +290,32 @@ survives! {
     build: BUILD
     merge: MERGE
     dedup: DEDUP
+}
+
+/// A test of a disk without space for each verb.
+macro_rules! survives_no_space {
+    ($($name:ident: $verb:ident)*) => {
+        mod a_disk_without_space {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                $verb.assert_survives_no_space();
+            })*
+        }
+    };
+}
+
+survives_no_space! {
+    create: CREATE
+    create_array: CREATE_ARRAY
+    load_that_grows: GROW
+    load_of_a_sparse_file: LOAD_SPARSE
+    build: BUILD
+    merge: MERGE
+    dedup: DEDUP
+    backup: BACKUP
+    compact: COMPACT
 }
 
 #[test]
