@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use nandex_device::Device;
+use nandex_store::buffer::STASH_LEN_MAX;
 use nandex_store::bytes::Reader;
 use nandex_store::entries::EntryLayout;
 
@@ -163,6 +164,11 @@ impl Config {
     /// Keys of a buffer that its filter may refuse: at most 4 %.
     pub(super) fn bumped_max(&self) -> u64 {
         u64::from(self.filter.entries_max()) / 24
+    }
+
+    /// Entries that a flush mostly carries over, at most.
+    pub(super) fn carry_over_usual(&self) -> usize {
+        STASH_LEN_MAX + self.bumped_max() as usize
     }
 
     /// Refuses what cannot work.

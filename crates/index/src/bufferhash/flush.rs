@@ -14,7 +14,7 @@ use super::filter::{BuildScratch, FilterKind, Slices};
 use super::format::encode_filter;
 use super::table::{Frozen, Incarnation, Job, Level, State};
 use super::{Incarnations, Inner, Policy};
-use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, snapshot_pages};
+use crate::write::{EntryUpdate, Layout, LogCodec, Usage, WritePolicy, pool, snapshot_pages};
 use crate::{Error, Result};
 
 /// Memory that flushes reuse.
@@ -58,6 +58,15 @@ impl Layout for Incarnations {
         self.shape.new_buffer(self.hasher)
     }
 
+    fn new_retired_buffer(&self) -> Buffer {
+        self.shape.new_small_buffer(self.hasher, self.config.carry_over_usual())
+    }
+
+    fn retire(core: &Inner) {
+        let jobs = (0..core.partitions.len()).map(|index| pool::Job::Own(Job::Retire(index)));
+        jobs.for_each(|job| core.work.push(job));
+    }
+
     /// Without evictions, a buffer is frozen only when its segment is certain.
     fn reserve(core: &Inner, index: usize, state: &State) -> Result<Option<SegmentId>> {
         if core.evicts() {
@@ -69,7 +78,9 @@ impl Layout for Incarnations {
         let is_ready = core.ready.load(Acquire);
         let reserve = if is_ready { core.layout.rings.reserve_segments() } else { 0 };
         let ring = core.layout.rings.of(index);
-        let most = core.layout.config.incarnations_max as usize - usize::from(is_ready);
+        // The last buffer of all may take it: what a recovery fills after it stays in RAM.
+        let kept = usize::from(is_ready && !core.pool.is_retired());
+        let most = core.layout.config.incarnations_max as usize - kept;
         let space = state.level.window.len() + waiting < most && ring.free_segments() > reserve;
         let segment = if space { ring.reserve() } else { None };
         let full = || Error::Full {
@@ -122,6 +133,7 @@ impl Layout for Incarnations {
                 core.reinsert(table, &key, &value, (source, newest_sequence))
             }
             Job::LoadFilters(index) => core.load_filters(index),
+            Job::Retire(index) => core.retire_buffer(index),
         }
     }
 

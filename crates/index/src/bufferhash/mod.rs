@@ -49,6 +49,7 @@ mod iter;
 pub mod model;
 mod read;
 mod recover;
+mod retire;
 mod rings;
 mod row;
 mod space;

@@ -72,6 +72,8 @@ pub(crate) enum Job {
     },
     /// Load the filters of a super table after an open.
     LoadFilters(usize),
+    /// Free the buffer of a super table into which nothing will be inserted any more.
+    Retire(usize),
 }
 
 /// An incarnation on flash.

@@ -117,12 +117,15 @@ impl<L: Layout> Core<L> {
     }
 
     /// Frees what only updates need, as soon as the flushes in progress have ended: nothing will be inserted any
-    /// more. Each of its threads, or the caller of the next flush, frees its own.
+    /// more. Its threads do so, or the caller if there are none.
     pub(crate) fn retire(&self) {
         self.pool.retire();
+        L::retire(self);
         for _ in 0..self.options.flush_threads.max(1) {
             self.work.push(Job::FreeScratch);
         }
+        // A failure has poisoned the volume; the next update reports it.
+        let _ = self.catch_up_now();
     }
 
     /// Asks the background for a checkpoint, or takes it if flushes or checkpoints have no thread of their

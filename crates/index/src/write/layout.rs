@@ -63,6 +63,14 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// An empty buffer.
     fn new_buffer(&self) -> Self::Buffer;
 
+    /// An empty buffer for what the last flush of a partition carries over when nothing will be inserted any more.
+    fn new_retired_buffer(&self) -> Self::Buffer {
+        self.new_buffer()
+    }
+
+    /// Nothing will be inserted any more: queues work that frees RAM which only updates need.
+    fn retire(_core: &Core<Self>) {}
+
     /// Reserves what a buffer needs on flash before it is frozen.
     ///
     /// # Errors

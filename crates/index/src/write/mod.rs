@@ -68,5 +68,5 @@ pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
 pub(crate) use recover::{Levels, Opening, Recovery, StateOf, check_log, into_store, open};
 pub(crate) use snapshot::{Snapshot, SnapshotRef, SnapshotStore};
-pub(crate) use table::{EntryUpdate, TableOpening, TableShape};
+pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 pub(crate) use update::by_partition;

@@ -11,7 +11,7 @@ use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, Struct
 
 use super::format::PageSnapshotRef;
 use super::snapshot::other_slot;
-use super::{SnapshotStore, TableShape};
+use super::{SnapshotStore, TableShape, copy_entries};
 use crate::Result;
 
 /// The places for snapshots of a table's buffers.
@@ -77,6 +77,11 @@ impl PageSnapshots {
         Self { places, shape, hasher: volume.hasher(), volume: volume.clone() }
     }
 
+    /// Has it fewer pages than a snapshot, which is loaded into a buffer of all pages?
+    fn is_small(&self, buffer: &Buffer) -> bool {
+        buffer.page_count() < self.shape.buffer_pages as usize
+    }
+
     fn device(&self) -> &Arc<dyn Device> {
         self.volume.device()
     }
@@ -97,10 +102,15 @@ impl SnapshotStore<Buffer> for PageSnapshots {
     type Ref = PageSnapshotRef;
 
     fn fits(&self, buffer: &Buffer) -> bool {
-        buffer.stash_len() <= stash_max(&self.shape)
+        self.is_small(buffer) || buffer.stash_len() <= stash_max(&self.shape)
     }
 
     fn copy(&self, buffer: &Buffer) -> PageBuf {
+        if self.is_small(buffer) {
+            let mut whole = self.shape.new_buffer(self.hasher);
+            copy_entries(buffer, &mut whole, self.hasher);
+            return self.copy(&whole);
+        }
         let mut buf = self.zeroed();
         let pages = buffer.page_count();
         buf[..buffer.bytes().len()].copy_from_slice(buffer.bytes());

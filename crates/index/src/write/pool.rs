@@ -13,7 +13,7 @@ use crate::Error;
 pub(crate) struct BufferPool<B> {
     buffers: Mutex<Vec<B>>,
     changed: Condvar,
-    /// Is one spare buffer enough?
+    /// Are no spare buffers needed any more?
     is_retired: AtomicBool,
 }
 
@@ -40,17 +40,23 @@ impl<B: WriteBuffer> BufferPool<B> {
     pub(crate) fn give(&self, mut buffer: B) {
         buffer.clear();
         let mut buffers = self.lock();
-        if buffers.is_empty() || !self.is_retired.load(Relaxed) {
+        if !self.is_retired() {
             buffers.push(buffer);
         }
         drop(buffers);
         self.changed.notify_all();
     }
 
-    /// Frees the spare buffers but one, and those that come back: nothing will be inserted any more.
-    pub(crate) fn retire(&self) {
+    /// Frees the spare buffers, and those that come back: nothing will be inserted any more.
+    pub(super) fn retire(&self) {
+        let mut buffers = self.lock();
         self.is_retired.store(true, Relaxed);
-        self.lock().truncate(1);
+        *buffers = Vec::new();
+    }
+
+    /// Will nothing be inserted any more?
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Relaxed)
     }
 
     pub(crate) fn notify(&self) {
@@ -241,7 +247,10 @@ impl<J> WorkQueue<J> {
     #[cfg(test)]
     pub(crate) fn wait_quiet(&self) {
         let mut work = self.lock();
-        while !work.flushes.is_empty() || !work.others.is_empty() || work.running > 0 {
+        let busy = |work: &Work<J>| {
+            !work.flushes.is_empty() || !work.others.is_empty() || work.frees + work.running > 0
+        };
+        while busy(&work) {
             work = self.changed.wait(work).expect("no holder of the work's lock panics");
         }
     }

@@ -51,6 +51,12 @@ impl TableShape {
         (hash.place >> 1 >> (63 - self.partitions.trailing_zeros())) as usize
     }
 
+    /// An empty buffer for so few entries, however many pages others have.
+    pub(crate) fn new_small_buffer(&self, hasher: KeyHasher, entries_max: usize) -> Buffer {
+        let pages = entries_max.div_ceil(self.layout.slots() * 3 / 4).max(1);
+        Buffer::new(self.layout, hasher, pages.min(self.buffer_pages as usize))
+    }
+
     /// An empty buffer.
     pub(crate) fn new_buffer(&self, hasher: KeyHasher) -> Buffer {
         Buffer::new(self.layout, hasher, self.buffer_pages as usize)
@@ -100,6 +106,12 @@ impl TableOpening {
 pub(crate) struct EntryUpdate<'e> {
     pub hash: KeyHash,
     pub entry: Entry<'e>,
+}
+
+/// Puts all entries of a buffer into an empty one of any size.
+pub(crate) fn copy_entries(from: &Buffer, to: &mut Buffer, hasher: KeyHasher) {
+    let of_pages = from.page_entries().map(|(_, _, entry)| entry);
+    of_pages.chain(from.stash_entries()).for_each(|it| to.force(hasher.hash(it.key), it));
 }
 
 impl WriteBuffer for Buffer {

@@ -249,7 +249,7 @@ impl<L: Layout> Core<L> {
         keep: usize,
         mark: impl FnOnce() -> Result<Boundary>,
     ) -> Result<bool> {
-        let Some(fresh) = self.pool.take(keep) else { return Ok(false) };
+        let Some(fresh) = self.fresh_buffer(keep) else { return Ok(false) };
         let reserved = L::reserve(self, index, state);
         match reserved.and_then(|reserved| Ok((reserved, mark()?))) {
             Ok((reserved, boundary)) => {
@@ -264,6 +264,17 @@ impl<L: Layout> Core<L> {
                 Err(error)
             }
         }
+    }
+}
+
+impl<L: Layout> Core<L> {
+    /// A buffer from the pool, unless only `keep` remain; one for the carry-over alone if nothing will be inserted any
+    /// more.
+    fn fresh_buffer(&self, keep: usize) -> Option<L::Buffer> {
+        if self.pool.is_retired() {
+            return Some(self.layout.new_retired_buffer());
+        }
+        self.pool.take(keep)
     }
 }
 

@@ -150,7 +150,7 @@ fn notes(config: &Config, generations: usize) -> Notes {
             ),
         ],
         ram: format!("of these generations when they are full; {limit}"),
-        buffers: "of all generations: older ones keep theirs, part-full".into(),
+        buffers: "of all generations, until older ones have written theirs".into(),
         filters: format!("{}-bit fuse filters, all columns", first.filter.bits_per_slot()),
         other: "fixed, and maps of segments".into(),
         per_entry: "all RAM over the required entries",

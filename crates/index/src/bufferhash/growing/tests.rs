@@ -229,3 +229,26 @@ fn as_much_ram_is_taken_as_is_predicted() {
         assert_eq!(predicted.config.kind(), KIND);
     }
 }
+
+#[test]
+fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
+    let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
+    let config = Config::advised(&requirements).unwrap();
+    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let table = Growing::create(&volume, "t", config).unwrap();
+    let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut held = 0u64;
+    for (entries, most) in [(1_000_000, 4.1), (1_500_000, 3.8), (2_000_000, 3.5), (3_000_000, 3.2)]
+    {
+        while held < entries {
+            let keys: Vec<_> = (held..held + 10_000).map(spread).collect();
+            let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+            table.insert_many(&pairs).unwrap();
+            held += 10_000;
+        }
+        table.inner.generations.cores().for_each(|core| core.work.wait_quiet());
+        let each = table.stats().ram_bytes as f64 / entries as f64;
+        assert!(each <= most, "{entries} entries: {each} bytes for each, {most} at most");
+    }
+}
