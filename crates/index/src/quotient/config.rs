@@ -34,7 +34,8 @@ pub struct Config {
     pub counts: Counts,
     /// What happens when it is full.
     pub growth: Growth,
-    /// The hash function. Untrusted keys need [`HashKind::Sip13`] and a secret key.
+    /// The hash function. Untrusted keys need [`HashKind::Sip13`] and a secret key: who knows both can choose keys
+    /// whose fingerprints are neighbours, and each update of them moves all the others.
     pub hash: HashKind,
     /// The key of the hash function.
     pub hash_key: u128,

@@ -14,7 +14,8 @@ use crate::{Error, Result};
 
 /// An approximate multiset of keys in RAM, or counts of them: a [`Filter`] and a [`Counter`].
 ///
-/// Lookups run in parallel; an update waits for them and they for it. Nothing is on flash.
+/// Lookups run in parallel; an update waits for them and they for it, also while it doubles the slots. Nothing is on
+/// flash.
 ///
 /// ```
 /// use nandex::Filter;
@@ -75,6 +76,22 @@ impl SharedFilter {
             return Err(Error::Config { field: "counts", reason });
         }
         Ok(Self::of(config, filter))
+    }
+
+    /// The filter as bytes, with its hash function and what else it was made for: [`decode`](Self::decode) needs
+    /// nothing more. They hold the hash key. Who reads it can choose keys that collide.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        self.filter().encode_keys(&self.config)
+    }
+
+    /// The filter of these bytes. [`with_filter`](Self::with_filter) takes those that [`QuotientFilter::encode`] gave.
+    ///
+    /// # Errors
+    /// [`Error::FilterDamaged`], [`Error::Config`] for bytes that are no filter of keys.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let (filter, config) = QuotientFilter::decode_keys(bytes)?;
+        Self::with_filter(config, filter)
     }
 
     fn of(config: Config, filter: QuotientFilter) -> Self {
