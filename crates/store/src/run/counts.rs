@@ -164,7 +164,8 @@ impl Counts<'_> {
         let mut items = items.get(start..)?;
         for place in 0..SPARSE_BLOCK.min(count - block * SPARSE_BLOCK) {
             if place > 0 {
-                at += usize::try_from(take_varint(&mut items)?).ok()?.checked_add(1)?;
+                let step = usize::try_from(take_varint(&mut items)?).ok()?.checked_add(1)?;
+                at = at.checked_add(step)?;
             }
             let count = unzigzag(take_varint(&mut items)?);
             if at >= index {
@@ -287,4 +288,23 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_beyond_every_entry_is_no_count() {
+        // Two exceptions; the second is 2^64 - 2 entries after the first.
+        let mut bytes = vec![0; 2 + 4 + 12];
+        put_u16(&mut bytes, 0, 2);
+        put_u16(&mut bytes, 2, 1);
+        let mut at = 6;
+        for number in [zigzag(5), u64::MAX - 1, zigzag(5)] {
+            put_varint(&mut bytes, &mut at, number);
+        }
+        let counts = Counts { kind: CountKind::Sparse, bytes: &bytes[..at], entries: 9 };
+        assert_eq!((counts.at(0), counts.at(1), counts.at(2)), (Some(1), Some(5), None));
+    }
 }
