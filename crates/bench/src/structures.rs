@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use nandex::bufferhash::growing;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::model::FanOut;
 use nandex::oracle::{MapTable, Multiset};
@@ -165,7 +164,7 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
             let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
             // The paper's SliceHash has no filters, and gives all RAM to buffers.
             let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
-            let policy = if kind == growing::KIND { Policy::Grow } else { asked.policy };
+            let policy = if row.grows { Policy::Grow } else { asked.policy };
             Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?.config)
         }
         Family::Filter(row) => {

@@ -1,11 +1,9 @@
 //! A table as the verbs use it: of fixed widths, or of keys and values of any size.
 
 use anyhow::{Result, bail};
-use nandex::bufferhash::growing;
-use nandex::device::PAGE_BYTES;
 use nandex::large::table_name;
 use nandex::registry::{self, Family};
-use nandex::{AnyConfig, AnyOptions, AnyTable, LargeTable, Table, Volume};
+use nandex::{AnyOptions, AnyTable, LargeTable, Table, Volume};
 
 use crate::size::show_bytes;
 
@@ -88,7 +86,7 @@ impl Keyed {
 
     /// Does it grow when it is full?
     pub fn grows(&self) -> bool {
-        registry::tables().any(|(row, table)| row.kind == self.index().kind() && table.grows)
+        registry::grows(self.index().kind())
     }
 
     /// Refuses RAM that is less than what the beginning of a growing table takes.
@@ -105,13 +103,7 @@ impl Keyed {
 
     /// Bytes of flash for each entry that it grows by, where nothing but the device limits it.
     pub fn growth_per_entry(&self) -> Option<f64> {
-        let config = self.index().config();
-        let config = config.of::<growing::Config>().ok()?;
-        let (first, limit) = (&config.first, config.ram_bytes_max);
-        let incarnations = u64::from(first.super_tables) * u64::from(first.incarnations_max);
-        let bytes = incarnations * u64::from(first.segment_pages()) * PAGE_BYTES as u64;
-        let entries = AnyConfig::from(first.clone()).describe().entries_capacity;
-        limit.is_none().then(|| bytes as f64 / entries.max(1) as f64)
+        self.index().config().growth_bytes_per_entry()
     }
 
     /// Its widths; none where keys and values may have any size.

@@ -428,6 +428,37 @@ pub struct TableStats {
 }
 
 impl TableStats {
+    /// Adds what another part of the same table holds and has done. Both count the log, which stays counted once.
+    pub(crate) fn add_part(&mut self, part: &Self, log_ram_bytes: u64) {
+        let slots = |stats: &Self| stats.flush_fill * stats.flushes as f64;
+        let (slots, flushes) = (slots(self) + slots(part), self.flushes + part.flushes);
+        self.flush_fill = if flushes > 0 { slots / flushes as f64 } else { 0.0 };
+        self.flushes = flushes;
+        self.entries += part.entries;
+        self.ram_bytes += part.ram_bytes.saturating_sub(log_ram_bytes);
+        self.flash_bytes += part.flash_bytes;
+        self.inserts += part.inserts;
+        self.data_bytes_written += part.data_bytes_written;
+        self.log_bytes_written = part.log_bytes_written;
+        self.evicted += part.evicted;
+        self.retained += part.retained;
+        self.forced_evictions += part.forced_evictions;
+    }
+
+    /// The same with these lookups in place of its own.
+    pub(crate) fn with_lookups(self, lookups: &crate::lookup::Lookups) -> Self {
+        let counted = lookups.counters.read();
+        Self {
+            ram_bytes: self.ram_bytes + lookups.reads.ram_bytes() as u64,
+            hits: counted.hits,
+            misses: counted.misses,
+            hit_reads: counted.hit_reads,
+            miss_reads: counted.miss_reads,
+            reads_histogram: counted.reads_histogram,
+            ..self
+        }
+    }
+
     /// RAM per entry held, in bytes.
     #[must_use]
     pub fn ram_bytes_per_entry(&self) -> f64 {

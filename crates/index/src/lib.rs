@@ -37,6 +37,7 @@ mod check;
 pub mod compare;
 pub mod db;
 mod error;
+mod grow;
 pub mod large;
 mod lookup;
 pub mod model;

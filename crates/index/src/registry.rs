@@ -26,6 +26,8 @@ pub const ROWS: &[&Row] = &[
     &large::ROW,
     &bufferhash::growing::ROW,
     &bufferhash::growing::GENERATION_ROW,
+    &slicehash::growing::ROW,
+    &slicehash::growing::TABLE_ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,
 ];
@@ -117,6 +119,12 @@ pub fn filters() -> impl Iterator<Item = (&'static Row, &'static FilterRow)> {
         Family::Filter(filter) => Some((*row, filter)),
         Family::Table(_) | Family::Part | Family::Generation => None,
     })
+}
+
+/// Is this the kind of a table that grows?
+#[must_use]
+pub fn grows(kind: &str) -> bool {
+    tables().any(|(row, table)| row.kind == kind && table.grows)
 }
 
 /// The kind of the structure with this name in a volume.

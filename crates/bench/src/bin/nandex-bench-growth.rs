@@ -13,9 +13,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use nandex::bufferhash::{self, growing};
+use nandex::bufferhash::growing::Growing as GrowingBufferHash;
 use nandex::device::{Create, FileDevice, FileOptions};
-use nandex::{AnyTable, Policy, Requirements, Table, Volume, VolumeOptions};
+use nandex::slicehash::growing::Growing as GrowingSliceHash;
+use nandex::{AnyTable, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash, slicehash};
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::process::finish;
 
@@ -32,6 +33,9 @@ struct Arguments {
     /// Lookups of keys that are there, and of others, at each power of two.
     #[arg(long, default_value_t = 20_000)]
     lookups: u64,
+    /// What grows: bufferhash or slicehash.
+    #[arg(long, value_enum, default_value_t = Grown::Bufferhash)]
+    structure: Grown,
     /// Where the volumes are.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -40,12 +44,19 @@ struct Arguments {
     json: bool,
 }
 
+/// The structure that grows, next to one of it that was created large.
+#[derive(Clone, Copy, clap::ValueEnum, Debug)]
+enum Grown {
+    Bufferhash,
+    Slicehash,
+}
+
 /// A table with this many entries.
 #[derive(serde::Serialize, Debug)]
 struct Step {
     entries: u64,
-    /// Parts that the table has grown to; 1 for one that was created large.
-    generations: usize,
+    /// Generations of a growing BufferHash, partitions of a growing SliceHash; 1 for a table that was created large.
+    parts: usize,
     ram_bytes_per_entry: f64,
     reads_per_hit: f64,
     reads_per_miss: f64,
@@ -89,12 +100,12 @@ fn run(arguments: &Arguments) -> Result<String> {
 }
 
 fn text(course: &Course) -> String {
-    let head = "   entries generations RAM/entry reads/hit reads/miss inserts/s longest batch";
+    let head = "   entries       parts RAM/entry reads/hit reads/miss inserts/s longest batch";
     let line = |step: &Step| {
         format!(
             "{:>10} {:>11} {:>9.2} {:>9.4} {:>10.4} {:>9.0} {:>10.1} ms\n",
             step.entries,
-            step.generations,
+            step.parts,
             step.ram_bytes_per_entry,
             step.reads_per_hit,
             step.reads_per_miss,
@@ -108,9 +119,15 @@ fn text(course: &Course) -> String {
 }
 
 fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course> {
-    let (kind, structure) = match policy {
-        Policy::Grow => (growing::KIND, "growing, from a thousand entries"),
-        _ => (bufferhash::KIND, "BufferHash, created for all entries"),
+    let (kind, structure) = match (arguments.structure, policy) {
+        (Grown::Bufferhash, Policy::Grow) => {
+            (bufferhash::growing::KIND, "growing BufferHash, from a thousand entries")
+        }
+        (Grown::Slicehash, Policy::Grow) => {
+            (slicehash::growing::KIND, "growing SliceHash, from a thousand entries")
+        }
+        (Grown::Bufferhash, _) => (bufferhash::KIND, "BufferHash, created for all entries"),
+        (Grown::Slicehash, _) => (slicehash::KIND, "SliceHash, created for all entries"),
     };
     let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
     let asked = Requirements { policy, ..Requirements::new(entries, widths.0, widths.1) };
@@ -167,6 +184,12 @@ fn insert(table: &AnyTable, numbers: Range<u64>) -> Result<(f64, f64)> {
     Ok((start.elapsed().as_secs_f64(), longest))
 }
 
+fn parts(table: &AnyTable) -> usize {
+    let generations = table.of::<GrowingBufferHash>().map(GrowingBufferHash::generations);
+    let partitions = table.of::<GrowingSliceHash>().map(GrowingSliceHash::partitions);
+    generations.or(partitions).unwrap_or(1)
+}
+
 fn look(
     arguments: &Arguments,
     table: &AnyTable,
@@ -187,7 +210,7 @@ fn look(
     let lookups = arguments.lookups as f64;
     Ok(Step {
         entries,
-        generations: table.of::<growing::Growing>().map_or(1, growing::Growing::generations),
+        parts: parts(table),
         ram_bytes_per_entry: after.ram_bytes as f64 / entries as f64,
         reads_per_hit: (after.hit_reads - before.hit_reads) as f64 / lookups,
         reads_per_miss: (after.miss_reads - before.miss_reads) as f64 / lookups,

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use nandex::bufferhash::growing;
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
-use nandex::{Policy, Requirements};
+use nandex::{Policy, Requirements, registry};
 use serde::Serialize;
 
 use crate::console::{Console, aligned};
@@ -80,7 +79,7 @@ impl Args {
     /// The table with the policy that was asked for, and where its values go. Otherwise a table of fixed widths grows,
     /// if nothing stated speaks against it.
     fn choose(&self) -> Result<(Option<ValuesConfig>, Choice)> {
-        let may_grow = [None, Some(growing::KIND)].contains(&self.structure.0)
+        let may_grow = self.structure.0.is_none_or(registry::grows)
             && self.front_runs == 0
             && !self.has_any_size()
             && self.requirements.is_free();

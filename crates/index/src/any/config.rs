@@ -32,6 +32,11 @@ pub trait Configuration: Any + fmt::Debug + Send + Sync {
 
     /// What it is, for people and programs.
     fn describe(&self) -> Description;
+
+    /// Bytes of flash for each entry that a table grows by, if nothing but the device limits it.
+    fn growth_bytes_per_entry(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// A configuration, for people and programs.
@@ -92,6 +97,12 @@ impl AnyConfig {
     #[must_use]
     pub fn describe(&self) -> Description {
         self.0.describe()
+    }
+
+    /// Bytes of flash for each entry that a table grows by, if nothing but the device limits it.
+    #[must_use]
+    pub fn growth_bytes_per_entry(&self) -> Option<f64> {
+        self.0.growth_bytes_per_entry()
     }
 
     /// The configuration as its own type.

@@ -14,6 +14,7 @@ use nandex_store::shadow::{Block, Draft, DurableDraft, Journal, Rewriter};
 use super::filter::{RecentMisses, SliceFilter};
 use super::front::SPACE_WAIT;
 use super::merge::{Incoming, Merge, Outcome};
+use super::older::Base;
 use super::{Inner, Level, Policy, SlicetableJob, Slicetables, State};
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
@@ -224,10 +225,15 @@ impl Inner {
         if runs.is_empty() && frozen.is_none() {
             return Ok(());
         }
-        let pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
+        let mut pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
+        let older = self.older_of(index);
+        let _held = older.as_ref().map(|older| self.hold_older(older, index));
+        // They are older than what the partition has; a table that takes over has no runs.
+        pages.extend(older.as_ref().map(|older| self.own_buffered(older, index)));
+        let base = self.base(older.as_deref(), index);
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
         let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
-        let merged = self.write_merged(index, &sources, scratch)?;
+        let merged = self.write_merged(index, base, &sources, scratch)?;
         self.settle(index, &runs, frozen.as_ref(), merged)?;
         if let Some(frozen) = frozen {
             let entries = frozen.buffer.len() - frozen.buffer.stash_len();
@@ -241,6 +247,7 @@ impl Inner {
     fn write_merged<'e>(
         &self,
         index: usize,
+        base: Base<'_>,
         sources: &Sources<'e>,
         Scratch { rewriter, order }: &mut Scratch,
     ) -> Result<Merged<'e>> {
@@ -251,18 +258,22 @@ impl Inner {
         // Each slice's oldest entry comes first.
         order.sort_unstable();
         let draft = self.begin(logical)?;
-        let old = layout.shadow.block(logical);
         let evicts = layout.config.policy == Policy::Fifo;
         let incoming =
             order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
         let mut merge = Merge::new(layout.slices, layout.slicing, evicts, incoming);
         let mut filter = self.wanted_filter(index);
         let mut change = |page: u64, body: &mut [u8]| {
-            merge.page((page, layout.shadow.page(old.unwrap_or(draft.block()), page)), body)?;
+            if base.is_older {
+                self.keep_own(index, layout.slices, body);
+            }
+            let (shadow, block) = base.slicetable.unwrap_or((&layout.shadow, draft.block()));
+            merge.page((page, shadow.page(block, page)), body)?;
             filter.iter_mut().for_each(|filter| self.add_page(filter, page, body));
             Ok(())
         };
-        let costs = rewriter.rewrite(&layout.shadow, old, &draft, PageKind::Slice, &mut change)?;
+        let (shadow, old) = (&layout.shadow, base.slicetable);
+        let costs = rewriter.rewrite(shadow, old, &draft, PageKind::Slice, &mut change)?;
         self.count_written(costs.pages_written * PAGE_BYTES as u64);
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);

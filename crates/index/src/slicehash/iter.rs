@@ -3,12 +3,13 @@
 use std::collections::{HashSet, VecDeque};
 
 use nandex_device::PageBuf;
+use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentId;
-use nandex_store::shadow::Block;
 
 use super::Inner;
+use super::older::SlicetablePlace;
 use crate::api::Value;
 use crate::{Error, Result};
 
@@ -40,6 +41,13 @@ impl Snapshot {
             self.pairs.push_back((entry.key.to_vec(), Value::new(entry.value)));
         }
     }
+
+    /// Adds the entries of a buffer whose keys `is_own` accepts.
+    fn add_buffer(&mut self, buffer: &Buffer, is_own: impl Fn(&[u8]) -> bool) {
+        let entries = buffer.page_entries().map(|(_, _, entry)| entry);
+        let all = entries.chain(buffer.stash_entries());
+        all.filter(|entry| is_own(entry.key)).for_each(|entry| self.add(entry));
+    }
 }
 
 impl<'t> Iter<'t> {
@@ -47,53 +55,70 @@ impl<'t> Iter<'t> {
         Self { inner, partition: 0, ready: VecDeque::new(), failed: false }
     }
 
-    /// Reads the next partition; false when there is none. If a place is merged and overwritten while it is
-    /// read, this starts over.
+    /// Reads the next partition; false when there is none.
     fn advance(&mut self) -> Result<bool> {
         if self.partition >= self.inner.partitions.len() {
             return Ok(false);
         }
-        self.ready = loop {
-            let (snapshot, runs, block) = self.buffers();
-            match self.read(snapshot, &runs, block) {
-                Ok(pairs) => break pairs,
-                Err(_) if !self.is_current(&runs, block) => {}
-                Err(error) => return Err(error),
-            }
-        };
+        self.ready = self.inner.pairs(self.partition)?;
         self.partition += 1;
         Ok(true)
     }
+}
 
-    /// The content of the buffers, and the places of the rest: runs, the newest first, and the slicetable.
-    fn buffers(&self) -> (Snapshot, Vec<SegmentId>, Option<Block>) {
-        let mut snapshot = Snapshot::default();
-        let state = self.inner.partitions[self.partition].read();
-        let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
-        for buffer in std::iter::once(&state.active).chain(frozen) {
-            let entries = buffer.page_entries().map(|(_, _, entry)| entry);
-            entries.chain(buffer.stash_entries()).for_each(|entry| snapshot.add(entry));
+impl Inner {
+    /// All entries of a partition, each key once with its newest value. If a place is merged and overwritten while it
+    /// is read, this starts over.
+    ///
+    /// # Errors
+    /// A failed read, or damage.
+    pub(super) fn pairs(&self, index: usize) -> Result<VecDeque<Pair>> {
+        loop {
+            let (snapshot, runs, slicetable) = self.snapshot(index);
+            match self.read_pairs(index, snapshot, &runs, slicetable.as_ref()) {
+                Ok(pairs) => return Ok(pairs),
+                Err(_) if !self.are_current(index, &runs, slicetable.as_ref()) => {}
+                Err(error) => return Err(error),
+            }
         }
-        let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
-        (snapshot, runs, self.inner.layout.shadow.block(self.partition as u32))
     }
 
-    fn read(
+    /// The content of a partition's buffers, and the places of the rest: runs, the newest first, and the slicetable.
+    fn snapshot(&self, index: usize) -> (Snapshot, Vec<SegmentId>, Option<SlicetablePlace>) {
+        let mut snapshot = Snapshot::default();
+        let state = self.partitions[index].read();
+        state.buffers().for_each(|buffer| snapshot.add_buffer(buffer, |_| true));
+        let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
+        let Some(older) = self.older_of(index) else {
+            let own = self.layout.shadow.block(index as u32);
+            return (snapshot, runs, own.map(|block| SlicetablePlace { block, older: None }));
+        };
+        let from = self.index_in(&older, index);
+        let state = older.partitions[from].read();
+        state.buffers().for_each(|buffer| snapshot.add_buffer(buffer, |it| self.is_own(index, it)));
+        let block = older.layout.shadow.block(from as u32);
+        drop(state);
+        (snapshot, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))
+    }
+
+    fn read_pairs(
         &self,
+        index: usize,
         mut snapshot: Snapshot,
         runs: &[SegmentId],
-        block: Option<Block>,
+        slicetable: Option<&SlicetablePlace>,
     ) -> Result<VecDeque<Pair>> {
         for id in runs {
-            let pages: PageBuf = self.inner.read_run(*id)?;
-            self.inner.run_entries(&pages).for_each(|entry| snapshot.add(entry));
+            let pages: PageBuf = self.read_run(*id)?;
+            self.run_entries(&pages).for_each(|entry| snapshot.add(entry));
         }
-        let layout = self.inner.layout.slices;
-        let Some(block) = block else { return Ok(snapshot.pairs) };
-        self.inner.each_page(block, PageKind::Slice, &mut |_, body| {
+        let layout = self.layout.slices;
+        let Some(SlicetablePlace { block, older }) = slicetable else { return Ok(snapshot.pairs) };
+        let owner = older.as_deref().unwrap_or(self);
+        owner.each_page(*block, PageKind::Slice, &mut |_, body| {
             for at in 0..layout.count(body).unwrap_or(0) {
                 let key = layout.key(body, at);
-                if !snapshot.seen.contains(key) {
+                if !snapshot.seen.contains(key) && (older.is_none() || self.is_own(index, key)) {
                     let value = Value::new(layout.value(body, at));
                     snapshot.pairs.push_back((key.to_vec(), value));
                 }
@@ -103,10 +128,14 @@ impl<'t> Iter<'t> {
         Ok(snapshot.pairs)
     }
 
-    fn is_current(&self, runs: &[SegmentId], block: Option<Block>) -> bool {
-        let index = self.partition;
-        let is_current = |block| self.inner.layout.shadow.is_current(index as u32, block);
-        runs.iter().all(|id| self.inner.has_run(index, *id)) && block.is_none_or(is_current)
+    fn are_current(
+        &self,
+        index: usize,
+        runs: &[SegmentId],
+        slicetable: Option<&SlicetablePlace>,
+    ) -> bool {
+        runs.iter().all(|id| self.has_run(index, *id))
+            && slicetable.is_none_or(|place| self.is_current(index, place))
     }
 }
 

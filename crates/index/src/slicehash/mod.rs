@@ -51,10 +51,12 @@ mod filter;
 mod flush;
 pub mod format;
 mod front;
+pub mod growing;
 mod iter;
 mod layout;
 mod merge;
 pub mod model;
+mod older;
 mod read;
 mod recover;
 mod row;
@@ -67,9 +69,9 @@ mod tests;
 
 use std::sync::Mutex;
 
-use nandex_store::Volume;
 use nandex_store::hash::KeyHasher;
 use nandex_store::shadow::Shadow;
+use nandex_store::{Structure, Volume};
 
 use crate::Result;
 use crate::model::Budget;
@@ -77,7 +79,7 @@ use crate::write::{self, Core, Handle, PartitionState, TableShape};
 
 use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
-pub use iter::Iter;
+pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 
 use layout::Slicing;
@@ -126,6 +128,7 @@ pub(crate) struct Slicetables {
     maps: Mutex<()>,
     captured: recover::Captured,
     filters: filter::Filters,
+    older: older::Older,
 }
 
 /// A partition's data below its buffers, protected by its lock.
@@ -182,13 +185,23 @@ impl SliceHash {
         config: Config,
         options: RuntimeOptions,
     ) -> Result<Self> {
+        let create = |config, pages| Ok(volume.create_structure(name, KIND, config, pages)?);
+        Self::create_as(volume, create, config, options)
+    }
+
+    /// Creates one as `create` makes its entry in the catalog, from its configuration and number of pages.
+    fn create_as(
+        volume: &Volume,
+        create: impl FnOnce(Vec<u8>, u64) -> Result<Structure>,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
         config.validate()?;
         let shape = config.shape()?;
         write::check_log(volume, &shape)?;
         let images = write::snapshot_pages(&shape);
         let pages = config.slicetable_pages() + config.front_pages() + images;
-        let structure = volume.create_structure(name, KIND, config.encode(), pages)?;
-        recover::open(volume, &structure, options)
+        recover::open(volume, &create(config.encode(), pages)?, options, None)
     }
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].
@@ -207,7 +220,7 @@ impl SliceHash {
     /// As [`open`](Self::open).
     pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
         let structure = volume.open_structure(name, KIND)?;
-        recover::open(volume, &structure, options)
+        recover::open(volume, &structure, options, None)
     }
 
     /// What it was created with.

@@ -5,8 +5,8 @@ use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, RawPage};
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
-use nandex_store::shadow::Block;
 
+use super::older::SlicetablePlace;
 use super::{Inner, Slicetables, State};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
@@ -26,28 +26,38 @@ pub(crate) struct SliceProbe {
     /// Runs still to be read, the newest last.
     older: Vec<SegmentId>,
     /// The slicetable, if it is still to be read.
-    block: Option<Block>,
+    slicetable: Option<SlicetablePlace>,
 }
 
 /// What a probe reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum ProbePlace {
     /// A page of a run of the front table.
     Run(SegmentId),
     /// All parts of a slice.
-    Slice(Block),
+    Slice(SlicetablePlace),
 }
 
 impl SliceProbe {
+    /// The key that is looked up.
+    #[inline]
+    pub(super) fn key(&self) -> &LookupKey {
+        &self.key
+    }
+
     /// Reads the newest of these; without any, the key is absent.
-    fn newest(key: LookupKey, mut older: Vec<SegmentId>, block: Option<Block>) -> Step {
+    fn newest(
+        key: LookupKey,
+        mut older: Vec<SegmentId>,
+        slicetable: Option<SlicetablePlace>,
+    ) -> Step {
         let found = PageLookup::Absent;
-        let (at, block) = match (older.pop(), block) {
-            (Some(run), block) => (ProbePlace::Run(run), block),
-            (None, Some(block)) => (ProbePlace::Slice(block), None),
+        let (at, slicetable) = match (older.pop(), slicetable) {
+            (Some(run), slicetable) => (ProbePlace::Run(run), slicetable),
+            (None, Some(slicetable)) => (ProbePlace::Slice(slicetable), None),
             (None, None) => return LookupStep::Answer(None),
         };
-        LookupStep::Read(Self { key, at, found, older, block })
+        LookupStep::Read(Self { key, at, found, older, slicetable })
     }
 }
 
@@ -83,16 +93,20 @@ impl KeyLookup for Inner {
             return Ok(LookupStep::Answer(answer));
         }
         let runs = state.level.runs_of(hash);
-        let mut block = self.layout.shadow.block(index as u32);
-        let filter = state.level.filter.as_ref();
-        if filter
-            .is_some_and(|filter| !filter.may_hold(self.layout.slicing.slice_of_key(hash), hash))
-        {
-            block = None;
-            drop(state);
-            self.missed(index);
+        let own = self.block_for(index, &state, hash);
+        let mut slicetable = own.map(|block| SlicetablePlace { block, older: None });
+        if slicetable.is_none() {
+            match self.older_of(index).map(|older| Self::known_in_older(older, hash, key)) {
+                Some(LookupStep::Answer(answer)) => return Ok(LookupStep::Answer(answer)),
+                Some(LookupStep::Read(place)) => slicetable = Some(place),
+                None if self.layout.shadow.block(index as u32).is_some() => {
+                    drop(state);
+                    self.missed(index);
+                }
+                None => {}
+            }
         }
-        Ok(SliceProbe::newest(LookupKey::new(hash, key), runs, block))
+        Ok(SliceProbe::newest(LookupKey::new(hash, key), runs, slicetable))
     }
 
     #[inline]
@@ -117,22 +131,22 @@ impl PageReads for Inner {
     #[inline]
     fn place(&self, probe: &SliceProbe, part: u32) -> ReadPlace {
         let hash = probe.key.hash;
-        match probe.at {
-            ProbePlace::Run(id) => {
+        match &probe.at {
+            &ProbePlace::Run(id) => {
                 ReadPlace::page(self.layout.front.page(id, hash), self.layout.front.page_at(id, 0))
             }
-            ProbePlace::Slice(block) => {
+            ProbePlace::Slice(SlicetablePlace { block, older }) => {
                 let index = self.layout.slicing.page(self.layout.slicing.slice_of_key(hash), part);
-                let shadow = &self.layout.shadow;
-                ReadPlace::page(shadow.page(block, index), shadow.page(block, 0))
+                let shadow = &older.as_deref().unwrap_or(self).layout.shadow;
+                ReadPlace::page(shadow.page(*block, index), shadow.page(*block, 0))
             }
         }
     }
 
     fn look(&self, probe: &mut SliceProbe, part: u32, page: &PageBuf) -> Result<()> {
-        let found = match probe.at {
-            ProbePlace::Run(id) => self.look_in_run(page, &probe.key, id)?,
-            ProbePlace::Slice(block) => self.look_in_slice(page, &probe.key, block, part)?,
+        let found = match &probe.at {
+            &ProbePlace::Run(id) => self.look_in_run(page, &probe.key, id)?,
+            ProbePlace::Slice(place) => self.look_in_slice(page, &probe.key, place, part)?,
         };
         // At most one part knows the key. A stale part makes the others' answers worthless.
         match (&probe.found, &found) {
@@ -152,7 +166,8 @@ impl PageReads for Inner {
                 if let ProbePlace::Slice(_) = probe.at {
                     self.missed(self.partition_of(key.hash));
                 }
-                SliceProbe::newest(key, std::mem::take(&mut probe.older), probe.block)
+                let slicetable = probe.slicetable.take();
+                SliceProbe::newest(key, std::mem::take(&mut probe.older), slicetable)
             }
         };
         Ok(step.replace(probe))
@@ -164,10 +179,7 @@ impl TableLayout for Slicetables {
         if state.in_frozen(hash, key) || !state.level.runs.is_empty() {
             return true;
         }
-        let slice = core.layout.slicing.slice_of_key(hash);
-        let filter = state.level.filter.as_ref();
-        core.layout.shadow.block(index as u32).is_some()
-            && filter.is_none_or(|filter| filter.may_hold(slice, hash))
+        core.block_for(index, state, hash).is_some() || core.older_of(index).is_some()
     }
 
     fn entries_below(state: &State) -> u64 {
@@ -180,15 +192,18 @@ impl Inner {
         &self,
         page: &PageBuf,
         key: &LookupKey,
-        block: Block,
+        place: &SlicetablePlace,
         part: u32,
     ) -> Result<PageLookup> {
         let slice = self.layout.slicing.slice_of_key(key.hash);
         let index = self.layout.slicing.page(slice, part);
-        let label = self.layout.shadow.label(block, index, PageKind::Slice);
+        let owner = place.older.as_deref().unwrap_or(self);
+        let label = owner.layout.shadow.label(place.block, index, PageKind::Slice);
         let body = match RawPage::new(page).check(label) {
             Ok(page) => page.body(),
-            Err(_) if !self.is_current(key.hash, block) => return Ok(PageLookup::Stale),
+            Err(_) if !self.is_current(self.partition_of(key.hash), place) => {
+                return Ok(PageLookup::Stale);
+            }
             Err(error) => return Err(error.into()),
         };
         let layout = self.layout.slices;
@@ -199,8 +214,14 @@ impl Inner {
         })
     }
 
-    fn is_current(&self, hash: KeyHash, block: Block) -> bool {
-        self.layout.shadow.is_current(self.partition_of(hash) as u32, block)
+    /// Is this still a partition's slicetable? An older table's is until the partition has its own.
+    pub(super) fn is_current(&self, index: usize, place: &SlicetablePlace) -> bool {
+        let shadow = &self.layout.shadow;
+        let Some(older) = &place.older else {
+            return shadow.is_current(index as u32, place.block);
+        };
+        let from = self.index_in(older, index) as u32;
+        shadow.block(index as u32).is_none() && older.layout.shadow.is_current(from, place.block)
     }
 
     /// The error of a page that claims more entries than it can hold.

@@ -19,17 +19,19 @@ use nandex_store::{Lsn, Structure, StructureId, Volume};
 use super::filter::{Filters, RecentMisses};
 use super::front::{Front, Run};
 use super::layout::Slicing;
+use super::older::Older;
 use super::{Config, Inner, Level, RuntimeOptions, SliceHash, SlicetableJob, Slicetables};
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
 };
 use crate::{Error, Result};
 
-/// Opens a table: a list of steps.
+/// Opens a table, which may take over from an older one: a list of steps.
 pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
     runtime: RuntimeOptions,
+    older: Option<Arc<Inner>>,
 ) -> Result<SliceHash> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "slicehash configuration", place);
@@ -46,7 +48,7 @@ pub(super) fn open(
     .of(volume, structure);
     let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
     let maps = Maps::restore(&from, config, &mut reader)?;
-    let recovery = Recovering { maps, runtime, hasher: volume.hasher() };
+    let recovery = Recovering { maps, runtime, hasher: volume.hasher(), older: Older::new(older) };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -173,6 +175,7 @@ struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
     hasher: KeyHasher,
+    older: Older,
 }
 
 impl Recovery<Slicetables> for Recovering {
@@ -199,6 +202,7 @@ impl Recovery<Slicetables> for Recovering {
             maps: Mutex::default(),
             captured: Captured::default(),
             filters,
+            older: self.older,
             shadow,
             front,
             config,

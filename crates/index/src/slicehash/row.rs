@@ -46,7 +46,8 @@ fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
     SliceHash::open_with(volume, name, own(options)).map(Into::into)
 }
 
-fn own(options: &AnyOptions) -> RuntimeOptions {
+/// Its own options, or default ones.
+pub(super) fn own(options: &AnyOptions) -> RuntimeOptions {
     let default = RuntimeOptions::default();
     let read_depth = options.read_depth.unwrap_or(default.read_depth);
     options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default })

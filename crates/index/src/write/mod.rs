@@ -66,7 +66,9 @@ pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, W
 pub(crate) use moves::apply_moves;
 pub(crate) use page_snapshots::{PageSnapshots, SnapshotPlaces, snapshot_pages};
 pub(crate) use partition::{Frozen, Partition, PartitionState};
-pub(crate) use recover::{Levels, Opening, Recovery, StateOf, check_log, into_store, open};
+pub(crate) use recover::{
+    Levels, Opening, Recovery, StateOf, check_log, into_store, logged_bytes, open,
+};
 pub(crate) use snapshot::{Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 pub(crate) use update::by_partition;

@@ -24,19 +24,24 @@ use crate::lookup::Lookups;
 use crate::model::text;
 use crate::{Error, Result};
 
+/// Bytes of the log that the content of a table's buffers takes, when all are full.
+pub(crate) fn logged_bytes(shape: &TableShape) -> u64 {
+    let entries = u64::from(shape.partitions) * u64::from(shape.entries_max);
+    entries * (1 + shape.layout.entry_bytes() as u64)
+}
+
 /// Refuses a table whose buffers the volume's log cannot cover. Log space is released only as buffers are
 /// flushed, so the log must hold at least the content of all buffers, and more meanwhile.
 pub(crate) fn check_log(volume: &Volume, shape: &TableShape) -> Result<()> {
-    let entries = shape.partitions as usize * shape.entries_max as usize;
-    let bytes = entries * (1 + shape.layout.entry_bytes());
+    let bytes = logged_bytes(shape);
     let log_bytes = volume.log().capacity_bytes();
-    if log_bytes < 2 * bytes as u64 {
+    if log_bytes < 2 * bytes {
         let reason = format!(
             "the volume's log of {} is too small for buffers of {}; create the volume with a log of at least {}, or \
              the table with fewer or smaller buffers",
             text::bytes(log_bytes),
-            text::bytes(bytes as u64),
-            text::bytes(4 * bytes as u64)
+            text::bytes(bytes),
+            text::bytes(4 * bytes)
         );
         return Err(Error::Config { field: "log_bytes", reason });
     }

@@ -219,7 +219,7 @@ impl<L: Layout> Core<L> {
     }
 
     /// Lets flushes continue, here or in the background, with the partition unlocked meanwhile.
-    pub(super) fn wait_for_buffer<'a>(
+    pub(crate) fn wait_for_buffer<'a>(
         &'a self,
         index: usize,
         state: Locked<'a, L>,

@@ -42,7 +42,7 @@ pub struct Rewriter {
 /// A rewrite in progress.
 struct Run<'r> {
     shadow: &'r Shadow,
-    old: Option<Block>,
+    old: Option<(&'r Shadow, Block)>,
     draft: Block,
     kind: PageKind,
     /// The next chunk to be read, and the next to be changed.
@@ -80,6 +80,7 @@ impl Rewriter {
     /// ascending order, and writes the result, sealed as `kind`. All writes have completed when it returns,
     /// successfully or not; [`Shadow::publish`] comes next.
     ///
+    /// The old version may be a block of another shadow, with blocks of the same length: what the draft takes over.
     /// Reads each page of the old version once and writes each page of the draft once, in chunks.
     ///
     /// # Errors
@@ -88,7 +89,7 @@ impl Rewriter {
     pub fn rewrite(
         &mut self,
         shadow: &Shadow,
-        old: Option<Block>,
+        old: Option<(&Shadow, Block)>,
         draft: &Draft,
         kind: PageKind,
         change: &mut Change<'_>,
@@ -133,13 +134,13 @@ impl Rewriter {
             let chunk = run.next_read;
             run.next_read += 1;
             let mut buf = self.buffer(self.pages_of(run, chunk), held(self, run));
-            let Some(old) = run.old else {
+            let Some((shadow, old)) = run.old else {
                 buf.fill(0);
                 run.read.insert(chunk, buf);
                 continue;
             };
             run.costs.pages_read += buf.pages() as u64;
-            let page = run.shadow.page(old, self.first_page(chunk));
+            let page = shadow.page(old, self.first_page(chunk));
             self.queue.push(Op { token: chunk, kind: OpKind::Read, page, buf })?;
         }
         Ok(())
@@ -150,8 +151,8 @@ impl Rewriter {
         let first = self.first_page(run.next_change);
         for at in 0..buf.pages() {
             let (page, index) = (buf.page_mut(at), first + at as u64);
-            if let Some(old) = run.old.filter(|_| is_on(Barrier::RewriteProvesPages)) {
-                RawPage::new(page).check(run.shadow.label(old, index, run.kind))?;
+            if let Some((shadow, old)) = run.old.filter(|_| is_on(Barrier::RewriteProvesPages)) {
+                RawPage::new(page).check(shadow.label(old, index, run.kind))?;
             }
             change(index, &mut page[PAGE_HEADER_BYTES..])?;
             seal(page, run.shadow.label(run.draft, index, run.kind));

@@ -113,7 +113,9 @@ impl Subject {
             Ok(())
         };
         let mut rewriter = self.rewriter.lock().unwrap();
-        let costs = rewriter.rewrite(self.shadow(), old, draft, KIND, &mut change)?;
+        let shadow = self.shadow();
+        let old = old.map(|old| (shadow, old));
+        let costs = rewriter.rewrite(shadow, old, draft, KIND, &mut change)?;
         Ok((version, costs))
     }
 

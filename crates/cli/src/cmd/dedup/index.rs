@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use nandex::device::{Access, Striping};
-use nandex::{Durability, Policy, Prediction, Requirements, Volume};
+use nandex::{Durability, Policy, Prediction, Requirements, Volume, registry};
 use nandex_dedup::{Chunker, Chunking, Hash, IndexSettings, Survey};
 use tempfile::TempDir;
 
@@ -245,7 +245,7 @@ fn tell_if_small(
         return;
     }
     let (capacity, wanted) = (show_count(capacity), show_count(wanted));
-    console.note(&if opened.table.index().kind() == GROWING {
+    console.note(&if registry::grows(opened.table.index().kind()) {
         format!(
             "in {} of RAM the index grows to {capacity} fingerprints, and about {wanted} are expected: the run stops where \
              it cannot grow; more --ram avoids it",
@@ -303,7 +303,7 @@ fn plan(
     let requirements = Requirements::new(wanted, key_bytes, u32::try_from(value_bytes)?);
     let requirements = requirements.ram(args.ram);
     let mut structure = args.structure;
-    if structure.0 == Some(GROWING) {
+    if structure.0.is_some_and(registry::grows) {
         let grows = Requirements { policy: Policy::Grow, ..requirements.clone() };
         let plan = sizing::choose(structure, &grows).map(|choice| choice.prediction);
         if let Some(plan) =

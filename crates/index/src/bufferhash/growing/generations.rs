@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
 
 use nandex_store::{Volume, part_name};
 
 use super::{Config, GENERATION_KIND};
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Inner as Core, RuntimeOptions};
+use crate::grow::Requests;
 use crate::model::text;
 use crate::{Error, Result};
 
@@ -36,8 +36,7 @@ pub(super) struct Generations {
     full_enough: AtomicU64,
     /// Was the next generation asked for?
     is_asked: AtomicBool,
-    asked: Mutex<Request>,
-    changed: Condvar,
+    requests: Requests,
 }
 
 /// What owns the generations.
@@ -46,14 +45,6 @@ struct Tables {
     used: Vec<BufferHash>,
     /// The next one, made before it is needed.
     next: Option<BufferHash>,
-}
-
-/// What the thread that makes generations has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Request {
-    Nothing,
-    Grow,
-    Stop,
 }
 
 /// The newest generation, for as long as it is the newest.
@@ -93,8 +84,7 @@ impl Generations {
             tables: Mutex::default(),
             full_enough: AtomicU64::default(),
             is_asked: AtomicBool::new(false),
-            asked: Mutex::new(Request::Nothing),
-            changed: Condvar::new(),
+            requests: Requests::default(),
         };
         let mut tables = generations.tables();
         while generations.exists(tables.used.len() + 1) {
@@ -143,7 +133,20 @@ impl Generations {
             && self.options.flush_threads > 0
             && !self.is_asked.swap(true, Relaxed)
         {
-            self.request(Request::Grow);
+            self.requests.prepare();
+        }
+    }
+
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Makes the next generation before it is needed. A failure is told by the update that needs it, which tries
+    /// again.
+    pub(super) fn prepare(&self) {
+        let mut tables = self.tables();
+        if tables.next.is_none() {
+            tables.next = self.create(&tables).ok();
         }
     }
 
@@ -254,48 +257,5 @@ impl Generations {
         let tables = std::mem::take(&mut *self.tables());
         let all = tables.used.into_iter().chain(tables.next);
         all.map(BufferHash::close).fold(Ok(()), Result::and)
-    }
-}
-
-/// The thread that makes the next generation before it is needed.
-impl Generations {
-    pub(super) fn start_thread(self: &Arc<Self>) -> Result<JoinHandle<()>> {
-        let shared = Arc::clone(self);
-        let thread = Builder::new().name("nandex-grow".into()).spawn(move || shared.run());
-        thread.map_err(|error| Error::Config {
-            field: "flush_threads",
-            reason: format!("the thread that makes generations cannot start: {error}"),
-        })
-    }
-
-    pub(super) fn stop_thread(&self) {
-        self.request(Request::Stop);
-    }
-
-    fn request(&self, request: Request) {
-        *self.asked.lock().expect("no holder of the request's lock panics") = request;
-        self.changed.notify_all();
-    }
-
-    fn run(&self) {
-        while self.wait() == Request::Grow {
-            let mut tables = self.tables();
-            if tables.next.is_none() {
-                // A failure is reported to the update that needs the generation, and tries again.
-                tables.next = self.create(&tables).ok();
-            }
-        }
-    }
-
-    /// Waits for a request and takes it.
-    fn wait(&self) -> Request {
-        let mut asked = self.asked.lock().expect("no holder of the request's lock panics");
-        while *asked == Request::Nothing {
-            asked = self.changed.wait(asked).expect("no holder of the request's lock panics");
-        }
-        if *asked == Request::Grow {
-            return std::mem::replace(&mut *asked, Request::Nothing);
-        }
-        *asked
     }
 }

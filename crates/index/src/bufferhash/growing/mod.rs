@@ -46,19 +46,18 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::reads::ReadPool;
 use nandex_store::schedule::Channels;
-use nandex_store::{
-    Captured, Checkpointed, Durability, Lsn, Shutdown, Structure, StructureId, Volume,
-};
+use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 
 use super::{Inner as Core, RuntimeOptions};
 use crate::api::{LookupStream, Table, TableStats, Value};
+use crate::grow::{self, Root};
 use crate::lookup::{self, Lookups};
 use crate::{Error, Result};
 
@@ -110,10 +109,6 @@ struct Inner {
     /// Tells the volume that the table is open.
     _root: Arc<Root>,
 }
-
-/// The table's own part of checkpoints: nothing, since its generations keep everything.
-#[derive(Debug)]
-struct Root(Volume);
 
 impl Growing {
     /// Creates a table in a volume, with default [`RuntimeOptions`].
@@ -185,14 +180,14 @@ impl Growing {
         let generations = Generations::open(volume, name, config.clone(), options)?;
         let generations = Arc::new(generations);
         let (volume, id) = (volume.clone(), structure.id);
-        let root = Arc::new(Root(volume.clone()));
-        let weak: Weak<dyn Checkpointed> =
-            Arc::downgrade(&(Arc::clone(&root) as Arc<dyn Checkpointed>));
-        volume.register(id, weak);
+        let root = Root::register(&volume, id);
         let inner = Inner { volume, id, config, generations, lookups, _root: root };
         let mut table = Self { inner, thread: None, is_closed: false };
         if in_background {
-            table.thread = Some(table.inner.generations.start_thread()?);
+            let generations = &table.inner.generations;
+            let start =
+                grow::start_thread(generations, Generations::requests, Generations::prepare);
+            table.thread = Some(start?);
         }
         Ok(table)
     }
@@ -240,7 +235,7 @@ impl Growing {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        self.inner.generations.stop_thread();
+        self.inner.generations.requests().stop();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread is a bug, and has printed its own message.
             let _ = thread.join();
@@ -248,26 +243,6 @@ impl Growing {
         let closed = self.inner.generations.close();
         self.inner.volume.deregister(self.inner.id, || Shutdown::Clean);
         closed
-    }
-}
-
-impl Checkpointed for Root {
-    fn prepare(&self) -> nandex_store::Result<()> {
-        Ok(())
-    }
-
-    fn capture(&self) -> Captured {
-        Captured { state: Vec::new(), tail: self.0.log().next_lsn(), extents: None }
-    }
-
-    fn committed(&self) {}
-
-    fn flush_before(&self, _before: Lsn) -> nandex_store::Result<()> {
-        Ok(())
-    }
-
-    fn run_deferred(&self) -> nandex_store::Result<()> {
-        Ok(())
     }
 }
 
@@ -364,34 +339,13 @@ impl Inner {
 
     /// The sum of the generations' figures, and its own lookups.
     fn stats(&self) -> TableStats {
-        let mut sum = TableStats::default();
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
-        let mut slots = 0.0;
+        let mut sum = TableStats::default();
         for core in self.generations.cores() {
-            let stats = core.stats();
-            sum.entries += stats.entries;
-            sum.ram_bytes += stats.ram_bytes - log_ram_bytes;
-            sum.flash_bytes += stats.flash_bytes;
-            sum.inserts += stats.inserts;
-            sum.flushes += stats.flushes;
-            slots += stats.flush_fill * stats.flushes as f64;
-            sum.data_bytes_written += stats.data_bytes_written;
-            sum.log_bytes_written = stats.log_bytes_written;
-            sum.evicted += stats.evicted;
-            sum.retained += stats.retained;
-            sum.forced_evictions += stats.forced_evictions;
+            sum.add_part(&core.stats(), log_ram_bytes);
         }
-        let counted = self.lookups.counters.read();
-        sum.flush_fill = if sum.flushes > 0 { slots / sum.flushes as f64 } else { 0.0 };
-        sum.ram_bytes += log_ram_bytes + self.lookups.reads.ram_bytes() as u64;
-        TableStats {
-            hits: counted.hits,
-            misses: counted.misses,
-            hit_reads: counted.hit_reads,
-            miss_reads: counted.miss_reads,
-            reads_histogram: counted.reads_histogram,
-            ..sum
-        }
+        sum.ram_bytes += log_ram_bytes;
+        sum.with_lookups(&self.lookups)
     }
 }
 

@@ -107,6 +107,14 @@ impl Configuration for Config {
             ),
         }
     }
+
+    fn growth_bytes_per_entry(&self) -> Option<f64> {
+        let (first, limit) = (&self.first, self.ram_bytes_max);
+        let incarnations = u64::from(first.super_tables) * u64::from(first.incarnations_max);
+        let bytes = incarnations * u64::from(first.segment_pages()) * PAGE_BYTES;
+        let entries = first.entries_capacity().max(1);
+        limit.is_none().then(|| bytes as f64 / entries as f64)
+    }
 }
 
 impl OpenTable for Growing {

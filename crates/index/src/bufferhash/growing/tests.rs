@@ -9,48 +9,11 @@ use nandex_store::{OpenOptions, VolumeOptions};
 use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
+use crate::grow::tests::{agrees, insert_absent_with_threads, key, volume};
 use crate::{Policy, Requirements};
-
-fn volume() -> (Arc<MemoryDevice>, Volume) {
-    let device = Arc::new(MemoryDevice::new());
-    let volume = Volume::create(Arc::clone(&device) as _, VolumeOptions::tiny()).unwrap();
-    (device, volume)
-}
 
 fn options(flush_threads: usize) -> RuntimeOptions {
     RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
-}
-
-fn key(number: u64) -> [u8; 8] {
-    number.to_le_bytes()
-}
-
-/// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration.
-fn agrees(table: &Growing, oracle: &HashMap<u64, u64>, keys: u64) {
-    let expected: Vec<_> =
-        (0..keys).map(|it| oracle.get(&it).map(|it| key(*it).to_vec())).collect();
-    let bytes: Vec<_> = (0..keys).map(key).collect();
-    let refs: Vec<&[u8]> = bytes.iter().map(|it| &it[..]).collect();
-    let batch = table.get_many(&refs).unwrap();
-    let mut streamed = vec![None; refs.len()];
-    let mut stream = table.stream().unwrap();
-    for (token, bytes) in (0..).zip(&refs) {
-        stream.push(bytes, token).unwrap();
-    }
-    while let Some((token, value)) = stream.pull().unwrap() {
-        streamed[usize::try_from(token).unwrap()] = value;
-    }
-    for (at, expected) in expected.iter().enumerate() {
-        let found = [table.get(refs[at]).unwrap(), batch[at], streamed[at]];
-        let found = found.map(|it| it.map(|it| it.to_vec()));
-        assert_eq!(found, [expected.clone(), expected.clone(), expected.clone()], "key {at}");
-    }
-    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-    let all: Vec<_> = table.iter().map(|it| it.unwrap()).collect();
-    assert_eq!(all.len(), oracle.len(), "each key once");
-    for (key, value) in all {
-        assert_eq!(oracle.get(&number(&key)), Some(&number(&value)));
-    }
 }
 
 #[test]
@@ -72,14 +35,14 @@ fn updates_and_removals_of_older_generations_are_what_is_found() {
                 oracle.insert(number, step);
             }
             if step % 9_000 == 8_999 {
-                agrees(&table, &oracle, keys);
+                agrees(&table, table.iter(), &oracle, keys);
                 table.close().unwrap();
                 drop(volume);
                 volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
                 table = Growing::open_with(&volume, "t", options(threads)).unwrap();
             }
         }
-        agrees(&table, &oracle, keys);
+        agrees(&table, table.iter(), &oracle, keys);
         assert!(table.generations() >= 4, "{}", table.generations());
         let stats = table.stats();
         assert_eq!((stats.evicted, stats.forced_evictions), (0, 0));
@@ -105,29 +68,8 @@ fn a_key_that_only_an_older_generation_has_is_not_inserted_again() {
 fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
     let (_, volume) = volume();
     let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
-    let keys = 16_000u64;
-    let inserted: u64 = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4u64)
-            .map(|thread| {
-                let table = &table;
-                scope.spawn(move || {
-                    let mut inserted = 0;
-                    for first in (0..keys).step_by(50) {
-                        let batch: Vec<_> = (first..first + 50).map(key).collect();
-                        let value = key(thread);
-                        let pairs: Vec<(&[u8], &[u8])> =
-                            batch.iter().map(|it| (&it[..], &value[..])).collect();
-                        let found = table.get_or_insert_many(&pairs).unwrap();
-                        inserted += found.iter().filter(|it| it.is_none()).count() as u64;
-                    }
-                    inserted
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    });
-    assert_eq!(inserted, keys);
-    assert_eq!(table.iter().count() as u64, keys);
+    assert_eq!(insert_absent_with_threads(&table, 16_000), 16_000);
+    assert_eq!(table.iter().count(), 16_000);
     assert!(table.generations() >= 4);
 }
 

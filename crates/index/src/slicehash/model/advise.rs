@@ -36,7 +36,7 @@ const PAGE_FILL_MAX: f64 = 0.98;
 /// RAM of a stashed entry beyond its key and value.
 const STASH_EXTRA_BYTES: u64 = 32;
 /// RAM of a partition beyond its buffer: locks, counts, the places of its slicetable.
-const PARTITION_BYTES: u64 = 256;
+pub(crate) const PARTITION_BYTES: u64 = 256;
 /// RAM of the I/O chunks in which slicetables are rewritten: one read, one changed, one written.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNKS: u64 = 3;
@@ -171,8 +171,7 @@ impl Search<'_> {
     fn candidate(&self, layout: TableSizes) -> SliceHashSizing {
         let TableSizes { partitions, buffer_pages, entries_per_flush, .. } = layout;
         let spare_buffers = layout.spare_buffers();
-        let stash_bytes = STASH_ENTRIES * (STASH_EXTRA_BYTES + self.entry_bytes());
-        let one = u64::from(buffer_pages) * PAGE_BYTES + stash_bytes;
+        let one = buffer_bytes(buffer_pages.into(), self.entry_bytes());
         let buffer_bytes = (u64::from(partitions) + u64::from(spare_buffers)) * one;
         // A filter is rebuilt while the old one is in use, when its partition is flushed.
         let in_flight = f64::from(spare_buffers) / f64::from(partitions);
@@ -336,6 +335,11 @@ pub fn buffer_entries(pages: u64, page_slots: u64) -> f64 {
     let page_fill = PageFill::new((page_slots as f64 * PAGE_FILL_MAX).ceil() as u64);
     let mean = page_fill.mean_for_overflow(STASH_ENTRIES as f64 / pages as f64);
     mean * pages as f64 - STASH_ENTRIES as f64
+}
+
+/// RAM in bytes of a buffer of this many pages, with its stash.
+pub(crate) fn buffer_bytes(pages: u64, entry_bytes: u64) -> u64 {
+    pages * PAGE_BYTES + STASH_ENTRIES * (STASH_EXTRA_BYTES + entry_bytes)
 }
 
 /// RAM in bytes of Bloom filters that pass `miss_reads` of a page read per lookup of an absent key: log2(1 /

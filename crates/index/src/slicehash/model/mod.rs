@@ -19,3 +19,4 @@ pub use advise::{
     SLICE_HEADER_BYTES, SLICES_MAX, advise, advise_with, buffer_entries, filter_bytes,
     slice_entries, slice_mean,
 };
+pub(crate) use advise::{PARTITION_BYTES, buffer_bytes};

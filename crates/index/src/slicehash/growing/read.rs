@@ -1,0 +1,92 @@
+//! Lookups: the newest table's, which asks the older one where a partition has not split yet.
+
+use std::sync::Arc;
+
+use nandex_device::PageBuf;
+use nandex_store::hash::KeyHash;
+use nandex_store::reads::{NextStep, PageReads, ReadPlace, UserStep};
+
+use super::{Core, Inner};
+use crate::api::Value;
+use crate::lookup::{KeyLookup, LookupKey, Lookups};
+use crate::slicehash::read::SliceProbe;
+use crate::{Error, Result};
+
+/// A lookup that reads pages of the table that was the newest when it began.
+#[derive(Clone, Debug)]
+pub(crate) struct TableProbe {
+    core: Arc<Core>,
+    probe: SliceProbe,
+    /// Was that table dropped meanwhile?
+    is_stale: bool,
+}
+
+impl KeyLookup for Inner {
+    type KeyPlace = KeyHash;
+
+    #[inline]
+    fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        Error::check_width("key", key, self.config.first.key_bytes)
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> KeyHash {
+        self.volume.hasher().hash(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: &KeyHash) {
+        self.tables.core().prefetch(hash);
+    }
+
+    #[inline]
+    fn search_ram(&self, hash: &KeyHash, key: &[u8]) -> UserStep<Self> {
+        let core = self.tables.core();
+        let step = core.search_ram(hash, key)?;
+        Ok(step.map_read(|probe| TableProbe { core, probe, is_stale: false }))
+    }
+
+    #[inline]
+    fn is_found(value: &Option<Value>) -> bool {
+        value.is_some()
+    }
+}
+
+impl PageReads for Inner {
+    type Probe = TableProbe;
+    type Answer = Option<Value>;
+    type Error = Error;
+
+    fn parts(&self, probe: &TableProbe) -> u32 {
+        probe.core.parts(&probe.probe)
+    }
+
+    #[inline]
+    fn place(&self, probe: &TableProbe, part: u32) -> ReadPlace {
+        probe.core.place(&probe.probe, part)
+    }
+
+    fn look(&self, probe: &mut TableProbe, part: u32, page: &PageBuf) -> Result<()> {
+        match probe.core.look(&mut probe.probe, part, page) {
+            // Its pages may have been given to others.
+            Err(_) if !Arc::ptr_eq(&probe.core, &self.tables.core()) => {
+                probe.is_stale = true;
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn next(&self, probe: &mut TableProbe) -> NextStep<Self> {
+        if probe.is_stale {
+            let key: LookupKey = *probe.probe.key();
+            return Ok(self.search_ram(&key.hash, key.bytes())?.replace(probe));
+        }
+        probe.core.next(&mut probe.probe)
+    }
+}

@@ -1,0 +1,362 @@
+//! The tables of a growing SliceHash: the newest, the one it takes over from, and the next.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::{Volume, part_name};
+
+use super::config::{capacity, io_chunk_pages, next};
+use super::{Config, TABLE_KIND};
+use crate::api::TableStats;
+use crate::grow::Requests;
+use crate::model::text;
+use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, recover};
+use crate::{Error, Result};
+
+/// The part of a table that is full when the next one is made in the background.
+const FULL_ENOUGH: (u64, u64) = (7, 8);
+
+/// The tables.
+#[derive(Debug)]
+pub(super) struct Tables {
+    volume: Volume,
+    name: String,
+    config: Config,
+    options: RuntimeOptions,
+    /// Answers lookups and takes updates.
+    newest: RwLock<Arc<Core>>,
+    /// Read by updates, written when the newest changes: then all updates of the one before have ended.
+    updates: RwLock<()>,
+    owned: Mutex<Owned>,
+    /// Entries on flash with which the newest one needs the thread's next preparation.
+    prepare_at: AtomicU64,
+    /// Was the thread asked for it?
+    is_asked: AtomicBool,
+    requests: Requests,
+}
+
+/// What owns the tables.
+#[derive(Debug, Default)]
+struct Owned {
+    /// The number of the newest one, from 1 on.
+    number: usize,
+    newest: Option<SliceHash>,
+    /// The one that it takes over from.
+    older: Option<SliceHash>,
+    /// The next one, made before it is needed.
+    next: Option<SliceHash>,
+    /// What tables that are gone have counted.
+    gone: TableStats,
+}
+
+/// The newest table, for as long as it is the newest.
+pub(super) struct Newest<'t> {
+    pub(super) core: Arc<Core>,
+    _updates: RwLockReadGuard<'t, ()>,
+}
+
+impl Owned {
+    fn newest(&self) -> &SliceHash {
+        self.newest.as_ref().expect("an open table has a newest one")
+    }
+}
+
+/// The name of a table among the parts, from 1 on.
+fn part(number: usize) -> String {
+    format!("t{number}")
+}
+
+/// The name of a table in the catalog.
+pub(super) fn table_name(name: &str, number: usize) -> String {
+    part_name(name, &part(number))
+}
+
+/// The number of a table with this name in the catalog.
+pub(super) fn table_number(name: &str, found: &str) -> Option<usize> {
+    let number = found.strip_prefix(&part_name(name, "t"))?.parse().ok()?;
+    (found == table_name(name, number)).then_some(number)
+}
+
+impl Tables {
+    /// Opens the tables that exist, and makes the first one if there is none.
+    pub(super) fn open(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        let owned = open_tables(volume, name, &config, &options)?;
+        let newest = Arc::clone(&owned.newest().handle.core);
+        let tables = Self {
+            volume: volume.clone(),
+            name: name.to_owned(),
+            config,
+            options,
+            newest: RwLock::new(newest),
+            updates: RwLock::default(),
+            prepare_at: AtomicU64::new(prepare_at(&owned)),
+            owned: Mutex::new(owned),
+            is_asked: AtomicBool::new(false),
+            requests: Requests::default(),
+        };
+        Ok(tables)
+    }
+
+    /// The newest one.
+    #[inline]
+    pub(super) fn core(&self) -> Arc<Core> {
+        Arc::clone(&self.newest.read().expect("no holder of the newest table's lock panics"))
+    }
+
+    /// The newest one, kept the newest meanwhile.
+    #[inline]
+    pub(super) fn newest(&self) -> Newest<'_> {
+        let updates = self.updates.read().expect("no holder of the lock of updates panics");
+        Newest { core: self.core(), _updates: updates }
+    }
+
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Asks the thread for its next preparation if it is due.
+    #[inline]
+    pub(super) fn look_ahead(&self, newest: &Core) {
+        if newest.counters.flushed_entries.load(Relaxed) >= self.prepare_at.load(Relaxed)
+            && self.options.flush_threads > 0
+            && !self.is_asked.swap(true, Relaxed)
+        {
+            self.requests.prepare();
+        }
+    }
+
+    /// What the thread does when it is asked: it ends the use of the older table, or makes the next one. A failure is
+    /// told by the update that needs it done, and tries again.
+    pub(super) fn prepare(&self) {
+        let mut owned = self.owned();
+        if owned.older.is_some() {
+            let is_settled = self.settle(&mut owned).is_ok();
+            self.prepare_at.store(prepare_at(&owned), Relaxed);
+            self.is_asked.store(!is_settled, Relaxed);
+        } else if owned.next.is_none() {
+            owned.next = self.create_next(&mut owned).ok();
+        }
+    }
+
+    /// Replaces the newest table, which is full, by the next one, unless that has happened already.
+    ///
+    /// # Errors
+    /// RAM that is spent, no space on the device or in the log, a failed read or write.
+    #[cold]
+    pub(super) fn grow(&self, full: &Arc<Core>) -> Result<()> {
+        let mut owned = self.owned();
+        if !Arc::ptr_eq(&self.core(), full) {
+            return Ok(());
+        }
+        if owned.next.is_none() {
+            owned.next = Some(self.create_next(&mut owned)?);
+        }
+        let updates = self.updates.write().expect("no holder of the lock of updates panics");
+        // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
+        full.catch_up_now()?;
+        let next = owned.next.take().expect("it was just made");
+        next.handle.core.take_over_from(full);
+        let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
+        *newest = Arc::clone(&next.handle.core);
+        drop(newest);
+        drop(updates);
+        owned.older = owned.newest.replace(next);
+        owned.number += 1;
+        full.retire();
+        self.prepare_at.store(prepare_at(&owned), Relaxed);
+        self.is_asked.store(false, Relaxed);
+        Ok(())
+    }
+
+    /// Has the newest table take over what is left of the older one, and drops that.
+    fn settle(&self, owned: &mut Owned) -> Result<()> {
+        if let Some(older) = &owned.older {
+            let newest = &owned.newest().handle.core;
+            newest.take_over_all()?;
+            newest.forget_older();
+            let TableStats { ram_bytes, .. } = older.handle.core.stats();
+            let done = older.handle.core.stats();
+            owned.gone.add_part(&TableStats { entries: 0, flash_bytes: 0, ..done }, ram_bytes);
+        }
+        if let Some(older) = owned.older.take() {
+            older.close()?;
+        }
+        let name = table_name(&self.name, owned.number - 1);
+        if self.volume.structures().iter().any(|it| it.name == name) {
+            self.volume.drop_structure(&name)?;
+        }
+        Ok(())
+    }
+
+    fn create_next(&self, owned: &mut Owned) -> Result<SliceHash> {
+        self.settle(owned)?;
+        let table = *owned.newest().config();
+        let log_bytes = self.volume.log().capacity_bytes();
+        let Some(next) = next(&table, log_bytes) else {
+            let reason = format!(
+                "a table of twice the size needs more partitions than there are, or a longer log than {}",
+                text::bytes(log_bytes)
+            );
+            return Err(self.stopped(owned, reason));
+        };
+        let ram_bytes = self.config.ram_bytes_with(&table, &next);
+        if let Some(most) = self.config.ram_bytes_max.filter(|most| ram_bytes > *most) {
+            let (needed, most) = (text::bytes(ram_bytes), text::bytes(most));
+            let reason = format!(
+                "to grow takes {needed} of RAM, and {most} is what it may take; open it with more RAM"
+            );
+            return Err(self.stopped(owned, reason));
+        }
+        create(&self.volume, (&self.name, owned.number + 1), next, (&self.config, &self.options))
+    }
+
+    fn stopped(&self, owned: &Owned, reason: String) -> Error {
+        Error::GrowthStopped { entries: owned.newest().handle.core.stats().entries, reason }
+    }
+
+    fn owned(&self) -> MutexGuard<'_, Owned> {
+        self.owned.lock().expect("no holder of the tables' lock panics")
+    }
+
+    /// How many tables there have been.
+    pub(super) fn number(&self) -> usize {
+        self.owned().number
+    }
+
+    /// Puts every buffered update on flash.
+    pub(super) fn flush(&self) -> Result<()> {
+        let owned = self.owned();
+        for table in [&owned.older, &owned.newest].into_iter().flatten() {
+            if !table.handle.core.is_saved() {
+                table.handle.core.flush_all()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The figures of all tables, without lookups.
+    pub(super) fn stats(&self) -> TableStats {
+        let owned = self.owned();
+        let log_ram_bytes = self.volume.log().stats().ram_bytes;
+        let newest = &owned.newest().handle.core;
+        let mut sum = owned.gone.clone();
+        sum.ram_bytes = log_ram_bytes;
+        sum.add_part(&newest.stats(), log_ram_bytes);
+        if let Some(older) = &owned.older {
+            let older = &older.handle.core;
+            let entries = newest.entries_to_take_over(older);
+            sum.add_part(&TableStats { entries, ..older.stats() }, log_ram_bytes);
+        }
+        if let Some(next) = &owned.next {
+            let stats = next.handle.core.stats();
+            sum.add_part(&stats, log_ram_bytes);
+        }
+        sum
+    }
+
+    /// Closes all, the oldest first.
+    pub(super) fn close(&self) -> Result<()> {
+        let Owned { older, newest, next, .. } = std::mem::take(&mut *self.owned());
+        let all = [older, newest, next].into_iter().flatten();
+        all.map(SliceHash::close).fold(Ok(()), Result::and)
+    }
+}
+
+/// Entries on flash with which the thread has something to prepare: to drop the older table when almost all of it was
+/// taken over, or to make the next one.
+fn prepare_at(owned: &Owned) -> u64 {
+    if let Some(older) = &owned.older {
+        return older.handle.core.counters.flushed_entries.load(Relaxed);
+    }
+    let (part, whole) = FULL_ENOUGH;
+    (capacity(owned.newest().config()) * part).div_ceil(whole)
+}
+
+fn create(
+    volume: &Volume,
+    (name, number): (&str, usize),
+    table: slicehash::Config,
+    (config, options): (&Config, &RuntimeOptions),
+) -> Result<SliceHash> {
+    let found = table_name(name, number);
+    if volume.structures().iter().any(|it| it.name == found) {
+        return open_table(volume, (name, number), (config, options), None);
+    }
+    let part = part(number);
+    let create =
+        |config, pages| Ok(volume.create_part((name, &part), TABLE_KIND, config, pages)?);
+    SliceHash::create_as(volume, create, table, for_table(&table, options))
+}
+
+fn open_table(
+    volume: &Volume,
+    (name, number): (&str, usize),
+    (config, options): (&Config, &RuntimeOptions),
+    older: Option<Arc<Core>>,
+) -> Result<SliceHash> {
+    let name = table_name(name, number);
+    let structure = volume.open_structure(&name, TABLE_KIND)?;
+    let mut reader = Reader::new(&structure.config, "slicehash configuration", PageId(0));
+    let table = slicehash::Config::decode(&mut reader)?;
+    check_shape(config, &table, &name)?;
+    recover::open(volume, &structure, for_table(&table, options), older)
+}
+
+/// The options for one of the tables.
+fn for_table(table: &slicehash::Config, options: &RuntimeOptions) -> RuntimeOptions {
+    let io_chunk_pages = options.io_chunk_pages.min(io_chunk_pages(table));
+    RuntimeOptions { io_chunk_pages, ..options.clone() }
+}
+
+/// Opens the newest table, and the one before it if that is still there.
+fn open_tables(
+    volume: &Volume,
+    name: &str,
+    config: &Config,
+    options: &RuntimeOptions,
+) -> Result<Owned> {
+    let structures = volume.structures();
+    let found = structures.iter().filter(|it| it.kind == TABLE_KIND);
+    let mut numbers: Vec<_> = found.filter_map(|it| table_number(name, &it.name)).collect();
+    numbers.sort_unstable();
+    let open = |number, older| open_table(volume, (name, number), (config, options), older);
+    let (number, older, newest) = match numbers[..] {
+        [] => (1, None, create(volume, (name, 1), config.first, (config, options))?),
+        [only] => (only, None, open(only, None)?),
+        [before, last] if before + 1 == last => {
+            let older = open(before, None)?;
+            older.handle.core.finish_flushes()?;
+            let newest = open(last, Some(Arc::clone(&older.handle.core)))?;
+            older.handle.core.retire();
+            (last, Some(older), newest)
+        }
+        _ => {
+            let reason = format!(
+                "tables {numbers:?} of {name:?} are there; expected one, or one and the next; restore the volume \
+                 from a copy"
+            );
+            return Err(Error::Config { field: "tables", reason });
+        }
+    };
+    Ok(Owned { number, older, newest: Some(newest), ..Owned::default() })
+}
+
+fn check_shape(config: &Config, table: &slicehash::Config, name: &str) -> Result<()> {
+    if super::config::has_shape(config, table) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{name:?} has other entries or slicetables than the table whose part it is by its name; restore the volume from a \
+         copy"
+    );
+    Err(Error::Config { field: "table", reason })
+}

@@ -1,0 +1,219 @@
+//! What a growing SliceHash alone can be asked; the harnesses that walk over the registry ask the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::MemoryDevice;
+use nandex_store::{OpenOptions, VolumeOptions};
+
+use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
+use super::*;
+use crate::grow::tests::{agrees, insert_absent_with_threads, key, volume};
+use crate::slicehash::SliceHash;
+use crate::{Policy, Requirements};
+
+fn options(flush_threads: usize) -> RuntimeOptions {
+    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+}
+
+fn fill(table: &Growing, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| table.insert(&key(number), &key(number)).unwrap());
+}
+
+#[test]
+fn updates_and_removals_of_what_an_older_table_has_are_what_is_found() {
+    for threads in [0, 1] {
+        let (device, mut volume) = volume();
+        let table = Growing::create_with(&volume, "t", Config::tiny(), options(threads));
+        let mut table = table.unwrap();
+        let mut oracle = HashMap::new();
+        let keys = 12_000;
+        for step in 0..30_000u64 {
+            let number = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            let number = number % (1 + step.min(keys - 1));
+            if step % 7 == 3 {
+                table.remove(&key(number)).unwrap();
+                oracle.remove(&number);
+            } else {
+                table.insert(&key(number), &key(step)).unwrap();
+                oracle.insert(number, step);
+            }
+            if step % 3_000 == 2_999 {
+                agrees(&table, table.iter(), &oracle, keys);
+            }
+            if step % 9_000 == 8_999 {
+                table.close().unwrap();
+                drop(volume);
+                volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
+                table = Growing::open_within(&volume, "t", None, options(threads)).unwrap();
+            }
+        }
+        agrees(&table, table.iter(), &oracle, keys);
+        assert!(table.tables() >= 3, "{}", table.tables());
+        let stats = table.stats();
+        assert_eq!((stats.evicted, stats.forced_evictions), (0, 0));
+    }
+}
+
+#[test]
+fn a_key_that_only_an_older_table_has_is_not_inserted_again() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let pairs: Vec<_> = (0..24_000u64).map(|it| (key(it % 12_000), key(it))).collect();
+    let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(key, it)| (&key[..], &it[..])).collect();
+    let found: Vec<_> =
+        pairs.chunks(700).flat_map(|it| table.get_or_insert_many(it).unwrap()).collect();
+    assert!(table.tables() >= 3);
+    for (at, found) in (0..24_000u64).zip(found) {
+        let expected = (at >= 12_000).then(|| key(at % 12_000).to_vec());
+        assert_eq!(found.map(|it| it.to_vec()), expected, "pair {at}");
+    }
+}
+
+#[test]
+fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    assert_eq!(insert_absent_with_threads(&table, 16_000), 16_000);
+    assert_eq!(table.iter().count(), 16_000);
+    assert!(table.tables() >= 3);
+}
+
+#[test]
+fn lookups_and_iterations_see_every_key_while_tables_are_replaced() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    let early = 1_500;
+    fill(&table, 0..early);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let look = || {
+            let keys: Vec<_> = (0..early).map(key).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+            while !is_done.load(Relaxed) {
+                let found = table.get_many(&keys).unwrap();
+                assert!(found.iter().all(Option::is_some));
+                let seen = table.iter().map(|it| it.unwrap().0);
+                let seen: std::collections::HashSet<_> = seen.collect();
+                assert!(keys.iter().all(|it| seen.contains(*it)));
+            }
+        };
+        let lookers = [scope.spawn(look), scope.spawn(look)];
+        fill(&table, early..30_000);
+        is_done.store(true, Relaxed);
+        lookers.into_iter().for_each(|it| it.join().unwrap());
+    });
+    assert!(table.tables() >= 4, "{}", table.tables());
+}
+
+#[test]
+fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
+    let (_, volume) = volume();
+    let first = Config::tiny().first;
+    let second = next(&first, u64::MAX).unwrap();
+    let ram_bytes_max = Some(FIXED_RAM_BYTES + ram_bytes(&first) + ram_bytes(&second));
+    let config = Config { ram_bytes_max, ..Config::tiny() };
+    assert_eq!(config.entries_capacity(), capacity(&second));
+    let table = Growing::create(&volume, "t", config).unwrap();
+    let (mut taken, mut refusal) = (0, None);
+    while refusal.is_none() && taken < 100_000 {
+        refusal = table.insert(&key(taken), &key(taken)).err();
+        taken += u64::from(refusal.is_none());
+    }
+    let refusal = refusal.unwrap();
+    assert!(
+        matches!(refusal, Error::GrowthStopped { entries, .. } if entries == taken),
+        "{refusal} after {taken}"
+    );
+    assert!(refusal.to_string().contains("more RAM"), "{refusal}");
+    assert_eq!(table.tables(), 2);
+    assert!((0..taken).all(|it| table.get(&key(it)).unwrap().is_some()));
+    assert_eq!(table.iter().count() as u64, taken);
+    table.remove(&key(17)).unwrap();
+    assert_eq!(table.get(&key(17)).unwrap(), None);
+}
+
+#[test]
+fn the_tables_of_a_table_go_with_it_and_older_ones_before() {
+    let (_, volume) = volume();
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    fill(&table, 0..20_000);
+    let (tables, stats) = (table.tables(), table.stats());
+    assert!(tables >= 3);
+    assert_eq!(stats.inserts, 20_000, "those of dropped tables are counted");
+    table.close().unwrap();
+    let parts = volume.structures().iter().filter(|it| it.kind == TABLE_KIND).count();
+    assert!(parts <= 3, "{parts}");
+    volume.drop_structure("t").unwrap();
+    assert_eq!(volume.structures(), []);
+    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
+    assert_eq!((table.tables(), table.iter().count()), (1, 0));
+    assert_eq!(table.get(&key(17)).unwrap(), None);
+}
+
+#[test]
+fn tables_of_another_shape_or_number_are_refused() {
+    let (_, volume) = volume();
+    Growing::create(&volume, "t", Config::tiny()).unwrap().close().unwrap();
+    let make = |part: &str, config| {
+        let create =
+            |config, pages| Ok(volume.create_part(("t", part), TABLE_KIND, config, pages)?);
+        let made = SliceHash::create_as(&volume, create, config, RuntimeOptions::default());
+        made.unwrap().close().unwrap();
+    };
+    make("t2", super::super::Config { slices: 13, ..Config::tiny().first });
+    let error = Growing::open(&volume, "t").unwrap_err().to_string();
+    assert!(error.contains("\"t/t2\" has other entries or slicetables"), "{error}");
+    volume.drop_structure("t/t2").unwrap();
+    make("t3", Config::tiny().first);
+    let error = Growing::open(&volume, "t").unwrap_err().to_string();
+    assert!(error.contains("expected one, or one and the next"), "{error}");
+}
+
+#[test]
+fn from_a_thousand_entries_on_a_lookup_reads_one_page() {
+    let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
+    let config = Config::advised(&requirements).unwrap();
+    let options = VolumeOptions { log_bytes: config.log_bytes_best(), ..VolumeOptions::default() };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let table = Growing::create(&volume, "t", config).unwrap();
+    let spread = |number: u64| key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let (mut held, lookups) = (0u64, 4000u64);
+    for power in 0..=11 {
+        let until = 1000u64 << power;
+        let keys: Vec<_> = (held..until).map(spread).collect();
+        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+        table.insert_many(&pairs).unwrap();
+        held = until;
+        let hits = (0..lookups).map(|it| spread(it.wrapping_mul(0x5851_F42D) % until));
+        let misses = (0..lookups).map(|it| spread(u64::MAX / 2 + it));
+        let keys: Vec<_> = hits.chain(misses).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|it| &it[..]).collect();
+        let found = table.get_many(&keys).unwrap().iter().filter(|it| it.is_some()).count();
+        assert_eq!(found as u64, lookups, "{until} entries");
+        let stats = table.stats();
+        assert_eq!(stats.reads_histogram[2..], [0; 7], "{until}: at most one page");
+        let per_entry = stats.ram_bytes as f64 / until as f64;
+        assert!(power < 10 || per_entry <= 2.5, "{until}: {per_entry} bytes of RAM an entry");
+    }
+    assert!(table.tables() >= 4, "{}", table.tables());
+}
+
+#[test]
+fn as_much_ram_is_taken_as_is_predicted() {
+    for entries in [1000, 400_000] {
+        let asked = Requirements { policy: Policy::Grow, ..Requirements::new(entries, 8, 8) };
+        let predicted = asked.advise_one(KIND).unwrap();
+        let log_bytes = predicted.config.log_bytes_best();
+        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
+        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+        let table = crate::AnyTable::create(&volume, "t", &predicted.config).unwrap();
+        let keys: Vec<_> = (0..entries).map(key).collect();
+        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
+        table.insert_many(&pairs).unwrap();
+        let held = table.stats().ram_bytes;
+        assert!(held <= predicted.ram_bytes(), "{held} of {}", predicted.ram_bytes());
+    }
+}
