@@ -6,14 +6,15 @@
 //! a life without faults; `NANDEX_SWEEP=full` fails every one of them in every way, else some of each class.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 use nandex::Error;
 use nandex::device::Watched;
 use nandex_sim::workload::SplitMix64;
-use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
+use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, Image, SimDevice};
 use nandex_trial::{
-    Contract, Session, Stop, Watcher, amount, filter, live, parallel, recover, table,
+    Contract, Oracle, Session, Stop, Watcher, amount, filter, live, parallel, recover, table,
 };
 
 use crate::guarded::guarded;
@@ -108,18 +109,23 @@ fn names_place_and_remedy(on: FaultOn, error: &Error) -> bool {
     failed || on == FaultOn::Grow && text.contains("no space for") && text.contains("free some")
 }
 
-/// What a fault of an operation led to. Everything runs on one thread, so two faults of one operation with the same
-/// outcome left the same structure with the same past.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Outcome {
-    image: u64,
-    answers: u64,
-    /// Operations of each sort that were started.
-    seen: [u64; 4],
+/// What faults of a structure left, by the hash of the bytes and of what the oracle knew: one recovery serves all
+/// faults that left the same. A lookup's read changes neither, so thousands of them leave what the first did.
+#[derive(Default)]
+struct Recovered(Mutex<HashSet<(u64, u64)>>);
+
+impl Recovered {
+    /// Is this the first?
+    fn insert<C: Contract>(&self, image: &Image, session: &Session<C>) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (session.past.save(), session.is_made()).hash(&mut hasher);
+        self.0.lock().unwrap().insert((image.hash(), hasher.finish()))
+    }
 }
 
-/// Fails an operation, and recovers unless the outcome is one of these.
-fn case<C: Contract>(setup: &C, fault: Fault, site: Site, known: &HashSet<Outcome>) -> Outcome {
+/// Fails an operation, and recovers from what was not recovered from before. Gives the operations of its sort that were
+/// started.
+fn run<C: Contract>(setup: &C, fault: Fault, site: Site, recovered: &Recovered) -> u64 {
     let mut failing = Failing::new(fault.on);
     failing.device.inner().arm(fault);
     let (session, result) = failing.live(setup);
@@ -134,17 +140,23 @@ fn case<C: Contract>(setup: &C, fault: Fault, site: Site, known: &HashSet<Outcom
     // All that it was given, as a process that goes on finds it.
     let device = failing.device.inner();
     let image = device.survivors(1);
-    let seen = SITES.map(|(on, _)| device.seen(on));
-    let outcome = Outcome { image: image.hash(), answers: session.answers(), seen };
-    if !known.contains(&outcome) {
+    if recovered.insert(&image, &session) {
         recover(&session, image, fault.at).unwrap_or_else(|what| panic!("{story}: {what}"));
     }
-    outcome
+    device.seen(fault.on)
 }
 
-/// Fails an operation in each of these ways; gives how many they were.
-fn fail_in<C: Contract>(setup: &C, (on, at): (FaultOn, u64), site: Site, ways: &[Way]) -> u64 {
-    let mut known = HashSet::new();
+/// An operation, and the ways in which it fails.
+struct Case {
+    on: FaultOn,
+    at: u64,
+    site: Site,
+    ways: Vec<Way>,
+}
+
+/// Fails an operation in each of its ways; gives how many they were.
+fn fail_in<C: Contract>(setup: &C, case: &Case, recovered: &Arc<Recovered>) -> u64 {
+    let &Case { on, at, site, ref ways } = case;
     let mut was_last = None;
     for &(kind, span) in ways {
         // If no operation of its sort came after the one that failed once, the rest of them cannot fail either.
@@ -152,10 +164,9 @@ fn fail_in<C: Contract>(setup: &C, (on, at): (FaultOn, u64), site: Site, ways: &
             continue;
         }
         let (setup, fault) = (setup.clone(), Fault { on, at, kind, span });
-        let (story, before) = (format!("{setup:?}, {fault:?}"), known.clone());
-        let outcome = guarded(&story, move || case(&setup, fault, site, &before));
-        was_last = (outcome.seen[on as usize] == at).then_some(kind);
-        known.insert(outcome);
+        let (story, recovered) = (format!("{setup:?}, {fault:?}"), Arc::clone(recovered));
+        let seen = guarded(&story, move || run(&setup, fault, site, &recovered));
+        was_last = (seen == at).then_some(kind);
     }
     ways.len() as u64
 }
@@ -176,7 +187,7 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
     }
     let ways = KINDS.into_iter().filter(|kind| kind.can_strike(on));
     let ways: Vec<_> = ways.flat_map(|kind| SPANS.map(|span| (kind, span))).collect();
-    let mut failed = 0;
+    let mut cases = Vec::new();
     for (site, places) in classes {
         let mut rng = SplitMix64::new(places[0]);
         let each = amount::count(2, places.len() as u64) as usize;
@@ -184,10 +195,12 @@ fn fail<C: Contract>(setup: &C, on: FaultOn) -> u64 {
             let all_ways = amount::is_full() && !LOOKED_UP.contains(&site.about);
             let chosen = rng.below(ways.len() as u64) as usize;
             let ways = if all_ways { &ways[..] } else { &ways[chosen..=chosen] };
-            failed += fail_in(setup, (on, at), site, ways);
+            cases.push(Case { on, at, site, ways: ways.to_vec() });
         }
     }
-    failed
+    let recovered = Arc::default();
+    let setups = cases.into_iter().map(|case| (case, setup.clone()));
+    parallel::each(setups, |(case, setup)| fail_in(&setup, &case, &recovered)).iter().sum()
 }
 
 /// Of tables: each durability with policies that keep nothing, part and everything, and slices of two sorts.
@@ -209,10 +222,9 @@ fn filters() -> impl Iterator<Item = filter::FilterSetup> {
 }
 
 fn sweep(on: FaultOn) {
-    let mut failed: u64 = parallel::each(tables(), |setup| fail(&setup, on)).iter().sum();
-    failed += parallel::each(filters(), |setup| fail(&setup, on)).iter().sum::<u64>();
-    let large = large::configurations();
-    failed += parallel::each(large, |setup| fail(&setup, on)).iter().sum::<u64>();
+    let mut failed: u64 = tables().map(|setup| fail(&setup, on)).sum();
+    failed += filters().map(|setup| fail(&setup, on)).sum::<u64>();
+    failed += large::configurations().map(|setup| fail(&setup, on)).sum::<u64>();
     println!("{failed} operations failed");
     assert!(failed > 60, "{failed}");
 }
