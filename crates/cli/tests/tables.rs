@@ -81,6 +81,8 @@ const REFUSED_RAM: &str = "
 1 | load t in.csv --format csv --key-format u64 --ram 64KiB | table main takes
 1 | load t in.csv --format csv --key-format u64 --ram 64KiB | and --ram 64.0 KiB is too little; state more
 1 | load fixed in.csv --format csv --key-format u64 --ram 1GiB | which keeps the RAM that it was made with; omit it
+1 | create small --key-bytes 8 --entries 1e5 --structure growing --ram 100KiB | RAM: 102400 bytes
+1 | create small --key-bytes 8 --entries 1e5 --structure growing-slicehash --ram 100KiB | RAM: 102400 bytes
 ";
 
 /// Exit codes, commands, and what they say.

@@ -89,6 +89,7 @@ impl Args {
         };
         match self.policy {
             Some(policy) => with(policy),
+            None if may_grow && self.structure.0.is_some() => with(Policy::Grow),
             None if may_grow => with(Policy::Grow).or_else(|_| with(Policy::Reject)),
             None => with(Policy::Reject),
         }
