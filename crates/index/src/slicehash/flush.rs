@@ -234,6 +234,9 @@ impl Inner {
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
         let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
         let merged = self.write_merged(index, base, &sources, scratch)?;
+        if base.is_older && !merged.refused.is_empty() {
+            return Err(self.slice_full(index));
+        }
         self.settle(index, &runs, frozen.as_ref(), merged)?;
         if let Some(frozen) = frozen {
             let entries = frozen.buffer.len() - frozen.buffer.stash_len();
@@ -350,7 +353,8 @@ impl Inner {
         refused: &[Entry<'_>],
     ) -> Result<()> {
         let Some(frozen) = frozen else { return Ok(()) };
-        let carry_over = refused.iter().copied().chain(frozen.buffer.stash_entries());
+        // What is refused may come from an older table's buffer, and the stash has newer versions: they go first.
+        let carry_over = frozen.buffer.stash_entries().chain(refused.iter().copied());
         self.carry_over(index, state, frozen, carry_over)
     }
 

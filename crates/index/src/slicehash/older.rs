@@ -14,6 +14,7 @@
 //!
 //! So no entry is written for the growth alone: the first merge would have written a slicetable anyway.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard, RwLock};
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use nandex_store::shadow::{Block, Shadow};
 
 use super::slice::SliceLayout;
 use super::{Inner, State};
-use crate::Result;
 use crate::api::Value;
+use crate::{Error, Result};
 
 /// The longest wait for a merge before looking again.
 const MERGE_WAIT: Duration = Duration::from_millis(2);
@@ -116,6 +117,17 @@ impl Inner {
             state.entries_buffered() + state.level.entries
         });
         entries.sum::<u64>() * older.partitions.len() as u64 / self.partitions.len() as u64
+    }
+
+    /// The error of a split whose entries do not fit. Their only place in the log and in snapshots is the older
+    /// table's, so they cannot stay in this one's RAM. A configuration leaves so much space that this does not happen.
+    pub(super) fn slice_full(&self, index: usize) -> Error {
+        let reason = format!(
+            "a slice of partition {index} is full although its partition has just split; nothing is lost; restore the \
+             table from its dump into a larger one"
+        );
+        let entries = self.counters.flushed_entries.load(Relaxed);
+        Error::GrowthStopped { entries, reason }
     }
 
     /// Ends its use of the older table, which may be dropped then.
