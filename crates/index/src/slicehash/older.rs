@@ -96,6 +96,7 @@ impl Inner {
                 && !self.try_freeze(index, &mut state, 0)?
             {
                 state = self.wait_for_buffer(index, state)?;
+                self.volume.poison().check()?;
             }
         }
         // Updates may keep the flushes busy all the time, so this does not wait until nothing is queued.

@@ -21,12 +21,12 @@ fn config(request: &TableRequest) -> TestTable {
         buffer_pages,
         slice_parts,
         group_slices: 2,
-        slices: 9 * buffer_pages,
+        slices: 18 * buffer_pages,
         ..slicehash::Config::tiny()
     };
     let space = plain.slices * plain.slice_entries();
     // Few partitions at first, so that a short test makes it grow several times.
-    let one = slicehash::Config { entries_max: space / 2, ..plain };
+    let one = slicehash::Config { entries_max: space / 4, ..plain };
     let first = with_partitions(one, partitions.div_ceil(4));
     let own = RuntimeOptions {
         flush_threads: request.threads,
