@@ -10,11 +10,11 @@ use nandex_store::checkpoint::CatalogEntry;
 use nandex_store::page::{Page, PageKind};
 use nandex_store::shadow::Block;
 
-use super::Config;
 use super::front::{Front, Run};
 use super::layout::Slicing;
 use super::recover::{Maps, Restored, Source};
 use super::slice::SliceLayout;
+use super::{Config, growing};
 use crate::check::{CheckProgress, OnProgress};
 use crate::write::check::{Buffers, Place, note, note_flaws, visit_entries};
 use crate::write::format::{Moved, WriteState};
@@ -32,6 +32,7 @@ pub(crate) fn check(
         Ok(table) => {
             table.slicetables(checker, progress);
             table.runs(checker);
+            table.overflow(checker, contents);
             table.buffers.snapshots(checker);
             let is_move = |_, bytes: &[u8]| Moved::decode(bytes).is_some();
             table.buffers.log(checker, contents, &mut { is_move });
@@ -70,7 +71,8 @@ impl<'a> Table<'a> {
             }
         };
         let epoch = contents.superblock.epoch;
-        let from = Source { id: entry.id, place: start, epoch, state: &entry.state };
+        let takes_over = entry.kind == growing::TABLE_KIND;
+        let from = Source { id: entry.id, place: start, epoch, state: &entry.state, takes_over };
         let mut maps = Maps::restore(&from, config, &mut reader)?;
         let state = if entry.state.is_empty() {
             WriteState::new(shape.partitions as usize, entry.tail)
@@ -173,6 +175,23 @@ impl<'a> Table<'a> {
             return Some(format!("its key belongs to slice {own}, not {slice}"));
         }
         (!is_first).then(|| "its key is there twice".into())
+    }
+
+    /// The overflow of splits, which the maps hold.
+    fn overflow(&self, checker: &mut Checker, contents: &Contents) {
+        let page = contents.superblock.checkpoint.start;
+        for (partition, level) in self.restored.levels.iter().enumerate() {
+            let what = format!("overflow of partition {partition}");
+            let subject = self.subject(&what);
+            for (at, entry) in level.overflow.entries().enumerate() {
+                let own = self.buffers.shape.partition_of(self.buffers.hasher.hash(entry.key));
+                if own != partition {
+                    let message = format!("entry {at}: its key belongs to partition {own}");
+                    checker.note(subject, page, message);
+                }
+            }
+            checker.count_entries(self.buffers.name, level.overflow.len() as u64);
+        }
     }
 
     /// The runs of the front table that were not merged yet.

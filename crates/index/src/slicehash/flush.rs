@@ -15,6 +15,7 @@ use super::filter::{RecentMisses, SliceFilter};
 use super::front::SPACE_WAIT;
 use super::merge::{Incoming, Merge, Outcome};
 use super::older::Base;
+use super::overflow::Overflow;
 use super::{Inner, Level, Policy, SlicetableJob, Slicetables, State};
 use crate::write::format::PageSnapshotRef;
 use crate::write::{Frozen, Layout, Usage, WritePolicy, pool, snapshot_pages};
@@ -166,10 +167,10 @@ impl Layout for Slicetables {
 
     fn usage(core: &Inner) -> Usage {
         let Slicetables { shadow, front, filters, .. } = &core.layout;
-        let runs = core.partitions.iter().map(|partition| partition.read().level.ram_bytes());
+        let levels = core.partitions.iter().map(|partition| partition.read().level.ram_bytes());
         let maps = (shadow.ram_bytes() + front.ram_bytes()) as u64;
         Usage {
-            ram_bytes: maps + filters.ram_bytes() + runs.sum::<u64>(),
+            ram_bytes: maps + filters.ram_bytes() + levels.sum::<u64>(),
             flash_bytes: core.flash_bytes(),
         }
     }
@@ -228,15 +229,12 @@ impl Inner {
         let mut pages = runs.iter().map(|id| self.read_run(*id)).collect::<Result<Vec<_>>>()?;
         let older = self.older_of(index);
         let _held = older.as_ref().map(|older| self.hold_older(older, index));
-        // They are older than what the partition has; a table that takes over has no runs.
-        pages.extend(older.as_ref().map(|older| self.own_buffered(older, index)));
+        // They are older than the buffer; a table that takes over has no runs.
+        pages.extend(self.inherited(older.as_deref(), index));
         let base = self.base(older.as_deref(), index);
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
         let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
         let merged = self.write_merged(index, base, &sources, scratch)?;
-        if base.is_older && !merged.refused.is_empty() {
-            return Err(self.slice_full(index));
-        }
         self.settle(index, &runs, frozen.as_ref(), merged)?;
         if let Some(frozen) = frozen {
             let entries = frozen.buffer.len() - frozen.buffer.stash_len();
@@ -334,6 +332,8 @@ impl Inner {
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         state.level.refused = refused.len() as u64;
+        let (refused, inherited) = self.split_refused(frozen.as_ref(), refused);
+        state.level.overflow = Overflow::new(inherited.into_iter());
         let filter = filter.filter(|_| self.layout.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
         if is_on(Barrier::MergeCarriesOver) {
@@ -342,6 +342,16 @@ impl Inner {
         self.publish(index, &state, runs, draft, outcome)?;
         self.counters.evicted.fetch_add(outcome.evicted, Relaxed);
         Ok(())
+    }
+
+    /// What was refused: entries of this buffer, and those that an older table had in RAM.
+    fn split_refused<'e>(
+        &self,
+        frozen: Option<&FrozenBuffer>,
+        refused: Vec<Entry<'e>>,
+    ) -> (Vec<Entry<'e>>, Vec<Entry<'e>>) {
+        let is_in = |key, buffer: &Buffer| buffer.get(self.hasher.hash(key), key).is_some();
+        refused.into_iter().partition(|it| frozen.is_some_and(|own| is_in(it.key, &own.buffer)))
     }
 
     /// Puts back what a merge of this buffer did not take.
@@ -353,7 +363,7 @@ impl Inner {
         refused: &[Entry<'_>],
     ) -> Result<()> {
         let Some(frozen) = frozen else { return Ok(()) };
-        // What is refused may come from an older table's buffer, and the stash has newer versions: they go first.
+        // The stash has the newer version of a key.
         let carry_over = frozen.buffer.stash_entries().chain(refused.iter().copied());
         self.carry_over(index, state, frozen, carry_over)
     }
@@ -371,7 +381,13 @@ impl Inner {
         let merged_runs = runs.last().map_or(0, |id| id.generation());
         let journal = self.journal(&prefix);
         let suffix = merged_runs.to_le_bytes();
-        self.layout.shadow.publish_durable(&journal, draft, entries, &suffix)?;
+        let shadow = &self.layout.shadow;
+        if state.level.overflow.is_empty() {
+            shadow.publish_durable(&journal, draft, entries, &suffix)?;
+        } else {
+            // Only a checkpoint has place for overflow.
+            shadow.publish_with_checkpoint(draft, entries);
+        }
         self.layout.front.merged(runs.iter().copied());
         Ok(())
     }

@@ -106,9 +106,10 @@ impl Level {
         self.runs.iter().filter(may_hold).map(|run| run.id).collect()
     }
 
-    /// RAM of the runs' filters, in bytes.
+    /// RAM of the runs' filters and of the overflow, in bytes.
     pub(super) fn ram_bytes(&self) -> u64 {
-        self.runs.iter().filter_map(|run| run.filter.as_ref()).map(SliceFilter::ram_bytes).sum()
+        let filters = self.runs.iter().filter_map(|run| run.filter.as_ref());
+        filters.map(SliceFilter::ram_bytes).sum::<u64>() + self.overflow.ram_bytes()
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::{HashSet, VecDeque};
 
 use nandex_device::PageBuf;
-use nandex_store::buffer::Buffer;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PageKind;
 use nandex_store::ring::SegmentId;
 
-use super::Inner;
 use super::older::SlicetablePlace;
+use super::{Inner, State};
 use crate::api::Value;
 use crate::{Error, Result};
 
@@ -42,10 +41,13 @@ impl Snapshot {
         }
     }
 
-    /// Adds the entries of a buffer whose keys `is_own` accepts.
-    fn add_buffer(&mut self, buffer: &Buffer, is_own: impl Fn(&[u8]) -> bool) {
-        let entries = buffer.page_entries().map(|(_, _, entry)| entry);
-        let all = entries.chain(buffer.stash_entries());
+    /// Adds the entries in RAM whose keys `is_own` accepts.
+    fn add_ram(&mut self, state: &State, is_own: impl Fn(&[u8]) -> bool) {
+        let buffered = state.buffers().flat_map(|buffer| {
+            let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
+            in_pages.chain(buffer.stash_entries())
+        });
+        let all = buffered.chain(state.level.overflow.entries());
         all.filter(|entry| is_own(entry.key)).for_each(|entry| self.add(entry));
     }
 }
@@ -87,7 +89,7 @@ impl Inner {
     fn snapshot(&self, index: usize) -> (Snapshot, Vec<SegmentId>, Option<SlicetablePlace>) {
         let mut snapshot = Snapshot::default();
         let state = self.partitions[index].read();
-        state.buffers().for_each(|buffer| snapshot.add_buffer(buffer, |_| true));
+        snapshot.add_ram(&state, |_| true);
         let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
         let Some(older) = self.older_of(index) else {
             let own = self.layout.shadow.block(index as u32);
@@ -95,7 +97,7 @@ impl Inner {
         };
         let from = self.index_in(&older, index);
         let state = older.partitions[from].read();
-        state.buffers().for_each(|buffer| snapshot.add_buffer(buffer, |it| self.is_own(index, it)));
+        snapshot.add_ram(&state, |key| self.is_own(index, key));
         let block = older.layout.shadow.block(from as u32);
         drop(state);
         (snapshot, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))

@@ -57,6 +57,7 @@ mod layout;
 mod merge;
 pub mod model;
 mod older;
+mod overflow;
 mod read;
 mod recover;
 mod row;
@@ -83,6 +84,7 @@ pub use iter::{Iter, Pair};
 pub(crate) use row::ROW;
 
 use layout::Slicing;
+use older::Older;
 use slice::SliceLayout;
 
 /// The name of this kind in the catalog.
@@ -128,7 +130,8 @@ pub(crate) struct Slicetables {
     maps: Mutex<()>,
     captured: recover::Captured,
     filters: filter::Filters,
-    older: older::Older,
+    /// `None` where a table is not one of a growing table's.
+    older: Option<Older>,
 }
 
 /// A partition's data below its buffers, protected by its lock.
@@ -142,6 +145,8 @@ pub(crate) struct Level {
     entries: u64,
     /// Entries that the last merge left in RAM, if nothing is evicted.
     refused: u64,
+    /// Those of them that an older table had in RAM.
+    overflow: overflow::Overflow,
 }
 
 /// Background work other than merging full buffers.
@@ -186,22 +191,22 @@ impl SliceHash {
         options: RuntimeOptions,
     ) -> Result<Self> {
         let create = |config, pages| Ok(volume.create_structure(name, KIND, config, pages)?);
-        Self::create_as(volume, create, config, options)
+        Self::create_as(volume, create, (config, options), None)
     }
 
     /// Creates one as `create` makes its entry in the catalog, from its configuration and number of pages.
     fn create_as(
         volume: &Volume,
         create: impl FnOnce(Vec<u8>, u64) -> Result<Structure>,
-        config: Config,
-        options: RuntimeOptions,
+        (config, options): (Config, RuntimeOptions),
+        older: Option<Older>,
     ) -> Result<Self> {
         config.validate()?;
         let shape = config.shape()?;
         write::check_log(volume, &shape)?;
         let images = write::snapshot_pages(&shape);
         let pages = config.slicetable_pages() + config.front_pages() + images;
-        recover::open(volume, &create(config.encode(), pages)?, options, None)
+        recover::open(volume, &create(config.encode(), pages)?, options, older)
     }
 
     /// Opens a table of a volume, with default [`RuntimeOptions`].

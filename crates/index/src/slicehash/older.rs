@@ -14,7 +14,6 @@
 //!
 //! So no entry is written for the growth alone: the first merge would have written a slicetable anyway.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard, RwLock};
 use std::time::Duration;
 
@@ -25,14 +24,15 @@ use nandex_store::reads::LookupStep;
 use nandex_store::shadow::{Block, Shadow};
 
 use super::slice::SliceLayout;
-use super::{Inner, State};
+use super::{Inner, Slicetables, State};
+use crate::Result;
 use crate::api::Value;
-use crate::{Error, Result};
+use crate::write::TableLayout;
 
 /// The longest wait for a merge before looking again.
 const MERGE_WAIT: Duration = Duration::from_millis(2);
 
-/// The table that this one takes over from, until it has everything.
+/// The table that one of a growing table's takes over from, until it has everything.
 #[derive(Default)]
 pub(crate) struct Older(RwLock<Option<Arc<Inner>>>);
 
@@ -60,8 +60,8 @@ impl std::fmt::Debug for Older {
 }
 
 impl Older {
-    pub(super) fn new(older: Option<Arc<Inner>>) -> Self {
-        Self(RwLock::new(older))
+    pub(super) fn new(older: Arc<Inner>) -> Self {
+        Self(RwLock::new(Some(older)))
     }
 
     fn get(&self) -> Option<Arc<Inner>> {
@@ -73,10 +73,16 @@ impl Older {
     }
 }
 
+impl Slicetables {
+    fn older(&self) -> &Older {
+        self.older.as_ref().expect("a growing table's")
+    }
+}
+
 impl Inner {
     /// Continues where an older table ended, which takes no updates from now on. This one has taken none yet.
     pub(super) fn take_over_from(&self, older: &Arc<Inner>) {
-        self.layout.older.set(Some(Arc::clone(older)));
+        self.layout.older().set(Some(Arc::clone(older)));
     }
 
     /// Is every partition independent of the older table?
@@ -115,26 +121,15 @@ impl Inner {
         let waiting = (0..self.partitions.len()).filter(|index| self.older_of(*index).is_some());
         let entries = waiting.map(|index| {
             let state = older.partitions[self.index_in(older, index)].read();
-            state.entries_buffered() + state.level.entries
+            state.entries_buffered() + Slicetables::entries_below(&state)
         });
         entries.sum::<u64>() * older.partitions.len() as u64 / self.partitions.len() as u64
-    }
-
-    /// The error of a split whose entries do not fit. Their only place in the log and in snapshots is the older
-    /// table's, so they cannot stay in this one's RAM. A configuration leaves so much space that this does not happen.
-    pub(super) fn slice_full(&self, index: usize) -> Error {
-        let reason = format!(
-            "a slice of partition {index} is full although its partition has just split; nothing is lost; restore the \
-             table from its dump into a larger one"
-        );
-        let entries = self.counters.flushed_entries.load(Relaxed);
-        Error::GrowthStopped { entries, reason }
     }
 
     /// Ends its use of the older table, which may be dropped then.
     pub(super) fn forget_older(&self) {
         assert!(self.has_taken_over(), "a table that was taken over is forgotten");
-        self.layout.older.set(None);
+        self.layout.older().set(None);
     }
 
     /// The older table, if this partition still needs it. Under the partition's lock it needs it until the lock is
@@ -144,7 +139,7 @@ impl Inner {
         if self.layout.shadow.block(index as u32).is_some() {
             return None;
         }
-        self.layout.older.get()
+        self.layout.older.as_ref()?.get()
     }
 
     /// Does a key belong to this partition?
@@ -165,7 +160,7 @@ impl Inner {
     ) -> LookupStep<SlicetablePlace, Option<Value>> {
         let index = older.partition_of(hash);
         let state = older.partitions[index].read();
-        if let Some(answer) = state.answer(hash, key) {
+        if let Some(answer) = Self::known(&state, hash, key) {
             return LookupStep::Answer(answer);
         }
         let block = older.block_for(index, &state, hash);
@@ -197,27 +192,33 @@ impl Inner {
         Base { slicetable, is_older: older.is_some() }
     }
 
-    /// A partition's entries in the buffers of an older table, oldest first.
-    pub(super) fn own_buffered(&self, older: &Inner, index: usize) -> PageBuf {
-        let older = older.partitions[self.index_in(older, index)].read();
+    /// What an older table has of a partition in RAM, oldest first; without one, the overflow of the partition's split.
+    pub(super) fn inherited(&self, older: Option<&Inner>, index: usize) -> Option<PageBuf> {
+        let Some(older) = older else {
+            let state = self.partitions[index].read();
+            return self.in_pages(state.level.overflow.entries().collect());
+        };
+        let state = older.partitions[self.index_in(older, index)].read();
+        let buffers: Vec<_> = state.buffers().collect();
+        let buffered = buffers.into_iter().rev().flat_map(|buffer| {
+            let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
+            in_pages.chain(buffer.stash_entries())
+        });
+        let all = state.level.overflow.entries().chain(buffered);
+        self.in_pages(all.filter(|entry| self.is_own(index, entry.key)).collect())
+    }
+
+    fn in_pages(&self, entries: Vec<Entry<'_>>) -> Option<PageBuf> {
+        if entries.is_empty() {
+            return None;
+        }
         let layout = self.entry_layout();
-        let own = |entry: &Entry<'_>| self.is_own(index, entry.key);
-        let buffers: Vec<_> = older.buffers().collect();
-        let entries: Vec<_> = buffers
-            .into_iter()
-            .rev()
-            .flat_map(|buffer| {
-                let in_pages = buffer.page_entries().map(|(_, _, entry)| entry);
-                in_pages.chain(buffer.stash_entries())
-            })
-            .filter(own)
-            .collect();
-        let mut pages = PageBuf::zeroed(entries.len().div_ceil(layout.slots()).max(1));
+        let mut pages = PageBuf::zeroed(entries.len().div_ceil(layout.slots()));
         for (number, entry) in entries.into_iter().enumerate() {
             let slot = layout.slot_number(number % layout.slots());
             layout.put(pages.page_mut(number / layout.slots()), slot, entry);
         }
-        pages
+        Some(pages)
     }
 
     /// Removes the entries of a page that another partition takes over.

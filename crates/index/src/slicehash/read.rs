@@ -7,7 +7,7 @@ use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace};
 use nandex_store::ring::SegmentId;
 
 use super::older::SlicetablePlace;
-use super::{Inner, Slicetables, State};
+use super::{Inner, Level, Slicetables, State};
 use crate::api::Value;
 use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
 use crate::write::TableLayout;
@@ -89,7 +89,7 @@ impl KeyLookup for Inner {
         let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
-        if let Some(answer) = state.answer(hash, key) {
+        if let Some(answer) = Self::known(&state, hash, key) {
             return Ok(LookupStep::Answer(answer));
         }
         let runs = state.level.runs_of(hash);
@@ -176,18 +176,26 @@ impl PageReads for Inner {
 
 impl TableLayout for Slicetables {
     fn may_be_older(core: &Inner, index: usize, state: &State, hash: KeyHash, key: &[u8]) -> bool {
-        if state.in_frozen(hash, key) || !state.level.runs.is_empty() {
+        let is_above = state.in_frozen(hash, key) || state.level.overflow.find(key).is_some();
+        if is_above || !state.level.runs.is_empty() {
             return true;
         }
         core.block_for(index, state, hash).is_some() || core.older_of(index).is_some()
     }
 
     fn entries_below(state: &State) -> u64 {
-        state.level.entries + state.level.runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
+        let Level { runs, entries, overflow, .. } = &state.level;
+        entries + overflow.len() as u64 + runs.iter().map(|run| u64::from(run.entries)).sum::<u64>()
     }
 }
 
 impl Inner {
+    /// What a partition knows of a key without runs and slicetable.
+    #[inline]
+    pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Option<Option<Value>> {
+        state.answer(hash, key).or_else(|| Some(Some(state.level.overflow.find(key)?)))
+    }
+
     fn look_in_slice(
         &self,
         page: &PageBuf,

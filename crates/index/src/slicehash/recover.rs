@@ -20,6 +20,7 @@ use super::filter::{Filters, RecentMisses};
 use super::front::{Front, Run};
 use super::layout::Slicing;
 use super::older::Older;
+use super::overflow::Overflow;
 use super::{Config, Inner, Level, RuntimeOptions, SliceHash, SlicetableJob, Slicetables};
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
@@ -31,7 +32,7 @@ pub(super) fn open(
     volume: &Volume,
     structure: &Structure,
     runtime: RuntimeOptions,
-    older: Option<Arc<Inner>>,
+    older: Option<Older>,
 ) -> Result<SliceHash> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "slicehash configuration", place);
@@ -46,9 +47,15 @@ pub(super) fn open(
         reads: ReadPool::new(Arc::clone(volume.device()), channels, runtime.read_depth),
     }
     .of(volume, structure);
-    let from = Source { id: structure.id, place, epoch: volume.epoch(), state: &structure.state };
+    let from = Source {
+        id: structure.id,
+        place,
+        epoch: volume.epoch(),
+        state: &structure.state,
+        takes_over: older.is_some(),
+    };
     let maps = Maps::restore(&from, config, &mut reader)?;
-    let recovery = Recovering { maps, runtime, hasher: volume.hasher(), older: Older::new(older) };
+    let recovery = Recovering { maps, runtime, hasher: volume.hasher(), older };
     let count = |inner: &Inner| {
         let entries = inner.partitions.iter().map(|partition| partition.read().level.entries);
         inner.counters.flushed_entries.store(entries.sum(), Relaxed);
@@ -81,6 +88,8 @@ pub(super) struct Source<'s> {
     pub epoch: u64,
     /// The state that the reader reads; empty for a table just created.
     pub state: &'s [u8],
+    /// Is it one of a growing table's, whose state has the overflow of splits?
+    pub takes_over: bool,
 }
 
 impl Source<'_> {
@@ -91,6 +100,13 @@ impl Source<'_> {
             return Ok(ShadowRecovery::blank(self.id, extent, shape, self.epoch));
         }
         Ok(ShadowRecovery::start(self.id, extent, shape, self.epoch, reader)?)
+    }
+
+    fn overflow(&self, config: &Config, reader: &mut Reader<'_>) -> Result<Vec<(u32, Overflow)>> {
+        if self.state.is_empty() || !self.takes_over {
+            return Ok(Vec::new());
+        }
+        Overflow::decode_all(config, reader)
     }
 
     fn front(&self, config: &Config, reader: &mut Reader<'_>) -> Result<Option<Ring>> {
@@ -116,6 +132,7 @@ pub(super) struct Maps {
     front: Option<Ring>,
     /// For each partition that moved, the newest run that was merged, by its generation.
     merged_runs: HashMap<u32, u64>,
+    overflow: HashMap<u32, Overflow>,
     place: PageId,
 }
 
@@ -135,7 +152,8 @@ impl Maps {
     pub fn restore(from: &Source<'_>, config: Config, reader: &mut Reader<'_>) -> Result<Self> {
         let shadow = from.shadow(&config, reader)?;
         let front = from.front(&config, reader)?;
-        Ok(Self { config, shadow, front, merged_runs: HashMap::new(), place: from.place })
+        let overflow = from.overflow(&config, reader)?.into_iter().collect();
+        Ok(Self { config, shadow, front, merged_runs: HashMap::new(), overflow, place: from.place })
     }
 
     /// Applies a move's bytes, in the log's order; returns whether it came after the checkpoint.
@@ -155,7 +173,12 @@ impl Maps {
         if newest > 0 {
             self.merged_runs.insert(partition, newest);
         }
-        Ok(self.shadow.block(partition) != before)
+        let is_news = self.shadow.block(partition) != before;
+        if is_news {
+            // A move with overflow is not logged.
+            self.overflow.remove(&partition);
+        }
+        Ok(is_news)
     }
 
     /// The maps, once all moves were applied.
@@ -165,7 +188,10 @@ impl Maps {
     pub fn finish(self) -> Result<Restored> {
         let shadow = self.shadow.finish();
         let front = Front::new(&self.config, self.front);
-        let levels = levels(&self.config, &shadow, &front, &self.merged_runs, self.place)?;
+        let mut levels = levels(&self.config, &shadow, &front, &self.merged_runs, self.place)?;
+        for (partition, overflow) in self.overflow {
+            levels[partition as usize].overflow = overflow;
+        }
         Ok(Restored { shadow, front, levels })
     }
 }
@@ -175,7 +201,7 @@ struct Recovering {
     maps: Maps,
     runtime: RuntimeOptions,
     hasher: KeyHasher,
-    older: Older,
+    older: Option<Older>,
 }
 
 impl Recovery<Slicetables> for Recovering {
@@ -270,6 +296,11 @@ impl Checkpoints for Slicetables {
         layout.captured.updates.store(capture.mark, Release);
         let mut bytes = capture.bytes;
         layout.captured.oldest_run.store(layout.front.capture(&mut bytes), Release);
+        if layout.older.is_some() {
+            let overflow: Vec<_> =
+                core.partitions.iter().map(|it| it.read().level.overflow.clone()).collect();
+            Overflow::encode_all((0..).zip(&overflow), &mut bytes);
+        }
         CapturedMaps { bytes, extents: None }
     }
 

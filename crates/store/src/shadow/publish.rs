@@ -101,6 +101,12 @@ impl Shadow {
         }
     }
 
+    /// Makes a durable draft the newest version of its logical block, for a crash with the next checkpoint: for what
+    /// the structure's maps say of it and a log entry could not.
+    pub fn publish_with_checkpoint(&self, DurableDraft(draft): DurableDraft, entries: u32) {
+        self.update_map(draft, entries);
+    }
+
     /// Frees blocks that wait only for a sync of the log, and syncs it if none is free without. Returns
     /// whether one is free; if not, it takes a checkpoint, or the end of another rewrite.
     ///

@@ -18,8 +18,6 @@ pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
 const CHUNKS: u64 = 5;
 /// Pages of an I/O chunk of a small table, and of a large one.
 const IO_CHUNK_PAGES: (u32, u32) = (16, 128);
-/// Buffers for which a slicetable has space, at least: then no slice overflows when a partition splits.
-const BUFFERS_MIN: u64 = 8;
 /// The partitions for which a new log is twice as long as buffers of the first table's size need.
 const LOG_PARTITIONS: u32 = 256;
 
@@ -33,11 +31,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// The smallest limits that work: one partition of 1-page buffers and 12 slices.
+    /// The smallest limits that work: one partition of 2-page buffers and 12 slices.
     #[must_use]
     pub fn tiny() -> Self {
-        let tiny = slicehash::Config { buffer_pages: 1, ..slicehash::Config::tiny() };
-        Self { first: with_partitions(tiny, 1), ram_bytes_max: None }
+        Self { first: with_partitions(slicehash::Config::tiny(), 1), ram_bytes_max: None }
     }
 
     /// Refuses what cannot work.
@@ -50,16 +47,6 @@ impl Config {
             let reason =
                 "a table that is full is followed by one of twice the size; choose reject for it";
             return Err(Error::Config { field: "policy", reason: reason.into() });
-        }
-        let space = u64::from(self.first.slices) * u64::from(self.first.slice_entries());
-        let buffer = u64::from(self.first.buffer_entries()?);
-        if BUFFERS_MIN * buffer > space || u64::from(self.first.entries_max) * 8 > space * 7 {
-            let reason = format!(
-                "slices for {space} entries, buffers of {buffer} and at most {} in all; a split needs slices for \
-                 {BUFFERS_MIN} buffers, at most 7/8 full",
-                self.first.entries_max
-            );
-            return Err(Error::Config { field: "slices", reason });
         }
         Ok(())
     }
@@ -222,8 +209,7 @@ mod tests {
 
     #[test]
     fn a_short_log_makes_buffers_smaller_and_ends_growth_at_one_page() {
-        let two_pages = slicehash::Config { buffer_pages: 2, ..Config::tiny().first };
-        let table = with_partitions(two_pages, 8);
+        let table = with_partitions(Config::tiny().first, 8);
         let log_bytes = log_bytes_min(&with_partitions(table, 16));
         assert_eq!(next(&table, log_bytes).unwrap().buffer_pages, 2);
         assert_eq!(next(&table, log_bytes - 1).unwrap().buffer_pages, 1);

@@ -22,9 +22,11 @@
 //! 2. Only the newest table takes updates. An update holds the lock of updates for reading, and a table is replaced
 //!    while it is held for writing. So the older table never changes again, although its last merges may still move
 //!    entries.
-//! 3. A partition's first slicetable is durable before the map names it, as any other. Until then a crash leaves the
+//! 3. What the older table had in RAM and a full slice has no space for stays in RAM as the partition's overflow. Only
+//!    a checkpoint makes such a slicetable's place in the map durable, together with its overflow.
+//! 4. A partition's first slicetable is durable before the map names it, as any other. Until then a crash leaves the
 //!    partition without one, and the older table has its entries.
-//! 4. There is at most one older table: it is dropped, in one checkpoint with the maps that replace it, before the next
+//! 5. There is at most one older table: it is dropped, in one checkpoint with the maps that replace it, before the next
 //!    table is made.
 //!
 //! | operation | flash reads | flash writes | RAM |

@@ -14,6 +14,7 @@ use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
 use crate::grow::Requests;
 use crate::model::text;
+use crate::slicehash::older::Older;
 use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, recover};
 use crate::{Error, Result};
 
@@ -289,26 +290,31 @@ fn create(
 ) -> Result<SliceHash> {
     let found = table_name(name, number);
     if volume.structures().iter().any(|it| it.name == found) {
-        return open_table(volume, (name, number), (config, options), None);
+        return open_table(volume, (name, number), (config, options), Older::default());
     }
     let part = part(number);
     let create =
         |config, pages| Ok(volume.create_part((name, &part), TABLE_KIND, config, pages)?);
-    SliceHash::create_as(volume, create, table, for_table(&table, options))
+    SliceHash::create_as(
+        volume,
+        create,
+        (table, for_table(&table, options)),
+        Some(Older::default()),
+    )
 }
 
 fn open_table(
     volume: &Volume,
     (name, number): (&str, usize),
     (config, options): (&Config, &RuntimeOptions),
-    older: Option<Arc<Core>>,
+    older: Older,
 ) -> Result<SliceHash> {
     let name = table_name(name, number);
     let structure = volume.open_structure(&name, TABLE_KIND)?;
     let mut reader = Reader::new(&structure.config, "slicehash configuration", PageId(0));
     let table = slicehash::Config::decode(&mut reader)?;
     check_shape(config, &table, &name)?;
-    recover::open(volume, &structure, for_table(&table, options), older)
+    recover::open(volume, &structure, for_table(&table, options), Some(older))
 }
 
 /// The options for one of the tables.
@@ -331,11 +337,11 @@ fn open_tables(
     let open = |number, older| open_table(volume, (name, number), (config, options), older);
     let (number, older, newest) = match numbers[..] {
         [] => (1, None, create(volume, (name, 1), config.first, (config, options))?),
-        [only] => (only, None, open(only, None)?),
+        [only] => (only, None, open(only, Older::default())?),
         [before, last] if before + 1 == last => {
-            let older = open(before, None)?;
+            let older = open(before, Older::default())?;
             older.handle.core.finish_flushes()?;
-            let newest = open(last, Some(Arc::clone(&older.handle.core)))?;
+            let newest = open(last, Older::new(Arc::clone(&older.handle.core)))?;
             older.handle.core.retire();
             (last, Some(older), newest)
         }

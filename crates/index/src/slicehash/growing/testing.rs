@@ -21,12 +21,12 @@ fn config(request: &TableRequest) -> TestTable {
         buffer_pages,
         slice_parts,
         group_slices: 2,
-        slices: 18 * buffer_pages,
+        slices: buffer_pages + 1,
         ..slicehash::Config::tiny()
     };
     let space = plain.slices * plain.slice_entries();
     // Few partitions at first, so that a short test makes it grow several times.
-    let one = slicehash::Config { entries_max: space / 4, ..plain };
+    let one = slicehash::Config { entries_max: space * 7 / 8, ..plain };
     let first = with_partitions(one, partitions.div_ceil(4));
     let own = RuntimeOptions {
         flush_threads: request.threads,

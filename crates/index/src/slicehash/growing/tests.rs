@@ -6,15 +6,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::MemoryDevice;
+use nandex_store::entries::Entry;
 use nandex_store::{OpenOptions, VolumeOptions};
 
 use super::config::{FIXED_RAM_BYTES, capacity, next, ram_bytes};
 use super::*;
 use crate::grow::tests::{agrees, insert_absent_with_threads, key, volume};
-use crate::slicehash::SliceHash;
+use crate::slicehash::layout::Slicing;
+use crate::slicehash::{self, SliceHash, State};
 use crate::{Policy, Requirements};
 
-fn options(flush_threads: usize) -> RuntimeOptions {
+fn options_of(flush_threads: usize) -> RuntimeOptions {
     RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
 }
 
@@ -22,24 +24,29 @@ fn fill(table: &Growing, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| table.insert(&key(number), &key(number)).unwrap());
 }
 
+/// Puts a key, or removes it where there is no value.
+fn update(table: &Growing, oracle: &mut HashMap<u64, u64>, number: u64, value: Option<u64>) {
+    if let Some(value) = value {
+        table.insert(&key(number), &key(value)).unwrap();
+        oracle.insert(number, value);
+    } else {
+        table.remove(&key(number)).unwrap();
+        oracle.remove(&number);
+    }
+}
+
 #[test]
 fn updates_and_removals_of_what_an_older_table_has_are_what_is_found() {
     for threads in [0, 1] {
         let (device, mut volume) = volume();
-        let table = Growing::create_with(&volume, "t", Config::tiny(), options(threads));
+        let table = Growing::create_with(&volume, "t", Config::tiny(), options_of(threads));
         let mut table = table.unwrap();
         let mut oracle = HashMap::new();
         let keys = 12_000;
         for step in 0..30_000u64 {
             let number = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
             let number = number % (1 + step.min(keys - 1));
-            if step % 7 == 3 {
-                table.remove(&key(number)).unwrap();
-                oracle.remove(&number);
-            } else {
-                table.insert(&key(number), &key(step)).unwrap();
-                oracle.insert(number, step);
-            }
+            update(&table, &mut oracle, number, (step % 7 != 3).then_some(step));
             if step % 3_000 == 2_999 {
                 agrees(&table, table.iter(), &oracle, keys);
             }
@@ -47,7 +54,7 @@ fn updates_and_removals_of_what_an_older_table_has_are_what_is_found() {
                 table.close().unwrap();
                 drop(volume);
                 volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
-                table = Growing::open_within(&volume, "t", None, options(threads)).unwrap();
+                table = Growing::open_within(&volume, "t", None, options_of(threads)).unwrap();
             }
         }
         agrees(&table, table.iter(), &oracle, keys);
@@ -79,6 +86,64 @@ fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
     assert_eq!(insert_absent_with_threads(&table, 16_000), 16_000);
     assert_eq!(table.iter().count(), 16_000);
     assert!(table.tables() >= 3);
+}
+
+/// A table whose slicetables one buffer fills.
+fn tight() -> Config {
+    let first = Config::tiny().first;
+    let slices = first.buffer_pages;
+    let entries_max = slices * first.slice_entries();
+    Config { first: slicehash::Config { slices, entries_max, ..first }, ram_bytes_max: None }
+}
+
+/// The keys for which the newest table's slices had no space.
+fn overflow(table: &Growing) -> Vec<u64> {
+    let core = table.inner.tables.core();
+    let number = |entry: Entry<'_>| u64::from_le_bytes(entry.key.try_into().unwrap());
+    let of = |state: &State| state.level.overflow.entries().map(number).collect::<Vec<_>>();
+    core.partitions.iter().flat_map(|it| of(&it.read())).collect()
+}
+
+#[test]
+fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_cut() {
+    for durability in [Durability::Always, Durability::Never] {
+        let device = Arc::new(MemoryDevice::new());
+        let options = VolumeOptions { durability, ..VolumeOptions::tiny() };
+        let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
+        let table = Growing::create_with(&volume, "t", tight(), options_of(0)).unwrap();
+        let (mut oracle, hasher) = (HashMap::new(), volume.hasher());
+        let slicing = Slicing::new(&tight().first);
+        let mut keys = (0..).filter(|it| slicing.slice_of_key(hasher.hash(&key(*it))) == 0);
+        let mut insert = |oracle: &mut HashMap<_, _>| {
+            let number = keys.next().unwrap();
+            update(&table, oracle, number, Some(number));
+            number + 1
+        };
+        let mut until = 0;
+        while overflow(&table).is_empty() {
+            until = insert(&mut oracle);
+        }
+        let outlives_a_cut = |oracle: &HashMap<_, _>, keys| {
+            table.flush().unwrap();
+            agrees(&table, table.iter(), oracle, keys);
+            let copy = Arc::new(MemoryDevice::from_image(device.image()));
+            let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+            let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
+            agrees(&cut, cut.iter(), oracle, keys);
+            assert_eq!(overflow(&cut), overflow(&table));
+        };
+        outlives_a_cut(&oracle, until);
+        let overflowed = overflow(&table);
+        assert!(!overflowed.is_empty());
+        for number in overflowed {
+            update(&table, &mut oracle, number, (number % 2 == 0).then_some(until));
+        }
+        for _ in 0..6 {
+            outlives_a_cut(&oracle, until);
+            until = (0..100).map(|_| insert(&mut oracle)).last().unwrap();
+        }
+        assert!(table.tables() >= 3);
+    }
 }
 
 #[test]
@@ -160,10 +225,10 @@ fn tables_of_another_shape_or_number_are_refused() {
     let make = |part: &str, config| {
         let create =
             |config, pages| Ok(volume.create_part(("t", part), TABLE_KIND, config, pages)?);
-        let made = SliceHash::create_as(&volume, create, config, RuntimeOptions::default());
+        let made = SliceHash::create_as(&volume, create, (config, RuntimeOptions::default()), None);
         made.unwrap().close().unwrap();
     };
-    make("t2", super::super::Config { slices: 13, ..Config::tiny().first });
+    make("t2", slicehash::Config { slices: 13, ..Config::tiny().first });
     let error = Growing::open(&volume, "t").unwrap_err().to_string();
     assert!(error.contains("\"t/t2\" has other entries or slicetables"), "{error}");
     volume.drop_structure("t/t2").unwrap();

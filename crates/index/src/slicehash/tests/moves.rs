@@ -6,7 +6,14 @@ use std::time::{Duration, Instant};
 
 use nandex_device::{Call, Device, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Image, SimDevice};
+use nandex_store::bytes::Reader;
+use nandex_store::entries::{Entry, SlotState};
+use nandex_store::shadow::{MapUpdate, ShadowRecovery};
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, StructureId};
 
+use super::super::overflow::Overflow;
+use super::super::recover::{Maps, Source};
 use super::super::*;
 use super::inline;
 use crate::api::Table;
@@ -324,4 +331,24 @@ fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
         capture.join().unwrap();
         assert!(is_held, "a merge could have changed them");
     });
+}
+
+#[test]
+fn a_move_after_the_checkpoint_takes_the_overflow_that_the_checkpoint_has() {
+    let config = Config { policy: Policy::Reject, front_runs: 0, ..Config::tiny() };
+    let extent = Extent { start: PageId(16), pages: config.slicetable_pages() };
+    let (id, epoch) = (StructureId(3), 1);
+    let shadow = ShadowRecovery::blank(id, extent, config.shadow_shape(), epoch).finish();
+    let mut known = shadow.capture(Lsn(0)).bytes;
+    let entry = Entry { state: SlotState::Live, key: &[1; 8], value: &[2; 8] };
+    let overflow = Overflow::new(std::iter::once(entry));
+    Overflow::encode_all([(0, &overflow), (1, &overflow)].into_iter(), &mut known);
+    let from = Source { id, place: extent.start, epoch, state: &known, takes_over: true };
+    let mut reader = Reader::new(&known, "state", extent.start);
+    let mut maps = Maps::restore(&from, config, &mut reader).unwrap();
+    let block = shadow.begin(1, Lsn(0)).unwrap().block();
+    let update = MapUpdate { logical: 1, block }.encode();
+    assert!(maps.moved(1, &[&update[..], &[0; 8]].concat()).unwrap());
+    let levels = maps.finish().unwrap().levels;
+    assert_eq!(levels.iter().map(|it| it.overflow.len()).collect::<Vec<_>>()[..2], [1, 0]);
 }
