@@ -34,6 +34,10 @@ pub struct Held {
     pub entries_capacity: u64,
     /// Entries that the policy has dropped since it was opened.
     pub evicted: u64,
+    /// Entries that the policy has dropped in all openings; of a table of any size, entries of its index.
+    pub evicted_life: u64,
+    /// Those of `evicted_life` that the policy wanted to keep.
+    pub forced_evictions_life: u64,
     /// RAM in bytes.
     pub ram_bytes: u64,
     /// Flash in bytes.
@@ -205,6 +209,8 @@ impl Keyed {
             entries: index.entries,
             entries_capacity,
             evicted: index.evicted,
+            evicted_life: index.evicted_life,
+            forced_evictions_life: index.forced_evictions_life,
             ram_bytes,
             flash_bytes,
         }

@@ -97,6 +97,27 @@ fn an_index_that_forgets_never_does_so_silently() {
     assert!(third.stderr.contains("fingerprints in this run and "), "{third:?}");
 }
 
+/// Only what `dedup` itself made an index forget was counted.
+#[test]
+fn an_index_tells_what_another_verb_made_it_forget() {
+    let folder = Folder::new();
+    fs::write(folder.path("small"), "a few bytes").expect("the folder is writable");
+    let dedup = "dedup small --index i.nandex --avg 256 --structure bufferhash --json";
+    assert_eq!(json(&folder.run(dedup))["forgotten_entries_life"], 0);
+    let info = json(&folder.run("info i.nandex --json"));
+    let width = |name: &str| info["tables"][0][name].as_u64().expect("a width");
+    let record_bytes = width("key_bytes") + width("value_bytes");
+    let records = 200_000 * usize::try_from(record_bytes).expect("a few bytes");
+    fs::write(folder.path("in"), noise(records)).expect("the folder is writable");
+    let table = info["tables"][0]["name"].as_str().expect("a name");
+    let loaded = folder.run(&format!("load i.nandex in --table {table} --format binary --json"));
+    let evicted = json(&loaded)["evicted"].as_u64().expect("a count");
+    let again = json(&folder.run(dedup));
+    assert_eq!(again["forgotten_entries"], 0);
+    let life = again["forgotten_entries_life"].as_u64().expect("a count");
+    assert!(evicted > 10_000 && life >= evicted, "{evicted}, {again}");
+}
+
 #[test]
 fn an_index_grows_with_what_comes_and_says_when_its_ram_is_spent() {
     let folder = Folder::new();

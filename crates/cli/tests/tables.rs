@@ -5,6 +5,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{Folder, json};
 use nandex::device::MemoryDevice;
@@ -59,6 +60,40 @@ fn info_says_how_far_the_device_lets_a_table_grow_whose_ram_has_no_limit() {
     assert!(free.contains("it grows with the device, whose "), "{free}");
     assert!(free.contains(" free take about ") && !free.contains("% full"), "{free}");
     assert!(shown("limited").contains("% full"));
+}
+
+/// Only the load that evicted said so; `info` showed nothing of it.
+#[test]
+fn info_says_what_a_table_has_evicted_over_its_life_also_after_a_kill() {
+    for words in ["--structure bufferhash", "--structure slicehash"] {
+        let folder = Folder::new();
+        let made = "create t --key-bytes 8 --entries 2e4 --policy fifo";
+        assert_eq!(folder.run(&format!("{made} {words}")).code, 0);
+        let [evicted, forced] = ["evicted_life", "forced_evictions_life"].map(|name| {
+            let folder = &folder;
+            move || json(&folder.run("info t --json"))["tables"][0][name].as_u64().expect("it")
+        });
+        assert_eq!((evicted(), forced()), (0, 0));
+        assert!(folder.run("info t").stdout.contains("\n  evicted "), "{words}");
+        assert!(folder.run("info t").stdout.contains("  none\n"), "{words}");
+        let load = "load t in.csv --format csv --key-format u64 --json";
+        let mut life = 0;
+        for first in [0, 200_000] {
+            let records: String =
+                (first..first + 200_000).map(|key| format!("{key},{key}\n")).collect();
+            std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+            let told = json(&folder.run(load))["evicted"].as_u64().expect("a count");
+            assert!(told > 100_000 && evicted() >= life + told, "{words}: {told} after {life}");
+            life = evicted();
+        }
+        let text = folder.run("info t").stdout;
+        assert!(text.contains(" entries in its life\n"), "{text}");
+        let mut killed = folder.start(load);
+        std::thread::sleep(Duration::from_millis(200));
+        killed.kill().expect("it is ours");
+        killed.wait().expect("it is ours");
+        assert!(evicted() >= life, "{words}: {} after {life}", evicted());
+    }
 }
 
 #[test]

@@ -425,6 +425,12 @@ pub struct TableStats {
     pub retained: u64,
     /// Entries that the policy wanted to keep but had to drop because cascaded evictions reached their limit.
     pub forced_evictions: u64,
+    /// Entries dropped by the eviction policy in all openings. It is kept with every checkpoint: a crash loses what was
+    /// counted since the last one, but for evictions that the replay of the log repeats. Openings by versions
+    /// that did not keep it are not counted.
+    pub evicted_life: u64,
+    /// As [`evicted_life`](Self::evicted_life), of those that the policy wanted to keep.
+    pub forced_evictions_life: u64,
 }
 
 impl TableStats {
@@ -443,6 +449,8 @@ impl TableStats {
         self.evicted += part.evicted;
         self.retained += part.retained;
         self.forced_evictions += part.forced_evictions;
+        self.evicted_life += part.evicted_life;
+        self.forced_evictions_life += part.forced_evictions_life;
     }
 
     /// The same with these lookups in place of its own.

@@ -1,8 +1,8 @@
 //! How many entries an index has forgotten: evicted because it was full.
 //!
-//! A table counts what it evicts from its opening on. So an entry of the table keeps the sum over its life. It is
-//! written after every batch that evicted something, which also keeps it among the newest, out of the eviction's
-//! reach. Its key is text and no digest.
+//! A table counts what it evicts over its life, but a crash loses what it counted since the last checkpoint. So an
+//! entry of the table keeps the sum too, and the larger one holds. The entry is written after every batch that evicted
+//! something, which also keeps it among the newest, out of the eviction's reach. Its key is text and no digest.
 
 use nandex::Table;
 
@@ -29,10 +29,10 @@ impl<'a> Forgotten<'a> {
         let mut key = KEY.to_vec();
         key.resize(table.key_bytes(), 0);
         let value = table.get(&key)?;
-        let before =
-            value.and_then(|value| Some(u64::from_le_bytes(value.first_chunk().copied()?)));
-        let evicted_before = table.stats().evicted;
-        Ok(Self { table, key, before: before.unwrap_or(0), evicted_before, noted: 0 })
+        let noted = value.and_then(|value| Some(u64::from_le_bytes(value.first_chunk().copied()?)));
+        let stats = table.stats();
+        let (before, evicted_before) = (stats.evicted_life.max(noted.unwrap_or(0)), stats.evicted);
+        Ok(Self { table, key, before, evicted_before, noted: 0 })
     }
 
     /// Entries forgotten in this run.

@@ -63,6 +63,10 @@ struct Figures {
     entries_capacity: u64,
     /// `entries` over `entries_capacity`; above 1 while there is more space than is sure.
     fullness: f64,
+    /// Entries that the policy has dropped in the table's life.
+    evicted_life: u64,
+    /// Those of them that the policy wanted to keep.
+    forced_evictions_life: u64,
     /// Where nothing but the device limits the entries.
     #[serde(skip)]
     growth: Option<Growth>,
@@ -146,7 +150,8 @@ fn filter_figures(volume: &Volume, name: &str) -> Result<FilterFigures> {
 }
 
 fn figures(table: Keyed, free_bytes: Option<u64>) -> Result<Figures> {
-    let Held { entries, entries_capacity, ram_bytes, flash_bytes, .. } = table.held();
+    let Held { entries, entries_capacity, evicted_life, forced_evictions_life, .. } = table.held();
+    let Held { ram_bytes, flash_bytes, .. } = table.held();
     let widths = table.widths();
     let figures = Figures {
         key_bytes: widths.map(|it| it.key_bytes),
@@ -154,6 +159,8 @@ fn figures(table: Keyed, free_bytes: Option<u64>) -> Result<Figures> {
         entries,
         entries_capacity,
         fullness: entries as f64 / entries_capacity.max(1) as f64,
+        evicted_life,
+        forced_evictions_life,
         growth: table
             .growth_per_entry()
             .map(|bytes_per_entry| Growth { free_bytes, bytes_per_entry }),
@@ -201,6 +208,17 @@ fn shown_log(log: ValueLogUse) -> String {
     format!("{live} live and {garbage} garbage, of {}", show_bytes(flash_bytes))
 }
 
+fn shown_evictions(it: &Figures) -> String {
+    let evicted = match it.evicted_life {
+        0 => return "none".into(),
+        evicted => format!("{} entries in its life", show_count(evicted)),
+    };
+    match it.forced_evictions_life {
+        0 => evicted,
+        forced => format!("{evicted}, {} that the policy wanted to keep", show_count(forced)),
+    }
+}
+
 fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     let ram = show_bytes(it.ram_bytes);
     let of_capacity = || {
@@ -210,6 +228,7 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("entries", show_count(it.entries)),
         ("space for", it.growth.map_or_else(of_capacity, Growth::shown)),
+        ("evicted", shown_evictions(it)),
         ("widths", shown_widths(it.key_bytes, it.value_bytes)),
     ];
     rows.extend(it.value_log.map(|log| ("values", shown_log(log))));

@@ -7,7 +7,7 @@ use nandex_device::PAGE_BYTES;
 use nandex_store::bytes::get_u64;
 use nandex_store::page::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES};
 
-pub use crate::write::format::{PageSnapshotRef, WriteState, decode_log_entry};
+pub use crate::write::format::{LifeCounts, PageSnapshotRef, WriteState, decode_log_entry};
 
 /// Puts a filter column's words into the bodies of its zeroed pages.
 pub(super) fn encode_filter(pages: &mut [u8], words: &[u64]) {

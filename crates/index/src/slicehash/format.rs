@@ -7,7 +7,7 @@ use nandex_store::bytes::Reader;
 use super::Config;
 use crate::Result;
 
-pub use crate::write::format::{Moved, PageSnapshotRef, WriteState, decode_log_entry};
+pub use crate::write::format::{LifeCounts, Moved, PageSnapshotRef, WriteState, decode_log_entry};
 
 /// Reads a configuration, and nothing after it, from bytes that may be anything.
 ///

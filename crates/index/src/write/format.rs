@@ -125,13 +125,46 @@ pub struct PartitionRecord<R> {
     pub snapshot: Option<R>,
 }
 
-/// The state of the buffers; it follows the layout's maps.
+/// What a structure has dropped over its whole life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LifeCounts {
+    /// Entries dropped by the eviction policy.
+    pub evicted: u64,
+    /// Those that the policy wanted to keep.
+    pub forced_evictions: u64,
+}
+
+/// The first of the counts' bytes.
+const LIFE_VERSION: u8 = 1;
+
+impl LifeCounts {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.push(LIFE_VERSION);
+        out.extend_from_slice(&self.evicted.to_le_bytes());
+        out.extend_from_slice(&self.forced_evictions.to_le_bytes());
+    }
+
+    /// Reads counts, which end the state. A state of earlier versions has none, and then they are 0.
+    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        if reader.left() == 0 {
+            return Ok(Self::default());
+        }
+        match reader.u8()? {
+            LIFE_VERSION => Ok(Self { evicted: reader.u64()?, forced_evictions: reader.u64()? }),
+            other => Err(reader.refuse(format!("counts of version {LIFE_VERSION}"), other).into()),
+        }
+    }
+}
+
+/// The state of the buffers; it follows the layout's maps, and nothing follows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WriteState<R> {
     /// The generation of the next snapshot.
     pub next_generation: u64,
     /// Each partition's.
     pub partitions: Vec<PartitionRecord<R>>,
+    /// What was dropped until the checkpoint.
+    pub life: LifeCounts,
 }
 
 impl<R> WriteState<R> {
@@ -139,7 +172,8 @@ impl<R> WriteState<R> {
     #[must_use]
     pub fn new(partitions: usize, tail: Lsn) -> Self {
         let record = || PartitionRecord { tail, boundary: 0, snapshot: None };
-        Self { next_generation: 1, partitions: (0..partitions).map(|_| record()).collect() }
+        let partitions = (0..partitions).map(|_| record()).collect();
+        Self { next_generation: 1, partitions, life: LifeCounts::default() }
     }
 
     /// Appends the state's bytes.
@@ -159,6 +193,7 @@ impl<R> WriteState<R> {
             }
             encode(snapshot.as_ref(), out);
         }
+        self.life.encode(out);
     }
 
     /// Reads a state from bytes that may be anything.
@@ -181,7 +216,7 @@ impl<R> WriteState<R> {
             let boundary = if adds_up == AddsUp::Yes { reader.u64()? } else { 0 };
             partitions.push(PartitionRecord { tail, boundary, snapshot: decode(reader)? });
         }
-        Ok(Self { next_generation, partitions })
+        Ok(Self { next_generation, partitions, life: LifeCounts::decode(reader)? })
     }
 }
 
@@ -224,13 +259,35 @@ mod tests {
             };
             let partitions =
                 vec![record(0, 0, None), record(8192, 7, Some(5u8)), record(4096, 9, None)];
-            let state = WriteState { next_generation: 9, partitions };
+            let life = LifeCounts { evicted: 1 << 40, forced_evictions: 3 };
+            let state = WriteState { next_generation: 9, partitions, life };
             let mut bytes = Vec::new();
             state.encode_with(adds_up, &mut bytes, |it, out| out.push(it.copied().unwrap_or(0)));
-            let mut reader = Reader::new(&bytes, "state", PageId(0));
-            let decode = |reader: &mut Reader<'_>| Ok(Some(reader.u8()?).filter(|it| *it > 0));
-            assert_eq!(WriteState::decode_with(adds_up, &mut reader, decode).unwrap(), state);
+            let decode = |bytes: &[u8]| {
+                let mut reader = Reader::new(bytes, "state", PageId(0));
+                let snapshot =
+                    |reader: &mut Reader<'_>| Ok(Some(reader.u8()?).filter(|it| *it > 0));
+                WriteState::decode_with(adds_up, &mut reader, snapshot)
+            };
+            assert_eq!(decode(&bytes).unwrap(), state);
+            // As earlier versions wrote it, cut in the middle, and of a later version.
+            let counts_at = bytes.len() - 17;
+            let life = LifeCounts::default();
+            assert_eq!(decode(&bytes[..counts_at]).unwrap(), WriteState { life, ..state });
+            assert!(decode(&bytes[..counts_at + 9]).is_err());
+            bytes[counts_at] = 2;
+            let refused = decode(&bytes).unwrap_err().to_string();
+            assert!(refused.contains("counts of version 1"), "{refused}");
         }
+    }
+
+    #[test]
+    fn counts_are_the_bytes_that_the_page_shows() {
+        let mut bytes = Vec::new();
+        LifeCounts { evicted: 7000, forced_evictions: 3 }.encode(&mut bytes);
+        let words = bytes.chunks(4).map(|word| word.iter().map(|it| format!("{it:02x}")).collect());
+        let vector = words.collect::<Vec<String>>().join(" ");
+        assert!(include_str!("../../../../docs/format.md").contains(&format!("\n{vector}\n")));
     }
 
     #[test]

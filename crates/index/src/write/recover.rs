@@ -166,7 +166,7 @@ fn assemble<L: Layout>(
         lookups: Lookups::new(reads),
         work: WorkQueue::default(),
         pace: Pace::new(policy.pace_updates),
-        counters: WriteCounters::default(),
+        counters: WriteCounters::restore(state.life),
         snapshots: Snapshots::new(snapshots, shape.partitions as usize, state.next_generation),
         scratches: ScratchPool::default(),
         next_boundary: AtomicU64::new(next_boundary),
@@ -246,11 +246,10 @@ impl<L: Checkpoints> Checkpointed for Core<L> {
         let maps = L::capture(self, now);
         let mut state = maps.bytes;
         let next_generation = self.snapshots.next_generation();
-        WriteState { next_generation, partitions }.encode_with(
-            AddsUp::of::<L::Buffer>(),
-            &mut state,
-            Store::<L::Buffer>::encode,
-        );
+        // Read after the maps, so that no eviction is in them and not counted.
+        let written = WriteState { next_generation, partitions, life: self.counters.life() };
+        let adds_up = AddsUp::of::<L::Buffer>();
+        written.encode_with(adds_up, &mut state, Store::<L::Buffer>::encode);
         Captured { state, tail, extents: maps.extents }
     }
 

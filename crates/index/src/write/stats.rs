@@ -3,11 +3,12 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::format::LifeCounts;
 use super::{Core, Layout, TableLayout};
 use crate::Error;
 use crate::api::TableStats;
 
-/// What is counted since the structure was opened.
+/// What is counted since the structure was opened, and what its life before has counted.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
     pub(crate) flushes: AtomicU64,
@@ -20,6 +21,36 @@ pub(crate) struct WriteCounters {
     pub(crate) retained: AtomicU64,
     pub(crate) forced_evictions: AtomicU64,
     pub(crate) scratch_bytes: AtomicU64,
+    /// What was evicted before this opening, also by parts that are gone.
+    evicted_before: AtomicU64,
+    /// As `evicted_before`, of `forced_evictions`.
+    forced_before: AtomicU64,
+}
+
+impl WriteCounters {
+    /// Counters of a structure whose checkpoint has these counts.
+    pub(super) fn restore(life: LifeCounts) -> Self {
+        let counters = Self::default();
+        counters.take_over(life);
+        counters
+    }
+
+    /// What was dropped in all openings until now.
+    pub(crate) fn life(&self) -> LifeCounts {
+        let sum = |before: &AtomicU64, since: &AtomicU64| {
+            before.load(Relaxed).saturating_add(since.load(Relaxed))
+        };
+        LifeCounts {
+            evicted: sum(&self.evicted_before, &self.evicted),
+            forced_evictions: sum(&self.forced_before, &self.forced_evictions),
+        }
+    }
+
+    /// Adds the counts of a part that goes.
+    pub(crate) fn take_over(&self, life: LifeCounts) {
+        self.evicted_before.fetch_add(life.evicted, Relaxed);
+        self.forced_before.fetch_add(life.forced_evictions, Relaxed);
+    }
 }
 
 impl<L: Layout> Core<L> {
@@ -78,6 +109,7 @@ impl<L: TableLayout> Core<L> {
         }
         let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
+        let LifeCounts { evicted, forced_evictions } = counters.life();
         TableStats {
             entries,
             ram_bytes: self.ram_bytes(),
@@ -95,6 +127,8 @@ impl<L: TableLayout> Core<L> {
             evicted: read(&counters.evicted),
             retained: read(&counters.retained),
             forced_evictions: read(&counters.forced_evictions),
+            evicted_life: evicted,
+            forced_evictions_life: forced_evictions,
         }
     }
 }

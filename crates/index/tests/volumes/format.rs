@@ -28,6 +28,7 @@ fn fixture(name: &str) -> Vec<u8> {
     if std::env::var("NANDEX_FIXTURES").is_ok_and(|what| what == "write") {
         let is_closed = name.ends_with("closed");
         let device = match name {
+            "v1-evicted" => write_evicting(),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
             _ => write_bufferhashes(name),
@@ -137,6 +138,40 @@ fn slicehashes_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
+/// A table of each structure with a policy that evicts.
+fn evicting_configs() -> [(&'static str, AnyConfig); 2] {
+    let ring = Config { super_tables: 2, segments: 10, incarnations_max: 6, ..Config::tiny() };
+    [("ring", ring.into()), ("slices", slice_configs()[0].1.into())]
+}
+
+#[test]
+fn what_a_table_has_evicted_over_its_life_is_read() {
+    let volume = open("v1-evicted");
+    for (name, config) in evicting_configs() {
+        let table = AnyTable::open(&volume, name).unwrap();
+        assert_eq!(table.config(), config, "{name}");
+        let stats = table.stats();
+        assert!(stats.evicted_life > 0 && stats.evicted == 0, "{name}: {stats:?}");
+        assert_eq!(stats.entries + stats.evicted_life, EVICTING_KEYS, "{name}");
+    }
+}
+
+/// The states of earlier fixtures end before the counts.
+#[test]
+fn a_table_of_an_earlier_version_has_evicted_nothing_that_is_known() {
+    for fixture in ["v1-closed", "v1-policies", "v1-slicehash-closed"] {
+        let volume = open(fixture);
+        for table in volume.structures() {
+            let stats = AnyTable::open(&volume, &table.name).unwrap().stats();
+            let life = (stats.evicted_life, stats.forced_evictions_life);
+            assert_eq!(life, (0, 0), "{fixture}, {}", table.name);
+        }
+    }
+}
+
+/// Different keys of the fixture whose tables evict.
+const EVICTING_KEYS: u64 = 8000;
+
 /// A cascade filter of each sort: the deck's levels, parts with one level, counts.
 fn filter_configs() -> Vec<(&'static str, cascade::Config)> {
     let exact = cascade::Config { rate: 1e-9, ..cascade::Config::tiny() };
@@ -233,6 +268,17 @@ fn write_bufferhashes(name: &str) -> MemoryDevice {
                 table.close().unwrap();
             }
         }
+    }
+    drop(volume);
+    device
+}
+
+fn write_evicting() -> MemoryDevice {
+    let (device, volume) = inline(HashKind::Identity);
+    for (name, config) in evicting_configs() {
+        let table = AnyTable::create(&volume, name, &config).unwrap();
+        (0..EVICTING_KEYS).for_each(|key| table.insert_u64(key, key).unwrap());
+        table.close().unwrap();
     }
     drop(volume);
     device

@@ -186,10 +186,15 @@ impl Tables {
             newest.forget_older();
             let TableStats { ram_bytes, .. } = older.handle.core.stats();
             let done = older.handle.core.stats();
-            owned.gone.add_part(&TableStats { entries: 0, flash_bytes: 0, ..done }, ram_bytes);
+            let done = TableStats { entries: 0, flash_bytes: 0, ..done };
+            // What it has counted over its life the newest table takes over.
+            let done = TableStats { evicted_life: 0, forced_evictions_life: 0, ..done };
+            owned.gone.add_part(&done, ram_bytes);
         }
         if let Some(older) = owned.older.take() {
+            let core = Arc::clone(&older.handle.core);
             older.close()?;
+            owned.newest().handle.core.counters.take_over(core.counters.life());
         }
         let name = table_name(&self.name, owned.number - 1);
         if self.volume.structures().iter().any(|it| it.name == name) {

@@ -88,6 +88,28 @@ fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
     assert!(table.tables() >= 3);
 }
 
+/// No policy evicts here, so the counts are made up.
+#[test]
+fn what_a_table_that_is_gone_has_counted_stays_counted() {
+    let (device, volume) = volume();
+    let table = Growing::create_with(&volume, "t", Config::tiny(), options_of(0)).unwrap();
+    let counters = &table.inner.tables.core().counters;
+    counters.evicted.store(5, Relaxed);
+    counters.forced_evictions.store(2, Relaxed);
+    fill(&table, 0..12_000);
+    assert!(table.tables() >= 3);
+    let life = |table: &Growing| {
+        let stats = table.stats();
+        (stats.evicted_life, stats.forced_evictions_life)
+    };
+    assert_eq!((life(&table), table.stats().evicted), ((5, 2), 5));
+    table.close().unwrap();
+    drop(volume);
+    let volume = Volume::open(device, OpenOptions::default()).unwrap();
+    let table = Growing::open(&volume, "t").unwrap();
+    assert_eq!((life(&table), table.stats().evicted), ((5, 2), 0));
+}
+
 /// A table whose slicetables one buffer fills.
 fn tight() -> Config {
     let first = Config::tiny().first;

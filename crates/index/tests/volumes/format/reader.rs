@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{fixture, policies};
+use super::{EVICTING_KEYS, fixture, policies};
 
 const PAGE: usize = 4096;
 const HEADER: usize = 32;
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The catalog: names with number, configuration, state and first page.
+/// The catalog's BufferHashes: names with number, configuration, state and first page.
 fn catalog(image: &[u8]) -> BTreeMap<String, (u64, Vec<u8>, Vec<u8>, u64)> {
     let newest =
         [0, 1].into_iter().max_by_key(|place| number(image, place * PAGE + 16, 8)).unwrap();
@@ -96,13 +96,15 @@ fn catalog(image: &[u8]) -> BTreeMap<String, (u64, Vec<u8>, Vec<u8>, u64)> {
         let id = fields.number(2);
         assert!(id < next);
         let name = String::from_utf8(fields.field().to_vec()).unwrap();
-        assert_eq!(fields.field(), b"bufferhash");
+        let is_bufferhash = fields.field() == b"bufferhash";
         let (config, state) = (fields.field().to_vec(), fields.field().to_vec());
         let _tail = fields.number(8);
         assert_eq!(fields.number(4), 1, "one extent");
         let first = fields.number(8);
         fields.number(8);
-        found.insert(name, (id, config, state, first));
+        if is_bufferhash {
+            found.insert(name, (id, config, state, first));
+        }
     }
     assert!(fields.0.is_empty());
     found
@@ -192,11 +194,11 @@ fn entries(page: &[u8], (super_table, at): (u64, u64), config: &Config) -> Vec<(
     found
 }
 
-/// All entries of a table, oldest first.
-fn read(
+/// All entries of a table, oldest first, and what its state ends with.
+fn read<'t>(
     image: &[u8],
-    (id, config, state, first): &(u64, Vec<u8>, Vec<u8>, u64),
-) -> Vec<(u64, Option<u64>)> {
+    (id, config, state, first): &'t (u64, Vec<u8>, Vec<u8>, u64),
+) -> (Vec<(u64, Option<u64>)>, Fields<'t>) {
     let config = Config::new(config);
     let segment_pages = config.buffer_pages + config.filter_pages();
     let mut fields = Fields(state);
@@ -242,8 +244,7 @@ fn read(
             all.extend(entries(page, (super_table, at), &config));
         }
     }
-    assert!(fields.0.is_empty());
-    all
+    (all, fields)
 }
 
 #[test]
@@ -254,12 +255,25 @@ fn a_reader_made_from_the_page_alone_reads_a_closed_volume() {
     assert_eq!(catalog.len(), policies().len());
     for (name, table) in &catalog {
         // Oldest first, so that the newest version of a key is what stays.
-        let entries: BTreeMap<_, _> = read(&image, table).into_iter().collect();
+        let (entries, counts) = read(&image, table);
+        assert!(counts.0.is_empty(), "a state without counts");
+        let entries: BTreeMap<_, _> = entries.into_iter().collect();
         for key in 0..700 {
             let value = entries.get(&key).copied().flatten();
             assert_eq!(value, super::expected(key), "{name}, key {key}");
         }
     }
+}
+
+#[test]
+fn a_reader_made_from_the_page_alone_reads_what_a_table_has_evicted() {
+    let image = fixture("v1-evicted");
+    let table = &catalog(&image)["ring"];
+    let (entries, mut counts) = read(&image, table);
+    assert_eq!(counts.number(1), 1, "version");
+    let (evicted, forced) = (counts.number(8), counts.number(8));
+    assert_eq!((entries.len() as u64 + evicted, forced), (EVICTING_KEYS, 0));
+    assert!(evicted > 0 && counts.0.is_empty());
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bad_input;
 mod closed;
 mod cost;
 mod durability;
+mod evicted;
 mod full;
 mod lagging;
 mod log_space;

@@ -1,0 +1,119 @@
+//! What a table has evicted is counted over its whole life, whatever evicts and however it was closed.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nandex::device::MemoryDevice;
+use nandex::testing::{TableRequest, TestTable};
+use nandex::{
+    AnyTable, Durability, Error, OpenOptions, Table, TableStats, Threads, Volume, VolumeOptions,
+    registry,
+};
+
+/// Keys of an opening: several times what a table without space holds.
+const KEYS: u64 = 8000;
+
+/// Each variant of each kind of tables, with little flash, without threads and with them.
+fn made() -> impl Iterator<Item = (TestTable, Threads)> {
+    registry::tables().flat_map(|(_, row)| {
+        (0..2 * row.testing.variants).map(|number| {
+            let variant = number / 2;
+            let (threads, of_volume) =
+                if number % 2 == 0 { (0, Threads::Inline) } else { (1, Threads::Background) };
+            let request = TableRequest { variant, keys: None, threads, ..TableRequest::default() };
+            ((row.testing.config)(&request), of_volume)
+        })
+    })
+}
+
+/// Nothing is durable before it is synced.
+const DURABILITY: Durability = Durability::Every(Duration::from_secs(3600));
+
+fn create((made, threads): &(TestTable, Threads)) -> (MemoryDevice, AnyTable) {
+    let device = MemoryDevice::new();
+    let options =
+        VolumeOptions { durability: DURABILITY, threads: *threads, ..VolumeOptions::tiny() };
+    let volume = Volume::create(Arc::new(device.clone()), options).unwrap();
+    let table = AnyTable::create_with(&volume, "t", &made.config, &made.options).unwrap();
+    (device, table)
+}
+
+fn open((made, threads): &(TestTable, Threads), device: &MemoryDevice) -> AnyTable {
+    let options =
+        OpenOptions { durability: DURABILITY, threads: *threads, ..OpenOptions::default() };
+    let volume = Volume::open(Arc::new(device.clone()), options).unwrap();
+    AnyTable::open_with(&volume, "t", &made.options).unwrap()
+}
+
+/// Inserts different keys until the table refuses one, and returns how many it took.
+fn fill(table: &AnyTable, keys: Range<u64>) -> u64 {
+    let mut taken = 0;
+    for key in keys {
+        match table.insert_u64(key, key) {
+            Ok(()) => taken += 1,
+            Err(Error::Full { .. } | Error::GrowthStopped { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    taken
+}
+
+/// Every key that was taken is held or was evicted. A table that grows evicts none; how many entries it holds it may
+/// know only about.
+fn assert_counts_all(table: &AnyTable, taken: u64, label: &str) -> TableStats {
+    let stats = table.stats();
+    if registry::grows(table.kind()) {
+        assert_eq!(stats.evicted_life, 0, "{label}");
+    } else {
+        assert_eq!(stats.entries + stats.evicted_life, taken, "{label}: {stats:?}");
+    }
+    stats
+}
+
+#[test]
+fn what_a_table_has_evicted_outlives_its_closing() {
+    let mut evicting = 0;
+    for made in made() {
+        let label = &made.0.label;
+        let (device, mut table) = create(&made);
+        let mut taken = 0;
+        let mut before = TableStats::default();
+        for first in [0, KEYS, 2 * KEYS] {
+            let opened = assert_counts_all(&table, taken, label);
+            assert_eq!((opened.evicted, opened.forced_evictions), (0, 0), "{label}");
+            assert!(opened.evicted_life >= before.evicted_life, "{label}: {opened:?}");
+            taken += fill(&table, first..first + KEYS);
+            before = table.stats();
+            if made.1 == Threads::Inline {
+                // Nothing is evicted in the background meanwhile.
+                before = assert_counts_all(&table, taken, label);
+                assert_eq!(before.evicted_life, opened.evicted_life + before.evicted, "{label}");
+                let forced = opened.forced_evictions_life + before.forced_evictions;
+                assert_eq!(before.forced_evictions_life, forced, "{label}");
+            }
+            table.close().unwrap();
+            table = open(&made, &device);
+        }
+        evicting += u64::from(table.stats().evicted_life > 2 * KEYS);
+    }
+    assert!(evicting > 6, "{evicting}");
+}
+
+#[test]
+fn a_crash_loses_at_most_what_was_evicted_since_the_last_checkpoint() {
+    for made in made() {
+        let label = &made.0.label;
+        let (device, table) = create(&made);
+        fill(&table, 0..KEYS);
+        table.flush().unwrap();
+        let kept = table.stats();
+        fill(&table, KEYS..2 * KEYS);
+        table.sync().unwrap();
+        let crashed = MemoryDevice::from_image(device.image());
+        let found = open(&made, &crashed).stats();
+        assert!(found.evicted_life >= kept.evicted_life, "{label}: {kept:?}, {found:?}");
+        let forced = (kept.forced_evictions_life, found.forced_evictions_life);
+        assert!(forced.0 <= forced.1, "{label}: {kept:?}, {found:?}");
+    }
+}
