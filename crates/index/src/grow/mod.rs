@@ -3,9 +3,12 @@
 //! A table that grows is a list of tables of one structure, its parts. Each part is crash-safe by itself. The owner
 //! has an entry in the catalog with the configuration, and keeps nothing else.
 
+mod owner;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 
@@ -13,13 +16,24 @@ use nandex_store::{Captured, Checkpointed, Lsn, StructureId, Volume};
 
 use crate::{Error, Result};
 
+pub(crate) use owner::{GrowingOpening, Newest, Owner, Parts, delegate_growing};
+
+/// The part of a table that is full when the next one is made in the background.
+const FULL_ENOUGH: (u64, u64) = (7, 8);
+
+/// The entries with which a part of this capacity is nearly full.
+pub(crate) fn full_enough(capacity: u64) -> u64 {
+    let (part, whole) = FULL_ENOUGH;
+    (capacity * part).div_ceil(whole)
+}
+
 /// The owner's own part of checkpoints: nothing, since the parts keep everything.
 #[derive(Debug)]
-pub(crate) struct Root(Volume);
+struct Root(Volume);
 
 impl Root {
     /// Tells the volume that the table is open, for as long as this is kept.
-    pub(crate) fn register(volume: &Volume, id: StructureId) -> Arc<Self> {
+    fn register(volume: &Volume, id: StructureId) -> Arc<Self> {
         let root = Arc::new(Self(volume.clone()));
         let weak: Weak<dyn Checkpointed> =
             Arc::downgrade(&(Arc::clone(&root) as Arc<dyn Checkpointed>));
@@ -62,16 +76,29 @@ enum Request {
 pub(crate) struct Requests {
     asked: Mutex<Request>,
     changed: Condvar,
+    /// Entries on flash in the newest part with which the next preparation is due.
+    due_at: AtomicU64,
+    /// Was it asked for?
+    is_asked: AtomicBool,
 }
 
 impl Requests {
-    /// Asks for a preparation.
-    pub(crate) fn prepare(&self) {
-        self.request(Request::Prepare);
+    /// Says when the next preparation is due, in entries on flash in the newest part.
+    pub(crate) fn due_at(&self, entries: u64) {
+        self.due_at.store(entries, Relaxed);
+        self.is_asked.store(false, Relaxed);
+    }
+
+    /// Asks for a preparation if it is due.
+    #[inline]
+    fn look_ahead(&self, entries: u64) {
+        if entries >= self.due_at.load(Relaxed) && !self.is_asked.swap(true, Relaxed) {
+            self.request(Request::Prepare);
+        }
     }
 
     /// Ends the thread.
-    pub(crate) fn stop(&self) {
+    fn stop(&self) {
         self.request(Request::Stop);
     }
 
@@ -98,19 +125,15 @@ impl Requests {
     }
 }
 
-/// Starts the thread that prepares growth, which `requests` of the shared state ask for.
+/// Starts the thread that prepares growth.
 ///
 /// # Errors
 /// The thread cannot start.
-pub(crate) fn start_thread<T: Send + Sync + 'static>(
-    shared: &Arc<T>,
-    requests: fn(&T) -> &Requests,
-    prepare: fn(&T),
-) -> Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
+fn start_thread<P: Parts>(parts: &Arc<P>) -> Result<JoinHandle<()>> {
+    let parts = Arc::clone(parts);
     let run = move || {
-        while requests(&shared).wait() {
-            prepare(&shared);
+        while parts.requests().wait() {
+            parts.prepare();
         }
     };
     Builder::new().name("nandex-grow".into()).spawn(run).map_err(|error| Error::Config {

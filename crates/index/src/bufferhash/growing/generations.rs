@@ -1,23 +1,21 @@
 //! The generations of a growing table, oldest first, and how one more comes.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
-use nandex_store::{Volume, part_name};
+use nandex_store::{StructureId, Volume, part_name};
 
 use super::{Config, GENERATION_KIND};
+use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::bufferhash::{self, BufferHash, Inner as Core, RuntimeOptions};
-use crate::grow::Requests;
+use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core, RuntimeOptions};
+use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::model::text;
 use crate::{Error, Result};
 
 /// Generations of a table, at most; each holds as much as all before it, unless the log is too short.
 pub(super) const GENERATIONS_MAX: usize = 256;
-
-/// The part of a generation that is full when the next one is made in the background.
-const FULL_ENOUGH: (u64, u64) = (7, 8);
 
 /// The generations of a table.
 #[derive(Debug)]
@@ -32,10 +30,6 @@ pub(super) struct Generations {
     /// Read by updates, written when a generation is added: then all updates of the one before have ended.
     updates: RwLock<()>,
     tables: Mutex<Tables>,
-    /// Entries on flash with which the newest one is nearly full.
-    full_enough: AtomicU64,
-    /// Was the next generation asked for?
-    is_asked: AtomicBool,
     requests: Requests,
 }
 
@@ -45,14 +39,6 @@ struct Tables {
     used: Vec<BufferHash>,
     /// The next one, made before it is needed.
     next: Option<BufferHash>,
-}
-
-/// The newest generation, for as long as it is the newest.
-pub(super) struct Newest<'g> {
-    pub(super) core: &'g Core,
-    /// How many generations there are.
-    pub(super) count: usize,
-    _updates: RwLockReadGuard<'g, ()>,
 }
 
 /// The name of a generation among the table's parts, from 1 on.
@@ -82,8 +68,6 @@ impl Generations {
             len: AtomicUsize::new(0),
             updates: RwLock::default(),
             tables: Mutex::default(),
-            full_enough: AtomicU64::default(),
-            is_asked: AtomicBool::new(false),
             requests: Requests::default(),
         };
         let mut tables = generations.tables();
@@ -117,68 +101,13 @@ impl Generations {
         (0..self.len()).map(|number| self.core(number))
     }
 
-    /// The newest one, kept the newest meanwhile.
-    #[inline]
-    pub(super) fn newest(&self) -> Newest<'_> {
-        let updates = self.updates.read().expect("no holder of the lock of updates panics");
-        let count = self.len();
-        Newest { core: self.core(count - 1), count, _updates: updates }
-    }
-
-    /// Has the next generation made in the background if the newest one is nearly full.
-    #[inline]
-    pub(super) fn look_ahead(&self, newest: &Core) {
-        let entries = newest.counters.flushed_entries.load(Relaxed);
-        if entries >= self.full_enough.load(Relaxed)
-            && self.options.flush_threads > 0
-            && !self.is_asked.swap(true, Relaxed)
-        {
-            self.requests.prepare();
-        }
-    }
-
-    pub(super) fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
-    /// Makes the next generation before it is needed. A failure is told by the update that needs it, which tries
-    /// again.
-    pub(super) fn prepare(&self) {
-        let mut tables = self.tables();
-        if tables.next.is_none() {
-            tables.next = self.create(&tables).ok();
-        }
-    }
-
-    /// Adds a generation, unless there are more than `count` already.
-    ///
-    /// # Errors
-    /// RAM that is spent, no space on the device, a failed write.
-    #[cold]
-    pub(super) fn grow(&self, count: usize) -> Result<()> {
-        let mut tables = self.tables();
-        if tables.used.len() > count {
-            return Ok(());
-        }
-        let table = match tables.next.take() {
-            Some(next) => next,
-            None => self.create(&tables)?,
-        };
-        self.use_next(&mut tables, table);
-        self.core(count - 1).retire();
-        self.is_asked.store(false, Relaxed);
-        Ok(())
-    }
-
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
         let number = tables.used.len();
         let set = self.cores[number].set(Arc::clone(&table.handle.core));
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");
         self.len.store(number + 1, Release);
-        let (part, whole) = FULL_ENOUGH;
-        let full_enough = (table.config().entries_capacity() * part).div_ceil(whole);
-        self.full_enough.store(full_enough, Relaxed);
+        self.requests.due_at(full_enough(table.config().entries_capacity()));
         drop(updates);
         tables.used.push(table);
     }
@@ -251,9 +180,66 @@ impl Generations {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().expect("no holder of the generations' lock panics")
     }
+}
 
-    /// Closes all, oldest first.
-    pub(super) fn close(&self) -> Result<()> {
+impl Parts for Generations {
+    type Layout = Incarnations;
+    type Newest<'p> = &'p Core;
+
+    #[inline]
+    fn newest(&self) -> Newest<'_, &Core> {
+        let updates = self.updates.read().expect("no holder of the lock of updates panics");
+        Newest { core: self.core(self.len() - 1), _updates: updates }
+    }
+
+    /// Makes the next generation.
+    fn prepare(&self) {
+        let mut tables = self.tables();
+        if tables.next.is_none() {
+            tables.next = self.create(&tables).ok();
+        }
+    }
+
+    fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    #[cold]
+    fn grow(&self, full: StructureId) -> Result<()> {
+        let mut tables = self.tables();
+        let newest = self.core(self.len() - 1);
+        if newest.id != full {
+            return Ok(());
+        }
+        let table = match tables.next.take() {
+            Some(next) => next,
+            None => self.create(&tables)?,
+        };
+        self.use_next(&mut tables, table);
+        newest.retire();
+        Ok(())
+    }
+
+    /// An older generation that may hold the key is hidden by a tombstone.
+    fn remove(&self, newest: &Core, key: &[u8]) -> Result<()> {
+        newest.check_key_width(key)?;
+        let hash = newest.hasher.hash(key);
+        let mut older = self.cores().take_while(|core| core.id != newest.id);
+        newest.remove_over(key, older.any(|core| core.may_hold(hash, key)))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.cores().filter(|core| !core.is_saved()).try_for_each(Core::flush_all)
+    }
+
+    fn stats(&self) -> TableStats {
+        let log_ram_bytes = self.volume.log().stats().ram_bytes;
+        let mut sum = TableStats { ram_bytes: log_ram_bytes, ..TableStats::default() };
+        self.cores().for_each(|core| sum.add_part(&core.stats(), log_ram_bytes));
+        sum
+    }
+
+    fn close(&self) -> Result<()> {
         let tables = std::mem::take(&mut *self.tables());
         let all = tables.used.into_iter().chain(tables.next);
         all.map(BufferHash::close).fold(Ok(()), Result::and)

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::Inner;
+use super::Generations;
 use crate::bufferhash::Iter as GenerationIter;
+use crate::grow::Owner;
 use crate::{Result, bufferhash};
 
 /// Entries whose newer versions are looked for together.
@@ -12,7 +13,7 @@ const BATCH: usize = 1024;
 /// Iterates over all entries of a growing table; see [`super::Growing::iter`].
 #[derive(Debug)]
 pub struct Iter<'t> {
-    inner: &'t Inner,
+    inner: &'t Owner<Generations>,
     /// The generation that is read, and its entries.
     generation: usize,
     entries: GenerationIter<'t>,
@@ -22,8 +23,8 @@ pub struct Iter<'t> {
 }
 
 impl<'t> Iter<'t> {
-    pub(super) fn new(inner: &'t Inner) -> Self {
-        let entries = GenerationIter::new(inner.generations.core(0));
+    pub(super) fn new(inner: &'t Owner<Generations>) -> Self {
+        let entries = GenerationIter::new(inner.parts.core(0));
         Self { inner, generation: 0, entries, ready: VecDeque::new(), has_failed: false }
     }
 
@@ -32,14 +33,14 @@ impl<'t> Iter<'t> {
         let batch: Vec<_> = self.entries.by_ref().take(BATCH).collect::<Result<_>>()?;
         if batch.is_empty() {
             self.generation += 1;
-            if self.generation == self.inner.generations.len() {
+            if self.generation == self.inner.parts.len() {
                 return Ok(false);
             }
-            self.entries = GenerationIter::new(self.inner.generations.core(self.generation));
+            self.entries = GenerationIter::new(self.inner.parts.core(self.generation));
             return Ok(true);
         }
         let keys: Vec<_> = batch.iter().map(|(key, _)| &key[..]).collect();
-        let newer = self.generation + 1..self.inner.generations.len();
+        let newer = self.generation + 1..self.inner.parts.len();
         let superseded = self.inner.superseded(&keys, newer)?;
         let newest = batch.into_iter().zip(superseded).filter(|(_, superseded)| !superseded);
         self.ready.extend(newest.map(|(pair, _)| pair));

@@ -5,10 +5,11 @@ use std::ops::Range;
 use nandex_device::PageBuf;
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 
-use super::Inner;
+use super::Generations;
 use crate::api::Value;
 use crate::bufferhash::read::IncarnationProbe;
 use crate::bufferhash::table::{KeyPlace, KeyState};
+use crate::grow::Owner;
 use crate::lookup::{KeyLookup, Lookups};
 use crate::{Error, Result};
 
@@ -22,7 +23,7 @@ pub(crate) struct GenerationProbe {
 /// The next step of a lookup in several generations.
 type Step<P> = Result<LookupStep<P, KeyState>>;
 
-impl Inner {
+impl Owner<Generations> {
     /// What RAM knows of a key in some generations. Without an answer in one, the next older one is asked.
     #[inline]
     fn known_in_ram(
@@ -32,7 +33,7 @@ impl Inner {
         key: &[u8],
     ) -> Step<GenerationProbe> {
         for generation in generations.rev() {
-            match self.generations.core(generation).known_in_ram(place, key)? {
+            match self.parts.core(generation).known_in_ram(place, key)? {
                 LookupStep::Answer(KeyState::Unknown) => {}
                 step => return Ok(step.map_read(|probe| GenerationProbe { generation, probe })),
             }
@@ -42,7 +43,7 @@ impl Inner {
 
     /// What is known after a page was looked at, in generations from `oldest` on.
     fn known_after_page(&self, probe: &mut GenerationProbe, oldest: usize) -> Step<()> {
-        let core = self.generations.core(probe.generation);
+        let core = self.parts.core(probe.generation);
         match core.known_after_page(&mut probe.probe)? {
             LookupStep::Answer(KeyState::Unknown) => {
                 let key = *probe.probe.key();
@@ -76,7 +77,7 @@ impl Inner {
     }
 }
 
-impl KeyLookup for Inner {
+impl KeyLookup for Owner<Generations> {
     type KeyPlace = KeyPlace;
 
     #[inline]
@@ -86,24 +87,24 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.config.first.key_bytes)
+        Error::check_width("key", key, self.key_bytes)
     }
 
     /// One place for all generations: their buffers and filters have the same shape.
     #[inline]
     fn locate(&self, key: &[u8]) -> KeyPlace {
-        let core = self.generations.core(0);
+        let core = self.parts.core(0);
         core.key_place(core.hasher.hash(key))
     }
 
     #[inline]
     fn prefetch(&self, place: &KeyPlace) {
-        self.generations.cores().for_each(|core| core.prefetch(place));
+        self.parts.cores().for_each(|core| core.prefetch(place));
     }
 
     #[inline]
     fn search_ram(&self, place: &KeyPlace, key: &[u8]) -> UserStep<Self> {
-        let step = self.known_in_ram(0..self.generations.len(), place, key)?;
+        let step = self.known_in_ram(0..self.parts.len(), place, key)?;
         Ok(step.map_answer(KeyState::value))
     }
 
@@ -113,18 +114,18 @@ impl KeyLookup for Inner {
     }
 }
 
-impl PageReads for Inner {
+impl PageReads for Owner<Generations> {
     type Probe = GenerationProbe;
     type Answer = Option<Value>;
     type Error = Error;
 
     #[inline]
     fn place(&self, probe: &GenerationProbe, part: u32) -> ReadPlace {
-        self.generations.core(probe.generation).place(&probe.probe, part)
+        self.parts.core(probe.generation).place(&probe.probe, part)
     }
 
     fn look(&self, probe: &mut GenerationProbe, part: u32, page: &PageBuf) -> Result<()> {
-        self.generations.core(probe.generation).look(&mut probe.probe, part, page)
+        self.parts.core(probe.generation).look(&mut probe.probe, part, page)
     }
 
     fn next(&self, probe: &mut GenerationProbe) -> NextStep<Self> {
@@ -134,7 +135,7 @@ impl PageReads for Inner {
 
 /// Asks whether a generation from `oldest` on knows a key.
 struct Newer<'t> {
-    inner: &'t Inner,
+    inner: &'t Owner<Generations>,
     oldest: usize,
 }
 

@@ -1,77 +1,15 @@
 //! What a growing table alone can be asked; the harnesses that walk over the registry ask the rest.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use nandex_device::MemoryDevice;
-use nandex_store::{OpenOptions, VolumeOptions};
+use nandex_store::VolumeOptions;
 
 use super::*;
 use crate::bufferhash::BufferHash;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::grow::tests::{agrees, insert_absent_with_threads, key, volume};
-use crate::{Policy, Requirements};
-
-fn options(flush_threads: usize) -> RuntimeOptions {
-    RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
-}
-
-#[test]
-fn updates_and_removals_of_older_generations_are_what_is_found() {
-    for threads in [0, 1] {
-        let (device, mut volume) = volume();
-        let table = Growing::create_with(&volume, "t", Config::tiny(), options(threads));
-        let mut table = table.unwrap();
-        let mut oracle = HashMap::new();
-        let keys = 12_000;
-        for step in 0..30_000u64 {
-            let number = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-            let number = number % (1 + step.min(keys - 1));
-            if step % 7 == 3 {
-                table.remove(&key(number)).unwrap();
-                oracle.remove(&number);
-            } else {
-                table.insert(&key(number), &key(step)).unwrap();
-                oracle.insert(number, step);
-            }
-            if step % 9_000 == 8_999 {
-                agrees(&table, table.iter(), &oracle, keys);
-                table.close().unwrap();
-                drop(volume);
-                volume = Volume::open(Arc::clone(&device) as _, OpenOptions::default()).unwrap();
-                table = Growing::open_with(&volume, "t", options(threads)).unwrap();
-            }
-        }
-        agrees(&table, table.iter(), &oracle, keys);
-        assert!(table.generations() >= 4, "{}", table.generations());
-        let stats = table.stats();
-        assert_eq!((stats.evicted, stats.forced_evictions), (0, 0));
-    }
-}
-
-#[test]
-fn a_key_that_only_an_older_generation_has_is_not_inserted_again() {
-    let (_, volume) = volume();
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
-    let pairs: Vec<_> = (0..24_000u64).map(|it| (key(it % 12_000), key(it))).collect();
-    let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(key, it)| (&key[..], &it[..])).collect();
-    let found: Vec<_> =
-        pairs.chunks(700).flat_map(|it| table.get_or_insert_many(it).unwrap()).collect();
-    assert!(table.generations() >= 4);
-    for (at, found) in (0..24_000u64).zip(found) {
-        let expected = (at >= 12_000).then(|| key(at % 12_000).to_vec());
-        assert_eq!(found.map(|it| it.to_vec()), expected, "pair {at}");
-    }
-}
-
-#[test]
-fn threads_that_insert_absent_keys_while_the_table_grows_insert_each_once() {
-    let (_, volume) = volume();
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
-    assert_eq!(insert_absent_with_threads(&table, 16_000), 16_000);
-    assert_eq!(table.iter().count(), 16_000);
-    assert!(table.generations() >= 4);
-}
+use crate::grow::tests::{key, volume};
+use crate::{Error, Policy, Requirements, Table};
 
 #[test]
 fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
@@ -94,21 +32,6 @@ fn a_table_whose_ram_is_spent_says_so_and_keeps_what_it_has() {
     assert_eq!(table.generations(), 2);
     assert!((0..taken).all(|it| table.get(&key(it)).unwrap().is_some()));
     assert_eq!(table.iter().count() as u64, taken);
-}
-
-#[test]
-fn the_generations_of_a_table_go_with_it() {
-    let (_, volume) = volume();
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
-    for number in 0..5_000 {
-        table.insert(&key(number), &key(number)).unwrap();
-    }
-    table.close().unwrap();
-    volume.drop_structure("t").unwrap();
-    assert_eq!(volume.structures(), []);
-    let table = Growing::create(&volume, "t", Config::tiny()).unwrap();
-    assert_eq!((table.generations(), table.iter().count()), (1, 0));
-    assert_eq!(table.get(&key(17)).unwrap(), None);
 }
 
 #[test]
@@ -155,24 +78,6 @@ fn from_a_thousand_entries_on_a_hit_reads_a_page_and_a_miss_hardly_any() {
 }
 
 #[test]
-fn as_much_ram_is_taken_as_is_predicted() {
-    for entries in [1000, 400_000] {
-        let asked = Requirements { policy: Policy::Grow, ..Requirements::new(entries, 8, 8) };
-        let predicted = asked.advise().unwrap().into_chosen();
-        let log_bytes = predicted.config.log_bytes_best();
-        let options = VolumeOptions { log_bytes, ..VolumeOptions::default() };
-        let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-        let table = crate::AnyTable::create(&volume, "t", &predicted.config).unwrap();
-        let keys: Vec<_> = (0..entries).map(key).collect();
-        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
-        table.insert_many(&pairs).unwrap();
-        let held = table.stats().ram_bytes;
-        assert!(held <= predicted.ram_bytes(), "{held} of {}", predicted.ram_bytes());
-        assert_eq!(predicted.config.kind(), KIND);
-    }
-}
-
-#[test]
 fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
     let requirements = Requirements { policy: Policy::Grow, ..Requirements::new(1000, 8, 8) };
     let config = Config::advised(&requirements).unwrap();
@@ -189,7 +94,7 @@ fn a_growing_table_takes_little_ram_for_each_entry_at_every_size() {
             table.insert_many(&pairs).unwrap();
             held += 10_000;
         }
-        table.inner.generations.cores().for_each(|core| core.work.wait_quiet());
+        table.owner.parts.cores().for_each(|core| core.work.wait_quiet());
         // How many blocks the log has in RAM is a matter of time.
         let log_ram_bytes = volume.log().stats().ram_bytes;
         let each = (table.stats().ram_bytes - log_ram_bytes) as f64 / entries as f64;

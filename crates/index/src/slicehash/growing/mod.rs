@@ -46,20 +46,13 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::thread::JoinHandle;
-
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::reads::ReadPool;
-use nandex_store::schedule::Channels;
-use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
+use nandex_store::{Structure, Volume};
 
 use super::{Inner as Core, RuntimeOptions};
-use crate::api::{LookupStream, Table, TableStats, Value};
-use crate::grow::{self, Root};
-use crate::lookup::{self, Lookups};
-use crate::{Error, Result};
+use crate::Result;
+use crate::grow::{self, GrowingOpening, Owner};
 
 pub use config::Config;
 pub use iter::Iter;
@@ -93,22 +86,11 @@ pub const TABLE_KIND: &str = "growing-slicehash-table";
 /// ```
 #[derive(Debug)]
 pub struct Growing {
-    inner: Inner,
-    /// Makes tables; none where nothing runs in the background.
-    thread: Option<JoinHandle<()>>,
-    is_closed: bool,
+    config: Config,
+    owner: Owner<Tables>,
 }
 
-#[derive(Debug)]
-struct Inner {
-    volume: Volume,
-    id: StructureId,
-    config: Config,
-    tables: Arc<Tables>,
-    lookups: Lookups,
-    /// Tells the volume that the table is open.
-    _root: Arc<Root>,
-}
+grow::delegate_growing!(Growing);
 
 impl Growing {
     /// Creates a table in a volume, with default [`RuntimeOptions`].
@@ -165,38 +147,33 @@ impl Growing {
         let mut reader = Reader::new(&structure.config, "growing configuration", PageId(0));
         let config = Config::decode(&mut reader)?;
         let config = Config { ram_bytes_max: ram_bytes_max.or(config.ram_bytes_max), ..config };
-        let device = Arc::clone(volume.device());
-        let channels = options.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
-        let lookups = Lookups::new(ReadPool::new(device, channels, options.read_depth));
-        let in_background = options.flush_threads > 0;
-        let tables = Arc::new(Tables::open(volume, name, config, options)?);
-        let (volume, id) = (volume.clone(), structure.id);
-        let root = Root::register(&volume, id);
-        let inner = Inner { volume, id, config, tables, lookups, _root: root };
-        let mut table = Self { inner, thread: None, is_closed: false };
-        if in_background {
-            let tables = &table.inner.tables;
-            table.thread = Some(grow::start_thread(tables, Tables::requests, Tables::prepare)?);
-        }
-        Ok(table)
+        let opening = GrowingOpening {
+            key_bytes: config.first.key_bytes,
+            value_bytes: config.first.value_bytes,
+            channels: options.channels,
+            read_depth: options.read_depth,
+            in_background: options.flush_threads > 0,
+        };
+        let parts = Tables::open(volume, name, config, options)?;
+        Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
     }
 
     /// What it was created with; its RAM is that of this opening.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.inner.config
+        &self.config
     }
 
     /// The partitions of its newest table.
     #[must_use]
     pub fn partitions(&self) -> usize {
-        self.inner.tables.core().partitions.len()
+        self.owner.parts.core().partitions.len()
     }
 
     /// How many tables there have been; there are at most two at a time, and one that is made before it is needed.
     #[must_use]
     pub fn tables(&self) -> usize {
-        self.inner.tables.number()
+        self.owner.parts.number()
     }
 
     /// All entries, each key once with its newest value, in no order.
@@ -205,161 +182,6 @@ impl Growing {
     /// holds the buffers and one slicetable's keys in memory.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.inner.tables)
-    }
-
-    /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
-    ///
-    /// # Errors
-    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
-    pub fn close(mut self) -> Result<()> {
-        self.shut_down()
-    }
-
-    fn shut_down(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_closed, true) {
-            return Ok(());
-        }
-        self.inner.tables.requests().stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread is a bug, and has printed its own message.
-            let _ = thread.join();
-        }
-        let closed = self.inner.tables.close();
-        self.inner.volume.deregister(self.inner.id, || Shutdown::Clean);
-        closed
-    }
-}
-
-impl Drop for Growing {
-    fn drop(&mut self) {
-        // Nobody can receive this error; what was acknowledged as durable is in the log.
-        let _ = self.shut_down();
-    }
-}
-
-impl Inner {
-    /// Updates the newest table. If it is full, the next one follows.
-    #[inline]
-    fn update<R>(&self, act: impl Fn(&Core) -> Result<R>) -> Result<R> {
-        loop {
-            let newest = self.tables.newest();
-            match act(&newest.core) {
-                Err(Error::Full { .. }) => {
-                    let full = Arc::clone(&newest.core);
-                    drop(newest);
-                    self.tables.grow(&full)?;
-                }
-                result => {
-                    self.tables.look_ahead(&newest.core);
-                    return result;
-                }
-            }
-        }
-    }
-
-    /// Pairs that are inserted at a time. Refuses those of other widths than the table's.
-    fn batch_len(&self, pairs: &[(&[u8], &[u8])]) -> Result<usize> {
-        let core = self.tables.core();
-        core.check_pairs(pairs)?;
-        Ok(core.batch_len())
-    }
-
-    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        let mut batches = pairs.chunks(self.batch_len(pairs)?);
-        batches.try_for_each(|batch| self.update(|newest| newest.insert_batch(batch)))?;
-        Ok(self.volume.log().commit()?)
-    }
-
-    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
-        let batch_len = self.batch_len(pairs)?;
-        let mut found = vec![None; pairs.len()];
-        for (pairs, found) in pairs.chunks(batch_len).zip(found.chunks_mut(batch_len)) {
-            let mut waiting: Vec<_> = (0..pairs.len()).collect();
-            while !waiting.is_empty() {
-                waiting = self.insert_absent(pairs, &waiting, found)?;
-            }
-        }
-        self.volume.log().commit()?;
-        Ok(found)
-    }
-
-    /// Inserts those of the pairs at these positions whose keys are absent, and returns the positions of which it
-    /// is not known yet.
-    fn insert_absent(
-        &self,
-        pairs: &[(&[u8], &[u8])],
-        positions: &[usize],
-        found: &mut [Option<Value>],
-    ) -> Result<Vec<usize>> {
-        let newest = self.tables.newest();
-        let look_up = |keys: &[&[u8]]| lookup::batch(self, keys);
-        let undecided = newest.core.insert_absent(pairs, positions, found, look_up)?;
-        self.tables.look_ahead(&newest.core);
-        let full = Arc::clone(&newest.core);
-        drop(newest);
-        if undecided.full.is_some() {
-            self.tables.grow(&full)?;
-        }
-        Ok(undecided.positions)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.volume.poison().check()?;
-        self.tables.flush()
-    }
-}
-
-impl Table for Growing {
-    fn key_bytes(&self) -> usize {
-        self.inner.config.first.key_bytes
-    }
-
-    fn value_bytes(&self) -> usize {
-        self.inner.config.first.value_bytes
-    }
-
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.inner.update(|newest| newest.insert(key, value))
-    }
-
-    fn remove(&self, key: &[u8]) -> Result<()> {
-        self.inner.update(|newest| newest.remove(key))
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        lookup::single(&self.inner, key)
-    }
-
-    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        self.inner.insert_many(pairs)
-    }
-
-    fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
-        self.inner.get_or_insert_many(pairs)
-    }
-
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        lookup::batch(&self.inner, keys)
-    }
-
-    fn stream(&self) -> Result<Box<dyn LookupStream + '_>> {
-        Ok(lookup::stream(&self.inner))
-    }
-
-    fn sync(&self) -> Result<()> {
-        if self.inner.volume.durability() == Durability::Never {
-            // No update is in the log: only flash makes it durable.
-            return self.inner.flush();
-        }
-        Ok(self.inner.volume.log().sync()?)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.inner.flush()
-    }
-
-    fn stats(&self) -> TableStats {
-        self.inner.tables.stats().with_lookups(&self.inner.lookups)
+        Iter::new(&self.owner.parts)
     }
 }

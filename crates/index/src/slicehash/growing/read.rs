@@ -6,8 +6,9 @@ use nandex_device::PageBuf;
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::{NextStep, PageReads, ReadPlace, UserStep};
 
-use super::{Core, Inner};
+use super::{Core, Tables};
 use crate::api::Value;
+use crate::grow::Owner;
 use crate::lookup::{KeyLookup, LookupKey, Lookups};
 use crate::slicehash::read::SliceProbe;
 use crate::{Error, Result};
@@ -21,7 +22,7 @@ pub(crate) struct TableProbe {
     is_stale: bool,
 }
 
-impl KeyLookup for Inner {
+impl KeyLookup for Owner<Tables> {
     type KeyPlace = KeyHash;
 
     #[inline]
@@ -31,7 +32,7 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        Error::check_width("key", key, self.config.first.key_bytes)
+        Error::check_width("key", key, self.key_bytes)
     }
 
     #[inline]
@@ -41,12 +42,12 @@ impl KeyLookup for Inner {
 
     #[inline]
     fn prefetch(&self, hash: &KeyHash) {
-        self.tables.core().prefetch(hash);
+        self.parts.core().prefetch(hash);
     }
 
     #[inline]
     fn search_ram(&self, hash: &KeyHash, key: &[u8]) -> UserStep<Self> {
-        let core = self.tables.core();
+        let core = self.parts.core();
         let step = core.search_ram(hash, key)?;
         Ok(step.map_read(|probe| TableProbe { core, probe, is_stale: false }))
     }
@@ -57,7 +58,7 @@ impl KeyLookup for Inner {
     }
 }
 
-impl PageReads for Inner {
+impl PageReads for Owner<Tables> {
     type Probe = TableProbe;
     type Answer = Option<Value>;
     type Error = Error;
@@ -74,7 +75,7 @@ impl PageReads for Inner {
     fn look(&self, probe: &mut TableProbe, part: u32, page: &PageBuf) -> Result<()> {
         match probe.core.look(&mut probe.probe, part, page) {
             // Its pages may have been given to others.
-            Err(_) if !Arc::ptr_eq(&probe.core, &self.tables.core()) => {
+            Err(_) if !Arc::ptr_eq(&probe.core, &self.parts.core()) => {
                 probe.is_stale = true;
                 Ok(())
             }

@@ -1,25 +1,20 @@
 //! The tables of a growing SliceHash: the newest, the one it takes over from, and the next.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use nandex_device::PageId;
 use nandex_store::bytes::Reader;
-use nandex_store::{Volume, part_name};
+use nandex_store::{StructureId, Volume, part_name};
 
 use super::config::{capacity, io_chunk_pages, next};
 use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
-use crate::grow::Requests;
+use crate::grow::{Newest, Parts, Requests, full_enough};
 use crate::model::text;
 use crate::slicehash::older::Older;
-use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, recover};
+use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, Slicetables, recover};
 use crate::{Error, Result};
-
-/// The part of a table that is full when the next one is made in the background.
-const FULL_ENOUGH: (u64, u64) = (7, 8);
 
 /// The tables.
 #[derive(Debug)]
@@ -33,10 +28,6 @@ pub(super) struct Tables {
     /// Read by updates, written when the newest changes: then all updates of the one before have ended.
     updates: RwLock<()>,
     owned: Mutex<Owned>,
-    /// Entries on flash with which the newest one needs the thread's next preparation.
-    prepare_at: AtomicU64,
-    /// Was the thread asked for it?
-    is_asked: AtomicBool,
     requests: Requests,
 }
 
@@ -52,12 +43,6 @@ struct Owned {
     next: Option<SliceHash>,
     /// What tables that are gone have counted.
     gone: TableStats,
-}
-
-/// The newest table, for as long as it is the newest.
-pub(super) struct Newest<'t> {
-    pub(super) core: Arc<Core>,
-    _updates: RwLockReadGuard<'t, ()>,
 }
 
 impl Owned {
@@ -99,11 +84,10 @@ impl Tables {
             options,
             newest: RwLock::new(newest),
             updates: RwLock::default(),
-            prepare_at: AtomicU64::new(prepare_at(&owned)),
             owned: Mutex::new(owned),
-            is_asked: AtomicBool::new(false),
             requests: Requests::default(),
         };
+        tables.requests.due_at(due_at(&tables.owned()));
         Ok(tables)
     }
 
@@ -113,83 +97,23 @@ impl Tables {
         Arc::clone(&self.newest.read().expect("no holder of the newest table's lock panics"))
     }
 
-    /// The newest one, kept the newest meanwhile.
-    #[inline]
-    pub(super) fn newest(&self) -> Newest<'_> {
-        let updates = self.updates.read().expect("no holder of the lock of updates panics");
-        Newest { core: self.core(), _updates: updates }
-    }
-
-    pub(super) fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
-    /// Asks the thread for its next preparation if it is due.
-    #[inline]
-    pub(super) fn look_ahead(&self, newest: &Core) {
-        if newest.counters.flushed_entries.load(Relaxed) >= self.prepare_at.load(Relaxed)
-            && self.options.flush_threads > 0
-            && !self.is_asked.swap(true, Relaxed)
-        {
-            self.requests.prepare();
-        }
-    }
-
-    /// What the thread does when it is asked: it ends the use of the older table, or makes the next one. A failure is
-    /// told by the update that needs it done, and tries again.
-    pub(super) fn prepare(&self) {
-        let mut owned = self.owned();
-        if owned.older.is_some() {
-            let is_settled = self.settle(&mut owned).is_ok();
-            self.prepare_at.store(prepare_at(&owned), Relaxed);
-            self.is_asked.store(!is_settled, Relaxed);
-        } else if owned.next.is_none() {
-            owned.next = self.create_next(&mut owned).ok();
-        }
-    }
-
-    /// Replaces the newest table, which is full, by the next one, unless that has happened already.
-    ///
-    /// # Errors
-    /// RAM that is spent, no space on the device or in the log, a failed read or write.
-    #[cold]
-    pub(super) fn grow(&self, full: &Arc<Core>) -> Result<()> {
-        let mut owned = self.owned();
-        if !Arc::ptr_eq(&self.core(), full) {
-            return Ok(());
-        }
-        if owned.next.is_none() {
-            owned.next = Some(self.create_next(&mut owned)?);
-        }
-        let updates = self.updates.write().expect("no holder of the lock of updates panics");
-        // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
-        full.catch_up_now()?;
-        let next = owned.next.take().expect("it was just made");
-        next.handle.core.take_over_from(full);
-        let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
-        *newest = Arc::clone(&next.handle.core);
-        drop(newest);
-        drop(updates);
-        owned.older = owned.newest.replace(next);
-        owned.number += 1;
-        full.retire();
-        self.prepare_at.store(prepare_at(&owned), Relaxed);
-        self.is_asked.store(false, Relaxed);
-        Ok(())
-    }
-
     /// Has the newest table take over what is left of the older one, and drops that.
     fn settle(&self, owned: &mut Owned) -> Result<()> {
         if let Some(older) = &owned.older {
             let newest = &owned.newest().handle.core;
             newest.take_over_all()?;
             newest.forget_older();
-            let TableStats { ram_bytes, .. } = older.handle.core.stats();
-            let done = older.handle.core.stats();
-            let done = TableStats { entries: 0, flash_bytes: 0, ..done };
-            // What it has counted over its life the newest table takes over.
-            let done = TableStats { evicted_life: 0, forced_evictions_life: 0, ..done };
-            owned.gone.add_part(&done, ram_bytes);
+            let counted = older.handle.core.stats();
+            // The newest table takes over what it has counted over its life.
+            let gone = TableStats {
+                entries: 0,
+                ram_bytes: 0,
+                flash_bytes: 0,
+                evicted_life: 0,
+                forced_evictions_life: 0,
+                ..counted
+            };
+            owned.gone.add_part(&gone, 0);
         }
         if let Some(older) = owned.older.take() {
             let core = Arc::clone(&older.handle.core);
@@ -237,9 +161,62 @@ impl Tables {
     pub(super) fn number(&self) -> usize {
         self.owned().number
     }
+}
 
-    /// Puts every buffered update on flash.
-    pub(super) fn flush(&self) -> Result<()> {
+impl Parts for Tables {
+    type Layout = Slicetables;
+    type Newest<'p> = Arc<Core>;
+
+    #[inline]
+    fn newest(&self) -> Newest<'_, Arc<Core>> {
+        let updates = self.updates.read().expect("no holder of the lock of updates panics");
+        Newest { core: self.core(), _updates: updates }
+    }
+
+    /// Ends the use of the older table, or makes the next one.
+    fn prepare(&self) {
+        let mut owned = self.owned();
+        if owned.older.is_some() {
+            // If this failed, the next growth tries again.
+            if self.settle(&mut owned).is_ok() {
+                self.requests.due_at(due_at(&owned));
+            }
+        } else if owned.next.is_none() {
+            owned.next = self.create_next(&mut owned).ok();
+        }
+    }
+
+    fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    #[cold]
+    fn grow(&self, full: StructureId) -> Result<()> {
+        let mut owned = self.owned();
+        let full_core = self.core();
+        if full_core.id != full {
+            return Ok(());
+        }
+        if owned.next.is_none() {
+            owned.next = Some(self.create_next(&mut owned)?);
+        }
+        let updates = self.updates.write().expect("no holder of the lock of updates panics");
+        // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
+        full_core.catch_up_now()?;
+        let next = owned.next.take().expect("it was just made");
+        next.handle.core.take_over_from(&full_core);
+        let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
+        *newest = Arc::clone(&next.handle.core);
+        drop(newest);
+        drop(updates);
+        owned.older = owned.newest.replace(next);
+        owned.number += 1;
+        full_core.retire();
+        self.requests.due_at(due_at(&owned));
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
         let owned = self.owned();
         for table in [&owned.older, &owned.newest].into_iter().flatten() {
             if !table.handle.core.is_saved() {
@@ -249,8 +226,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The figures of all tables, without lookups.
-    pub(super) fn stats(&self) -> TableStats {
+    fn stats(&self) -> TableStats {
         let owned = self.owned();
         let log_ram_bytes = self.volume.log().stats().ram_bytes;
         let newest = &owned.newest().handle.core;
@@ -269,8 +245,7 @@ impl Tables {
         sum
     }
 
-    /// Closes all, the oldest first.
-    pub(super) fn close(&self) -> Result<()> {
+    fn close(&self) -> Result<()> {
         let Owned { older, newest, next, .. } = std::mem::take(&mut *self.owned());
         let all = [older, newest, next].into_iter().flatten();
         all.map(SliceHash::close).fold(Ok(()), Result::and)
@@ -279,12 +254,11 @@ impl Tables {
 
 /// Entries on flash with which the thread has something to prepare: to drop the older table when almost all of it was
 /// taken over, or to make the next one.
-fn prepare_at(owned: &Owned) -> u64 {
+fn due_at(owned: &Owned) -> u64 {
     if let Some(older) = &owned.older {
         return older.handle.core.counters.flushed_entries.load(Relaxed);
     }
-    let (part, whole) = FULL_ENOUGH;
-    (capacity(owned.newest().config()) * part).div_ceil(whole)
+    full_enough(capacity(owned.newest().config()))
 }
 
 fn create(

@@ -1,0 +1,319 @@
+//! The owner of a growing table's parts: updates go to the newest part, and where that is full the next one follows.
+
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, RwLockReadGuard};
+use std::thread::JoinHandle;
+
+use nandex_store::reads::{PageReads, ReadPool};
+use nandex_store::schedule::Channels;
+use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
+
+use super::{Requests, Root, start_thread};
+use crate::api::{TableStats, Value};
+use crate::lookup::{self, KeyLookup, Lookups};
+use crate::write::{Core, TableLayout};
+use crate::{Error, Result};
+
+/// The parts of a table that grows.
+pub(crate) trait Parts: Debug + Send + Sync + Sized + 'static {
+    /// What each part is.
+    type Layout: TableLayout;
+    /// The newest part.
+    type Newest<'p>: Deref<Target = Core<Self::Layout>>;
+
+    /// The newest part, kept the newest meanwhile.
+    fn newest(&self) -> Newest<'_, Self::Newest<'_>>;
+
+    /// Prepares growth, in the background. A failure is told by the update that needs it, which tries again.
+    fn prepare(&self);
+
+    /// What asks for preparations where they are due.
+    fn requests(&self) -> &Requests;
+
+    /// Replaces the newest part, which is full, by the next one, unless that has happened already.
+    ///
+    /// # Errors
+    /// RAM that is spent, no space on the device or in the log, a failed read or write.
+    fn grow(&self, full: StructureId) -> Result<()>;
+
+    /// Removes a key from the newest part.
+    ///
+    /// # Errors
+    /// As [`Table::remove`](crate::Table::remove).
+    fn remove(&self, newest: &Core<Self::Layout>, key: &[u8]) -> Result<()> {
+        newest.remove(key)
+    }
+
+    /// Puts every buffered update on flash.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    fn flush(&self) -> Result<()>;
+
+    /// The figures of all parts and the log, without lookups.
+    fn stats(&self) -> TableStats;
+
+    /// Closes all, the oldest first.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    fn close(&self) -> Result<()>;
+}
+
+/// The newest part, for as long as it is the newest.
+pub(crate) struct Newest<'p, C> {
+    pub core: C,
+    /// Updates hold it for reading; growth waits for them.
+    pub _updates: RwLockReadGuard<'p, ()>,
+}
+
+/// What owns the parts of a table.
+#[derive(Debug)]
+pub(crate) struct Owner<P: Parts> {
+    pub parts: Arc<P>,
+    pub volume: Volume,
+    pub lookups: Lookups,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    id: StructureId,
+    /// Tells the volume that the table is open.
+    _root: Arc<Root>,
+    /// Prepares growth; none where nothing runs in the background.
+    thread: Option<JoinHandle<()>>,
+    is_closed: bool,
+}
+
+/// How a table that grows is opened.
+pub(crate) struct GrowingOpening {
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    /// How reads are spread over the device's channels; `None` for what its geometry says.
+    pub channels: Option<Channels>,
+    pub read_depth: usize,
+    /// Is growth prepared in the background?
+    pub in_background: bool,
+}
+
+impl<P: Parts> Owner<P> {
+    /// Takes parts that were opened.
+    ///
+    /// # Errors
+    /// The thread that prepares growth cannot start.
+    pub fn start(
+        volume: &Volume,
+        structure: &Structure,
+        parts: P,
+        opening: GrowingOpening,
+    ) -> Result<Self> {
+        let device = Arc::clone(volume.device());
+        let channels = opening.channels.unwrap_or_else(|| Channels::of(&device.geometry()));
+        let mut owner = Self {
+            parts: Arc::new(parts),
+            volume: volume.clone(),
+            lookups: Lookups::new(ReadPool::new(device, channels, opening.read_depth)),
+            key_bytes: opening.key_bytes,
+            value_bytes: opening.value_bytes,
+            id: structure.id,
+            _root: Root::register(volume, structure.id),
+            thread: None,
+            is_closed: false,
+        };
+        if opening.in_background {
+            owner.thread = Some(start_thread(&owner.parts)?);
+        }
+        Ok(owner)
+    }
+
+    /// Saves what is buffered and ends the background threads.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn shut_down(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        self.parts.requests().stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread is a bug, and has printed its own message.
+            let _ = thread.join();
+        }
+        let closed = self.parts.close();
+        self.volume.deregister(self.id, || Shutdown::Clean);
+        closed
+    }
+
+    /// Updates the newest part. If it is full, the next one follows.
+    #[inline]
+    pub fn update<R>(&self, act: impl Fn(&Core<P::Layout>) -> Result<R>) -> Result<R> {
+        loop {
+            let newest = self.parts.newest();
+            match act(&newest.core) {
+                Err(Error::Full { .. }) => {
+                    let full = newest.core.id;
+                    drop(newest);
+                    self.parts.grow(full)?;
+                }
+                result => {
+                    self.look_ahead(&newest.core);
+                    return result;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn look_ahead(&self, newest: &Core<P::Layout>) {
+        self.parts.requests().look_ahead(newest.counters.flushed_entries.load(Relaxed));
+    }
+
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        self.update(|newest| self.parts.remove(newest, key))
+    }
+
+    /// Pairs that are inserted at a time. Refuses those of other widths than the table's.
+    fn batch_len(&self, pairs: &[(&[u8], &[u8])]) -> Result<usize> {
+        let core = self.parts.newest().core;
+        core.check_pairs(pairs)?;
+        Ok(core.batch_len())
+    }
+
+    pub fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        let mut batches = pairs.chunks(self.batch_len(pairs)?);
+        batches.try_for_each(|batch| self.update(|newest| newest.insert_batch(batch)))?;
+        Ok(self.volume.log().commit()?)
+    }
+
+    pub fn flush(&self) -> Result<()> {
+        self.volume.poison().check()?;
+        self.parts.flush()
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        if self.volume.durability() == Durability::Never {
+            // No update is in the log: only flash makes it durable.
+            return self.flush();
+        }
+        Ok(self.volume.log().sync()?)
+    }
+
+    pub fn stats(&self) -> TableStats {
+        self.parts.stats().with_lookups(&self.lookups)
+    }
+}
+
+impl<P: Parts> Owner<P>
+where
+    Self: KeyLookup<KeyPlace: Sized> + PageReads<Answer = Option<Value>, Error = Error>,
+{
+    pub fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
+        let batch_len = self.batch_len(pairs)?;
+        let mut found = vec![None; pairs.len()];
+        for (pairs, found) in pairs.chunks(batch_len).zip(found.chunks_mut(batch_len)) {
+            let mut waiting: Vec<_> = (0..pairs.len()).collect();
+            while !waiting.is_empty() {
+                waiting = self.insert_absent(pairs, &waiting, found)?;
+            }
+        }
+        self.volume.log().commit()?;
+        Ok(found)
+    }
+
+    /// Inserts those of the pairs at these positions whose keys are absent, and returns the positions of which it
+    /// is not known yet.
+    fn insert_absent(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        positions: &[usize],
+        found: &mut [Option<Value>],
+    ) -> Result<Vec<usize>> {
+        let newest = self.parts.newest();
+        let look_up = |keys: &[&[u8]]| lookup::batch(self, keys);
+        let undecided = newest.core.insert_absent(pairs, positions, found, look_up)?;
+        self.look_ahead(&newest.core);
+        let full = newest.core.id;
+        drop(newest);
+        if undecided.full.is_some() {
+            self.parts.grow(full)?;
+        }
+        Ok(undecided.positions)
+    }
+}
+
+impl<P: Parts> Drop for Owner<P> {
+    fn drop(&mut self) {
+        // Nobody can receive this error; what was acknowledged as durable is in the log.
+        let _ = self.shut_down();
+    }
+}
+
+/// Closes a growing table and makes it a [`Table`](crate::Table) through its owner.
+macro_rules! delegate_growing {
+    ($table:ty) => {
+        impl $table {
+            /// Saves what is buffered and ends the background threads. Dropping does the same, and ignores failures.
+            ///
+            /// # Errors
+            /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+            pub fn close(mut self) -> $crate::Result<()> {
+                self.owner.shut_down()
+            }
+        }
+
+        impl $crate::Table for $table {
+            fn key_bytes(&self) -> usize {
+                self.owner.key_bytes
+            }
+
+            fn value_bytes(&self) -> usize {
+                self.owner.value_bytes
+            }
+
+            fn insert(&self, key: &[u8], value: &[u8]) -> $crate::Result<()> {
+                self.owner.update(|newest| newest.insert(key, value))
+            }
+
+            fn remove(&self, key: &[u8]) -> $crate::Result<()> {
+                self.owner.remove(key)
+            }
+
+            fn get(&self, key: &[u8]) -> $crate::Result<Option<$crate::Value>> {
+                $crate::lookup::single(&self.owner, key)
+            }
+
+            fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> $crate::Result<()> {
+                self.owner.insert_many(pairs)
+            }
+
+            fn get_or_insert_many(
+                &self,
+                pairs: &[(&[u8], &[u8])],
+            ) -> $crate::Result<Vec<Option<$crate::Value>>> {
+                self.owner.get_or_insert_many(pairs)
+            }
+
+            fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {
+                $crate::lookup::batch(&self.owner, keys)
+            }
+
+            fn stream(&self) -> $crate::Result<Box<dyn $crate::LookupStream + '_>> {
+                Ok($crate::lookup::stream(&self.owner))
+            }
+
+            fn sync(&self) -> $crate::Result<()> {
+                self.owner.sync()
+            }
+
+            fn flush(&self) -> $crate::Result<()> {
+                self.owner.flush()
+            }
+
+            fn stats(&self) -> $crate::TableStats {
+                self.owner.stats()
+            }
+        }
+    };
+}
+
+pub(crate) use delegate_growing;
