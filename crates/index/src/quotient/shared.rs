@@ -2,7 +2,7 @@
 //! lock, and doubles it when it is full.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::hash::KeyHasher;
@@ -14,8 +14,8 @@ use crate::{Error, Result};
 
 /// An approximate multiset of keys in RAM, or counts of them: a [`Filter`] and a [`Counter`].
 ///
-/// Lookups run in parallel; an update waits for them and they for it, also while it doubles the slots. Nothing is on
-/// flash.
+/// Lookups run in parallel; an update waits for them and they for it. While one doubles the slots, the other updates
+/// wait and lookups go on. Nothing is on flash.
 ///
 /// ```
 /// use nandex::Filter;
@@ -33,9 +33,14 @@ pub struct SharedFilter {
     config: Config,
     hasher: KeyHasher,
     universe: Universe,
+    /// Held by an update from its beginning to its end, taken before the filter's lock.
+    updates: Mutex<()>,
     filter: RwLock<QuotientFilter>,
     counters: Counters,
 }
+
+/// The filter, locked by an update.
+type Locked<'f> = RwLockWriteGuard<'f, QuotientFilter>;
 
 /// Calls so far.
 #[derive(Debug, Default)]
@@ -96,8 +101,14 @@ impl SharedFilter {
 
     fn of(config: Config, filter: QuotientFilter) -> Self {
         let universe = filter.shape().split().universe();
-        let (filter, counters) = (RwLock::new(filter), Counters::default());
-        Self { config, hasher: config.hasher(), universe, filter, counters }
+        Self {
+            config,
+            hasher: config.hasher(),
+            universe,
+            updates: Mutex::default(),
+            filter: RwLock::new(filter),
+            counters: Counters::default(),
+        }
     }
 
     /// What it was made for.
@@ -117,7 +128,11 @@ impl SharedFilter {
         self.filter.read().expect("no holder of this lock panics")
     }
 
-    fn filter_mut(&self) -> RwLockWriteGuard<'_, QuotientFilter> {
+    fn hold_updates(&self) -> MutexGuard<'_, ()> {
+        self.updates.lock().expect("no holder of this lock panics")
+    }
+
+    fn filter_mut(&self) -> Locked<'_> {
         self.filter.write().expect("no holder of this lock panics")
     }
 
@@ -135,46 +150,63 @@ impl SharedFilter {
 
     /// Applies updates in order.
     fn apply(&self, updates: &[Entry]) -> Result<()> {
+        let _updates = self.hold_updates();
         let mut filter = self.filter_mut();
         for alike in updates.chunk_by(|one, next| (one.count < 0) == (next.count < 0)) {
             if alike[0].count < 0 {
                 alike.iter().try_for_each(|update| self.subtract(&mut filter, *update))?;
             } else {
-                self.add_all(&mut filter, alike)?;
+                filter = self.add_all(filter, alike)?;
             }
         }
         Ok(())
     }
 
     /// Adds counts, and grows the filter if it is full.
-    fn add_all(&self, filter: &mut QuotientFilter, updates: &[Entry]) -> Result<()> {
+    fn add_all<'f>(&'f self, mut filter: Locked<'f>, updates: &[Entry]) -> Result<Locked<'f>> {
         let mut done = 0;
         loop {
             let added = filter.add_entries(&updates[done..])?;
             self.counters.inserts.fetch_add(added as u64, Relaxed);
             done += added;
-            let Some(Entry { fingerprint, count }) = updates.get(done) else { return Ok(()) };
-            let Some(grown) = self.grown(filter)? else {
-                return filter.add(*fingerprint, *count);
-            };
-            *filter = grown;
+            let Some(Entry { fingerprint, count }) = updates.get(done) else { return Ok(filter) };
+            let has_grown;
+            (filter, has_grown) = self.grow(filter)?;
+            if !has_grown {
+                filter.add(*fingerprint, *count)?;
+                return Ok(filter);
+            }
         }
     }
 
-    /// Adds one of each key that is not there, in order; all under one lock.
+    /// Replaces the filter by one of twice the slots, if that is allowed and helps. The caller holds the lock of
+    /// updates; lookups go on.
+    fn grow<'f>(&'f self, full: Locked<'f>) -> Result<(Locked<'f>, bool)> {
+        drop(full);
+        let grown = self.grown(&self.filter())?;
+        let (mut filter, has_grown) = (self.filter_mut(), grown.is_some());
+        if let Some(grown) = grown {
+            *filter = grown;
+        }
+        Ok((filter, has_grown))
+    }
+
+    /// Adds one of each key that is not there, in order; no other update comes in between.
     fn add_absent(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        let _updates = self.hold_updates();
         let mut filter = self.filter_mut();
-        let mut add = |key: &&[u8]| {
+        let mut added = Vec::with_capacity(keys.len());
+        for key in keys {
             let entry = self.entry(key, 1);
             let is_new = filter.count(entry.fingerprint) <= 0;
             if is_new {
-                self.add_all(&mut filter, &[entry])?;
+                filter = self.add_all(filter, &[entry])?;
             }
             let counter = if is_new { &self.counters.negatives } else { &self.counters.positives };
             counter.fetch_add(1, Relaxed);
-            Ok(is_new)
-        };
-        keys.iter().map(&mut add).collect()
+            added.push(is_new);
+        }
+        Ok(added)
     }
 
     /// Subtracts from a count, which never gets below zero: there is no other filter with the inserts.

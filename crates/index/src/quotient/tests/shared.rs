@@ -1,6 +1,7 @@
 //! Filters of keys: answers compared with an exact multiset, growth, refusals, threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use nandex_store::hash::HashKind;
 
@@ -59,6 +60,39 @@ fn what_is_absent_cannot_be_deleted() -> Result<()> {
         filter.flush()?;
     }
     Ok(())
+}
+
+#[test]
+fn lookups_go_on_while_an_update_doubles_the_slots() {
+    let config = Config { capacity: 1 << 22, ..Config::new(1 << 25, 0.01) };
+    let filter = SharedFilter::new(config).unwrap();
+    let full = filter.filter().shape().entries_max();
+    for first in (0..full).step_by(1 << 14) {
+        let keys: Vec<_> = (first..full.min(first + (1 << 14))).map(key).collect();
+        filter.insert_many(&keys.iter().map(|it| &it[..]).collect::<Vec<_>>()).unwrap();
+    }
+    let (lookups, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let during = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                assert!(filter.contains(&key(lookups.fetch_add(1, Relaxed) % full)).unwrap());
+            }
+        });
+        while lookups.load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let slots = filter.filter().ram_bytes();
+        let during = (full..).find_map(|n| {
+            let before = lookups.load(Relaxed);
+            filter.insert(&key(n)).unwrap();
+            let has_grown = filter.filter().ram_bytes() > slots;
+            has_grown.then(|| lookups.load(Relaxed) - before)
+        });
+        is_done.store(true, Relaxed);
+        during.unwrap()
+    });
+    // To double takes as long as millions of lookups. The threads may stop for some thousand of them.
+    assert!(during > 300_000, "{during} lookups");
 }
 
 #[test]
