@@ -147,6 +147,8 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
     };
     let start = Instant::now();
     loop {
+        // Taken before the attempt: one comes after the patience has ended, however long the pause was.
+        let waited = start.elapsed();
         match flock(file, operation) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
@@ -154,7 +156,7 @@ fn lock(file: &File, path: &Path, access: Access) -> Result<()> {
                 let owner = owner::of(file);
                 let is_killed = owner.is_some_and(|pid| !owner::is_alive(pid));
                 let patience = if is_killed { KILLED_PATIENCE } else { LIVING_PATIENCE };
-                if start.elapsed() >= patience {
+                if waited >= patience {
                     return Err(Error::Locked { path: path.into(), owner });
                 }
                 sleep(LOCK_PAUSE);
