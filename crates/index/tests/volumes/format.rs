@@ -14,12 +14,12 @@ use std::time::Duration;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{Config, Policy};
+use nandex::bufferhash::{self, Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyConfig, AnyTable, Cascade, Counter, Durability, Filter, OpenOptions, SliceHash, Table,
-    Threads, Volume, VolumeOptions, cascade, slicehash,
+    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Durability, Filter, OpenOptions, SliceHash,
+    Table, Threads, Volume, VolumeOptions, cascade, slicehash,
 };
 
 /// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
@@ -29,6 +29,7 @@ fn fixture(name: &str) -> Vec<u8> {
         let is_closed = name.ends_with("closed");
         let device = match name {
             "v1-evicted" => write_evicting(),
+            _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
             _ => write_bufferhashes(name),
@@ -134,6 +135,31 @@ fn slicehashes_that_version_1_wrote_open_and_hold_everything() {
         let volume = open(name);
         for (name, config) in slice_configs() {
             assert_filled(&volume, name, config, 1200);
+        }
+    }
+}
+
+/// The tables that grow; one of slices so few that they overflow when partitions split.
+fn growing_configs() -> [(&'static str, AnyConfig); 3] {
+    let grown = slicehash::growing::Config::tiny();
+    let few = slicehash::Config { buffer_pages: 1, slices: 1, entries_max: 253, ..grown.first };
+    let tight = slicehash::growing::Config { first: few, ..grown };
+    [
+        ("generations", bufferhash::growing::Config::tiny().into()),
+        ("splits", grown.into()),
+        ("overflows", tight.into()),
+    ]
+}
+
+/// Closed, and left in a crash while partitions split.
+#[test]
+fn tables_that_grew_open_and_hold_everything() {
+    for fixture in ["v1-growing-closed", "v1-growing-crash"] {
+        let volume = open(fixture);
+        for (name, config) in growing_configs() {
+            let parts = volume.structures().iter().filter(|it| it.name.starts_with(name)).count();
+            assert!(parts > 2, "{fixture}: {parts} entries of the catalog for {name}");
+            assert_filled(&volume, name, config, 4000);
         }
     }
 }
@@ -292,6 +318,28 @@ fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     tables.iter().for_each(|table| fill(table, 0..500));
     tables.iter().for_each(|table| table.flush().unwrap());
     tables.iter().for_each(|table| fill(table, 500..1200));
+    if is_closed {
+        tables.into_iter().for_each(|table| table.close().unwrap());
+        drop(volume);
+        return device;
+    }
+    volume.log().sync().unwrap();
+    MemoryDevice::from_image(device.image())
+}
+
+fn write_growing(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let options = AnyOptions::default()
+        .with(bufferhash::RuntimeOptions { flush_threads: 0, ..Default::default() })
+        .with(slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() });
+    let create = |(name, config)| AnyTable::create_with(&volume, name, &config, &options).unwrap();
+    let tables = growing_configs().map(create);
+    for keys in [0..1500, 1500..3000, 3000..4000] {
+        tables.iter().for_each(|table| fill(table, keys.clone()));
+        if keys.start == 0 {
+            tables.iter().for_each(|table| table.flush().unwrap());
+        }
+    }
     if is_closed {
         tables.into_iter().for_each(|table| table.close().unwrap());
         drop(volume);
