@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use nandex::large::table_name;
 use nandex::registry::{self, Family};
-use nandex::{AnyOptions, AnyTable, LargeTable, Table, Volume};
+use nandex::{AnyOptions, AnyTable, Damage, LargeTable, Table, Volume};
 
 use crate::size::show_bytes;
 
@@ -190,6 +190,26 @@ impl Keyed {
             Self::AnySize(table) => table.iter()?.try_for_each(|pair| {
                 let (key, value): Pair = pair?;
                 act(&key, &value)
+            }),
+        }
+    }
+
+    /// Passes every key and its value to `act` that damage has left, in no order, and each damaged page.
+    ///
+    /// # Errors
+    /// Those of `act`.
+    pub fn for_each_past_damage(
+        &self,
+        mut act: impl FnMut(Result<(&[u8], &[u8]), Damage>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Fixed(table) => table.iter_past_damage().try_for_each(|item| match item {
+                Ok((key, value)) => act(Ok((&key, &value))),
+                Err(damage) => act(Err(damage)),
+            }),
+            Self::AnySize(table) => table.iter_past_damage()?.try_for_each(|item| match item {
+                Ok((key, value)) => act(Ok((&key, &value))),
+                Err(damage) => act(Err(damage)),
             }),
         }
     }

@@ -484,3 +484,77 @@ fn completions_and_manual_pages_name_every_verb() {
         assert!(folder.path("pages").join(page).exists(), "{page}");
     }
 }
+
+/// The volume with one byte of these pages changed.
+fn damage_pages(folder: &Folder, pages: &[u64]) {
+    let file = fs::File::options().read(true).write(true).open(folder.path("t.nandex"));
+    let file = file.expect("the volume is writable");
+    for page in pages {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, page * 4096 + 2000).expect("the page is there");
+        file.write_all_at(&[byte[0] ^ 1], page * 4096 + 2000).expect("the page is writable");
+    }
+}
+
+/// The pages with entries on flash: those that `check` names when all that look like one are damaged.
+fn entry_pages(folder: &Folder) -> Vec<u64> {
+    let kept = fs::read(folder.path("t.nandex")).expect("the volume is readable");
+    let is_entries = |page: &[u8]| page[4..8] == *b"ndx1" && [3, 6].contains(&page[8]);
+    let pages = kept.chunks_exact(4096).zip(0..);
+    let pages: Vec<u64> =
+        pages.filter(|(page, _)| is_entries(page)).map(|(_, number)| number).collect();
+    damage_pages(folder, &pages);
+    let checked = json(&folder.run("check t.nandex --json"));
+    fs::write(folder.path("t.nandex"), kept).expect("the volume is writable");
+    let damage = checked["damage"].as_array().expect("a list").iter();
+    damage.filter_map(|it| it["page"].as_u64()).collect()
+}
+
+#[test]
+fn a_dump_leaves_out_damaged_pages_where_it_is_told_to() {
+    for (structure, words) in STRUCTURES {
+        let folder = with_table_of(words);
+        let records: String = (0..80_000).map(|key| format!("{key},{key}\n")).collect();
+        assert_eq!(load(&folder, &records).code, 0);
+        let pages = entry_pages(&folder);
+        assert!(pages.len() > 30, "{structure}: {pages:?}");
+        let whole = folder.run("dump t.nandex --format csv --skip-damaged");
+        assert_eq!((whole.code, whole.stderr.as_str()), (0, ""), "{structure}");
+        assert_eq!(whole.stdout.lines().count(), 80_001, "{structure}");
+
+        damage_pages(&folder, &pages[..1]);
+        let stopped = folder.run("dump t.nandex --format csv");
+        assert_eq!(stopped.code, 3, "{structure}: {}", stopped.stderr);
+        assert!(stopped.stderr.contains("--skip-damaged"), "{structure}: {}", stopped.stderr);
+        let dumped = folder.run("dump t.nandex --format csv --skip-damaged");
+        assert_eq!(dumped.code, 3, "{structure}: {}", dumped.stderr);
+        let lines = dumped.stdout.lines().count();
+        assert!((80_001 - 300..80_001).contains(&lines), "{structure}: {lines}");
+        let told: Vec<&str> = dumped.stderr.lines().collect();
+        let page = format!("damage: table main, page {}: expected checksum ", pages[0]);
+        assert!(told.len() == 2 && told[0].starts_with(&page), "{structure}: {told:?}");
+        assert!(told[1].contains("1 damaged page(s) left out"), "{structure}: {told:?}");
+        assert!(told[1].contains("older versions may stand"), "{structure}: {told:?}");
+
+        damage_pages(&folder, &pages[1..25]);
+        let dumped = folder.run("dump t.nandex --format csv --skip-damaged");
+        assert_eq!((dumped.code, dumped.stderr.lines().count()), (3, 22), "{}", dumped.stderr);
+        assert!(dumped.stderr.contains("damage: and 5 more pages"), "{}", dumped.stderr);
+        let dumped = folder.run("dump t.nandex --json --skip-damaged");
+        assert_eq!(dumped.code, 3);
+        let told: Value = serde_json::from_str(&dumped.stderr).expect("one object");
+        assert_eq!((&told["damaged_pages"], &told["damage_left_out"]), (&25.into(), &5.into()));
+        assert_eq!(told["records"], dumped.stdout.lines().count());
+        let lost = told["entries_lost_max"].as_u64().expect("a number");
+        assert!(told["records"].as_u64().expect("a number") + lost >= 80_000, "{told}");
+        assert!(told["damage"][0]["page"].as_u64().is_some_and(|page| pages.contains(&page)));
+        assert_keys(&told, &["table"]);
+        assert_keys(&told["damage"][0], &["text"]);
+
+        fs::write(folder.path("left.ndjson"), dumped.stdout).expect("the folder is writable");
+        let create = "create new.nandex --key-bytes 8 --value-bytes 8 --entries 1e5 --ram 6MiB";
+        assert_eq!(folder.run(create).code, 0, "{structure}");
+        let loaded = json(&folder.run("load new.nandex left.ndjson --format ndjson --json"));
+        assert_eq!(loaded["records"], told["records"], "{structure}");
+    }
+}

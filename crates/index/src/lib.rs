@@ -35,6 +35,7 @@ pub mod bufferhash;
 pub mod cascade;
 mod check;
 pub mod compare;
+mod damage;
 pub mod db;
 mod error;
 mod grow;
@@ -53,14 +54,15 @@ pub mod testing;
 mod write;
 
 pub use any::{
-    AnyConfig, AnyEntries, AnyFilter, AnyOptions, AnyPair, AnyTable, Configuration, Description,
-    OpenFilter, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyFilter, AnyOptions, AnyPair, AnyTable,
+    Configuration, Description, OpenFilter, OpenTable,
 };
 pub use api::{Counter, Filter, FilterStats, LevelStats, LookupStream, Table, TableStats, Value};
 pub use bufferhash::BufferHash;
 pub use cascade::Cascade;
 pub use check::{CheckProgress, OnProgress, check};
 pub use compare::{Advice, Candidate};
+pub use damage::Damage;
 pub use db::{Database, open, options};
 pub use error::{Error, Result};
 pub use large::LargeTable;

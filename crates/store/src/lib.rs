@@ -15,6 +15,7 @@ pub mod log;
 pub mod mutants;
 pub mod page;
 mod poison;
+pub mod proven;
 pub mod reads;
 pub mod ring;
 pub mod run;

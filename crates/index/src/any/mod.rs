@@ -16,13 +16,17 @@ pub use filter::{AnyFilter, OpenFilter};
 
 use crate::api::{LookupStream, Table, TableStats, Value};
 use crate::registry::{self, Family, TableRow};
-use crate::{Error, Result};
+use crate::{Damage, Error, Result};
 
 /// An entry of any table: key and value.
 pub type AnyPair = (Vec<u8>, Value);
 
 /// All entries of a table.
 pub type AnyEntries<'a> = Box<dyn Iterator<Item = Result<AnyPair>> + 'a>;
+
+/// All entries of a table that are left, and the pages that are damaged.
+pub type AnyEntriesPastDamage<'a> =
+    Box<dyn Iterator<Item = std::result::Result<AnyPair, Damage>> + 'a>;
 
 /// What an open table of any kind adds to [`Table`].
 pub trait OpenTable: Table + Any + fmt::Debug {
@@ -31,6 +35,9 @@ pub trait OpenTable: Table + Any + fmt::Debug {
 
     /// All its entries, each key once with its newest value, in no order.
     fn iter(&self) -> AnyEntries<'_>;
+
+    /// All its entries but those of damaged pages; see [`AnyTable::iter_past_damage`].
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_>;
 
     /// Loads what lookups need and opening left on flash, so that no lookup has to.
     ///
@@ -121,6 +128,16 @@ impl AnyTable {
     #[must_use]
     pub fn iter(&self) -> AnyEntries<'_> {
         self.0.iter()
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. No other failure is possible.
+    ///
+    /// A key whose newest version was on a damaged page may come with an older one that the table still has, or come
+    /// although it was removed.
+    #[must_use]
+    pub fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        self.0.iter_past_damage()
     }
 
     /// Loads what lookups need and opening left on flash, such as filters, so that no lookup has to.

@@ -47,6 +47,7 @@ pub mod format;
 pub mod growing;
 mod iter;
 pub mod model;
+mod past_damage;
 mod read;
 mod recover;
 mod retire;
@@ -66,8 +67,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use nandex_store::hash::KeyHasher;
 use nandex_store::{Structure, Volume};
 
-use crate::Result;
 use crate::write::{self, Core, Handle, TableShape};
+use crate::{Damage, Result};
 
 use check::{check, refuse_chip};
 pub use config::{Config, Placement, Policy, Priority, RuntimeOptions};
@@ -213,6 +214,16 @@ impl BufferHash {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.handle.core)
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
+    /// removed.
+    ///
+    /// Needs no filters. Reads the whole table once, 64 KiB at a time, and holds the keys of 16 pages of each
+    /// incarnation of a super table in memory.
+    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
+        past_damage::past_damage(vec![&*self.handle.core])
     }
 
     /// Changes the threshold of [`Policy::Threshold`], from the next eviction on, until reopened.

@@ -8,10 +8,10 @@ use crate::any::{AnyEntries, AnyTable};
 use crate::{Error, Result};
 
 /// A key and its value.
-type Owned = (Vec<u8>, Vec<u8>);
+pub(super) type Owned = (Vec<u8>, Vec<u8>);
 
 /// Records that are read at a time; each has up to 16 MiB.
-const BATCH: usize = 16;
+pub(super) const BATCH: usize = 16;
 
 impl LargeTable<AnyTable> {
     /// Every key once with its value, in no order. What is put during the iteration may or may not be seen.
@@ -40,12 +40,7 @@ impl Batches<'_> {
         let mut places = Vec::with_capacity(BATCH);
         for entry in self.entries.by_ref().take(BATCH) {
             let (key, value) = entry?;
-            let print = Fingerprint::try_from(&key[..]).map_err(|_| Error::Width {
-                what: "key",
-                expected: super::TABLE_KEY_BYTES,
-                found: key.len(),
-            })?;
-            places.push((print, self.inner.decode(&value)?));
+            places.push(self.inner.decode_entry(&key, &value)?);
         }
         if places.is_empty() {
             return Ok(None);
@@ -53,18 +48,37 @@ impl Batches<'_> {
         let references: Vec<ValueRef> = places.iter().map(|(_, reference)| *reference).collect();
         let records = self.inner.values.read_many(&references)?;
         let mut pairs = Vec::with_capacity(BATCH);
-        for ((print, reference), record) in places.into_iter().zip(records) {
-            // A record that moved meanwhile, or is gone, is located again.
-            let found = match record {
-                Some(record) => Some((reference, record)),
-                None => self.inner.record_of(&print)?,
-            };
-            if let Some((at, record)) = found {
-                let record = self.inner.decode_record((at, &record), &print)?;
-                let owned = |(key, value): &(&[u8], &[u8])| (key.to_vec(), value.to_vec());
-                pairs.extend(record.pairs.iter().map(owned));
-            }
+        for (place, record) in places.into_iter().zip(records) {
+            pairs.extend(self.inner.pairs_of(place, record)?);
         }
         Ok(Some(pairs))
+    }
+}
+
+impl Inner<AnyTable> {
+    /// What an entry of the table says: the fingerprint, and where its record is.
+    pub(super) fn decode_entry(&self, key: &[u8], value: &[u8]) -> Result<(Fingerprint, ValueRef)> {
+        let print = Fingerprint::try_from(key).map_err(|_| Error::Width {
+            what: "key",
+            expected: super::TABLE_KEY_BYTES,
+            found: key.len(),
+        })?;
+        Ok((print, self.decode(value)?))
+    }
+
+    /// The pairs of a record that was read. One that moved meanwhile, or is gone, is located again.
+    pub(super) fn pairs_of(
+        &self,
+        (print, reference): (Fingerprint, ValueRef),
+        record: Option<Vec<u8>>,
+    ) -> Result<Vec<Owned>> {
+        let found = match record {
+            Some(record) => Some((reference, record)),
+            None => self.record_of(&print)?,
+        };
+        let Some((at, record)) = found else { return Ok(Vec::new()) };
+        let record = self.decode_record((at, &record), &print)?;
+        let owned = |(key, value): &(&[u8], &[u8])| (key.to_vec(), value.to_vec());
+        Ok(record.pairs.iter().map(owned).collect())
     }
 }

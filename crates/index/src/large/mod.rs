@@ -41,6 +41,7 @@ mod ahead;
 mod clean;
 pub mod format;
 mod iter;
+mod past_damage;
 mod publish;
 mod read;
 mod row;

@@ -10,9 +10,8 @@
 
 use std::time::Duration;
 
-use nandex_device::{PAGE_BYTES, PageBuf, PageId};
+use nandex_device::{PageBuf, PageId};
 use nandex_store::buffer::{Buffer, page_of};
-use nandex_store::entries::Entry;
 use nandex_store::hash::KeyHash;
 use nandex_store::page::{PageKind, PageLabel, RawPage, seal};
 use nandex_store::ring::{Ring, SegmentId, SegmentTag};
@@ -154,27 +153,21 @@ impl Inner {
         self.layout.front.merged(std::iter::once(id));
     }
 
+    /// What the pages of a run must prove to be.
+    pub(super) fn run_labels(&self, id: SegmentId) -> Vec<PageLabel> {
+        let ring = self.layout.front.ring();
+        let pages = 0..self.layout.front.pages as u64;
+        pages.map(|page| ring.label(id, page, PageKind::Data)).collect()
+    }
+
     /// Reads a run's pages and proves each.
     pub(super) fn read_run(&self, id: SegmentId) -> Result<PageBuf> {
-        let ring = self.layout.front.ring();
-        let buf = PageBuf::zeroed(self.layout.front.pages);
-        let buf = self.volume.device().read(ring.page(id, 0), buf)?;
-        for index in 0..buf.pages() {
-            let label = ring.label(id, index as u64, PageKind::Data);
+        let labels = self.run_labels(id);
+        let buf = self.volume.device().read(labels[0].page, PageBuf::zeroed(labels.len()))?;
+        for (index, label) in labels.into_iter().enumerate() {
             RawPage::new(buf.page(index)).check(label)?;
         }
         Ok(buf)
-    }
-
-    /// The entries of a run's pages.
-    pub(super) fn run_entries<'p>(
-        &self,
-        pages: &'p PageBuf,
-    ) -> impl Iterator<Item = Entry<'p>> + use<'p> {
-        let layout = self.entry_layout();
-        let page = |index: usize| &pages[index * PAGE_BYTES..(index + 1) * PAGE_BYTES];
-        (0..pages.pages())
-            .flat_map(move |index| layout.entries(page(index)).map(|(_, entry)| entry))
     }
 }
 

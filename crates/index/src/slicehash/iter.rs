@@ -2,15 +2,15 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use nandex_device::PageBuf;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PageKind;
+use nandex_store::proven::read_each;
 use nandex_store::ring::SegmentId;
 
 use super::older::SlicetablePlace;
-use super::{Inner, State};
+use super::{Inner, Slicetables, State};
 use crate::api::Value;
-use crate::{Error, Result};
+use crate::{Damage, Error, Result};
 
 /// An entry of the iteration: key and value.
 pub type Pair = (Vec<u8>, Value);
@@ -25,15 +25,17 @@ pub struct Iter<'t> {
     failed: bool,
 }
 
-/// The state of a partition at one moment.
+/// What a partition holds at one moment.
 #[derive(Default)]
-struct Snapshot {
+pub(super) struct Contents {
     /// Keys whose newest version was found, including removed ones.
     seen: HashSet<Vec<u8>>,
     pairs: VecDeque<Pair>,
+    /// Pages that cannot be read or proven.
+    damage: Vec<Damage>,
 }
 
-impl Snapshot {
+impl Contents {
     /// Adds an entry, unless a newer version of its key was added before.
     fn add(&mut self, entry: Entry<'_>) {
         if self.seen.insert(entry.key.to_vec()) && entry.state == SlotState::Live {
@@ -62,72 +64,113 @@ impl<'t> Iter<'t> {
         if self.partition >= self.inner.partitions.len() {
             return Ok(false);
         }
-        self.ready = self.inner.pairs(self.partition)?;
+        self.ready = self.inner.contents(self.partition).whole()?;
         self.partition += 1;
         Ok(true)
     }
 }
 
-impl Inner {
-    /// All entries of a partition, each key once with its newest value. If a place is merged and overwritten while it
-    /// is read, this starts over.
+impl Contents {
+    /// Is all of it there?
+    pub(super) fn is_whole(&self) -> bool {
+        self.damage.is_empty()
+    }
+
+    /// The pairs, unless a page is damaged.
     ///
     /// # Errors
     /// A failed read, or damage.
-    pub(super) fn pairs(&self, index: usize) -> Result<VecDeque<Pair>> {
+    pub(super) fn whole(self) -> Result<VecDeque<Pair>> {
+        match self.damage.into_iter().next() {
+            Some(damage) => Err(damage.error),
+            None => Ok(self.pairs),
+        }
+    }
+
+    /// The pages that are damaged, and the pairs that are left.
+    pub(super) fn into_items(self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> {
+        self.damage.into_iter().map(Err).chain(self.pairs.into_iter().map(Ok))
+    }
+}
+
+impl Inner {
+    /// All entries of a partition, each key once with its newest value, and the pages that are damaged. If a place is
+    /// merged and overwritten while it is read, this starts over.
+    pub(super) fn contents(&self, index: usize) -> Contents {
         loop {
-            let (snapshot, runs, slicetable) = self.snapshot(index);
-            match self.read_pairs(index, snapshot, &runs, slicetable.as_ref()) {
-                Ok(pairs) => return Ok(pairs),
-                Err(_) if !self.are_current(index, &runs, slicetable.as_ref()) => {}
-                Err(error) => return Err(error),
+            let (mut contents, runs, slicetable) = self.snapshot(index);
+            runs.iter().for_each(|id| self.add_run(*id, &mut contents));
+            if let Some(place) = &slicetable {
+                self.add_slicetable(index, place, &mut contents);
+            }
+            if contents.is_whole() || self.are_current(index, &runs, slicetable.as_ref()) {
+                return contents;
             }
         }
     }
 
     /// The content of a partition's buffers, and the places of the rest: runs, the newest first, and the slicetable.
-    fn snapshot(&self, index: usize) -> (Snapshot, Vec<SegmentId>, Option<SlicetablePlace>) {
-        let mut snapshot = Snapshot::default();
+    fn snapshot(&self, index: usize) -> (Contents, Vec<SegmentId>, Option<SlicetablePlace>) {
+        let mut contents = Contents::default();
         let state = self.partitions[index].read();
-        snapshot.add_ram(&state, |_| true);
+        contents.add_ram(&state, |_| true);
         let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
         let Some(older) = self.older_of(index) else {
             let own = self.layout.shadow.block(index as u32);
-            return (snapshot, runs, own.map(|block| SlicetablePlace { block, older: None }));
+            return (contents, runs, own.map(|block| SlicetablePlace { block, older: None }));
         };
         let from = self.index_in(&older, index);
         let state = older.partitions[from].read();
-        snapshot.add_ram(&state, |key| self.is_own(index, key));
+        contents.add_ram(&state, |key| self.is_own(index, key));
         let block = older.layout.shadow.block(from as u32);
         drop(state);
-        (snapshot, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))
+        (contents, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))
     }
 
-    fn read_pairs(
+    /// Adds the entries of a run.
+    fn add_run(&self, id: SegmentId, contents: &mut Contents) {
+        let (labels, layout) = (self.run_labels(id), self.entry_layout());
+        read_each(&**self.volume.device(), &labels, &mut |at, page| match page {
+            Ok(page) => layout.entries(page.bytes()).for_each(|(_, entry)| contents.add(entry)),
+            Err(error) => {
+                contents.damage.push(Damage::new(labels[at].page, layout.slots(), error));
+            }
+        });
+    }
+
+    /// Adds the entries of a slicetable that belong to the partition.
+    fn add_slicetable(&self, index: usize, place: &SlicetablePlace, contents: &mut Contents) {
+        let SlicetablePlace { block, older } = place;
+        let Slicetables { config, shadow, options, slices, .. } =
+            &older.as_deref().unwrap_or(self).layout;
+        let pages = u64::from(config.block_pages());
+        let labels: Vec<_> =
+            (0..pages).map(|page| shadow.label(*block, page, PageKind::Slice)).collect();
+        for labels in labels.chunks(options.io_chunk_pages as usize) {
+            read_each(&**self.volume.device(), labels, &mut |at, page| match page {
+                Ok(page) => self.add_slices(index, place, page.body(), contents),
+                Err(error) => {
+                    contents.damage.push(Damage::new(labels[at].page, slices.capacity(), error));
+                }
+            });
+        }
+    }
+
+    fn add_slices(
         &self,
         index: usize,
-        mut snapshot: Snapshot,
-        runs: &[SegmentId],
-        slicetable: Option<&SlicetablePlace>,
-    ) -> Result<VecDeque<Pair>> {
-        for id in runs {
-            let pages: PageBuf = self.read_run(*id)?;
-            self.run_entries(&pages).for_each(|entry| snapshot.add(entry));
-        }
+        place: &SlicetablePlace,
+        body: &[u8],
+        contents: &mut Contents,
+    ) {
         let layout = self.layout.slices;
-        let Some(SlicetablePlace { block, older }) = slicetable else { return Ok(snapshot.pairs) };
-        let owner = older.as_deref().unwrap_or(self);
-        owner.each_page(*block, PageKind::Slice, &mut |_, body| {
-            for at in 0..layout.count(body).unwrap_or(0) {
-                let key = layout.key(body, at);
-                if !snapshot.seen.contains(key) && (older.is_none() || self.is_own(index, key)) {
-                    let value = Value::new(layout.value(body, at));
-                    snapshot.pairs.push_back((key.to_vec(), value));
-                }
+        for at in 0..layout.count(body).unwrap_or(0) {
+            let key = layout.key(body, at);
+            let is_own = place.older.is_none() || self.is_own(index, key);
+            if is_own && !contents.seen.contains(key) {
+                contents.pairs.push_back((key.to_vec(), Value::new(layout.value(body, at))));
             }
-            Ok(())
-        })?;
-        Ok(snapshot.pairs)
+        }
     }
 
     fn are_current(

@@ -74,9 +74,9 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::shadow::Shadow;
 use nandex_store::{Structure, Volume};
 
-use crate::Result;
 use crate::model::Budget;
 use crate::write::{self, Core, Handle, PartitionState, TableShape};
+use crate::{Damage, Result};
 
 use check::check;
 pub use config::{Config, Policy, RuntimeOptions};
@@ -241,5 +241,15 @@ impl SliceHash {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.handle.core)
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
+    /// removed.
+    ///
+    /// Reads and holds as much as [`iter`](Self::iter).
+    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
+        let core = &self.handle.core;
+        (0..core.partitions.len()).flat_map(|index| core.contents(index).into_items())
     }
 }

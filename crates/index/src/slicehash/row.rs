@@ -5,7 +5,8 @@ use nandex_store::Volume;
 use super::{Config, KIND, Policy, RuntimeOptions, SliceHash, check, model};
 use crate::Result;
 use crate::any::{
-    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
+    OpenTable,
 };
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES, ParameterValue};
@@ -107,6 +108,10 @@ impl OpenTable for SliceHash {
 
     fn iter(&self) -> AnyEntries<'_> {
         Box::new(Self::iter(self))
+    }
+
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        Box::new(Self::iter_past_damage(self))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

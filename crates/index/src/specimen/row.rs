@@ -7,7 +7,8 @@ use nandex_store::bytes::Reader;
 use super::check::check;
 use super::{Config, ENTRIES_MAX, KIND, Specimen};
 use crate::any::{
-    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
+    OpenTable,
 };
 use crate::api::Value;
 use crate::model::text::{count, line};
@@ -132,6 +133,12 @@ impl OpenTable for Specimen {
     }
 
     fn iter(&self) -> AnyEntries<'_> {
+        let entries = self.inner.map.entries().into_iter();
+        Box::new(entries.map(|(key, value)| Ok((key, Value::new(&value)))))
+    }
+
+    /// It has no pages of its own.
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
         let entries = self.inner.map.entries().into_iter();
         Box::new(entries.map(|(key, value)| Ok((key, Value::new(&value)))))
     }

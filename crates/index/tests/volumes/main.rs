@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod chip;
 mod chip_costs;
+mod damage;
 mod format;
 
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};

@@ -51,8 +51,10 @@ use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
 use super::RuntimeOptions;
-use crate::Result;
+use crate::bufferhash::Pair;
+use crate::bufferhash::past_damage::past_damage;
 use crate::grow::{self, GrowingOpening, Owner};
+use crate::{Damage, Result};
 
 pub use config::Config;
 use generations::{Generations, generation_name};
@@ -185,6 +187,18 @@ impl Growing {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.owner)
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
+    /// removed.
+    ///
+    /// Needs no filters. Reads each generation as often as the one with the most super tables has one for each of its
+    /// own, 64 KiB at a time. Of generations that begin meanwhile it reads nothing.
+    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
+        let mut cores: Vec<_> = self.owner.parts.cores().collect();
+        cores.reverse();
+        past_damage(cores)
     }
 
     /// Loads the filters of a table that was just opened, so that no lookup has to.

@@ -7,7 +7,8 @@ use super::model::{advise, parameters};
 use super::{Config, GENERATION_KIND, Growing, KIND};
 use crate::Result;
 use crate::any::{
-    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
+    OpenTable,
 };
 use crate::bufferhash;
 use crate::bufferhash::row::own;
@@ -124,6 +125,10 @@ impl OpenTable for Growing {
 
     fn iter(&self) -> AnyEntries<'_> {
         Box::new(Self::iter(self))
+    }
+
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        Box::new(Self::iter_past_damage(self))
     }
 
     fn warm_up(&self) -> Result<()> {

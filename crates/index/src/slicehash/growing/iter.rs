@@ -1,49 +1,79 @@
 //! Iteration: partition by partition, in the order of the hash, whichever table is the newest meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Tables;
-use crate::Result;
 use crate::slicehash::Pair;
+use crate::slicehash::iter::Contents;
+use crate::{Damage, Result};
+
+/// An entry, or a page that is left out.
+type PastDamage = std::result::Result<Pair, Damage>;
 
 /// Iterates over all entries of a growing table; see [`super::Growing::iter`].
 #[derive(Debug)]
 pub struct Iter<'t> {
-    tables: &'t Tables,
-    /// The partitions that were read, of how many. A newer table has a multiple of them, in the same order.
-    read: usize,
-    partitions: usize,
+    partitions: Partitions<'t>,
     /// Entries that were not returned yet.
     ready: VecDeque<Pair>,
     has_failed: bool,
 }
 
+/// Reads one partition after the other.
+#[derive(Debug)]
+struct Partitions<'t> {
+    tables: &'t Tables,
+    /// The partitions that were read, of how many. A newer table has a multiple of them, in the same order.
+    read: usize,
+    count: usize,
+}
+
+/// All entries but those of damaged pages. Two partitions that come from one of an older table read the same pages;
+/// each page is told once.
+pub(super) fn past_damage(tables: &Tables) -> impl Iterator<Item = PastDamage> + '_ {
+    let mut told = HashSet::new();
+    let items = Partitions::new(tables).flat_map(Contents::into_items);
+    items.filter(move |item| item.as_ref().err().is_none_or(|damage| told.insert(damage.page)))
+}
+
+impl<'t> Partitions<'t> {
+    fn new(tables: &'t Tables) -> Self {
+        Self { tables, read: 0, count: tables.core().partitions.len() }
+    }
+}
+
+impl Iterator for Partitions<'_> {
+    type Item = Contents;
+
+    fn next(&mut self) -> Option<Contents> {
+        loop {
+            let core = self.tables.core();
+            self.read *= core.partitions.len() / self.count;
+            self.count = core.partitions.len();
+            if self.read == self.count {
+                return None;
+            }
+            let contents = core.contents(self.read);
+            // The pages of a table that is no longer the newest may have been given to others.
+            if contents.is_whole() || Arc::ptr_eq(&core, &self.tables.core()) {
+                self.read += 1;
+                return Some(contents);
+            }
+        }
+    }
+}
+
 impl<'t> Iter<'t> {
     pub(super) fn new(tables: &'t Tables) -> Self {
-        let partitions = tables.core().partitions.len();
-        Self { tables, read: 0, partitions, ready: VecDeque::new(), has_failed: false }
+        Self { partitions: Partitions::new(tables), ready: VecDeque::new(), has_failed: false }
     }
 
     /// Reads the next partition; false when there is none.
     fn advance(&mut self) -> Result<bool> {
-        loop {
-            let core = self.tables.core();
-            self.read *= core.partitions.len() / self.partitions;
-            self.partitions = core.partitions.len();
-            if self.read == self.partitions {
-                return Ok(false);
-            }
-            match core.pairs(self.read) {
-                // Its pages may have been given to others.
-                Err(_) if !Arc::ptr_eq(&core, &self.tables.core()) => {}
-                pairs => {
-                    self.ready = pairs?;
-                    self.read += 1;
-                    return Ok(true);
-                }
-            }
-        }
+        let Some(contents) = self.partitions.next() else { return Ok(false) };
+        self.ready = contents.whole()?;
+        Ok(true)
     }
 }
 

@@ -51,8 +51,9 @@ use nandex_store::bytes::Reader;
 use nandex_store::{Structure, Volume};
 
 use super::{Inner as Core, RuntimeOptions};
-use crate::Result;
 use crate::grow::{self, GrowingOpening, Owner};
+use crate::slicehash::Pair;
+use crate::{Damage, Result};
 
 pub use config::Config;
 pub use iter::Iter;
@@ -183,5 +184,14 @@ impl Growing {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(&self.owner.parts)
+    }
+
+    /// As [`iter`](Self::iter), but a page that cannot be read or proven ends nothing: it is an item, and all other
+    /// entries come. A key whose newest version was on such a page may come with an older one, or although it was
+    /// removed.
+    ///
+    /// Reads and holds as much as [`iter`](Self::iter).
+    pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
+        iter::past_damage(&self.owner.parts)
     }
 }

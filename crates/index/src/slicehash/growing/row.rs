@@ -7,7 +7,8 @@ use super::model::{advise, parameters};
 use super::{Config, Growing, KIND, TABLE_KIND};
 use crate::Result;
 use crate::any::{
-    AnyConfig, AnyEntries, AnyOptions, AnyTable, Configuration, Description, OpenTable,
+    AnyConfig, AnyEntries, AnyEntriesPastDamage, AnyOptions, AnyTable, Configuration, Description,
+    OpenTable,
 };
 use crate::model::text::bytes;
 use crate::model::{OperationCosts, PAGE_BYTES};
@@ -116,6 +117,10 @@ impl OpenTable for Growing {
 
     fn iter(&self) -> AnyEntries<'_> {
         Box::new(Self::iter(self))
+    }
+
+    fn iter_past_damage(&self) -> AnyEntriesPastDamage<'_> {
+        Box::new(Self::iter_past_damage(self))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

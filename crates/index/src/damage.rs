@@ -1,0 +1,55 @@
+//! What an iteration that goes on past damage leaves out.
+
+use nandex_device::{Error as DeviceError, PageId};
+use nandex_store::Error as StoreError;
+
+use crate::Error;
+
+/// A page that cannot be read or proven. Its entries are left out.
+#[derive(thiserror::Error, Debug)]
+#[error("{page}: {}", self.reason())]
+#[non_exhaustive]
+pub struct Damage {
+    /// The page.
+    pub page: PageId,
+    /// The most entries that it may have held.
+    pub entries_max: u64,
+    /// Why it cannot be read or proven.
+    #[source]
+    pub error: Error,
+}
+
+impl Damage {
+    pub(crate) fn new(page: PageId, entries_max: usize, error: impl Into<Error>) -> Self {
+        Self { page, entries_max: entries_max as u64, error: error.into() }
+    }
+
+    /// What was expected of the page and what was found, without the remedies for a whole volume.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match &self.error {
+            Error::Store(StoreError::Corrupt { expected, found, .. }) => {
+                format!("expected {expected}, found {found}")
+            }
+            Error::Device(error) | Error::Store(StoreError::Device(error)) => of_device(error),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn of_device(error: &DeviceError) -> String {
+    match error {
+        DeviceError::Io { operation, source, .. } => format!("{operation} failed: {source}"),
+        other => other.to_string(),
+    }
+}
+
+/// The page that an error is about, if it names one.
+pub(crate) fn page_of(error: &Error) -> Option<PageId> {
+    match error {
+        Error::Store(StoreError::Corrupt { page, .. })
+        | Error::Device(DeviceError::Io { page, .. })
+        | Error::Store(StoreError::Device(DeviceError::Io { page, .. })) => Some(*page),
+        _ => None,
+    }
+}
