@@ -109,7 +109,10 @@ impl<L: TableLayout> Core<L> {
         }
         let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
-        let LifeCounts { evicted, forced_evictions } = counters.life();
+        // The life is read last, so that it is never less than what this opening has counted.
+        let (evicted, forced_evictions) =
+            (read(&counters.evicted), read(&counters.forced_evictions));
+        let life = counters.life();
         TableStats {
             entries,
             ram_bytes: self.ram_bytes(),
@@ -124,11 +127,11 @@ impl<L: TableLayout> Core<L> {
             flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
             data_bytes_written: read(&counters.data_bytes_written),
             log_bytes_written: self.volume.log().stats().bytes_written,
-            evicted: read(&counters.evicted),
+            evicted,
             retained: read(&counters.retained),
-            forced_evictions: read(&counters.forced_evictions),
-            evicted_life: evicted,
-            forced_evictions_life: forced_evictions,
+            forced_evictions,
+            evicted_life: life.evicted,
+            forced_evictions_life: life.forced_evictions,
         }
     }
 }
