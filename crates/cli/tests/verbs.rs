@@ -216,6 +216,23 @@ fn json_has_the_promised_keys() {
 }
 
 #[test]
+fn create_says_what_ram_the_table_takes_when_it_has_its_entries() {
+    for structure in ["bufferhash", "slicehash", "growing", "growing-slicehash"] {
+        let folder = Folder::new();
+        let widths = "--key-bytes 8 --value-bytes 8 --entries 2e5 --json";
+        let made = json(&folder.run(&format!("create t.nandex {widths} --structure {structure}")));
+        let (now, later) = (&made["ram_bytes"], &made["predicted_ram_bytes"]);
+        assert_eq!(made["entries"], 200_000);
+        let records: String = (0..200_000).map(|number| format!("{number},1\n")).collect();
+        assert_eq!(load(&folder, &records).code, 0);
+        let info = json(&folder.run("info t.nandex --json"));
+        let held = &info["tables"][0]["ram_bytes"];
+        assert!(now.as_u64() < later.as_u64(), "{structure}: {now} now, {later}");
+        assert!(held.as_u64() <= later.as_u64(), "{structure}: {held} of {later}");
+    }
+}
+
+#[test]
 fn duplicates_are_found_reported_and_remembered() {
     for structure in ["bufferhash", "slicehash", "auto"] {
         let folder = Folder::new();

@@ -137,6 +137,10 @@ struct Created {
     /// `None` for keys and values of any size.
     key_bytes: Option<usize>,
     value_bytes: Option<usize>,
+    /// Entries that were asked for, and the RAM that the table takes with them by its model.
+    entries: u64,
+    predicted_ram_bytes: u64,
+    /// Taken now, without entries.
     ram_bytes: u64,
     flash_bytes: u64,
     filter_bytes: u64,
@@ -165,6 +169,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         entries_capacity: prediction.entries_capacity,
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
+        entries: args.entries,
+        predicted_ram_bytes: prediction.ram_bytes(),
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,
@@ -200,10 +206,13 @@ fn text(created: &Created) -> String {
             format!("{bytes} more RAM, where a program opens it with that much"),
         ));
     }
-    rows.extend([
-        ("RAM", show_bytes(created.ram_bytes)),
-        ("flash", show_bytes(created.flash_bytes)),
-    ]);
+    rows.extend([("RAM", shown_ram(created)), ("flash", show_bytes(created.flash_bytes))]);
     rows.extend(created.files.map(|files| ("file", files.shown())));
     aligned(&rows)
+}
+
+fn shown_ram(created: &Created) -> String {
+    let (predicted, now) = (show_bytes(created.predicted_ram_bytes), show_bytes(created.ram_bytes));
+    let entries = show_count(created.entries);
+    format!("up to {predicted} with {entries} entries by its model, {now} now")
 }
