@@ -5,7 +5,7 @@ use nandex_device::{Device, PAGE_BYTES, PageBuf, PageId};
 use nandex_sim::{Fault, FaultKind, FaultOn, FaultSpan, SimDevice};
 use nandex_store::StructureId;
 use nandex_store::page::{PageKind, PageLabel, seal};
-use nandex_store::proven::read_each;
+use nandex_store::proven::{FailedRead, read_each};
 
 const PAGES: usize = 5;
 
@@ -24,10 +24,10 @@ fn device() -> SimDevice {
 }
 
 /// What each page is: proven, or else why not.
-fn read(device: &SimDevice) -> Vec<Result<(), String>> {
+fn read(device: &SimDevice, failed: FailedRead) -> Vec<Result<(), String>> {
     let labels: Vec<_> = (0..PAGES).map(label).collect();
     let mut read = Vec::new();
-    read_each(device, &labels, &mut |index, page| {
+    read_each(device, &labels, failed, &mut |index, page| {
         assert_eq!(index, read.len());
         read.push(page.map(drop).map_err(|error| error.to_string()));
     });
@@ -37,14 +37,14 @@ fn read(device: &SimDevice) -> Vec<Result<(), String>> {
 #[test]
 fn a_page_that_cannot_be_read_is_told_and_its_neighbours_are_read() {
     let device = device();
-    assert!(read(&device).iter().all(Result::is_ok));
+    assert!(read(&device, FailedRead::Splits).iter().all(Result::is_ok));
     let seen = device.seen(FaultOn::Read);
     // The read of all pages, and of the third one alone.
     for at in [seen + 1, seen + 1 + 3] {
         let (on, kind, span) = (FaultOn::Read, FaultKind::Io, FaultSpan::Once);
         device.arm(Fault { on, at, kind, span });
     }
-    let all = read(&device);
+    let all = read(&device, FailedRead::Splits);
     assert!(all[2].as_ref().unwrap_err().contains("page 4 failed"), "{all:?}");
     assert_eq!(all.iter().filter(|page| page.is_ok()).count(), PAGES - 1);
 }
@@ -55,7 +55,16 @@ fn a_page_that_is_not_what_it_should_be_is_told_alone() {
     let mut buf = device.read(PageId(3), PageBuf::zeroed(1)).unwrap();
     buf[PAGE_BYTES / 2] ^= 1;
     device.write(PageId(3), buf).unwrap();
-    let all = read(&device);
+    let all = read(&device, FailedRead::Splits);
     assert!(all[1].as_ref().unwrap_err().contains("expected checksum"), "{all:?}");
     assert_eq!(all.iter().filter(|page| page.is_ok()).count(), PAGES - 1);
+}
+
+#[test]
+fn a_read_that_fails_once_is_told_where_nothing_may_be_left_out() {
+    let device = device();
+    let (on, kind, span) = (FaultOn::Read, FaultKind::Io, FaultSpan::Once);
+    device.arm(Fault { on, at: device.seen(on) + 1, kind, span });
+    let all = read(&device, FailedRead::Ends);
+    assert!(matches!(&all[..], [Err(text)] if text.contains("page 2 failed")), "{all:?}");
 }

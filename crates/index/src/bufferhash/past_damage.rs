@@ -9,7 +9,7 @@ use std::ops::Range;
 use nandex_store::buffer::page_of;
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PageKind;
-use nandex_store::proven::read_each;
+use nandex_store::proven::{FailedRead, read_each};
 use nandex_store::ring::SegmentId;
 
 use super::iter::Pair;
@@ -90,7 +90,8 @@ impl<'t> Group<'t> {
         let layout = core.entry_layout();
         // Several groups read a page that they share; the first of them tells of it.
         let tells = self.table.is_multiple_of(self.tables_per_table(core));
-        read_each(&**core.layout.rings.device(), &labels, &mut |at, page| match page {
+        let device = &**core.layout.rings.device();
+        read_each(device, &labels, FailedRead::Splits, &mut |at, page| match page {
             Ok(page) => layout.entries(page.bytes()).for_each(|(_, entry)| self.add(entry)),
             Err(error) if tells && core.partitions[index].read().level.holds(id) => {
                 self.items.push(Err(Damage::new(labels[at].page, layout.slots(), error)));

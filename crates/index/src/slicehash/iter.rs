@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::PageKind;
-use nandex_store::proven::read_each;
+use nandex_store::proven::{FailedRead, read_each};
 use nandex_store::ring::SegmentId;
 
 use super::older::SlicetablePlace;
@@ -64,7 +64,7 @@ impl<'t> Iter<'t> {
         if self.partition >= self.inner.partitions.len() {
             return Ok(false);
         }
-        self.ready = self.inner.contents(self.partition).whole()?;
+        self.ready = self.inner.contents(self.partition, FailedRead::Ends).whole()?;
         self.partition += 1;
         Ok(true)
     }
@@ -96,12 +96,12 @@ impl Contents {
 impl Inner {
     /// All entries of a partition, each key once with its newest value, and the pages that are damaged. If a place is
     /// merged and overwritten while it is read, this starts over.
-    pub(super) fn contents(&self, index: usize) -> Contents {
+    pub(super) fn contents(&self, index: usize, failed: FailedRead) -> Contents {
         loop {
             let (mut contents, runs, slicetable) = self.snapshot(index);
-            runs.iter().for_each(|id| self.add_run(*id, &mut contents));
+            runs.iter().for_each(|id| self.add_run(*id, failed, &mut contents));
             if let Some(place) = &slicetable {
-                self.add_slicetable(index, place, &mut contents);
+                self.add_slicetable((index, place), failed, &mut contents);
             }
             if contents.is_whole() || self.are_current(index, &runs, slicetable.as_ref()) {
                 return contents;
@@ -128,9 +128,9 @@ impl Inner {
     }
 
     /// Adds the entries of a run.
-    fn add_run(&self, id: SegmentId, contents: &mut Contents) {
+    fn add_run(&self, id: SegmentId, failed: FailedRead, contents: &mut Contents) {
         let (labels, layout) = (self.run_labels(id), self.entry_layout());
-        read_each(&**self.volume.device(), &labels, &mut |at, page| match page {
+        read_each(&**self.volume.device(), &labels, failed, &mut |at, page| match page {
             Ok(page) => layout.entries(page.bytes()).for_each(|(_, entry)| contents.add(entry)),
             Err(error) => {
                 contents.damage.push(Damage::new(labels[at].page, layout.slots(), error));
@@ -139,7 +139,12 @@ impl Inner {
     }
 
     /// Adds the entries of a slicetable that belong to the partition.
-    fn add_slicetable(&self, index: usize, place: &SlicetablePlace, contents: &mut Contents) {
+    fn add_slicetable(
+        &self,
+        (index, place): (usize, &SlicetablePlace),
+        failed: FailedRead,
+        contents: &mut Contents,
+    ) {
         let SlicetablePlace { block, older } = place;
         let Slicetables { config, shadow, options, slices, .. } =
             &older.as_deref().unwrap_or(self).layout;
@@ -147,7 +152,7 @@ impl Inner {
         let labels: Vec<_> =
             (0..pages).map(|page| shadow.label(*block, page, PageKind::Slice)).collect();
         for labels in labels.chunks(options.io_chunk_pages as usize) {
-            read_each(&**self.volume.device(), labels, &mut |at, page| match page {
+            read_each(&**self.volume.device(), labels, failed, &mut |at, page| match page {
                 Ok(page) => self.add_slices(index, place, page.body(), contents),
                 Err(error) => {
                     contents.damage.push(Damage::new(labels[at].page, slices.capacity(), error));

@@ -71,6 +71,7 @@ mod tests;
 use std::sync::Mutex;
 
 use nandex_store::hash::KeyHasher;
+use nandex_store::proven::FailedRead;
 use nandex_store::shadow::Shadow;
 use nandex_store::{Structure, Volume};
 
@@ -250,6 +251,7 @@ impl SliceHash {
     /// Reads and holds as much as [`iter`](Self::iter).
     pub fn iter_past_damage(&self) -> impl Iterator<Item = std::result::Result<Pair, Damage>> + '_ {
         let core = &self.handle.core;
-        (0..core.partitions.len()).flat_map(|index| core.contents(index).into_items())
+        let contents = |index| core.contents(index, FailedRead::Splits);
+        (0..core.partitions.len()).flat_map(move |index| contents(index).into_items())
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use nandex_store::proven::FailedRead;
+
 use super::Tables;
 use crate::slicehash::Pair;
 use crate::slicehash::iter::Contents;
@@ -24,6 +26,7 @@ pub struct Iter<'t> {
 #[derive(Debug)]
 struct Partitions<'t> {
     tables: &'t Tables,
+    failed: FailedRead,
     /// The partitions that were read, of how many. A newer table has a multiple of them, in the same order.
     read: usize,
     count: usize,
@@ -33,13 +36,13 @@ struct Partitions<'t> {
 /// each page is told once.
 pub(super) fn past_damage(tables: &Tables) -> impl Iterator<Item = PastDamage> + '_ {
     let mut told = HashSet::new();
-    let items = Partitions::new(tables).flat_map(Contents::into_items);
+    let items = Partitions::new(tables, FailedRead::Splits).flat_map(Contents::into_items);
     items.filter(move |item| item.as_ref().err().is_none_or(|damage| told.insert(damage.page)))
 }
 
 impl<'t> Partitions<'t> {
-    fn new(tables: &'t Tables) -> Self {
-        Self { tables, read: 0, count: tables.core().partitions.len() }
+    fn new(tables: &'t Tables, failed: FailedRead) -> Self {
+        Self { tables, failed, read: 0, count: tables.core().partitions.len() }
     }
 }
 
@@ -54,7 +57,7 @@ impl Iterator for Partitions<'_> {
             if self.read == self.count {
                 return None;
             }
-            let contents = core.contents(self.read);
+            let contents = core.contents(self.read, self.failed);
             // The pages of a table that is no longer the newest may have been given to others.
             if contents.is_whole() || Arc::ptr_eq(&core, &self.tables.core()) {
                 self.read += 1;
@@ -66,7 +69,8 @@ impl Iterator for Partitions<'_> {
 
 impl<'t> Iter<'t> {
     pub(super) fn new(tables: &'t Tables) -> Self {
-        Self { partitions: Partitions::new(tables), ready: VecDeque::new(), has_failed: false }
+        let partitions = Partitions::new(tables, FailedRead::Ends);
+        Self { partitions, ready: VecDeque::new(), has_failed: false }
     }
 
     /// Reads the next partition; false when there is none.
