@@ -93,7 +93,10 @@ impl<L: TableLayout> Core<L> {
         found: &mut [Option<Value>],
         look_up: impl Fn(&[&[u8]]) -> Result<Vec<Option<Value>>>,
     ) -> Result<Undecided> {
-        let inserts: Vec<_> = positions.iter().map(|at| self.insert_of(pairs, *at)).collect();
+        // Of equal keys the later one notes first: it is never certain where the earlier one is not.
+        let mut inserts: Vec<_> =
+            positions.iter().rev().map(|at| self.insert_of(pairs, *at)).collect();
+        inserts.reverse();
         let keys: Vec<_> = inserts.iter().map(|insert| insert.update.entry.key).collect();
         for (insert, value) in inserts.iter().zip(look_up(&keys)?) {
             found[insert.position] = value;

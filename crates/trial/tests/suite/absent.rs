@@ -121,6 +121,25 @@ fn of_threads_that_insert_a_key_one_wins() {
     }
 }
 
+/// Inserts each key twice in one batch, all new, while buffers leave in the background.
+#[test]
+fn of_equal_keys_in_a_batch_the_first_is_inserted() {
+    for setup in setups().filter(|setup| setup.widths.1 >= 8) {
+        let table = setup.create_on(memory()).unwrap();
+        for first in (0..RACED).step_by(30) {
+            let numbers = first..first + 30;
+            let mut pairs: Vec<_> =
+                numbers.clone().map(|number| (setup.key(number), setup.value(number, 1))).collect();
+            pairs.extend(numbers.map(|number| (setup.key(number), setup.value(number, 2))));
+            let found = table.get_or_insert_many(&pairs_of(&pairs)).unwrap();
+            for (number, at) in (first..).zip(0..30) {
+                let there = Some(Value::new(&setup.value(number, 1)));
+                assert_eq!((found[at], found[at + 30]), (None, there), "{setup:?}: {number}");
+            }
+        }
+    }
+}
+
 #[test]
 fn filters_insert_absent_keys_as_the_oracle() {
     for setup in filters() {
