@@ -116,7 +116,9 @@ impl<'a> RunPage<'a> {
         }
         let bucket = bucket as usize;
         let start = if bucket == 0 { 0 } else { self.zero(bucket - 1)? + 1 };
-        let range = start - bucket..start - bucket + self.ones_from(start);
+        // Marks that are wrong may find the zero too early.
+        let first = start.checked_sub(bucket)?;
+        let range = first..first + self.ones_from(start);
         if range.end > self.entries {
             return None;
         }

@@ -6,7 +6,8 @@ use nandex_device::PAGE_BYTES;
 
 use super::*;
 use crate::bytes::{Reader, put_u64};
-use crate::page::seal;
+use crate::page::{PAGE_HEADER_BYTES, seal};
+use crate::run::RunPage;
 
 struct Victim {
     device: MemoryDevice,
@@ -67,6 +68,28 @@ fn a_flipped_bit_a_stale_page_and_one_from_elsewhere_are_refused_at_each_page() 
         victim.refused(page, |buf| buf.copy_from_slice(&other), "a page from elsewhere");
     }
     assert_eq!(read(&victim.device, &victim.run).unwrap(), victim.entries);
+}
+
+/// A mark that was too high once made a lookup subtract below 0.
+#[test]
+fn lookups_in_a_page_whose_head_and_marks_say_anything_end() {
+    let victim = victim();
+    let whole = victim.device.read(victim.run.page(1), PageBuf::zeroed(1)).unwrap();
+    let (mut rng, mut parsed) = (Rng(5), 0);
+    for _ in 0..4000 {
+        let mut body = whole[PAGE_HEADER_BYTES..].to_vec();
+        // Entries, bits, kind of counts, words, marks.
+        for _ in 0..=rng.below(3) {
+            body[rng.below(14) as usize] = rng.below(256) as u8;
+        }
+        let Some(page) = RunPage::parse(&body) else { continue };
+        parsed += 1;
+        for entry in victim.entries.iter().step_by(97) {
+            let _ = page.count(entry.fingerprint);
+        }
+        let _ = page.read(&mut Vec::new());
+    }
+    assert!(parsed > 1000, "{parsed}");
 }
 
 /// Its checksum is right, and yet it is not the page that belongs there.
