@@ -160,6 +160,9 @@ barriers! {
     MoveForgetsWhatItTook,
     /// In the index: what a merge could not take is put back into a buffer.
     MergeCarriesOver,
+    /// In the index: what a table has inherited of an entry that a merge could not take stays, if updates are not
+    /// logged.
+    RefusedKeepsInherited,
     /// In the index: a snapshot that was written during a merge is durable before the move names it.
     MoveSyncsItsSnapshot,
     /// In the index: runs that a move has merged are gone.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::{PAGE_BYTES, PageBuf};
 use nandex_store::buffer::Buffer;
-use nandex_store::entries::{Entry, EntryLayout};
+use nandex_store::entries::{Entry, EntryLayout, SlotState};
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, RawPage};
 use nandex_store::ring::SegmentId;
@@ -74,7 +74,10 @@ impl<'e> Sources<'e> {
 struct Merged<'e> {
     draft: DurableDraft,
     outcome: Outcome,
+    /// Entries for which there was no space.
     refused: Vec<Entry<'e>>,
+    /// Entries that an older table had in RAM and that are nowhere on flash.
+    overflow: Vec<Entry<'e>>,
     filter: Option<SliceFilter>,
     /// The partition's snapshot when the draft was synced.
     snapshot: Option<PageSnapshotRef>,
@@ -231,10 +234,12 @@ impl Inner {
         let _held = older.as_ref().map(|older| self.hold_older(older, index));
         // They are older than the buffer; a table that takes over has no runs.
         pages.extend(self.inherited(older.as_deref(), index));
+        let inherited = pages.get(runs.len());
         let base = self.base(older.as_deref(), index);
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
         let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
         let merged = self.write_merged(index, base, &sources, scratch)?;
+        let merged = self.split_refused(frozen.as_ref(), inherited, merged);
         self.settle(index, &runs, frozen.as_ref(), merged)?;
         if let Some(frozen) = frozen {
             let entries = frozen.buffer.len() - frozen.buffer.stash_len();
@@ -279,7 +284,7 @@ impl Inner {
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
-        Ok(Merged { draft, outcome, refused, filter, snapshot })
+        Ok(Merged { draft, outcome, refused, overflow: Vec::new(), filter, snapshot })
     }
 
     /// Takes a free slicetable; waits until there is one.
@@ -315,7 +320,7 @@ impl Inner {
         frozen: Option<&FrozenBuffer>,
         merged: Merged<'_>,
     ) -> Result<()> {
-        let Merged { draft, outcome, refused, filter, snapshot } = merged;
+        let Merged { draft, outcome, refused, overflow, filter, snapshot } = merged;
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
         if state.needed_snapshot().map(|it| it.place) != snapshot
@@ -332,8 +337,7 @@ impl Inner {
         self.counters.flushed_entries.fetch_add(outcome.entries, Relaxed);
         self.counters.flushed_entries.fetch_sub(before, Relaxed);
         state.level.refused = refused.len() as u64;
-        let (refused, inherited) = self.split_refused(frozen.as_ref(), refused);
-        state.level.overflow = Overflow::new(inherited.into_iter());
+        state.level.overflow = Overflow::new(overflow.into_iter());
         let filter = filter.filter(|_| self.layout.filters.wants(index));
         self.swap_filter(&mut state.level, filter);
         if is_on(Barrier::MergeCarriesOver) {
@@ -344,14 +348,30 @@ impl Inner {
         Ok(())
     }
 
-    /// What was refused: entries of this buffer, and those that an older table had in RAM.
+    /// Tells entries of this buffer that were refused from those that an older table had in RAM. Where updates are not
+    /// logged, a refused one goes back to RAM alone, so what was inherited of its key stays too: it may be durable.
     fn split_refused<'e>(
         &self,
         frozen: Option<&FrozenBuffer>,
-        refused: Vec<Entry<'e>>,
-    ) -> (Vec<Entry<'e>>, Vec<Entry<'e>>) {
+        inherited: Option<&'e PageBuf>,
+        merged: Merged<'e>,
+    ) -> Merged<'e> {
         let is_in = |key, buffer: &Buffer| buffer.get(self.hasher.hash(key), key).is_some();
-        refused.into_iter().partition(|it| frozen.is_some_and(|own| is_in(it.key, &own.buffer)))
+        let is_own = |it: &Entry<'e>| frozen.is_some_and(|own| is_in(it.key, &own.buffer));
+        let (refused, mut overflow): (Vec<_>, Vec<_>) =
+            merged.refused.into_iter().partition(is_own);
+        if !self.logs() && is_on(Barrier::RefusedKeepsInherited) {
+            let sources = Sources {
+                runs: inherited.map(std::slice::from_ref).unwrap_or_default(),
+                buffer: None,
+                layout: self.entry_layout(),
+            };
+            let newest =
+                |key| sources.entries().map(|(_, it)| it).filter(|it| it.key == key).last();
+            let kept = refused.iter().filter_map(|it| newest(it.key));
+            overflow.extend(kept.filter(|it| it.state == SlotState::Live));
+        }
+        Merged { refused, overflow, ..merged }
     }
 
     /// Puts back what a merge of this buffer did not take.

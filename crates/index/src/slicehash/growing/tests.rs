@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::MemoryDevice;
+use nandex_store::bytes::get_u64;
 use nandex_store::entries::Entry;
 use nandex_store::{OpenOptions, VolumeOptions};
 
@@ -96,6 +97,50 @@ fn what_a_split_has_no_space_for_is_found_updated_removed_and_outlives_a_power_c
             until = (0..100).map(|_| insert(&mut oracle)).last().unwrap();
         }
         assert!(table.tables() >= 3);
+    }
+}
+
+/// Whether every key that was flushed is found after a power cut, in the version that was flushed or a newer one.
+fn assert_flushed(device: &MemoryDevice, flushed: &HashMap<u64, u64>, at: (u64, u64)) {
+    let copy = Arc::new(MemoryDevice::from_image(device.image()));
+    let volume = Volume::open(copy, OpenOptions::default()).unwrap();
+    let cut = Growing::open_within(&volume, "t", None, options_of(0)).unwrap();
+    for (number, least) in flushed {
+        let found = cut.get(&[number.to_le_bytes(); 4].concat()).unwrap();
+        let found = found.map(|it| get_u64(&it, 0));
+        assert!(found >= Some(*least), "{at:?}: {number}: {found:?} of {least}");
+    }
+}
+
+/// A split once put an update that a full slice refused back into RAM alone, and the older table went with the flushed
+/// version.
+#[test]
+fn what_was_flushed_outlives_a_split_that_has_no_space_for_its_update() {
+    // Three slices of 42 entries, and a buffer of about 80.
+    let wide = slicehash::Config { key_bytes: 32, value_bytes: 64, slices: 3, ..tight().first };
+    let first = slicehash::Config { entries_max: 3 * wide.slice_entries() * 7 / 8, ..wide };
+    for seed in 0..8 {
+        let device = Arc::new(MemoryDevice::new());
+        let options = VolumeOptions { durability: Durability::Never, ..VolumeOptions::tiny() };
+        let volume = Volume::create(Arc::clone(&device) as _, options).unwrap();
+        let config = Config { first, ram_bytes_max: None };
+        let table = Growing::create_with(&volume, "t", config, options_of(0)).unwrap();
+        let (mut newest, mut flushed) = (HashMap::new(), HashMap::new());
+        for step in 0..1200u64 {
+            let number = nandex_store::hash::mix(step << 8 | seed) % 330;
+            let (key, value) =
+                ([number.to_le_bytes(); 4].concat(), [step.to_le_bytes(); 8].concat());
+            table.insert(&key, &value).unwrap();
+            newest.insert(number, step);
+            if step == 120 {
+                table.flush().unwrap();
+                flushed.clone_from(&newest);
+            }
+            if step % 12 == 0 {
+                assert_flushed(&device, &flushed, (seed, step));
+            }
+        }
+        assert!(table.tables() >= 3, "{}", table.tables());
     }
 }
 
