@@ -200,17 +200,15 @@ impl Keyed {
     /// Those of `act`.
     pub fn for_each_past_damage(
         &self,
-        mut act: impl FnMut(Result<(&[u8], &[u8]), Damage>) -> Result<()>,
+        mut act: impl FnMut(Result<(&[u8], &[u8]), &Damage>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Self::Fixed(table) => table.iter_past_damage().try_for_each(|item| match item {
-                Ok((key, value)) => act(Ok((&key, &value))),
-                Err(damage) => act(Err(damage)),
-            }),
-            Self::AnySize(table) => table.iter_past_damage()?.try_for_each(|item| match item {
-                Ok((key, value)) => act(Ok((&key, &value))),
-                Err(damage) => act(Err(damage)),
-            }),
+            Self::Fixed(table) => table
+                .iter_past_damage()
+                .try_for_each(|item| act(item.as_ref().map(|(key, value)| (&key[..], &value[..])))),
+            Self::AnySize(table) => table
+                .iter_past_damage()?
+                .try_for_each(|item| act(item.as_ref().map(|(key, value)| (&key[..], &value[..])))),
         }
     }
 

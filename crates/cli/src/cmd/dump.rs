@@ -89,7 +89,7 @@ impl Skipped {
                 writer.write(key, value)
             }
             Err(damage) => {
-                self.add(&damage);
+                self.add(damage);
                 Ok(())
             }
         })?;

@@ -310,6 +310,22 @@ fn write_evicting() -> MemoryDevice {
     device
 }
 
+/// What structures leave that are closed, or what a crash leaves of them and of their synced log.
+fn left_by<S>(
+    (device, volume): (MemoryDevice, Volume),
+    structures: impl IntoIterator<Item = S>,
+    close: Option<fn(S) -> nandex::Result<()>>,
+) -> MemoryDevice {
+    let structures: Vec<S> = structures.into_iter().collect();
+    let Some(close) = close else {
+        volume.log().sync().unwrap();
+        return MemoryDevice::from_image(device.image());
+    };
+    structures.into_iter().for_each(|structure| close(structure).unwrap());
+    drop(volume);
+    device
+}
+
 fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     let (device, volume) = inline(if is_closed { HashKind::Xxh3 } else { HashKind::Sip13 });
     let runtime = || slicehash::RuntimeOptions { flush_threads: 0, ..Default::default() };
@@ -318,13 +334,7 @@ fn write_slicehashes(is_closed: bool) -> MemoryDevice {
     tables.iter().for_each(|table| fill(table, 0..500));
     tables.iter().for_each(|table| table.flush().unwrap());
     tables.iter().for_each(|table| fill(table, 500..1200));
-    if is_closed {
-        tables.into_iter().for_each(|table| table.close().unwrap());
-        drop(volume);
-        return device;
-    }
-    volume.log().sync().unwrap();
-    MemoryDevice::from_image(device.image())
+    left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }
 
 fn write_growing(is_closed: bool) -> MemoryDevice {
@@ -340,13 +350,7 @@ fn write_growing(is_closed: bool) -> MemoryDevice {
             tables.iter().for_each(|table| table.flush().unwrap());
         }
     }
-    if is_closed {
-        tables.into_iter().for_each(|table| table.close().unwrap());
-        drop(volume);
-        return device;
-    }
-    volume.log().sync().unwrap();
-    MemoryDevice::from_image(device.image())
+    left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }
 
 fn write_filters(is_closed: bool) -> MemoryDevice {
@@ -357,11 +361,5 @@ fn write_filters(is_closed: bool) -> MemoryDevice {
     filters.iter().for_each(|filter| note(filter, 0..500));
     filters.iter().for_each(|filter| filter.flush().unwrap());
     filters.iter().for_each(|filter| note(filter, 500..1200));
-    if is_closed {
-        filters.into_iter().for_each(|filter| filter.close().unwrap());
-        drop(volume);
-        return device;
-    }
-    volume.log().sync().unwrap();
-    MemoryDevice::from_image(device.image())
+    left_by((device, volume), filters, is_closed.then_some(Cascade::close))
 }
