@@ -170,8 +170,9 @@ impl Inner {
         })
     }
 
-    /// Merges each part, on this thread and, if the filter has a merge thread, on one more; and makes the
-    /// result durable.
+    /// Merges each part, on this thread and, if the filter has a merge thread, on one more. Then makes the
+    /// result durable, and every update before it: a buffer whose updates have cancelled out is not merged,
+    /// and its snapshot may still have some of them.
     pub(super) fn each_part(&self, act: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         self.volume.poison().check()?;
         let next = AtomicUsize::new(0);
@@ -196,7 +197,7 @@ impl Inner {
                 done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             })
         });
-        done.and_then(|()| Ok(self.volume.checkpoint()?))
+        done.and_then(|()| self.flush_all())
     }
 
     /// Makes one run of a part's buffer, all its runs, and the extra sources. Skips a part that is one run

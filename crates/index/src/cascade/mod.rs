@@ -325,7 +325,8 @@ impl Cascade {
 
     /// Makes one run of all levels and buffers: a lookup then reads one page, deletes are gone, and no page
     /// is wasted. Use it to shrink a filter after many deletes. Reads and writes everything once, or twice if
-    /// much cancels out. Inserts and lookups continue meanwhile.
+    /// much cancels out. Inserts and lookups continue meanwhile. All updates acknowledged before it are durable
+    /// when it returns.
     ///
     /// # Errors
     /// A failed read or write, damage, no space for the new run in addition to the old ones.

@@ -12,10 +12,14 @@ const INLINE: RuntimeOptions =
     RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
 
 fn volume_on(device: &Arc<MemoryDevice>) -> Volume {
+    volume_with(device, Durability::Every(Duration::from_secs(3600)))
+}
+
+fn volume_with(device: &Arc<MemoryDevice>, durability: Durability) -> Volume {
     let options = VolumeOptions {
         // A log that is full makes buffers be saved before they are.
         log_bytes: 1 << 20,
-        durability: Durability::Every(Duration::from_secs(3600)),
+        durability,
         threads: Threads::Inline,
         ..VolumeOptions::tiny()
     };
@@ -163,6 +167,22 @@ fn counts_outlive_a_checkpoint_that_was_taken_while_the_filter_was_closed() {
         let count = if number < 30 { 2 } else { 1 };
         assert_eq!(killed.count(&key(number)).unwrap(), count, "key {number}");
     }
+}
+
+#[test]
+fn a_compaction_makes_deletes_durable_that_left_their_buffer_empty() {
+    // Without a log, the snapshot of the buffer is all that a kill leaves of it.
+    let device = Arc::new(MemoryDevice::new());
+    let volume = volume_with(&device, Durability::Never);
+    let filter =
+        Cascade::create_with(&volume, "f", Config { parts: 1, ..spread() }, INLINE).unwrap();
+    insert(&filter, 0..50);
+    let doomed = keys(0..50);
+    filter.delete_many(&doomed.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+    filter.compact().unwrap();
+    let killed = Arc::new(MemoryDevice::from_image(device.image()));
+    let killed = Cascade::open_with(&reopened(&killed), "f", INLINE).unwrap();
+    assert_eq!(killed.iter().count(), 0);
 }
 
 fn check_of(image: Vec<u8>) -> nandex_store::check::Report {
