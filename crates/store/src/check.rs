@@ -11,7 +11,7 @@ use nandex_device::{Counted, Device, PAGE_BYTES, PageBuf, PageId};
 
 use crate::checkpoint::{self, Catalog};
 use crate::hash::KeyHasher;
-use crate::log::{LogEnd, LogRegion, Visit, replay};
+use crate::log::{LogEnd, LogRegion, Visit, replay, replay_until};
 use crate::page::{Page, PageLabel, RawPage};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
 use crate::volume::{log_region, read_superblock, space_of};
@@ -104,7 +104,8 @@ pub struct Contents {
     pub superblock: Superblock,
     /// The structures, with their configurations and maps.
     pub catalog: Catalog,
-    log: Option<LogRegion>,
+    /// The log and where it ends; nothing if it is damaged.
+    log: Option<(LogRegion, LogEnd)>,
 }
 
 impl Contents {
@@ -121,13 +122,14 @@ impl Contents {
         log.start.plus(lsn.0 / PAGE_BYTES as u64 % log.pages.max(1))
     }
 
-    /// Visits all entries of the log, oldest first; none if the log is damaged.
+    /// Visits all entries of the log, oldest first; none if the log is damaged. Reads what is in use of it.
     ///
     /// # Errors
     /// A failed read, or what `visit` returns.
     pub fn visit_log(&self, visit: &mut Visit<'_>) -> Result<()> {
-        let Some(region) = &self.log else { return Ok(()) };
-        replay(region, self.superblock.volume_id, self.superblock.log_anchor(), visit).map(drop)
+        let Some((region, end)) = &self.log else { return Ok(()) };
+        let superblock = &self.superblock;
+        replay_until(region, superblock.volume_id, superblock.log_anchor(), end.next, visit)
     }
 }
 
@@ -170,7 +172,7 @@ impl Checker {
         let end = checker.log(&region, &superblock);
         let Some(catalog) = checker.checkpoint(&superblock) else { return Ok((checker, None)) };
         checker.catalog(&superblock, &catalog, end);
-        let log = end.map(|_| region);
+        let log = end.map(|end| (region, end));
         Ok((checker, Some(Contents { superblock, catalog, log })))
     }
 

@@ -222,6 +222,18 @@ fn a_foreign_file_is_an_error_and_a_truncated_volume_a_finding() {
 }
 
 #[test]
+fn a_closed_volume_is_read_once_however_many_structures_its_log_serves() {
+    let device = MemoryDevice::new();
+    let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+    for (name, config) in ["one", "two", "three"].into_iter().zip(slice_configs()) {
+        AnyTable::create(&volume, name, &config.into()).unwrap().close().unwrap();
+    }
+    let report = check(&device.image());
+    assert_eq!(report.structures.len(), 3);
+    assert!(report.pages_read <= device.page_count(), "{report:?}");
+}
+
+#[test]
 fn both_superblocks_gone_is_a_finding_for_each() {
     let image = image(Config::tiny());
     let report = check(&flipped(&flipped(&image, 0, 50), 1, 50));
