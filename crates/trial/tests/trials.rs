@@ -107,6 +107,13 @@ fn a_table_that_refuses_opens_although_its_replay_fills_buffers_at_other_places(
 }
 
 #[test]
+fn a_table_that_a_long_life_fills_may_refuse() {
+    // A BufferHash of 56 incarnations, full in its fifth opening.
+    let total = counters_of(16_271);
+    assert!(total.calls > 150, "{total}");
+}
+
+#[test]
 fn a_seed_run_twice_gives_the_same_operations_bytes_and_answers() {
     for adversity in [
         Adversity::EveryCut,

@@ -60,6 +60,12 @@ impl Rings {
         u64::from(self.super_tables) * self.buffer_entries(widths)
     }
 
+    /// Updates that a roomy table takes at least before it is full, with half of its space lost to buffers that were
+    /// flushed early.
+    pub(super) fn full_from(&self, widths: Widths) -> u64 {
+        u64::from(self.columns()) * self.buffer_entries(widths) / 2
+    }
+
     fn reserve_segments(&self) -> u64 {
         u64::from(self.super_tables).max(2)
     }
@@ -113,7 +119,6 @@ impl Rings {
         // are quite full, and much of what a partial discard leaves may have been put back.
         let entries = self.buffer_entries(widths);
         match self.policy {
-            Policy::Reject => Retention::Refuses,
             // With threads a flush that finds no free segment may have to evict a whole one.
             Policy::Update | Policy::Threshold(_) if threads == Threads::Inline => Retention::All,
             Policy::Lru => Retention::NewestUsed(2 * entries),

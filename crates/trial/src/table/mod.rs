@@ -35,6 +35,11 @@ pub trait TableContract: Clone + Debug + Send + 'static {
     /// Which entries it must still have.
     fn retention(&self) -> Retention;
 
+    /// How many updates it takes at least before it refuses one.
+    fn full_from(&self) -> u64 {
+        0
+    }
+
     /// The bytes of a key, which begin with its number.
     fn key(&self, number: u64) -> Vec<u8>;
 
@@ -57,7 +62,7 @@ impl<C: TableContract> Contract for C {
     type Past = Past;
 
     fn past(&self) -> Past {
-        Past::new(self.keys(), self.retention())
+        Past::new(self.keys(), self.retention()).full_from(self.full_from())
     }
 
     fn volume_options(&self) -> VolumeOptions {

@@ -30,6 +30,8 @@ pub struct Past {
     /// Updates, and lookups where they make entries young.
     acts: u64,
     retention: Retention,
+    /// Before that many updates a table that refuses has no reason to.
+    full_from: u64,
 }
 
 impl Numbers for Version {
@@ -54,7 +56,7 @@ impl Oracle for Past {
     }
 
     fn may_refuse(&self) -> bool {
-        self.retention == Retention::Refuses
+        self.retention == Retention::Refuses && self.puts >= self.full_from
     }
 }
 
@@ -100,7 +102,13 @@ impl Past {
     #[must_use]
     pub fn new(keys: u64, retention: Retention) -> Self {
         let keys = (0..keys).map(|_| Versions::only(NEVER)).collect();
-        Self { keys, puts: 0, acts: 0, retention }
+        Self { keys, puts: 0, acts: 0, retention, full_from: 0 }
+    }
+
+    /// The same for a table that may refuse only after that many updates.
+    #[must_use]
+    pub fn full_from(self, updates: u64) -> Self {
+        Self { full_from: updates, ..self }
     }
 
     /// The least number of acts that an entry survives; `None` without eviction.
@@ -194,6 +202,15 @@ mod tests {
 
     fn fits(past: &Past, found: Found) -> bool {
         past.judge(0, found, Trust::Right).is_ok()
+    }
+
+    #[test]
+    fn a_table_may_refuse_only_after_as_many_updates_as_it_has_space_for() {
+        let mut past = Past::new(4, Retention::Refuses).full_from(2);
+        past.attempt(1, false);
+        assert!(!past.may_refuse());
+        past.attempt(1, false);
+        assert!(past.may_refuse() && !Past::new(4, Retention::All).may_refuse());
     }
 
     #[test]

@@ -189,9 +189,18 @@ impl TableContract for TableSetup {
     fn retention(&self) -> Retention {
         match self.kind {
             Kind::Registered(table) => table.retention(self.thread_count()),
+            // However roomy it is, a long life fills it: older versions of a key stay.
+            Kind::Rings(rings) if rings.refuses() => Retention::Refuses,
             _ if self.is_roomy => Retention::All,
             Kind::Rings(rings) => rings.retention(self.widths, self.threads),
             Kind::Slices(slices) => slices.retention(),
+        }
+    }
+
+    fn full_from(&self) -> u64 {
+        match self.kind {
+            Kind::Rings(rings) => rings.full_from(self.widths),
+            Kind::Slices(_) | Kind::Registered(_) => 0,
         }
     }
 
