@@ -1,8 +1,9 @@
 //! The engine of io_uring: one thread keeps a whole queue of operations in the kernel.
 //!
-//! `push` fills a submission entry; `wait` submits what was pushed and sleeps until its completions in one
-//! system call, then takes every completion. The operations in flight are in a slab, so nothing is allocated
-//! per operation.
+//! `push` fills a submission entry, and every few of them are submitted: a device begins with the first while
+//! the caller still works on the next. `wait` submits the rest and sleeps until its completions in one system
+//! call, then takes every completion. The operations in flight are in a slab, so nothing is allocated per
+//! operation.
 //!
 //! A queue may move between threads. So the rings are made without SINGLE_ISSUER and DEFER_TASKRUN, which
 //! bind a ring to one thread. The kernel cancels some operations of a thread that ends; these are pushed
@@ -27,6 +28,15 @@ const ENTRY_BYTES_MAX: usize = 1 << 30;
 
 /// The deepest ring the kernel makes.
 const DEPTH_MAX: usize = 32_768;
+
+/// Operations that are submitted together, at most, and as a share of the depth. Drives complete in groups. If a
+/// whole group waited for its submission, the drive would be idle meanwhile: with 32 reads in flight that cost an
+/// eighth of them. One system call for each operation, on the other hand, takes a fifth more of the processor.
+const SUBMITTED_MAX: usize = 4;
+const DEPTH_PER_SUBMISSION: usize = 4;
+
+/// In shallower queues `wait` submits everything: the same system call sleeps.
+const EAGER_DEPTH_MIN: usize = 8;
 
 /// How many consecutive times the kernel may report that it has no memory, and the pause after each: ten
 /// seconds in total.
@@ -106,6 +116,8 @@ pub(super) struct UringQueue {
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
     handle: Arc<Handle>,
+    /// Pushes after which is submitted.
+    submitted_together: usize,
 }
 
 impl UringQueue {
@@ -121,7 +133,11 @@ impl UringQueue {
         ring.submitter().register_files(&[handle.file.as_raw_fd()])?;
         let flights = std::iter::repeat_with(|| None).take(depth).collect();
         let free = (0..depth).rev().collect();
-        Ok(Self { ring, flights, free, handle: Arc::clone(handle) })
+        let submitted_together = match depth {
+            ..EAGER_DEPTH_MIN => usize::MAX,
+            _ => (depth / DEPTH_PER_SUBMISSION).min(SUBMITTED_MAX),
+        };
+        Ok(Self { ring, flights, free, handle: Arc::clone(handle), submitted_together })
     }
 
     /// Takes every completion; short transfers are pushed again.
@@ -214,6 +230,10 @@ impl Queue for UringQueue {
         // the operation sits in its slot, until its completion was taken; and the file that the
         // ring itself holds. Dropping the queue waits, or leaks the slots.
         unsafe { self.ring.submission().push(&entry) }.expect("a ring has space for every slot");
+        if self.ring.submission().len() >= self.submitted_together {
+            // What is not submitted now, `wait` submits; an error that stays is an error there.
+            let _ = self.ring.submit();
+        }
         Ok(())
     }
 
