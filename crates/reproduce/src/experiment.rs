@@ -1,5 +1,6 @@
 //! An experiment, and its outcome: our numbers and those of the paper.
 
+use nandex_html::chart::Chart;
 use serde::Serialize;
 
 use crate::{Result, Scale};
@@ -162,58 +163,6 @@ impl Row {
     fn with(self, value: f64, sense: Sense) -> Self {
         let ratio = self.ours.filter(|_| value != 0.0).map(|ours| ours / value);
         Self { paper: Some(Printed { value, sense }), ratio, ..self }
-    }
-}
-
-/// Curves over the same axes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Chart {
-    /// Its title.
-    pub title: String,
-    /// The horizontal axis, with its unit.
-    pub x: &'static str,
-    /// The vertical axis.
-    pub y: &'static str,
-    /// How x is spaced.
-    pub x_scaling: Scaling,
-    /// How y is spaced.
-    pub y_scaling: Scaling,
-    /// The curves.
-    pub series: Vec<Series>,
-}
-
-/// How an axis is spaced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scaling {
-    /// Evenly.
-    Linear,
-    /// By powers of ten; numbers up to 0 are left out.
-    Logarithmic,
-}
-
-/// A curve, or points of the paper.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Series {
-    /// Its name, for the legend.
-    pub name: String,
-    /// Did the paper print these points? They are drawn as dots, and nothing between them.
-    pub of_paper: bool,
-    /// Its points, from left to right.
-    pub points: Vec<(f64, f64)>,
-}
-
-impl Series {
-    /// A curve of ours.
-    #[must_use]
-    pub fn ours(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), of_paper: false, points }
-    }
-
-    /// Points that the paper printed.
-    #[must_use]
-    pub fn paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), of_paper: true, points }
     }
 }
 

@@ -32,10 +32,9 @@ mod taped;
 
 pub use drive::{Drive, Filled};
 pub use error::{Error, Result};
-pub use experiment::{
-    Chart, Experiment, Origin, Outcome, Printed, Row, Scaling, Sense, Series, Table,
-};
+pub use experiment::{Experiment, Origin, Outcome, Printed, Row, Sense, Table};
 pub use latency::Latencies;
+pub use nandex_html::chart::{Chart, Scaling, Series};
 pub use report::{Ran, Report, html, text};
 pub use scale::Scale;
 pub use taped::{Counts, Taped};

@@ -5,12 +5,11 @@
 
 use std::fmt::{self, Write};
 
-use nandex_html::Escaped;
 use nandex_html::draw::legend;
+use nandex_html::{Escaped, shown};
 
 use super::closeness::Closeness;
 use super::plain::printed;
-use super::shown;
 use crate::experiment::{Row, Table};
 
 /// Numbers that are further apart than this are drawn on a logarithmic axis.

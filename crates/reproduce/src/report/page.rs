@@ -2,11 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use nandex_html::{BASE_STYLE, Escaped, Frame};
+use nandex_html::chart::{self, CHART_STYLE};
+use nandex_html::{BASE_STYLE, Escaped, Frame, shown};
 
 use super::closeness::Closeness;
 use super::plain::{named, origin_word, printed};
-use super::{Ran, Report, chart, compared, shown};
+use super::{Ran, Report, compared};
 use crate::experiment::{Origin, Row, Table};
 
 const STYLE: &str = include_str!("page.css");
@@ -22,7 +23,8 @@ pub fn html(report: &Report) -> String {
 }
 
 fn write_page(out: &mut String, report: &Report) -> fmt::Result {
-    let frame = Frame { title: "The paper's experiments again", styles: &[BASE_STYLE, STYLE] };
+    let styles = &[BASE_STYLE, CHART_STYLE, STYLE];
+    let frame = Frame { title: "The paper's experiments again", styles };
     frame.open(out)?;
     write_header(out, report)?;
     for ran in &report.experiments {

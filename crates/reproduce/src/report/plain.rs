@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Report, shown};
+use super::Report;
 use crate::experiment::{Origin, Printed, Row, Sense};
+use nandex_html::shown;
 
 /// A number of the paper, with its meaning.
 pub(super) fn printed(paper: Printed) -> String {

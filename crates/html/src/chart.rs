@@ -1,12 +1,17 @@
-//! Curves as a drawing in the page.
+//! Curves over axes, in a page or in a file of their own.
 
 use std::fmt::{self, Write};
 
-use nandex_html::Escaped;
-use nandex_html::draw::{close, line, open, word};
+use serde::Serialize;
 
-use super::shown;
-use crate::experiment::{Chart, Scaling, Series};
+use crate::draw::{close, line, open, word, word_width};
+use crate::{Escaped, shown};
+
+/// The colours of curves, for a page with [`BASE_STYLE`](crate::BASE_STYLE).
+pub const CHART_STYLE: &str = include_str!("chart.css");
+
+/// What a drawing that is a file has instead of a page's style.
+const FILE_STYLE: &str = include_str!("file.css");
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
@@ -14,10 +19,64 @@ const LEFT: f64 = 100.0;
 const RIGHT: f64 = 32.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 56.0;
+/// The title and legend of a file.
+const HEAD: f64 = 44.0;
 /// Colours of the style sheet.
 const COLOURS: usize = 6;
 /// The approximate number of labels along an axis.
 const TICKS: f64 = 6.0;
+
+/// Curves over the same axes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Chart {
+    /// Its title.
+    pub title: String,
+    /// The horizontal axis, with its unit.
+    pub x: &'static str,
+    /// The vertical axis.
+    pub y: &'static str,
+    /// How x is spaced.
+    pub x_scaling: Scaling,
+    /// How y is spaced.
+    pub y_scaling: Scaling,
+    /// The curves.
+    pub series: Vec<Series>,
+}
+
+/// How an axis is spaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// Evenly.
+    Linear,
+    /// By powers of ten; numbers up to 0 are left out.
+    Logarithmic,
+}
+
+/// A curve, or points of the paper.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Series {
+    /// Its name, for the legend.
+    pub name: String,
+    /// Did the paper print these points? They are drawn as dots, and nothing between them.
+    pub of_paper: bool,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// A curve of ours.
+    #[must_use]
+    pub fn ours(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), of_paper: false, points }
+    }
+
+    /// Points that the paper printed.
+    #[must_use]
+    pub fn paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), of_paper: true, points }
+    }
+}
 
 /// The places of numbers along an axis, from 0 to 1.
 struct Axis {
@@ -86,6 +145,14 @@ struct Plane {
 }
 
 impl Plane {
+    fn of(chart: &Chart) -> Self {
+        let points = || chart.series.iter().flat_map(|series| &series.points);
+        Self {
+            x: Axis::over(chart.x_scaling, points().map(|point| point.0)),
+            y: Axis::over(chart.y_scaling, points().map(|point| point.1)),
+        }
+    }
+
     fn x(&self, number: f64) -> Option<f64> {
         Some(LEFT + self.x.part(number)? * (WIDTH - LEFT - RIGHT))
     }
@@ -96,20 +163,49 @@ impl Plane {
 }
 
 /// Writes a drawing of the chart, with its legend.
-pub(super) fn write(out: &mut String, chart: &Chart) -> fmt::Result {
-    let points = || chart.series.iter().flat_map(|series| &series.points);
-    let plane = Plane {
-        x: Axis::over(chart.x_scaling, points().map(|point| point.0)),
-        y: Axis::over(chart.y_scaling, points().map(|point| point.1)),
-    };
+///
+/// # Errors
+/// The writer's error; a string has none.
+pub fn write(out: &mut String, chart: &Chart) -> fmt::Result {
+    let plane = Plane::of(chart);
     writeln!(out, "<h3>{}</h3>", Escaped(&chart.title))?;
     write_legend(out, &chart.series)?;
     open(out, WIDTH, TOP + HEIGHT + BOTTOM, &chart.title)?;
-    write_axes(out, chart, &plane)?;
-    for (index, series) in chart.series.iter().enumerate() {
-        write_series(out, series, index % COLOURS, &plane)?;
-    }
+    write_curves(out, chart, &plane)?;
     close(out)
+}
+
+/// A drawing of the chart as a file, with its title and legend in it. It is light or dark as its reader's screen is.
+///
+/// # Errors
+/// The writer's error; a string has none.
+pub fn file(chart: &Chart) -> Result<String, fmt::Error> {
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {:.0} {WIDTH:.0} {:.0}\" \
+         role=\"img\" aria-label=\"{}\">\n<style>\n{CHART_STYLE}{FILE_STYLE}</style>\n",
+        -HEAD,
+        HEAD + TOP + HEIGHT + BOTTOM,
+        Escaped(&chart.title)
+    );
+    word(&mut out, (LEFT, 20.0 - HEAD), "start", &chart.title)?;
+    let mut x = LEFT;
+    for (index, series) in chart.series.iter().enumerate() {
+        let colour = index % COLOURS;
+        writeln!(out, "<circle class=\"s{colour}\" cx=\"{x:.1}\" cy=\"-12\" r=\"5\"/>")?;
+        word(&mut out, (x + 10.0, -8.0), "start", &series.name)?;
+        x += word_width(&series.name);
+    }
+    write_curves(&mut out, chart, &Plane::of(chart))?;
+    out.push_str("</svg>\n");
+    Ok(out)
+}
+
+fn write_curves(out: &mut String, chart: &Chart, plane: &Plane) -> fmt::Result {
+    write_axes(out, chart, plane)?;
+    for (index, series) in chart.series.iter().enumerate() {
+        write_series(out, series, index % COLOURS, plane)?;
+    }
+    Ok(())
 }
 
 fn write_legend(out: &mut String, series: &[Series]) -> fmt::Result {
@@ -191,6 +287,23 @@ mod tests {
             powers.ticks().into_iter().map(label).collect::<Vec<_>>(),
             ["0.001", "0.01", "0.1", "1", "10", "100"]
         );
+    }
+
+    #[test]
+    fn a_file_has_its_title_its_legend_and_every_curve() {
+        let series = ["a <1>", "b"].map(|name| Series::ours(name, vec![(1.0, 1.0), (9.0, 5.0)]));
+        let chart = Chart {
+            title: "t & t".into(),
+            x: "x",
+            y: "y",
+            x_scaling: Scaling::Logarithmic,
+            y_scaling: Scaling::Linear,
+            series: series.into(),
+        };
+        let drawn = file(&chart).unwrap();
+        assert!(drawn.starts_with("<svg xmlns=") && drawn.ends_with("</svg>\n"));
+        assert!(drawn.contains("t &amp; t") && drawn.contains("a &lt;1&gt;"));
+        assert_eq!(drawn.matches("<path ").count(), 2);
     }
 
     #[test]
