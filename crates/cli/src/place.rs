@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
 use crate::field::{Column, FieldFormat, Role};
 use crate::records::Columns;
-use crate::table::{self, Keyed};
+use crate::table::{self, Keyed, Memory};
 use crate::unfinished::Unfinished;
 
 /// Which table of a volume.
@@ -176,7 +176,7 @@ pub fn open_volume(
 /// # Errors
 /// As `open_volume`, and a table that is missing or not the only one.
 pub fn open(volume: &VolumeArgs, args: &TableArgs, access: Access) -> Result<Opened> {
-    open_within(volume, args, access, None)
+    open_within(volume, args, access, Memory::default())
 }
 
 /// The same with the RAM that the table may take from now on.
@@ -187,15 +187,15 @@ pub fn open_within(
     volume: &VolumeArgs,
     args: &TableArgs,
     access: Access,
-    ram_bytes_max: Option<u64>,
+    memory: Memory,
 ) -> Result<Opened> {
     let (volume, _) = open_volume(volume, access, Durability::default())?;
     let name = match &args.table {
         Some(name) => name.clone(),
         None => only_table(&volume)?,
     };
-    let table = Keyed::open_within(&volume, &name, ram_bytes_max)?;
-    if ram_bytes_max.is_some() && !table.grows() {
+    let table = Keyed::open_within(&volume, &name, memory)?;
+    if memory.ram_bytes_max.is_some() && !table.grows() {
         let kind = table.index().kind();
         bail!(
             "--ram: table {name} is a {kind}, which keeps the RAM that it was made with; omit it"

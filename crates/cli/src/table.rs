@@ -55,6 +55,15 @@ pub struct ValueLogUse {
     pub flash_bytes: u64,
 }
 
+/// The RAM that a table may take.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Memory {
+    /// All of one that grows; if `None`, what it was made with.
+    pub ram_bytes_max: Option<u64>,
+    /// Its cache of entries.
+    pub cache_bytes: u64,
+}
+
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
@@ -64,17 +73,19 @@ impl Keyed {
     /// # Errors
     /// No table of that name, damage.
     pub fn open(volume: &Volume, name: &str) -> Result<Self> {
-        Self::open_within(volume, name, None)
+        Self::open_within(volume, name, Memory::default())
     }
 
-    /// Opens the table of that name, which may take this RAM if it grows; if `None`, what it was made with.
+    /// Opens the table of that name, which may take this RAM.
     ///
     /// # Errors
     /// As [`open`](Self::open); less RAM than it needs as it is.
-    pub fn open_within(volume: &Volume, name: &str, ram_bytes_max: Option<u64>) -> Result<Self> {
+    pub fn open_within(volume: &Volume, name: &str, memory: Memory) -> Result<Self> {
+        let Memory { ram_bytes_max, cache_bytes } = memory;
         let kind = registry::kind_in(volume, name)?;
         let mut options = AnyOptions::default();
         options.ram_bytes_max = ram_bytes_max;
+        options.cache_bytes = cache_bytes;
         let open = |name: &str| AnyTable::open_with(volume, name, &options);
         let table = match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {

@@ -47,6 +47,31 @@ fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
     }
 }
 
+#[test]
+fn get_says_what_its_cache_was_worth() {
+    let folder = Folder::new();
+    let create =
+        "create t.nandex --entries 1e5 --key-bytes 8 --value-bytes 8 --structure slicehash";
+    assert_eq!(folder.run(create).code, 0);
+    let records: String = (0..90_000).map(|key| format!("{key},{key}\n")).collect();
+    std::fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+    let load = folder.run("load t.nandex in.csv --format csv --key-format u64");
+    assert_eq!(load.code, 0, "{load:?}");
+    // The keys of more than a batch, four times: the first time nothing is in the cache.
+    let keys: String = (0..4).flat_map(|_| 0..2048).map(|key| format!(" {key}")).collect();
+    let get = |cache: &str| folder.run(&format!("get t.nandex --key-format u64 {cache}{keys}"));
+    let (plain, cached) = (get(""), get("--cache 1MiB"));
+    assert_eq!((plain.code, cached.code, &plain.stdout), (0, 0, &cached.stdout));
+    assert!(!plain.stderr.contains("cache"), "{}", plain.stderr);
+    assert!(
+        cached.stderr.contains("the cache answered ") && cached.stderr.contains(", 7"),
+        "{}",
+        cached.stderr
+    );
+    let too_little = get("--cache 100").stderr;
+    assert!(too_little.contains("this table has none"), "{too_little}");
+}
+
 /// It said "69 G entries, 0.0 % full" of a table on a small disk.
 #[test]
 fn info_says_how_far_the_device_lets_a_table_grow_whose_ram_has_no_limit() {

@@ -431,6 +431,12 @@ pub struct TableStats {
     pub evicted_life: u64,
     /// As [`evicted_life`](Self::evicted_life), of those that the policy wanted to keep.
     pub forced_evictions_life: u64,
+    /// Bytes of RAM that the cache of entries may take; part of `ram_bytes`. 0 without a cache.
+    pub cache_bytes: u64,
+    /// Entries that it has place for.
+    pub cache_entries_max: u64,
+    /// Lookups that it has answered: they read no page.
+    pub cache_hits: u64,
 }
 
 impl TableStats {
@@ -455,14 +461,17 @@ impl TableStats {
 
     /// The same with these lookups in place of its own.
     pub(crate) fn with_lookups(self, lookups: &crate::lookup::Lookups) -> Self {
-        let counted = lookups.counters.read();
+        let counted = lookups.stats();
         Self {
-            ram_bytes: self.ram_bytes + lookups.reads.ram_bytes() as u64,
+            ram_bytes: self.ram_bytes + lookups.ram_bytes(),
             hits: counted.hits,
             misses: counted.misses,
             hit_reads: counted.hit_reads,
             miss_reads: counted.miss_reads,
             reads_histogram: counted.reads_histogram,
+            cache_bytes: counted.cache_bytes,
+            cache_entries_max: counted.cache_entries_max,
+            cache_hits: counted.cache_hits,
             ..self
         }
     }
@@ -483,6 +492,13 @@ impl TableStats {
     #[must_use]
     pub fn reads_per_miss(&self) -> f64 {
         ratio(self.miss_reads, self.misses)
+    }
+
+    /// Of the lookups that buffers and filters could not answer, the share that the cache did.
+    #[must_use]
+    pub fn cache_hit_rate(&self) -> f64 {
+        let lookups = self.hits + self.misses;
+        ratio(self.cache_hits, self.cache_hits + lookups.saturating_sub(self.reads_histogram[0]))
     }
 
     /// Pages read per lookup, found or not.

@@ -32,6 +32,7 @@
 mod any;
 pub mod api;
 pub mod bufferhash;
+mod cache;
 pub mod cascade;
 mod check;
 pub mod compare;
@@ -78,3 +79,8 @@ pub use slicehash::SliceHash;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// Runs the example of the cache's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cache.md")]
+pub struct CachePage;

@@ -55,6 +55,8 @@ pub struct TableRequest {
     /// Different keys that fit; `None` for a table with so little flash that its policy for a full table
     /// applies after a few buffers.
     pub keys: Option<u64>,
+    /// RAM for a cache of entries. A table that cannot have one has none.
+    pub cache_bytes: u64,
     /// Background threads of the structure; with 0 the calling thread does everything.
     pub threads: usize,
 }
@@ -69,6 +71,7 @@ impl Default for TableRequest {
             partitions: 4,
             buffer_pages: 2,
             keys: Some(4 * 830),
+            cache_bytes: 0,
             threads: 1,
         }
     }

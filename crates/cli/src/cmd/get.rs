@@ -4,14 +4,17 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use nandex::device::Access;
+use nandex::{Table, TableStats};
 use serde_json::json;
 
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::keys::KeyWords;
-use crate::place::{FieldArgs, TableArgs, open};
+use crate::place::{FieldArgs, TableArgs, open_within};
 use crate::records::{Columns, json_field, show};
+use crate::size::{self, show_count};
+use crate::table::Memory;
 
 /// Which keys, and where.
 #[derive(Debug, clap::Args)]
@@ -24,6 +27,9 @@ pub struct Args {
     table: TableArgs,
     #[command(flatten)]
     fields: FieldArgs,
+    /// RAM for a cache of entries: worth it where keys come again and again
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    cache: Option<u64>,
 }
 
 /// Prints a line for each key: the key, a tab and its value; absent keys are named on stderr. With `--json`,
@@ -32,7 +38,9 @@ pub struct Args {
 /// # Errors
 /// A key of the wrong width, damage, or, quietly, an absent key.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
-    let opened = open(&args.volume, &args.table, Access::ReadOnly)?;
+    let cache_bytes = args.cache.unwrap_or(0);
+    let memory = Memory { cache_bytes, ..Memory::default() };
+    let opened = open_within(&args.volume, &args.table, Access::ReadOnly, memory)?;
     let columns = args.fields.columns(&opened.table)?;
     let mut missing = 0;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -43,8 +51,23 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         }
         Ok(out.flush()?)
     })?;
+    if args.cache.is_some() {
+        tell_of_cache(&opened.table.index().stats(), console);
+    }
     opened.close()?;
     if missing == 0 { Ok(()) } else { Err(Quiet(FAILURE).into()) }
+}
+
+/// Says what the cache was worth.
+fn tell_of_cache(stats: &TableStats, console: &Console) {
+    if stats.cache_bytes == 0 {
+        console.note("--cache: this table has none: too little RAM for one, or the policy lru");
+        return;
+    }
+    let (hits, percent) = (show_count(stats.cache_hits), 100.0 * stats.cache_hit_rate());
+    console.note(&format!(
+        "the cache answered {hits} lookups, {percent:.1} % of those that would have read a page"
+    ));
 }
 
 fn print_one(

@@ -18,6 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::place::{FieldArgs, Opened, TableArgs, open_within};
 use crate::records::{self, Record, RecordFormat};
 use crate::size::{self, show_count};
+use crate::table::Memory;
 
 /// Records that go into the table in one call.
 const BATCH_RECORDS: usize = 1024;
@@ -64,7 +65,8 @@ struct Loaded {
 /// A bad record, named by its line; the records before it are in the table and durable.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let opened = open_within(&args.volume, &args.table, Access::ReadWrite, args.ram)?;
+    let memory = Memory { ram_bytes_max: args.ram, ..Memory::default() };
+    let opened = open_within(&args.volume, &args.table, Access::ReadWrite, memory)?;
     let columns = args.fields.columns(&opened.table)?;
     let (input, done, total) = open_input(&args.input)?;
     let meter = console.meter("loading", total);

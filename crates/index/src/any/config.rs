@@ -153,6 +153,8 @@ pub struct AnyOptions {
     /// Reads in flight in a batch of lookups, for a structure of any kind; its own default if `None`. Options
     /// of the structure's own type take precedence.
     pub read_depth: Option<usize>,
+    /// RAM that a table's cache of entries may take, in bytes, if options of the structure's own type say none.
+    pub cache_bytes: u64,
     /// RAM that a table which grows may take from this opening on, in bytes; if `None`, what it was created with.
     pub ram_bytes_max: Option<u64>,
     own: Vec<Arc<dyn Any + Send + Sync>>,
@@ -177,7 +179,8 @@ impl AnyOptions {
 impl fmt::Debug for AnyOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("AnyOptions");
-        out.field("read_depth", &self.read_depth).field("ram_bytes_max", &self.ram_bytes_max);
+        out.field("read_depth", &self.read_depth).field("cache_bytes", &self.cache_bytes);
+        out.field("ram_bytes_max", &self.ram_bytes_max);
         out.field("own", &self.own.len()).finish()
     }
 }

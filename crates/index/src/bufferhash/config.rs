@@ -381,6 +381,9 @@ pub struct RuntimeOptions {
     pub flush_threads: usize,
     /// Reads in flight in a batch of lookups. Default 32.
     pub read_depth: usize,
+    /// RAM for a cache of entries, in bytes: the keys that are looked up most are answered without a read. Default 0;
+    /// with [`Policy::Lru`] there is none, because an entry stays by being read.
+    pub cache_bytes: u64,
     /// An entry's priority, for the priority policies. Default: the first 8 bytes of its value as a
     /// little-endian number.
     pub priority: Priority,
@@ -390,7 +393,13 @@ pub struct RuntimeOptions {
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        Self { flush_threads: 1, read_depth: 32, priority: Arc::new(value_as_priority), chip: None }
+        Self {
+            flush_threads: 1,
+            read_depth: 32,
+            cache_bytes: 0,
+            priority: Arc::new(value_as_priority),
+            chip: None,
+        }
     }
 }
 
@@ -398,7 +407,8 @@ impl fmt::Debug for RuntimeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("RuntimeOptions");
         out.field("flush_threads", &self.flush_threads).field("read_depth", &self.read_depth);
-        out.field("chip", &self.chip).finish_non_exhaustive()
+        out.field("cache_bytes", &self.cache_bytes).field("chip", &self.chip);
+        out.finish_non_exhaustive()
     }
 }
 

@@ -120,7 +120,7 @@ impl Inner {
         }
         let retained = kept.len() as u64;
         state.updates += retained;
-        self.drop_oldest(&mut state);
+        self.drop_oldest(index, &mut state);
         ring.evict(incarnation.id);
         drop(state);
         let dropped = u64::from(incarnation.entries).saturating_sub(retained);

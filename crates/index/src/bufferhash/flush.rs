@@ -10,7 +10,7 @@ use nandex_store::entries::{Entry, SlotState};
 use nandex_store::page::{PageKind, seal};
 use nandex_store::ring::{SegmentId, SegmentTag};
 
-use super::filter::{BuildScratch, FilterKind, Slices};
+use super::filter::{BuildScratch, Columns, FilterKind, Slices};
 use super::format::encode_filter;
 use super::table::{Frozen, Incarnation, Job, Level, State};
 use super::{Incarnations, Inner, Policy};
@@ -196,7 +196,7 @@ impl Inner {
         let mut state = table.write();
         if let Some(oldest) = state.level.oldest().filter(|_| state.level.window.is_full()) {
             self.layout.rings.of(index).complete(oldest.id, SegmentTag::default());
-            self.drop_oldest(&mut state);
+            self.drop_oldest(index, &mut state);
             let dropped = u64::from(oldest.entries);
             self.counters.evicted.fetch_add(dropped, Relaxed);
             if self.layout.config.policy.is_partial() {
@@ -208,8 +208,9 @@ impl Inner {
 
     /// Takes the oldest incarnation out of a super table; the caller holds its maintenance lock. Bloom columns are
     /// reset a group at a time (paper, section 5.1.3).
-    pub(super) fn drop_oldest(&self, state: &mut State) {
+    pub(super) fn drop_oldest(&self, index: usize, state: &mut State) {
         let Some(oldest) = state.level.oldest() else { return };
+        self.drop_cached(index, &state.level);
         let Some(column) = state.level.window.pop_oldest() else { return };
         state.level.dropped += 1;
         self.counters.flushed_entries.fetch_sub(u64::from(oldest.entries), Relaxed);
@@ -218,6 +219,19 @@ impl Inner {
         {
             state.level.slices.reset_columns(group);
         }
+    }
+
+    /// Drops from the cache what it has of the oldest incarnation, by its filter.
+    fn drop_cached(&self, index: usize, level: &Level) {
+        let Some(cache) = self.lookups.cache.get() else { return };
+        let mut oldest: Columns = [0; 4];
+        level.window.oldest().into_iter().for_each(|it| oldest[it / 64] |= 1 << (it % 64));
+        let filter = &self.layout.filter;
+        cache.entries.drop_of((index, self.partitions.len()), |key| {
+            let hash = self.hasher.hash(key);
+            self.partition_of(hash) == index
+                && filter.candidates(&level.slices, hash.filter, &oldest) != [0; 4]
+        });
     }
 
     /// Writes a column that is not live; the caller holds the maintenance lock.

@@ -10,7 +10,7 @@ use nandex_store::ring::SegmentId;
 use super::table::{Candidates, Job, KeyPlace, KeyState, State};
 use super::{Incarnations, Inner, Policy};
 use crate::api::Value;
-use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup, TableLookup};
 use crate::write::TableLayout;
 use crate::{Error, Result};
 
@@ -69,6 +69,18 @@ impl KeyLookup for Inner {
             // The lookup has its answer. A failure has poisoned the volume; the next update reports it.
             let _ = self.catch_up_now();
         }
+    }
+}
+
+impl TableLookup for Inner {
+    #[inline]
+    fn hash_of(place: &KeyPlace) -> KeyHash {
+        place.hash
+    }
+
+    #[inline]
+    fn key_of(probe: &IncarnationProbe) -> &LookupKey {
+        &probe.key
     }
 }
 

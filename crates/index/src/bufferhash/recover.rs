@@ -18,6 +18,7 @@ use super::rings::Rings;
 use super::table::{Incarnation, Job, Level};
 use super::{BufferHash, Config, Incarnations, Inner, Policy, RuntimeOptions};
 use crate::Result;
+use crate::lookup::TableCache;
 use crate::write::pool;
 use crate::write::{self, CapturedMaps, Checkpoints, Levels, Recovery, TableOpening};
 
@@ -44,6 +45,7 @@ pub(super) fn open(
         reads: ReadPool::new(device, channels, runtime.read_depth),
     }
     .of(volume, structure);
+    let cache = cache(&config, &runtime);
     let layout = assemble(config, runtime, rings, volume.hasher())?;
     let recovery = Recovering { layout, place };
     let prove = |inner: &Inner| {
@@ -53,7 +55,17 @@ pub(super) fn open(
         inner.prove_chip()
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, prove)?;
+    handle.core.lookups.use_cache(cache);
     Ok(BufferHash { handle })
+}
+
+/// The table's cache of entries. With the policy LRU there is none: entries that are used stay because their uses read
+/// flash, which a cache would prevent.
+fn cache(config: &Config, options: &RuntimeOptions) -> Option<TableCache> {
+    if config.policy == Policy::Lru {
+        return None;
+    }
+    TableCache::new(options.cache_bytes, config.key_bytes, config.value_bytes)
 }
 
 /// The rings of the checkpoint, with all incarnations: the entries of later ones are in the log.

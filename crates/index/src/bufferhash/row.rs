@@ -52,7 +52,11 @@ fn open(volume: &Volume, name: &str, options: &AnyOptions) -> Result<AnyTable> {
 pub(super) fn own(options: &AnyOptions) -> RuntimeOptions {
     let default = RuntimeOptions::default();
     let read_depth = options.read_depth.unwrap_or(default.read_depth);
-    options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default })
+    let mut own = options.of().cloned().unwrap_or(RuntimeOptions { read_depth, ..default });
+    if own.cache_bytes == 0 {
+        own.cache_bytes = options.cache_bytes;
+    }
+    own
 }
 
 impl Configuration for Config {

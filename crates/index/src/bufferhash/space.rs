@@ -119,7 +119,7 @@ impl Inner {
         let mut state = table.write();
         let ring = self.layout.rings.of(index);
         ring.complete(incarnation.id, SegmentTag::default());
-        self.drop_oldest(&mut state);
+        self.drop_oldest(index, &mut state);
         while let Some((id, SegmentTag { entries: 0, .. })) = ring.oldest() {
             ring.evict(id);
         }

@@ -59,14 +59,15 @@ fn config(request: &TableRequest) -> TestTable {
             if is_fuse { "fuse" } else { "Bloom" }
         ),
         config: config.into(),
-        options: options(request.threads),
+        options: options(request),
         buffer_entries: entries.into(),
         retention: retention(policy, request.keys.is_some(), entries.into()),
     }
 }
 
-fn options(flush_threads: usize) -> crate::AnyOptions {
-    let own = RuntimeOptions { flush_threads, ..RuntimeOptions::default() };
+fn options(request: &TableRequest) -> crate::AnyOptions {
+    let &TableRequest { threads: flush_threads, cache_bytes, .. } = request;
+    let own = RuntimeOptions { flush_threads, cache_bytes, ..RuntimeOptions::default() };
     crate::AnyOptions::default().with(own)
 }
 

@@ -2,6 +2,7 @@
 
 use super::ram::{Shares, fitting};
 use super::{Database, Quantity};
+use crate::model::text;
 use crate::{AnyOptions, AnyTable, Error, Policy, Prediction, Requirements, Result, Table};
 
 /// The default number of entries of a table.
@@ -31,13 +32,14 @@ pub struct TableBuilder<'db> {
     entries: Quantity,
     widths: (u32, u32),
     ram: Option<Quantity>,
+    cache: Option<Quantity>,
     policy: Policy,
 }
 
 impl<'db> TableBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
         let (entries, policy) = (ENTRIES.into(), Policy::Reject);
-        Self { db, name, entries, widths: (8, 8), ram: None, policy }
+        Self { db, name, entries, widths: (8, 8), ram: None, cache: None, policy }
     }
 
     /// Entries that it must hold.
@@ -55,6 +57,14 @@ impl<'db> TableBuilder<'db> {
     /// The RAM that it may take, at most.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
+        self
+    }
+
+    /// RAM for a cache of entries, so that keys that are looked up again and again read no page. By default what the
+    /// table leaves of its RAM, and where that was not stated at most a quarter of what it may take; 0 for none. With
+    /// [`Policy::Grow`] there is none by default, and with [`Policy::Lru`] none at all.
+    pub fn cache(mut self, bytes: impl Into<Quantity>) -> Self {
+        self.cache = Some(bytes.into());
         self
     }
 
@@ -96,24 +106,32 @@ impl<'db> TableBuilder<'db> {
 
     fn create(&self, shares: &mut Shares) -> Result<AnyTable> {
         let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
-        let advised = self.advise(limit, |asked| Ok(asked.advise()?.into_chosen()));
-        let Prediction { config, options, .. } = match &advised {
+        let limit_without = self.without_cache(limit)?;
+        let advised = self.advise(limit_without, |asked| Ok(asked.advise()?.into_chosen()));
+        let advised = match &advised {
             Ok(advised) => advised,
             Err(error) => return Err(shares.explain(&self.name, limit, error)),
         };
-        let table = AnyTable::create_with(&self.db.volume, &self.name, config, options)
+        let mut options = advised.options.clone();
+        options.cache_bytes = self.cache_bytes(advised.ram_bytes(), limit)?;
+        let table = AnyTable::create_with(&self.db.volume, &self.name, &advised.config, &options)
             .map_err(|error| self.db.explain(&self.name, error))?;
-        let needed = self.ram_bytes(&table, advised.as_ref().ok(), limit);
+        let needed = self.ram_bytes(&table, Some(advised), limit);
         shares.take(&self.db.volume, &self.name, needed).map(|()| table)
     }
 
     fn open(&self, shares: &mut Shares, kind: &str) -> Result<AnyTable> {
         let limit = shares.limit(&self.db.volume, &self.name, self.ram.as_ref())?;
         // Options such as SliceHash's filters are chosen again at each opening.
-        let advised = self.advise(limit, |asked| asked.advise_one(kind)).ok();
+        let limit_without = self.without_cache(limit)?;
+        let advised = self.advise(limit_without, |asked| asked.advise_one(kind)).ok();
         let mut options =
             advised.as_ref().map_or_else(AnyOptions::default, |it| it.options.clone());
         options.ram_bytes_max = Some(limit);
+        options.cache_bytes = match &advised {
+            Some(advised) => self.cache_bytes(advised.ram_bytes(), limit)?,
+            None => self.cache_bytes(limit, limit)?,
+        };
         let table = AnyTable::open_with(&self.db.volume, &self.name, &options)?;
         self.check_widths(&table)?;
         let needed = self.ram_bytes(&table, advised.as_ref(), limit);
@@ -143,13 +161,44 @@ impl<'db> TableBuilder<'db> {
         fitting(limit, |ram_bytes| ask(&asked.clone().ram(ram_bytes)), fits)
     }
 
+    /// Of the RAM that a table may take, what a stated cache leaves. One that grows keeps to its limit by itself.
+    fn without_cache(&self, limit: u64) -> Result<u64> {
+        let Some(cache) = self.cache.as_ref().filter(|_| self.policy != Policy::Grow) else {
+            return Ok(limit);
+        };
+        let cache_bytes = cache.bytes("cache")?;
+        limit.checked_sub(cache_bytes).ok_or_else(|| Error::Config {
+            field: "cache",
+            reason: format!(
+                "{:?} may take {} of RAM in all, and {} for its cache alone is too much; give it more with `ram`",
+                self.name,
+                text::bytes(limit),
+                text::bytes(cache_bytes)
+            ),
+        })
+    }
+
+    /// RAM for the cache of a table that takes `taken` bytes and may take `limit`.
+    fn cache_bytes(&self, taken: u64, limit: u64) -> Result<u64> {
+        if let Some(cache) = &self.cache {
+            return cache.bytes("cache");
+        }
+        let left = limit.saturating_sub(taken);
+        Ok(match self.policy {
+            Policy::Grow => 0,
+            _ if self.ram.is_none() => left.min(limit / 4),
+            _ => left,
+        })
+    }
+
     /// A table's RAM now, or once it is full if that is known; all that it may take if it grows.
     fn ram_bytes(&self, table: &AnyTable, advised: Option<&Prediction>, limit: u64) -> u64 {
         if table.config().describe().when_full == Policy::Grow.to_string() {
             return limit;
         }
         let same = advised.filter(|it| it.config == table.config());
-        same.map_or_else(|| table.stats().ram_bytes, Prediction::ram_bytes)
+        let stats = table.stats();
+        same.map_or(stats.ram_bytes, |it| it.ram_bytes() + stats.cache_bytes)
     }
 
     fn check_widths(&self, table: &AnyTable) -> Result<()> {

@@ -84,6 +84,34 @@ fn ram_is_shared_and_who_has_it_is_told() {
 }
 
 #[test]
+fn what_a_table_leaves_of_its_ram_is_a_cache() {
+    let (_folder, path) = file();
+    let db = options().ram("32MiB").open(&path).unwrap();
+    let open = |cache: Option<&'static str>, ram: Option<&'static str>| {
+        let mut table = db.table("t").entries(100_000);
+        table = ram.into_iter().fold(table, TableBuilder::ram);
+        table = cache.into_iter().fold(table, TableBuilder::cache);
+        let table = table.create_or_open()?;
+        let (stats, taken) = (table.stats(), db.ram_taken()[0].1);
+        assert!(taken >= stats.cache_bytes && taken <= 16 << 20, "{taken}, {stats:?}");
+        Ok::<_, Error>(stats.cache_bytes)
+    };
+    let mib = |bytes: u64| bytes >> 20;
+    // A quarter of half of the RAM, all that is left of a stated limit, what was stated, and nothing.
+    assert_eq!(mib(open(None, None).unwrap()), 4);
+    assert!((8..15).contains(&mib(open(None, Some("16MiB")).unwrap())));
+    assert_eq!(mib(open(Some("2MiB"), Some("16MiB")).unwrap()), 2);
+    assert_eq!(open(Some("0"), None).unwrap(), 0);
+    let found = text(open(Some("17MiB"), Some("16MiB")));
+    assert!(found.contains("17.0 MiB for its cache alone is too much"), "{found}");
+    let grows = db.table("g").policy(Policy::Grow).ram("8MiB");
+    assert_eq!(grows.clone().create_or_open().unwrap().stats().cache_bytes, 0);
+    assert_eq!(mib(grows.cache("1MiB").create_or_open().unwrap().stats().cache_bytes), 1);
+    let lru = db.table("l").policy(Policy::Lru).create_or_open().unwrap();
+    assert_eq!(lru.stats().cache_bytes, 0);
+}
+
+#[test]
 fn too_little_ram_is_refused_with_what_would_do() {
     let (_folder, path) = file();
     let db = options().ram("1MiB").open(&path).unwrap();

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
 use std::thread::JoinHandle;
 
-use nandex_store::reads::{PageReads, ReadPool};
+use nandex_store::reads::ReadPool;
 use nandex_store::schedule::Channels;
 use nandex_store::{Durability, Shutdown, Structure, StructureId, Volume};
 
 use super::{Requests, Root, start_thread};
 use crate::api::{TableStats, Value};
-use crate::lookup::{self, KeyLookup, Lookups};
+use crate::lookup::{self, Cached, Lookups, TableCache, TableLookup};
 use crate::write::{Core, TableLayout};
 use crate::{Error, Result};
 
@@ -94,6 +94,7 @@ pub(crate) struct GrowingOpening {
     pub read_depth: usize,
     /// Is growth prepared in the background?
     pub in_background: bool,
+    pub cache: Option<TableCache>,
 }
 
 impl<P: Parts> Owner<P> {
@@ -120,6 +121,7 @@ impl<P: Parts> Owner<P> {
             thread: None,
             is_closed: false,
         };
+        owner.lookups.use_cache(opening.cache);
         if opening.in_background {
             owner.thread = Some(start_thread(&owner.parts)?);
         }
@@ -205,7 +207,7 @@ impl<P: Parts> Owner<P> {
 
 impl<P: Parts> Owner<P>
 where
-    Self: KeyLookup<KeyPlace: Sized> + PageReads<Answer = Option<Value>, Error = Error>,
+    Self: TableLookup,
 {
     pub fn get_or_insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Value>>> {
         let batch_len = self.batch_len(pairs)?;
@@ -229,7 +231,7 @@ where
         found: &mut [Option<Value>],
     ) -> Result<Vec<usize>> {
         let newest = self.parts.newest();
-        let look_up = |keys: &[&[u8]]| lookup::batch(self, keys);
+        let look_up = |keys: &[&[u8]]| lookup::batch(&Cached::new(self), keys);
         let undecided = newest.core.insert_absent(pairs, positions, found, look_up)?;
         self.look_ahead(&newest.core);
         let full = newest.core.id;
@@ -279,7 +281,7 @@ macro_rules! delegate_growing {
             }
 
             fn get(&self, key: &[u8]) -> $crate::Result<Option<$crate::Value>> {
-                $crate::lookup::single(&self.owner, key)
+                $crate::lookup::single(&$crate::lookup::Cached::new(&self.owner), key)
             }
 
             fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> $crate::Result<()> {
@@ -294,7 +296,7 @@ macro_rules! delegate_growing {
             }
 
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {
-                $crate::lookup::batch(&self.owner, keys)
+                $crate::lookup::batch(&$crate::lookup::Cached::new(&self.owner), keys)
             }
 
             fn stream(&self) -> $crate::Result<Box<dyn $crate::LookupStream + '_>> {

@@ -4,19 +4,24 @@
 //! answer, the structure names pages, and the store's [pipeline](nandex_store::reads) reads them. Two traits
 //! connect a structure: [`KeyLookup`] does what comes before reads, and [`PageReads`] says which page to read
 //! and what a page says. [`single`] lookups, a [`batch`], a [`stream`](stream()) and the
-//! [`LookupEngine`](crate::LookupEngine) use them.
+//! [`LookupEngine`](crate::LookupEngine) use them. [`Cached`] puts a table's cache of entries in between.
 
+mod cached;
 pub(crate) mod counts;
 pub(crate) mod engine;
 mod stream;
+
+use std::sync::OnceLock;
 
 use nandex_store::entries::{Entry, SlotState};
 use nandex_store::hash::KeyHash;
 use nandex_store::reads::{LookupStep, PageReads, ReadPool, UserStep};
 
-use crate::api::Value;
+use crate::api::{TableStats, Value};
+use crate::cache::EntryCache;
 use crate::{Error, Result};
 
+pub(crate) use cached::{Cached, TableCache, TableLookup};
 use counts::{LookupCounters, LookupCounts};
 pub(crate) use stream::stream;
 
@@ -28,11 +33,46 @@ const KEY_BYTES_MAX: usize = 32;
 pub(crate) struct Lookups {
     pub(crate) reads: ReadPool,
     pub(crate) counters: LookupCounters,
+    /// A table's cache of entries, if it has one.
+    pub(crate) cache: OnceLock<TableCache>,
 }
 
 impl Lookups {
     pub(crate) fn new(reads: ReadPool) -> Self {
-        Self { reads, counters: LookupCounters::default() }
+        Self { reads, counters: LookupCounters::default(), cache: OnceLock::new() }
+    }
+
+    /// Gives a table that was just opened its cache, before the first lookup.
+    pub(crate) fn use_cache(&self, cache: Option<TableCache>) {
+        // It is opened once.
+        cache.into_iter().for_each(|cache| drop(self.cache.set(cache)));
+    }
+
+    /// The cache that is this table's own.
+    fn own_cache(&self) -> Option<&EntryCache> {
+        Some(&*self.cache.get().filter(|cache| !cache.is_shared)?.entries)
+    }
+
+    /// RAM of queues and cache, in bytes.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        self.reads.ram_bytes() as u64 + self.own_cache().map_or(0, EntryCache::ram_bytes)
+    }
+
+    /// What lookups have counted, in a table's figures.
+    pub(crate) fn stats(&self) -> TableStats {
+        let LookupCounts { hits, misses, hit_reads, miss_reads, reads_histogram } =
+            self.counters.read();
+        TableStats {
+            hits,
+            misses,
+            hit_reads,
+            miss_reads,
+            reads_histogram,
+            cache_bytes: self.own_cache().map_or(0, EntryCache::ram_bytes),
+            cache_entries_max: self.own_cache().map_or(0, EntryCache::entries_max),
+            cache_hits: self.own_cache().map_or(0, EntryCache::hits),
+            ..TableStats::default()
+        }
     }
 }
 

@@ -3,27 +3,24 @@
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 
 use super::counts::LookupCounts;
-use super::{KeyLookup, locate_and_prefetch};
+use super::{Cached, KeyLookup, TableLookup, locate_and_prefetch};
 use crate::Result;
 use crate::api::{LookupStream, Value};
 
 /// The stream of one table.
-struct Stream<'t, T: KeyLookup> {
-    table: &'t T,
-    reads: ReadPipeline<'t, T>,
+struct Stream<'t, T: TableLookup> {
+    reads: ReadPipeline<'t, Cached<'t, T>>,
     counts: LookupCounts,
 }
 
 /// A stream of lookups in a table.
-pub(crate) fn stream<T: KeyLookup<Answer = Option<Value>>>(
-    table: &T,
-) -> Box<dyn LookupStream + '_> {
-    let reads = table.lookups().reads.pipeline(table);
-    Box::new(Stream { table, reads, counts: LookupCounts::default() })
+pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
+    let reads = table.lookups().reads.pipeline(Cached::new(table));
+    Box::new(Stream { reads, counts: LookupCounts::default() })
 }
 
-impl<T: KeyLookup> Stream<'_, T> {
-    fn pop(&mut self) -> Option<(u64, T::Answer)> {
+impl<T: TableLookup> Stream<'_, T> {
+    fn pop(&mut self) -> Option<(u64, Option<Value>)> {
         let Answered { token, answer, reads } = self.reads.pop()?;
         self.counts.count(T::is_found(&answer), reads);
         Some((token, answer))
@@ -31,16 +28,18 @@ impl<T: KeyLookup> Stream<'_, T> {
 
     /// Adds what was counted to the table's counters.
     fn settle(&mut self) {
-        self.table.lookups().counters.add(&std::mem::take(&mut self.counts));
-        self.table.after_lookups();
+        let counts = std::mem::take(&mut self.counts);
+        self.reads.user().lookups().counters.add(&counts);
+        self.reads.user().after_lookups();
     }
 }
 
-impl<T: KeyLookup<Answer = Option<Value>>> LookupStream for Stream<'_, T> {
+impl<T: TableLookup> LookupStream for Stream<'_, T> {
     fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
-        self.table.check_key(key)?;
-        let place = locate_and_prefetch(self.table, key);
-        match self.table.search_ram(&place, key)? {
+        let table = self.reads.user();
+        table.check_key(key)?;
+        let place = locate_and_prefetch(table, key);
+        match table.search_ram(&place, key)? {
             LookupStep::Answer(value) => self.reads.answer(token, value),
             LookupStep::Read(probe) => self.reads.start(token, probe)?,
         }
@@ -71,7 +70,7 @@ impl<T: KeyLookup<Answer = Option<Value>>> LookupStream for Stream<'_, T> {
     }
 }
 
-impl<T: KeyLookup> Drop for Stream<'_, T> {
+impl<T: TableLookup> Drop for Stream<'_, T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
         self.settle();

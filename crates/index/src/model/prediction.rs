@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::text::{self, Line, bytes, count, line, time};
-use super::{OperationCosts, PAGE_BYTES, Requirements, log_bytes};
+use super::{OperationCosts, PAGE_BYTES, Policy, Requirements, log_bytes};
 use crate::any::{AnyConfig, AnyOptions};
 
 /// A structure's answer to [`Requirements`]: its configuration, and the figures that its cost model predicts.
@@ -63,6 +63,16 @@ impl Prediction {
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         self.buffer_bytes + self.filter_bytes + self.other_bytes
+    }
+
+    /// What the stated RAM leaves for a cache of entries, in bytes; 0 where the table grows into it, or keeps what is
+    /// used by its policy.
+    #[must_use]
+    pub fn cache_bytes(&self) -> u64 {
+        let left =
+            self.requirements.ram_bytes.map_or(0, |most| most.saturating_sub(self.ram_bytes()));
+        let takes_none = [Policy::Grow, Policy::Lru].contains(&self.requirements.policy);
+        if takes_none { 0 } else { left }
     }
 
     /// RAM per entry asked for, in bytes.

@@ -381,6 +381,8 @@ pub struct RuntimeOptions {
     pub flush_threads: usize,
     /// Reads in flight in a batch of lookups. Default 32.
     pub read_depth: usize,
+    /// RAM for a cache of entries, in bytes: the keys that are looked up most are answered without a read. Default 0.
+    pub cache_bytes: u64,
     /// How reads are spread over the device's channels. Default: by the device's geometry, and in order of
     /// arrival if it has none.
     pub channels: Option<Channels>,
@@ -397,6 +399,7 @@ impl Default for RuntimeOptions {
         Self {
             flush_threads: 1,
             read_depth: 32,
+            cache_bytes: 0,
             channels: None,
             filter_bytes: 0,
             io_chunk_pages: 128,

@@ -78,6 +78,8 @@ struct Merged<'e> {
     refused: Vec<Entry<'e>>,
     /// Entries that an older table had in RAM and that are nowhere on flash.
     overflow: Vec<Entry<'e>>,
+    /// Keys that full slices have dropped, if there is a cache that may have them.
+    evicted: Vec<Vec<u8>>,
     filter: Option<SliceFilter>,
     /// The partition's snapshot when the draft was synced.
     snapshot: Option<PageSnapshotRef>,
@@ -235,6 +237,9 @@ impl Inner {
         // They are older than the buffer; a table that takes over has no runs.
         pages.extend(self.inherited(older.as_deref(), index));
         let inherited = pages.get(runs.len());
+        // They leave the older table's RAM for this one's flash.
+        let of_page = |page| self.entry_layout().entries(page).map(|(_, entry)| entry.key);
+        self.uncache(inherited.iter().flat_map(|it| it.chunks_exact(PAGE_BYTES).flat_map(of_page)));
         let base = self.base(older.as_deref(), index);
         let buffer = frozen.as_ref().map(|frozen| frozen.buffer.bytes());
         let sources = Sources { runs: &pages, buffer, layout: self.entry_layout() };
@@ -247,6 +252,12 @@ impl Inner {
             self.recycle(frozen.buffer);
         }
         Ok(())
+    }
+
+    /// Drops keys from the cache, if there is one.
+    fn uncache<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        let Some(cache) = self.lookups.cache.get() else { return };
+        keys.for_each(|key| cache.entries.leave(self.hasher.hash(key), key, None));
     }
 
     /// Writes the new version of a slicetable and makes it durable.
@@ -268,6 +279,9 @@ impl Inner {
         let incoming =
             order.iter().map(|&(slice, place)| Incoming { slice, entry: sources.entry(place) });
         let mut merge = Merge::new(layout.slices, layout.slicing, evicts, incoming);
+        if self.lookups.cache.get().is_some() {
+            merge = merge.naming_evicted();
+        }
         let mut filter = self.wanted_filter(index);
         let mut change = |page: u64, body: &mut [u8]| {
             if base.is_older {
@@ -281,10 +295,11 @@ impl Inner {
         let (shadow, old) = (&layout.shadow, base.slicetable);
         let costs = rewriter.rewrite(shadow, old, &draft, PageKind::Slice, &mut change)?;
         self.count_written(costs.pages_written * PAGE_BYTES as u64);
+        let evicted = merge.evicted();
         let (outcome, refused) = merge.finish();
         let snapshot = self.partitions[index].read().needed_snapshot().map(|it| it.place);
         let draft = layout.shadow.make_durable(&self.journal(&[]), draft)?;
-        Ok(Merged { draft, outcome, refused, overflow: Vec::new(), filter, snapshot })
+        Ok(Merged { draft, outcome, refused, overflow: Vec::new(), evicted, filter, snapshot })
     }
 
     /// Takes a free slicetable; waits until there is one.
@@ -320,7 +335,7 @@ impl Inner {
         frozen: Option<&FrozenBuffer>,
         merged: Merged<'_>,
     ) -> Result<()> {
-        let Merged { draft, outcome, refused, overflow, filter, snapshot } = merged;
+        let Merged { draft, outcome, refused, overflow, evicted, filter, snapshot } = merged;
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[index].write();
         if state.needed_snapshot().map(|it| it.place) != snapshot
@@ -330,6 +345,7 @@ impl Inner {
             self.volume.poison().guard(self.volume.device().sync())?;
         }
         assert!(refused.is_empty() || runs.is_empty(), "a table that refuses has no front");
+        self.uncache(evicted.iter().map(|key| &key[..]));
         // Its snapshot may have been written again since the merge began.
         let frozen = frozen.map(|_| state.take_flushed());
         state.level.runs.drain(..runs.len());

@@ -47,6 +47,8 @@ pub(super) struct Merge<'e, I: Iterator<Item = Incoming<'e>>> {
     group: Vec<Member<'e>>,
     outcome: Outcome,
     refused: Vec<Entry<'e>>,
+    /// The keys that full slices dropped, if somebody wants them.
+    evicted: Option<Vec<Vec<u8>>>,
     gaps: Vec<usize>,
 }
 
@@ -70,8 +72,19 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
             group: Vec::new(),
             outcome: Outcome::default(),
             refused: Vec::new(),
+            evicted: None,
             gaps: Vec::new(),
         }
+    }
+
+    /// The same, and [`evicted`](Self::evicted) names the keys that full slices drop.
+    pub(super) fn naming_evicted(self) -> Self {
+        Self { evicted: Some(Vec::new()), ..self }
+    }
+
+    /// The keys that full slices have dropped since it was asked last.
+    pub(super) fn evicted(&mut self) -> Vec<Vec<u8>> {
+        self.evicted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Merges into a page of the block; pages come in rising order, from the first.
@@ -101,7 +114,11 @@ impl<'e, I: Iterator<Item = Incoming<'e>>> Merge<'e, I> {
         }
         if part + 1 == self.slicing.parts {
             self.outcome.evicted += member.carry.0.len() as u64;
-            member.carry.0.clear();
+            let keys = member.carry.0.drain(..).map(|(key, _)| key);
+            match &mut self.evicted {
+                Some(evicted) => evicted.extend(keys),
+                None => drop(keys),
+            }
             self.refused.append(&mut member.new);
         }
         self.group[at] = member;

@@ -9,7 +9,7 @@ use nandex_store::ring::SegmentId;
 use super::older::SlicetablePlace;
 use super::{Inner, Level, Slicetables, State};
 use crate::api::Value;
-use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, PageLookup, TableLookup};
 use crate::write::TableLayout;
 use crate::{Error, Result};
 
@@ -112,6 +112,18 @@ impl KeyLookup for Inner {
     #[inline]
     fn is_found(value: &Option<Value>) -> bool {
         value.is_some()
+    }
+}
+
+impl TableLookup for Inner {
+    #[inline]
+    fn hash_of(place: &KeyHash) -> KeyHash {
+        *place
+    }
+
+    #[inline]
+    fn key_of(probe: &SliceProbe) -> &LookupKey {
+        &probe.key
     }
 }
 

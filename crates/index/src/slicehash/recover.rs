@@ -22,6 +22,7 @@ use super::layout::Slicing;
 use super::older::Older;
 use super::overflow::Overflow;
 use super::{Config, Inner, Level, RuntimeOptions, SliceHash, SlicetableJob, Slicetables};
+use crate::lookup::TableCache;
 use crate::write::{
     self, CapturedMaps, Checkpoints, Levels, Recovery, StateOf, TableOpening, apply_moves, pool,
 };
@@ -54,6 +55,7 @@ pub(super) fn open(
         state: &structure.state,
         takes_over: older.is_some(),
     };
+    let cache = TableCache::new(runtime.cache_bytes, config.key_bytes, config.value_bytes);
     let maps = Maps::restore(&from, config, &mut reader)?;
     let recovery = Recovering { maps, runtime, hasher: volume.hasher(), older };
     let count = |inner: &Inner| {
@@ -62,10 +64,12 @@ pub(super) fn open(
         Ok(())
     };
     let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
+    handle.core.lookups.use_cache(cache);
     Ok(SliceHash { handle })
 }
 
-fn check_options(options: &RuntimeOptions) -> Result<()> {
+/// Refuses options that cannot work.
+pub(super) fn check_options(options: &RuntimeOptions) -> Result<()> {
     let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.into() });
     if options.read_depth == 0 {
         return refuse("read_depth", "0 does not do; lookups need at least one read in flight");

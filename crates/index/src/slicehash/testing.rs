@@ -57,6 +57,7 @@ fn config(request: &TableRequest) -> TestTable {
         flush_threads,
         io_chunk_pages,
         filter_bytes: sort.filter_bytes,
+        cache_bytes: request.cache_bytes,
         ..RuntimeOptions::default()
     };
     let Sort { slice_parts, bucket_slots, .. } = sort;

@@ -5,12 +5,11 @@
 //! the key is looked up again.
 
 use nandex_store::entries::{Entry, SlotState};
-use nandex_store::reads::PageReads;
 
 use super::update::LOCKED_MAX;
 use super::{Core, EntryUpdate, PartitionState, TableLayout, by_partition};
 use crate::api::Value;
-use crate::lookup::{self, KeyLookup};
+use crate::lookup::{self, Cached, TableLookup};
 use crate::{Error, Result};
 
 /// A pair to be inserted.
@@ -61,7 +60,7 @@ impl Undecided {
 
 impl<L: TableLayout> Core<L>
 where
-    Self: KeyLookup<KeyPlace: Sized> + PageReads<Answer = Option<Value>, Error = Error>,
+    Self: TableLookup,
 {
     /// Puts each pair whose key is not there, in order, and returns the values of those that are.
     pub(crate) fn get_or_insert_many(
@@ -74,8 +73,9 @@ where
         {
             let mut waiting: Vec<_> = (0..pairs.len()).collect();
             while !waiting.is_empty() {
-                let undecided =
-                    self.insert_absent(pairs, &waiting, found, |keys| lookup::batch(self, keys))?;
+                let undecided = self.insert_absent(pairs, &waiting, found, |keys| {
+                    lookup::batch(&Cached::new(self), keys)
+                })?;
                 waiting = undecided.unless_full()?;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use nandex_store::Threads;
 
 use super::pool::Job;
-use super::{Core, Layout};
+use super::{Core, Layout, WriteBuffer};
 use crate::{Error, Result};
 
 /// The panic guard of a running job. It marks the job as ended even after a panic, and then poisons the
@@ -105,6 +105,9 @@ impl<L: Layout> Core<L> {
                 state.frozen.front().cloned()
             };
             let Some(frozen) = frozen else { break };
+            if let Some(cache) = self.lookups.cache.get() {
+                frozen.buffer.leave(cache, self.hasher);
+            }
             let flushed = self.volume.poison().check().map_err(Error::from);
             let flushed = flushed.and_then(|()| L::flush(self, index, frozen, scratch));
             self.partitions[index].write().flushing = false;

@@ -10,10 +10,12 @@
 
 use std::fmt::Debug;
 
+use nandex_store::hash::KeyHasher;
 use nandex_store::{Log, StructureId};
 
 use super::SnapshotStore;
 use crate::Result;
+use crate::lookup::TableCache;
 
 /// Collects updates in RAM.
 pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
@@ -53,6 +55,9 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
 
     /// Empties the buffer for reuse and lifts its limit.
     fn clear(&mut self);
+
+    /// Tells the cache of a table that this buffer is about to leave RAM.
+    fn leave(&self, _cache: &TableCache, _hasher: KeyHasher) {}
 
     /// RAM it holds, in bytes.
     fn ram_bytes(&self) -> u64;

@@ -67,6 +67,11 @@ macro_rules! delegate_table {
                 self.handle.shut_down()
             }
 
+            #[inline]
+            fn cached(&self) -> $crate::lookup::Cached<'_, impl $crate::lookup::TableLookup> {
+                $crate::lookup::Cached::new(&*self.handle.core)
+            }
+
             /// Puts `value` under `key`, for tables of 8 + 8 bytes; numbers are stored little-endian.
             ///
             /// # Errors
@@ -84,7 +89,7 @@ macro_rules! delegate_table {
             pub fn get_u64(&self, key: u64) -> $crate::Result<Option<u64>> {
                 self.handle.core.check_value(&[0; 8])?;
                 let number = |value: $crate::Value| nandex_store::bytes::get_u64(&value, 0);
-                Ok($crate::lookup::single(&*self.handle.core, &key.to_le_bytes())?.map(number))
+                Ok($crate::lookup::single(&self.cached(), &key.to_le_bytes())?.map(number))
             }
         }
 
@@ -108,7 +113,7 @@ macro_rules! delegate_table {
 
             #[inline]
             fn get(&self, key: &[u8]) -> $crate::Result<Option<$crate::Value>> {
-                $crate::lookup::single(&*self.handle.core, key)
+                $crate::lookup::single(&self.cached(), key)
             }
 
             fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> $crate::Result<()> {
@@ -124,7 +129,7 @@ macro_rules! delegate_table {
             }
 
             fn get_many(&self, keys: &[&[u8]]) -> $crate::Result<Vec<Option<$crate::Value>>> {
-                $crate::lookup::batch(&*self.handle.core, keys)
+                $crate::lookup::batch(&self.cached(), keys)
             }
 
             fn stream(&self) -> $crate::Result<Box<dyn $crate::LookupStream + '_>> {

@@ -79,7 +79,8 @@ impl<L: Layout> Core<L> {
         buffers
             + self.pool.ram_bytes()
             + L::usage(self).ram_bytes
-            + (maps + self.lookups.reads.ram_bytes()) as u64
+            + maps as u64
+            + self.lookups.ram_bytes()
             + self.counters.scratch_bytes.load(Relaxed)
             + self.volume.log().stats().ram_bytes
     }
@@ -107,7 +108,6 @@ impl<L: TableLayout> Core<L> {
             entries += state.entries_buffered() + L::entries_below(&state);
             inserts += state.updates_taken;
         }
-        let lookups = self.lookups.counters.read();
         let slots = read(&counters.flush_slots);
         // The life is read last, so that it is never less than what this opening has counted.
         let (evicted, forced_evictions) =
@@ -118,11 +118,6 @@ impl<L: TableLayout> Core<L> {
             ram_bytes: self.ram_bytes(),
             flash_bytes: L::usage(self).flash_bytes,
             inserts,
-            hits: lookups.hits,
-            misses: lookups.misses,
-            hit_reads: lookups.hit_reads,
-            miss_reads: lookups.miss_reads,
-            reads_histogram: lookups.reads_histogram,
             flushes: read(&counters.flushes),
             flush_fill: crate::api::ratio(read(&counters.flush_entries), slots),
             data_bytes_written: read(&counters.data_bytes_written),
@@ -132,6 +127,7 @@ impl<L: TableLayout> Core<L> {
             forced_evictions,
             evicted_life: life.evicted,
             forced_evictions_life: life.forced_evictions,
+            ..self.lookups.stats()
         }
     }
 }

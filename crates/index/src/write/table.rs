@@ -17,6 +17,7 @@ use super::{
     WriteBuffer, WriteShape, by_partition,
 };
 use crate::api::Value;
+use crate::lookup::TableCache;
 use crate::{Error, Result};
 
 /// What a table's buffers are, taken from its configuration.
@@ -146,6 +147,20 @@ impl WriteBuffer for Buffer {
 
     fn clear(&mut self) {
         self.reset();
+    }
+
+    /// A cache of one table says from now on what this buffer says: a newer buffer with the key is asked first. Another
+    /// table that shares the cache may have written a newer version.
+    fn leave(&self, cache: &TableCache, hasher: KeyHasher) {
+        let of_pages = self.page_entries().map(|(_, _, entry)| entry);
+        for entry in of_pages.chain(self.stash_entries()) {
+            let now = (entry.state == SlotState::Live).then_some(entry.value);
+            cache.entries.leave(
+                hasher.hash(entry.key),
+                entry.key,
+                (!cache.is_shared).then_some(now),
+            );
+        }
     }
 
     fn ram_bytes(&self) -> u64 {

@@ -116,6 +116,32 @@ pub trait PageReads: Sized {
     fn next(&self, probe: &mut Self::Probe) -> NextStep<Self>;
 }
 
+impl<U: PageReads> PageReads for &U {
+    type Probe = U::Probe;
+    type Answer = U::Answer;
+    type Error = U::Error;
+
+    #[inline]
+    fn parts(&self, probe: &Self::Probe) -> u32 {
+        U::parts(self, probe)
+    }
+
+    #[inline]
+    fn place(&self, probe: &Self::Probe, part: u32) -> ReadPlace {
+        U::place(self, probe, part)
+    }
+
+    #[inline]
+    fn look(&self, probe: &mut Self::Probe, part: u32, pages: &PageBuf) -> Result<(), Self::Error> {
+        U::look(self, probe, part, pages)
+    }
+
+    #[inline]
+    fn next(&self, probe: &mut Self::Probe) -> NextStep<Self> {
+        U::next(self, probe)
+    }
+}
+
 /// The result of a lookup after RAM was asked.
 pub type UserStep<U> =
     Result<LookupStep<<U as PageReads>::Probe, <U as PageReads>::Answer>, <U as PageReads>::Error>;

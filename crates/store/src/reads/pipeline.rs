@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nandex_device::{Completion, Op, OpKind, PageBuf};
 
 use super::pool::ReadQueue;
-use super::{LookupStep, PageReads, ReadPool, UserStep};
+use super::{LookupStep, PageReads, ReadPlace, ReadPool, UserStep};
 
 /// Reads that may wait for their channel, for each read that may be in flight.
 const WAITING_PER_DEPTH: usize = 8;
@@ -57,7 +57,7 @@ pub struct Answered<A> {
 /// returns it, and the other lookups continue. Dropping it waits for the reads in flight.
 pub struct ReadPipeline<'p, U: PageReads> {
     pool: &'p ReadPool,
-    user: &'p U,
+    user: U,
     queue: Option<ReadQueue>,
     lookups: Vec<Option<Pending<U::Probe>>>,
     free_lookups: Vec<u32>,
@@ -68,7 +68,7 @@ pub struct ReadPipeline<'p, U: PageReads> {
 }
 
 impl<'p, U: PageReads> ReadPipeline<'p, U> {
-    pub(super) fn new(pool: &'p ReadPool, user: &'p U) -> Self {
+    pub(super) fn new(pool: &'p ReadPool, user: U) -> Self {
         Self {
             pool,
             user,
@@ -186,6 +186,11 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         Ok(())
     }
 
+    /// Whose lookups they are.
+    pub fn user(&self) -> &U {
+        &self.user
+    }
+
     fn queue(&mut self) -> &mut ReadQueue {
         self.queue.as_mut().expect("a lookup on its way has a queue")
     }
@@ -201,15 +206,15 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         }
     }
 
-    fn lookup(&mut self, request: Request) -> &mut Pending<U::Probe> {
-        self.lookups[request.lookup as usize].as_mut().expect("a request has its lookup")
+    fn place(&self, request: Request) -> ReadPlace {
+        let pending = self.lookups[request.lookup as usize].as_ref();
+        self.user.place(&pending.expect("a request has its lookup").probe, request.part)
     }
 
     /// Starts reads while the schedule has some.
     fn push_scheduled(&mut self) -> Result<(), U::Error> {
         while let Some(request) = self.queue().schedule.next() {
-            let user = self.user;
-            let place = user.place(&self.lookup(request).probe, request.part);
+            let place = self.place(request);
             let queue = self.queue();
             let (token, buf) = (request.token(), queue.pages.take(place.pages));
             let pushed = queue.queue.push(Op { token, kind: OpKind::Read, page: place.page, buf });
@@ -240,11 +245,11 @@ impl<'p, U: PageReads> ReadPipeline<'p, U> {
         request: Request,
         read: nandex_device::Result<&PageBuf>,
     ) -> Result<(), U::Error> {
-        let (user, pool) = (self.user, self.pool);
-        let pending = self.lookup(request);
-        let channel = pool.channel(|| user.place(&pending.probe, request.part));
+        let channel = self.pool.channel(|| self.place(request));
+        let pending = self.lookups[request.lookup as usize].as_mut();
+        let pending = pending.expect("a request has its lookup");
         let looked = match read {
-            Ok(pages) => user.look(&mut pending.probe, request.part, pages),
+            Ok(pages) => self.user.look(&mut pending.probe, request.part, pages),
             Err(error) => Err(error.into()),
         };
         pending.reads += 1;

@@ -90,7 +90,7 @@ impl ReadPool {
 
     /// A pipeline for many lookups. It takes a queue with the first of them.
     #[must_use]
-    pub fn pipeline<'p, U: PageReads>(&'p self, user: &'p U) -> ReadPipeline<'p, U> {
+    pub fn pipeline<U: PageReads>(&self, user: U) -> ReadPipeline<'_, U> {
         ReadPipeline::new(self, user)
     }
 

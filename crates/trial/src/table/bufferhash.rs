@@ -7,6 +7,7 @@ use nandex::store::entries::EntryLayout;
 use nandex::testing::Retention;
 use nandex_sim::workload::SplitMix64;
 
+use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
@@ -30,6 +31,7 @@ pub struct Rings {
     super_tables: u32,
     buffer_pages: u32,
     stagger: bool,
+    cache_bytes: u64,
 }
 
 impl Rings {
@@ -42,6 +44,7 @@ impl Rings {
             super_tables: pick(rng, &[1, 1, 1, 2]),
             buffer_pages: pick(rng, &[1, 1, 2]),
             stagger: rng.below(2) == 0,
+            cache_bytes: cache_bytes(number / 6),
         }
     }
 
@@ -102,7 +105,7 @@ impl Rings {
     /// The options to open it with.
     pub(super) fn options(&self, threads: Threads) -> RuntimeOptions {
         let flush_threads = if threads == Threads::Inline { 0 } else { 2 };
-        RuntimeOptions { flush_threads, ..RuntimeOptions::default() }
+        RuntimeOptions { flush_threads, cache_bytes: self.cache_bytes, ..RuntimeOptions::default() }
     }
 
     /// How many keys there are. If partial discards keep all live entries, few enough that there is space for

@@ -4,6 +4,7 @@ use nandex::registry::{self, Row, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
 use nandex_sim::workload::SplitMix64;
 
+use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
@@ -29,6 +30,7 @@ impl Registered {
             partitions: pick(rng, &[1, 1, 2]),
             buffer_pages: pick(rng, &[1, 1, 2]),
             keys: (rng.below(2) == 0).then_some(3320),
+            cache_bytes: cache_bytes(number / table.testing.variants),
             threads: 0,
         };
         Self { table, request }

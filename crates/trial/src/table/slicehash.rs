@@ -5,6 +5,7 @@ use nandex::slicehash::{Config, Policy, RuntimeOptions};
 use nandex::testing::Retention;
 use nandex_sim::workload::SplitMix64;
 
+use super::cache_bytes;
 use super::setup::Widths;
 use crate::contract::pick;
 
@@ -42,6 +43,7 @@ pub struct Slices {
     spare_buffers: u32,
     io_chunk_pages: u32,
     stagger: bool,
+    cache_bytes: u64,
 }
 
 impl Slices {
@@ -68,6 +70,7 @@ impl Slices {
             spare_buffers: pick(rng, &[1, 2, 3]),
             io_chunk_pages: pick(rng, &[1, 5]),
             stagger: rng.below(2) == 0,
+            cache_bytes: cache_bytes(number / 2),
         }
     }
 
@@ -133,6 +136,7 @@ impl Slices {
             flush_threads: if threads == Threads::Inline { 0 } else { 1 },
             filter_bytes: self.filter_bytes,
             io_chunk_pages: self.io_chunk_pages,
+            cache_bytes: self.cache_bytes,
             ..RuntimeOptions::default()
         }
     }

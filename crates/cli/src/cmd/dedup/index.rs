@@ -16,7 +16,7 @@ use crate::devices::{DeviceArgs, VolumeArgs};
 use crate::place::{Opened, Plan, create, open_volume};
 use crate::size::{self, show_bytes, show_count};
 use crate::sizing::{self, StructureArg};
-use crate::table::{self, Keyed};
+use crate::table::{self, Keyed, Memory};
 use crate::unfinished::Unfinished;
 
 /// The structure of an index that grows.
@@ -211,7 +211,8 @@ fn open(
         }
         None => (IndexSettings::UNNAMED.to_owned(), args.settings()?),
     };
-    let table = Keyed::open_within(&volume, &name, Some(args.ram))?;
+    let memory = Memory { ram_bytes_max: Some(args.ram), ..Memory::default() };
+    let table = Keyed::open_within(&volume, &name, memory)?;
     if name == IndexSettings::UNNAMED {
         console.note(&format!(
             "{file} does not say what it was made with: it is used with --chunker {} --avg {}, which find nothing in it \

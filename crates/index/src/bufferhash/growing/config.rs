@@ -4,7 +4,7 @@ use nandex_store::bytes::Reader;
 
 use super::KIND;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
-use crate::bufferhash::{self, Placement, Policy};
+use crate::bufferhash::{self, Placement, Policy, RuntimeOptions};
 use crate::{Error, Result};
 
 /// The version of the configuration's bytes.
@@ -153,6 +153,13 @@ pub(crate) fn of_super_tables(first: &bufferhash::Config, super_tables: u32) -> 
         stagger: super_tables > 1,
         ..first.clone()
     }
+}
+
+/// What is left for the parts of a table whose cache is the table's own.
+pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config, RuntimeOptions) {
+    let left = |most: u64| most.saturating_sub(options.cache_bytes);
+    let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };
+    (config, RuntimeOptions { cache_bytes: 0, ..options })
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use nandex_store::{StructureId, Volume, part_name};
 
+use super::config::without_cache;
 use super::{Config, GENERATION_KIND};
 use crate::api::TableStats;
 use crate::bufferhash::model::FIXED_RAM_BYTES;
 use crate::bufferhash::{self, BufferHash, Incarnations, Inner as Core, RuntimeOptions};
 use crate::grow::{Newest, Parts, Requests, full_enough};
+use crate::lookup::TableCache;
 use crate::model::text;
 use crate::{Error, Result};
 
@@ -24,6 +26,7 @@ pub(super) struct Generations {
     name: String,
     config: Config,
     options: RuntimeOptions,
+    cache: Option<TableCache>,
     /// Those that are in use. Only added to, so that lookups need no lock.
     cores: Box<[OnceLock<Arc<Core>>]>,
     len: AtomicUsize,
@@ -57,13 +60,15 @@ impl Generations {
         volume: &Volume,
         name: &str,
         config: Config,
-        options: RuntimeOptions,
+        (options, cache): (RuntimeOptions, Option<TableCache>),
     ) -> Result<Self> {
+        let (config, options) = without_cache(config, options);
         let generations = Self {
             volume: volume.clone(),
             name: name.to_owned(),
             config,
             options,
+            cache,
             cores: (0..GENERATIONS_MAX).map(|_| OnceLock::new()).collect(),
             len: AtomicUsize::new(0),
             updates: RwLock::default(),
@@ -103,6 +108,7 @@ impl Generations {
 
     fn use_next(&self, tables: &mut Tables, table: BufferHash) {
         let number = tables.used.len();
+        table.handle.core.lookups.use_cache(self.cache.clone());
         let set = self.cores[number].set(Arc::clone(&table.handle.core));
         assert!(set.is_ok(), "generation {number} is new");
         let updates = self.updates.write().expect("no holder of the lock of updates panics");

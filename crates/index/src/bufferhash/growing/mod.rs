@@ -54,6 +54,7 @@ use super::RuntimeOptions;
 use crate::bufferhash::Pair;
 use crate::bufferhash::past_damage::past_damage;
 use crate::grow::{self, GrowingOpening, Owner};
+use crate::lookup::TableCache;
 use crate::{Damage, Result};
 
 pub use config::Config;
@@ -163,8 +164,14 @@ impl Growing {
             channels: None,
             read_depth: options.read_depth,
             in_background: options.flush_threads > 0,
+            cache: TableCache::new(
+                options.cache_bytes,
+                config.first.key_bytes,
+                config.first.value_bytes,
+            ),
         };
-        let parts = Generations::open(volume, name, config.clone(), options)?;
+        let shared = opening.cache.as_ref().map(TableCache::shared);
+        let parts = Generations::open(volume, name, config.clone(), (options, shared))?;
         Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use nandex_device::PageBuf;
+use nandex_store::hash::KeyHash;
 use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
 
 use super::Generations;
@@ -10,7 +11,7 @@ use crate::api::Value;
 use crate::bufferhash::read::IncarnationProbe;
 use crate::bufferhash::table::{KeyPlace, KeyState};
 use crate::grow::Owner;
-use crate::lookup::{KeyLookup, Lookups};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, TableLookup};
 use crate::{Error, Result};
 
 /// A lookup that reads incarnations of one generation.
@@ -111,6 +112,18 @@ impl KeyLookup for Owner<Generations> {
     #[inline]
     fn is_found(value: &Option<Value>) -> bool {
         value.is_some()
+    }
+}
+
+impl TableLookup for Owner<Generations> {
+    #[inline]
+    fn hash_of(place: &KeyPlace) -> KeyHash {
+        place.hash
+    }
+
+    #[inline]
+    fn key_of(probe: &GenerationProbe) -> &LookupKey {
+        probe.probe.key()
     }
 }
 

@@ -30,7 +30,8 @@ fn config(request: &TableRequest) -> TestTable {
         ..bufferhash::Config::tiny()
     };
     let first = of_super_tables(&one, partitions);
-    let own = RuntimeOptions { flush_threads: request.threads, ..RuntimeOptions::default() };
+    let &TableRequest { threads: flush_threads, cache_bytes, .. } = request;
+    let own = RuntimeOptions { flush_threads, cache_bytes, ..RuntimeOptions::default() };
     TestTable {
         label: format!("growing BufferHash, {incarnations_max} incarnations"),
         config: Config { first, incarnations_max, ram_bytes_max: None }.into(),

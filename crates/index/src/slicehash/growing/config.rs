@@ -5,7 +5,7 @@ use nandex_store::bytes::Reader;
 use super::KIND;
 use crate::model::PAGE_BYTES;
 use crate::slicehash::model::{self, PARTITION_BYTES, PARTITIONS_MAX};
-use crate::slicehash::{self, Policy};
+use crate::slicehash::{self, Policy, RuntimeOptions};
 use crate::write::logged_bytes;
 use crate::{Error, Result};
 
@@ -171,6 +171,13 @@ pub(super) fn next(table: &slicehash::Config, log_bytes: u64) -> Option<slicehas
 /// The least log for a table's buffers: twice what they hold, in bytes.
 fn log_bytes_min(table: &slicehash::Config) -> u64 {
     2 * table.shape().map_or(0, |shape| logged_bytes(&shape))
+}
+
+/// What is left for the parts of a table whose cache is the table's own.
+pub(super) fn without_cache(config: Config, options: RuntimeOptions) -> (Config, RuntimeOptions) {
+    let left = |most: u64| most.saturating_sub(options.cache_bytes);
+    let config = Config { ram_bytes_max: config.ram_bytes_max.map(left), ..config };
+    (config, RuntimeOptions { cache_bytes: 0, ..options })
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ use nandex_store::{Structure, Volume};
 
 use super::{Inner as Core, RuntimeOptions};
 use crate::grow::{self, GrowingOpening, Owner};
+use crate::lookup::TableCache;
 use crate::slicehash::Pair;
 use crate::{Damage, Result};
 
@@ -154,8 +155,14 @@ impl Growing {
             channels: options.channels,
             read_depth: options.read_depth,
             in_background: options.flush_threads > 0,
+            cache: TableCache::new(
+                options.cache_bytes,
+                config.first.key_bytes,
+                config.first.value_bytes,
+            ),
         };
-        let parts = Tables::open(volume, name, config, options)?;
+        let shared = opening.cache.as_ref().map(TableCache::shared);
+        let parts = Tables::open(volume, name, config, (options, shared))?;
         Ok(Self { config, owner: Owner::start(volume, structure, parts, opening)? })
     }
 

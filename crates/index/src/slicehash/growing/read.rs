@@ -9,7 +9,7 @@ use nandex_store::reads::{NextStep, PageReads, ReadPlace, UserStep};
 use super::{Core, Tables};
 use crate::api::Value;
 use crate::grow::Owner;
-use crate::lookup::{KeyLookup, LookupKey, Lookups};
+use crate::lookup::{KeyLookup, LookupKey, Lookups, TableLookup};
 use crate::slicehash::read::SliceProbe;
 use crate::{Error, Result};
 
@@ -55,6 +55,18 @@ impl KeyLookup for Owner<Tables> {
     #[inline]
     fn is_found(value: &Option<Value>) -> bool {
         value.is_some()
+    }
+}
+
+impl TableLookup for Owner<Tables> {
+    #[inline]
+    fn hash_of(place: &KeyHash) -> KeyHash {
+        *place
+    }
+
+    #[inline]
+    fn key_of(probe: &TableProbe) -> &LookupKey {
+        probe.probe.key()
     }
 }
 

@@ -7,10 +7,11 @@ use nandex_device::PageId;
 use nandex_store::bytes::Reader;
 use nandex_store::{StructureId, Volume, part_name};
 
-use super::config::{capacity, io_chunk_pages, next};
+use super::config::{capacity, io_chunk_pages, next, without_cache};
 use super::{Config, TABLE_KIND};
 use crate::api::TableStats;
 use crate::grow::{Newest, Parts, Requests, full_enough};
+use crate::lookup::TableCache;
 use crate::model::text;
 use crate::slicehash::older::Older;
 use crate::slicehash::{self, Inner as Core, RuntimeOptions, SliceHash, Slicetables, recover};
@@ -23,6 +24,7 @@ pub(super) struct Tables {
     name: String,
     config: Config,
     options: RuntimeOptions,
+    cache: Option<TableCache>,
     /// Answers lookups and takes updates.
     newest: RwLock<Arc<Core>>,
     /// Read by updates, written when the newest changes: then all updates of the one before have ended.
@@ -73,15 +75,20 @@ impl Tables {
         volume: &Volume,
         name: &str,
         config: Config,
-        options: RuntimeOptions,
+        (options, cache): (RuntimeOptions, Option<TableCache>),
     ) -> Result<Self> {
+        let (config, options) = without_cache(config, options);
         let owned = open_tables(volume, name, &config, &options)?;
+        for table in [&owned.older, &owned.newest].into_iter().flatten() {
+            table.handle.core.lookups.use_cache(cache.clone());
+        }
         let newest = Arc::clone(&owned.newest().handle.core);
         let tables = Self {
             volume: volume.clone(),
             name: name.to_owned(),
             config,
             options,
+            cache,
             newest: RwLock::new(newest),
             updates: RwLock::default(),
             owned: Mutex::new(owned),
@@ -204,6 +211,7 @@ impl Parts for Tables {
         // Else a merge of the newer table, which holds a partition of this one, might be asked to do these first.
         full_core.catch_up_now()?;
         let next = owned.next.take().expect("it was just made");
+        next.handle.core.lookups.use_cache(self.cache.clone());
         next.handle.core.take_over_from(&full_core);
         let mut newest = self.newest.write().expect("no holder of the newest table's lock panics");
         *newest = Arc::clone(&next.handle.core);

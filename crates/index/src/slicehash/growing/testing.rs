@@ -32,6 +32,7 @@ fn config(request: &TableRequest) -> TestTable {
         flush_threads: request.threads,
         io_chunk_pages: 5,
         filter_bytes,
+        cache_bytes: request.cache_bytes,
         ..RuntimeOptions::default()
     };
     let slots = plain.layout().expect("these widths are in range").slots() as u64;

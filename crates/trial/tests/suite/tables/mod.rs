@@ -1,6 +1,7 @@
 //! What tables alone can be asked, in each configuration: bad input, costs and threads.
 
 mod bad_input;
+mod cache;
 mod closed;
 mod cost;
 mod durability;

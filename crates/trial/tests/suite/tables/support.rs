@@ -5,6 +5,7 @@ use nandex::registry::{self, Family, TableRow};
 use nandex::testing::{Retention, TableRequest, TestTable};
 use nandex::{AnyConfig, AnyOptions, Durability, Threads, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
+use nandex_trial::table::cache_bytes;
 use nandex_trial::table::{TableContract, stretch};
 
 pub use crate::devices::DURABILITIES;
@@ -127,6 +128,7 @@ impl Setup {
             // A SliceHash that evicts does so after few keys.
             buffer_pages: if self.roomy || self.kind == "bufferhash" { 2 } else { 1 },
             keys: self.roomy.then_some(830 * u64::from(self.super_tables)),
+            cache_bytes: cache_bytes(self.variant / 6 + self.variant),
             threads: self.flush_threads,
         };
         (row(self.kind).testing.config)(&request)

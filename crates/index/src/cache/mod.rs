@@ -1,0 +1,218 @@
+//! A cache of entries: hot keys answered from RAM that nothing else needs.
+//!
+//! A lookup that buffers and filters cannot answer reads a page, and the cache keeps what it said of the key: its
+//! value, or that it is absent. The next lookup of the key reads nothing. It keeps entries and not pages, because the
+//! other entries of a page are no hotter than any: an entry of 8 + 8 bytes takes 18.3 bytes here, a page 4,096.
+//!
+//! ```text
+//!   RAM     buffers --> filters --> [ cache ]     hit: the answer
+//!                                      | miss           ^
+//!   flash                            page --------------+ filled, if nothing has changed meanwhile
+//! ```
+//!
+//! A set has seven places, in the order of the keys' hashes. So a partition's keys are next to each other, and what a
+//! flush has to do here stays in the processor's cache. [`ways`] says which place of a full set a new entry takes.
+//!
+//! ```text
+//!   set of 8 + 8 bytes, 128 of them     | version | key 0 | key 1 | ... | key 6 |     one line answers a miss
+//!                                       | states  | val 0 | val 1 | ... | val 6 |
+//! ```
+//!
+//! Invariants
+//! 1. What the cache says of a key is true unless a buffer has the key. So buffers are asked first, and a buffer tells
+//!    the cache before its entries leave RAM.
+//! 2. A lookup fills only the set whose version it has noted before it asked the buffers: every change of the set, and
+//!    every buffer that leaves with one of the set's keys, changes the version.
+//! 3. What flash drops, the cache drops, under the lock under which flash drops it.
+//! 4. A reader takes no lock and never waits: a set that changes meanwhile is a miss. Writers of a set take turns.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | hit | two cache lines for 8 + 8 bytes |
+//! | miss | one cache line, twice: before and after the buffers |
+//! | buffer that leaves | one line for each of its entries, nearly in order |
+
+mod set;
+#[cfg(test)]
+mod tests;
+mod ways;
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::prefetch;
+use nandex_store::bytes::get_u64;
+use nandex_store::hash::KeyHash;
+
+use crate::api::Value;
+use set::{LINE_WORDS, Line, Set, SetLayout};
+
+/// What a cache knows of a key: its value, or that it is absent.
+pub(crate) type CachedAnswer = Option<Value>;
+
+/// The version of a set. Only who has it may fill the set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket(u64);
+
+/// A cache of entries of fixed widths.
+#[derive(Debug)]
+pub(crate) struct EntryCache {
+    layout: SetLayout,
+    sets: usize,
+    /// Each made when the first lookup wants it: a table that is only written needs none, and no lookup waits until all
+    /// of a large cache is made.
+    chunks: Box<[OnceLock<Chunk>]>,
+    hits: AtomicU64,
+}
+
+/// The lines of [`CHUNK_SETS`] sets; the last chunk has those of fewer.
+type Chunk = Box<[Line]>;
+
+/// Sets that are made together.
+const CHUNK_SETS: usize = 1024;
+
+/// A key or value as words, with zeros behind it.
+#[derive(Clone, Copy)]
+struct Words<const MOST: usize>([u64; MOST]);
+
+/// A key of at most 32 bytes.
+type KeyWords = Words<4>;
+
+/// A value of at most 64 bytes.
+type ValueWords = Words<8>;
+
+impl<const MOST: usize> Words<MOST> {
+    #[inline]
+    fn of(bytes: &[u8]) -> Self {
+        let mut words = [0; MOST];
+        let (whole, rest) = bytes.split_at(bytes.len() / 8 * 8);
+        for (at, word) in words.iter_mut().enumerate().take(whole.len() / 8) {
+            *word = get_u64(whole, at * 8);
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            words[whole.len() / 8] = u64::from_le_bytes(last);
+        }
+        Self(words)
+    }
+
+    fn bytes(&self) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        for (at, word) in self.0.iter().enumerate() {
+            bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+impl EntryCache {
+    /// A cache of at most that many bytes; `None` if not even one set fits.
+    pub(crate) fn new(cache_bytes: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
+        let layout = SetLayout::new(key_bytes, value_bytes);
+        let sets = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / layout.bytes();
+        let chunks = (0..sets.div_ceil(CHUNK_SETS)).map(|_| OnceLock::new()).collect();
+        (sets > 0).then_some(Self { layout, sets, chunks, hits: AtomicU64::new(0) })
+    }
+
+    /// RAM that it takes once a lookup has wanted it, in bytes.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        (self.sets * self.layout.bytes()) as u64
+    }
+
+    /// Entries that it has place for.
+    pub(crate) fn entries_max(&self) -> u64 {
+        (self.sets * ways::WAYS) as u64
+    }
+
+    /// Lookups that it has answered.
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Relaxed)
+    }
+
+    /// Counts lookups that it has answered.
+    pub(crate) fn count_hits(&self, hits: u64) {
+        if hits > 0 {
+            self.hits.fetch_add(hits, Relaxed);
+        }
+    }
+
+    /// Asks the processor to fetch what a lookup of a key reads here.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: KeyHash) {
+        prefetch(self.set(hash).first_line());
+    }
+
+    /// The permission to fill the set of a key with what flash says. Taken before the buffers are asked.
+    #[inline]
+    pub(crate) fn ticket(&self, hash: KeyHash) -> Ticket {
+        Ticket(self.set(hash).version())
+    }
+
+    /// What it knows of a key, after no buffer knew it.
+    #[inline]
+    pub(crate) fn find(&self, hash: KeyHash, key: &[u8]) -> Option<CachedAnswer> {
+        self.set(hash).find(&KeyWords::of(key))
+    }
+
+    /// Keeps what flash has said of a key, unless the set has changed since the ticket was taken.
+    pub(crate) fn fill(&self, ticket: Ticket, hash: KeyHash, key: &[u8], answer: &CachedAnswer) {
+        if let Some(mut set) = self.set(hash).lock_at(ticket.0) {
+            set.insert(&KeyWords::of(key), answer.as_deref());
+        }
+    }
+
+    /// A buffer that is about to leave RAM has this version of a key. Afterwards the cache says `now`, or nothing.
+    pub(crate) fn leave(&self, hash: KeyHash, key: &[u8], now: Option<Option<&[u8]>>) {
+        // A set that no lookup has wanted has neither entries nor tickets.
+        let Some(set) = self.made_set(self.set_of(hash)) else { return };
+        set.lock().replace(&KeyWords::of(key), now);
+    }
+
+    /// Drops the keys of a range of hashes that `is_gone` names. The range is part number `part` of `parts`; keys of
+    /// others may be asked about too.
+    pub(crate) fn drop_of(
+        &self,
+        (part, parts): (usize, usize),
+        mut is_gone: impl FnMut(&[u8]) -> bool,
+    ) {
+        let first = part * self.sets / parts;
+        let end = ((part + 1) * self.sets).div_ceil(parts);
+        for set in (first..end).filter_map(|at| self.made_set(at)) {
+            set.lock().retain(|key| !is_gone(key));
+        }
+    }
+
+    /// The number of a key's set: sets are in the order of the hash's first bits, as partitions are.
+    #[inline]
+    fn set_of(&self, hash: KeyHash) -> usize {
+        ((u128::from(hash.place) * self.sets as u128) >> 64) as usize
+    }
+
+    #[inline]
+    fn set(&self, hash: KeyHash) -> Set<'_> {
+        let at = self.set_of(hash);
+        let chunk = at / CHUNK_SETS;
+        self.set_in(self.chunks[chunk].get_or_init(|| self.make_chunk(chunk)), at)
+    }
+
+    /// A set that a lookup has wanted, or one next to it.
+    fn made_set(&self, at: usize) -> Option<Set<'_>> {
+        self.chunks[at / CHUNK_SETS].get().map(|chunk| self.set_in(chunk, at))
+    }
+
+    #[inline]
+    fn set_in<'l>(&self, chunk: &'l Chunk, at: usize) -> Set<'l> {
+        let len = self.layout.lines();
+        Set::new(self.layout, &chunk[at % CHUNK_SETS * len..][..len])
+    }
+
+    #[cold]
+    fn make_chunk(&self, chunk: usize) -> Chunk {
+        let sets = CHUNK_SETS.min(self.sets - chunk * CHUNK_SETS);
+        (0..sets * self.layout.lines()).map(|_| Line::default()).collect()
+    }
+}
+
+const _: () = assert!(LINE_WORDS * 8 == 64, "a line is one of the processor's cache");

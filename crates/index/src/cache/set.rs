@@ -1,0 +1,255 @@
+//! A set of the cache: places for seven entries, read without a lock.
+//!
+//! The first word is the version, odd while the set changes, with the ghosts in its lower half. A reader notes it,
+//! reads, and believes what it has read if the version is still the same (a seqlock). All words are atomic, so a torn
+//! read is possible and harmless.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::fence;
+
+use nandex_store::hash::mix;
+
+use super::ways::{Ghosts, Held, States, WAYS};
+use super::{CachedAnswer, KeyWords, ValueWords};
+use crate::api::Value;
+
+/// Words of a line.
+pub(super) const LINE_WORDS: usize = 8;
+
+/// One step of the version.
+const STEP: u64 = 1 << 32;
+
+/// A line of the processor's cache.
+#[repr(align(64))]
+#[derive(Default, Debug)]
+pub(super) struct Line([AtomicU64; LINE_WORDS]);
+
+/// Where the words of a set are: the version and each key's first word, the states, then the rest of the keys, then
+/// the values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SetLayout {
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+/// The place of the states.
+const STATES: usize = 1 + WAYS;
+
+impl SetLayout {
+    pub fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        Self { key_bytes, value_bytes }
+    }
+
+    #[inline]
+    fn key_words(self) -> usize {
+        self.key_bytes.div_ceil(8)
+    }
+
+    #[inline]
+    fn value_words(self) -> usize {
+        self.value_bytes.div_ceil(8)
+    }
+
+    /// Lines of a set.
+    #[inline]
+    pub fn lines(self) -> usize {
+        (2 + WAYS * (self.key_words() + self.value_words())).div_ceil(LINE_WORDS)
+    }
+
+    pub fn bytes(self) -> usize {
+        self.lines() * size_of::<Line>()
+    }
+
+    /// The place of a word of a key.
+    #[inline]
+    fn key(self, way: usize, word: usize) -> usize {
+        match word {
+            0 => 1 + way,
+            _ => STATES + 1 + way * (self.key_words() - 1) + word - 1,
+        }
+    }
+
+    /// The place of a word of a value.
+    #[inline]
+    fn value(self, way: usize, word: usize) -> usize {
+        STATES + 1 + WAYS * (self.key_words() - 1) + way * self.value_words() + word
+    }
+}
+
+/// A set of a cache.
+#[derive(Clone, Copy)]
+pub(super) struct Set<'l> {
+    layout: SetLayout,
+    lines: &'l [Line],
+}
+
+/// A set that only its holder changes. Dropping it ends the change: its version is another one then.
+pub(super) struct Locked<'l> {
+    set: Set<'l>,
+    version: u64,
+    ghosts: Ghosts,
+}
+
+impl<'l> Set<'l> {
+    #[inline]
+    pub fn new(layout: SetLayout, lines: &'l [Line]) -> Self {
+        Self { layout, lines }
+    }
+
+    /// The line with the version and the keys' first words.
+    #[inline]
+    pub fn first_line(&self) -> &'l Line {
+        &self.lines[0]
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &'l AtomicU64 {
+        &self.lines[at / LINE_WORDS].0[at % LINE_WORDS]
+    }
+
+    #[inline]
+    fn load(&self, at: usize) -> u64 {
+        self.word(at).load(Relaxed)
+    }
+
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.word(0).load(Acquire)
+    }
+
+    #[inline]
+    fn states(&self) -> States {
+        States(self.load(STATES))
+    }
+
+    /// What it knows of a key. A set that changes meanwhile knows nothing.
+    #[inline]
+    pub fn find(&self, key: &KeyWords) -> Option<CachedAnswer> {
+        let version = self.version();
+        let way = self.way_of(key)?;
+        let states = self.states();
+        let answer = match states.held(way) {
+            Held::Nothing => return None,
+            Held::Absent => None,
+            Held::Live => Some(self.value(way)),
+        };
+        fence(Acquire);
+        if version & STEP != 0 || self.load(0) != version {
+            return None;
+        }
+        if let Some(used) = states.used(way) {
+            // Another reader's use, or a writer, may be faster. Then this use is not counted.
+            let _ = self.word(STATES).compare_exchange(states.0, used.0, Relaxed, Relaxed);
+        }
+        Some(answer)
+    }
+
+    /// The way with a key, if it holds anything.
+    #[inline]
+    fn way_of(&self, key: &KeyWords) -> Option<usize> {
+        let is_rest =
+            |way| (1..self.layout.key_words()).all(|word| self.key(way, word) == key.0[word]);
+        let mut found = (0..WAYS).filter(|way| self.load(1 + way) == key.0[0]);
+        found.find(|way| is_rest(*way) && self.states().held(*way) != Held::Nothing)
+    }
+
+    fn key(&self, way: usize, word: usize) -> u64 {
+        self.load(self.layout.key(way, word))
+    }
+
+    fn value(&self, way: usize) -> Value {
+        let mut words = ValueWords::of(&[]);
+        for word in 0..self.layout.value_words() {
+            words.0[word] = self.load(self.layout.value(way, word));
+        }
+        Value::new(&words.bytes()[..self.layout.value_bytes])
+    }
+
+    /// Locks the set if it has this version.
+    pub fn lock_at(self, version: u64) -> Option<Locked<'l>> {
+        if version & STEP != 0 {
+            return None;
+        }
+        let odd = version.wrapping_add(STEP);
+        self.word(0).compare_exchange(version, odd, AcqRel, Relaxed).ok()?;
+        // No reader sees what changes before it sees the odd version.
+        fence(Release);
+        Some(Locked { set: self, version, ghosts: Ghosts(version as u32) })
+    }
+
+    /// Locks the set. Whoever holds it is about to release it.
+    pub fn lock(self) -> Locked<'l> {
+        loop {
+            if let Some(locked) = self.lock_at(self.version()) {
+                return locked;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Puts in a key that is not there.
+    pub fn insert(&mut self, key: &KeyWords, value: Option<&[u8]>) {
+        let set = self.set;
+        let mut states = set.states();
+        let ghost_of = |way| ghost((0..set.layout.key_words()).map(|word| set.key(way, word)));
+        let own = ghost(key.0[..set.layout.key_words()].iter().copied());
+        let way = states.take(&mut self.ghosts, own, ghost_of);
+        for (word, bits) in key.0.iter().enumerate().take(set.layout.key_words()) {
+            set.word(set.layout.key(way, word)).store(*bits, Relaxed);
+        }
+        self.put(states, way, value);
+    }
+
+    /// Replaces what is said of a key, if anything is: by a value, by its absence, or by nothing.
+    pub fn replace(&mut self, key: &KeyWords, now: Option<Option<&[u8]>>) {
+        let Some(way) = self.set.way_of(key) else { return };
+        match now {
+            Some(value) => self.put(self.set.states(), way, value),
+            None => self.free(way),
+        }
+    }
+
+    /// Drops all keys but those that `keep` names.
+    pub fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
+        for way in (0..WAYS).filter(|way| self.set.states().held(*way) != Held::Nothing) {
+            let mut words = KeyWords::of(&[]);
+            for word in 0..self.set.layout.key_words() {
+                words.0[word] = self.set.key(way, word);
+            }
+            if !keep(&words.bytes()[..self.set.layout.key_bytes]) {
+                self.free(way);
+            }
+        }
+    }
+
+    fn put(&self, mut states: States, way: usize, value: Option<&[u8]>) {
+        states.hold(way, if value.is_some() { Held::Live } else { Held::Absent });
+        let words = ValueWords::of(value.unwrap_or_default());
+        for word in 0..self.set.layout.value_words() {
+            self.set.word(self.set.layout.value(way, word)).store(words.0[word], Relaxed);
+        }
+        self.set.word(STATES).store(states.0, Relaxed);
+    }
+
+    fn free(&self, way: usize) {
+        let mut states = self.set.states();
+        states.hold(way, Held::Nothing);
+        self.set.word(STATES).store(states.0, Relaxed);
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let next = (self.version & !u64::from(u32::MAX)).wrapping_add(2 * STEP);
+        self.set.word(0).store(next | u64::from(self.ghosts.0), Release);
+    }
+}
+
+/// A byte that remembers a key, never 0.
+fn ghost(words: impl Iterator<Item = u64>) -> u8 {
+    let hash = words.fold(0, |hash, word| mix(hash ^ word));
+    ((hash >> 56) as u8).max(1)
+}

@@ -1,0 +1,216 @@
+//! The cache against maps, threads, and the hit ratio of the best that knows all frequencies.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use nandex_store::hash::{HashKind, KeyHasher};
+
+use super::*;
+
+const HASHER: KeyHasher = KeyHasher::new(HashKind::Xxh3, 9);
+
+/// Pseudo-random numbers, always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        nandex_store::hash::mix(self.0)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A key of that many bytes.
+fn key(number: u64, bytes: usize) -> Vec<u8> {
+    number.to_le_bytes().into_iter().chain(std::iter::repeat(number as u8)).take(bytes).collect()
+}
+
+/// Looks a key up as a table does: what flash says fills the cache.
+fn look_up(cache: &EntryCache, key: &[u8], on_flash: impl FnOnce() -> CachedAnswer) -> bool {
+    let hash = HASHER.hash(key);
+    let ticket = cache.ticket(hash);
+    let found = cache.find(hash, key);
+    let answer = on_flash();
+    match &found {
+        Some(found) => assert_eq!(*found, answer),
+        None => cache.fill(ticket, hash, key, &answer),
+    }
+    found.is_some()
+}
+
+#[test]
+fn it_says_what_a_map_says_for_all_widths() {
+    for (key_bytes, value_bytes) in [(8, 8), (8, 0), (9, 1), (16, 64), (20, 12), (32, 0), (31, 63)]
+    {
+        let cache = EntryCache::new(20_000, key_bytes, value_bytes).unwrap();
+        let mut flash: HashMap<u64, Vec<u8>> = HashMap::new();
+        let (mut numbers, mut hits) = (Numbers(3), 0);
+        for step in 0..40_000u64 {
+            let number = numbers.below(400);
+            let key = key(number, key_bytes);
+            let hash = HASHER.hash(&key);
+            match numbers.below(20) {
+                0 => {
+                    let value = self::key(step, value_bytes.max(8))[..value_bytes].to_vec();
+                    let now = numbers.below(2) == 0;
+                    cache.leave(hash, &key, now.then_some(Some(&value[..])));
+                    flash.insert(number, value);
+                }
+                1 => {
+                    cache.leave(hash, &key, Some(None));
+                    flash.remove(&number);
+                }
+                _ => {
+                    let on_flash = || flash.get(&number).map(|value| Value::new(value));
+                    hits += u64::from(look_up(&cache, &key, on_flash));
+                }
+            }
+        }
+        assert!(hits > 5000, "{key_bytes} + {value_bytes}: {hits}");
+    }
+}
+
+#[test]
+fn an_entry_of_8_and_8_bytes_takes_less_than_19() {
+    let cache = EntryCache::new(1 << 20, 8, 8).unwrap();
+    assert!(cache.ram_bytes() <= 1 << 20);
+    let each = cache.ram_bytes() as f64 / cache.entries_max() as f64;
+    assert!(each < 19.0, "{each}");
+    assert!(EntryCache::new(127, 8, 8).is_none());
+}
+
+#[test]
+fn a_lookup_makes_one_chunk_and_what_leaves_makes_none() {
+    let sets = 3 * CHUNK_SETS - 1;
+    let cache = EntryCache::new(sets as u64 * 128, 8, 8).unwrap();
+    let made = || cache.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
+    let place =
+        |part: u64| KeyHash { place: u64::MAX / 6 * (2 * part + 1), ..HASHER.hash(&[1; 8]) };
+    cache.leave(place(1), &[1; 8], Some(None));
+    cache.drop_of((0, 1), |_| true);
+    assert_eq!(made(), 0);
+    for part in 0..3 {
+        let ticket = cache.ticket(place(part));
+        assert_eq!(made(), part as usize + 1);
+        cache.fill(ticket, place(part), &[1; 8], &None);
+        assert_eq!(cache.find(place(part), &[1; 8]), Some(None));
+    }
+    let lines: usize = cache.chunks.iter().filter_map(|chunk| Some(chunk.get()?.len())).sum();
+    assert_eq!((lines * 64) as u64, cache.ram_bytes());
+    cache.drop_of((0, 1), |_| true);
+    assert!((0..3).all(|part| cache.find(place(part), &[1; 8]).is_none()));
+}
+
+#[test]
+fn a_ticket_fills_only_the_set_that_has_not_changed() {
+    let cache = EntryCache::new(128, 8, 8).unwrap();
+    let (one, other) = (key(1, 8), key(2, 8));
+    let (hash, value) = (HASHER.hash(&one), Some(Value::new(&[5; 8])));
+    let ticket = cache.ticket(hash);
+    // A buffer with the key leaves between the ticket and the read: what was read is old.
+    cache.leave(hash, &one, None);
+    cache.fill(ticket, hash, &one, &value);
+    assert_eq!(cache.find(hash, &one), None);
+    let (ticket, second) = (cache.ticket(hash), cache.ticket(hash));
+    cache.fill(ticket, hash, &one, &value);
+    cache.fill(second, HASHER.hash(&other), &other, &None);
+    assert_eq!(cache.find(hash, &one), Some(value));
+    assert_eq!(cache.find(HASHER.hash(&other), &other), None);
+}
+
+#[test]
+fn what_flash_drops_is_dropped_of_its_part_alone() {
+    let cache = EntryCache::new(1 << 16, 8, 8).unwrap();
+    let fill = |number: u64| look_up(&cache, &key(number, 8), || Some(Value::new(&[1; 8])));
+    (0..2000).for_each(|number| assert!(!fill(number)));
+    let there = |number: u64| cache.find(HASHER.hash(&key(number, 8)), &key(number, 8)).is_some();
+    let cached: Vec<u64> = (0..2000).filter(|number| there(*number)).collect();
+    assert!(cached.len() > 1500, "{}", cached.len());
+    let part_of = |key: &[u8]| (HASHER.hash(key).place >> 62) as usize;
+    let is_even = |key: &[u8]| get_u64(key, 0).is_multiple_of(2);
+    cache.drop_of((2, 4), |key| part_of(key) == 2 && is_even(key));
+    for number in cached {
+        let key = key(number, 8);
+        assert_eq!(there(number), !(part_of(&key) == 2 && is_even(&key)), "{number}");
+    }
+}
+
+/// Zipf-distributed ranks below `count` with exponent 1: the inverse of the harmonic numbers' approximation.
+fn zipf(numbers: &mut Numbers, count: u64) -> u64 {
+    (((count as f64 + 1.0).ln() * numbers.share()).exp() - 1.0) as u64
+}
+
+/// The share of hits over `lookups`, after as many that are not counted; every `scan`th key comes once only.
+fn hit_ratio(cache: &EntryCache, keys: u64, lookups: u64, scan: u64) -> f64 {
+    let (mut numbers, mut hits, mut asked) = (Numbers(7), 0, 0);
+    for step in 0..2 * lookups {
+        let is_scan = scan > 0 && step % scan == 0;
+        let rank = if is_scan { keys + step } else { zipf(&mut numbers, keys) };
+        let is_hit = look_up(cache, &key(nandex_store::hash::mix(rank), 8), || None);
+        if step >= lookups && !is_scan {
+            (hits, asked) = (hits + u64::from(is_hit), asked + 1);
+        }
+    }
+    hits as f64 / asked as f64
+}
+
+#[test]
+fn hot_keys_stay_whether_others_are_scanned_or_not() {
+    let (keys, entries) = (200_000u64, 20_000u64);
+    let best = (entries as f64 + 1.0).ln() / (keys as f64 + 1.0).ln();
+    let cache = || EntryCache::new(entries * 128 / 7, 8, 8).unwrap();
+    let quiet = hit_ratio(&cache(), keys, 600_000, 0);
+    assert!(quiet > best - 0.04, "{quiet} of {best}");
+    let scanned = hit_ratio(&cache(), keys, 600_000, 3);
+    assert!(scanned > best - 0.06, "{scanned} of {best}");
+}
+
+#[test]
+fn threads_never_read_a_mixture_of_two_values() {
+    let cache = EntryCache::new(2 * 1024, 16, 64).unwrap();
+    let (stop, hits) = (AtomicBool::new(false), AtomicU64::new(0));
+    let version = |number: u64, version: u64| Value::new(&[(number * 31 + version) as u8; 64]);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (cache, stop) = (&cache, &stop);
+            scope.spawn(move || {
+                let mut numbers = Numbers(thread);
+                for step in 0..60_000u64 {
+                    let number = numbers.below(64);
+                    let (key, value) = (key(number, 16), version(number, step % 7));
+                    let hash = HASHER.hash(&key);
+                    if step % 3 == 0 {
+                        cache.leave(hash, &key, Some(Some(&value)));
+                    } else {
+                        let ticket = cache.ticket(hash);
+                        if cache.find(hash, &key).is_none() {
+                            cache.fill(ticket, hash, &key, &Some(value));
+                        }
+                    }
+                }
+                stop.store(true, Relaxed);
+            });
+        }
+        scope.spawn(|| {
+            let mut numbers = Numbers(99);
+            while !stop.load(Relaxed) {
+                let number = numbers.below(64);
+                let key = key(number, 16);
+                if let Some(found) = cache.find(HASHER.hash(&key), &key) {
+                    let found = found.expect("all keys are there");
+                    let is_one = (0..7).any(|it| found == version(number, it));
+                    assert!(is_one, "{number}: {found:?}");
+                    hits.fetch_add(1, Relaxed);
+                }
+            }
+        });
+    });
+    assert!(hits.load(Relaxed) > 0);
+}

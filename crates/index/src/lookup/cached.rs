@@ -1,0 +1,171 @@
+//! Lookups in a table with a cache of entries between its RAM and its pages.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use nandex_device::PageBuf;
+use nandex_store::hash::KeyHash;
+use nandex_store::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
+
+use super::{KeyLookup, LookupKey, Lookups};
+use crate::api::Value;
+use crate::cache::{EntryCache, Ticket};
+use crate::{Error, Result};
+
+/// What a table tells a cache of its lookups.
+pub(crate) trait TableLookup: KeyLookup<Answer = Option<Value>> {
+    /// The hash of a key that was located.
+    fn hash_of(place: &Self::KeyPlace) -> KeyHash;
+
+    /// The key that a probe looks for.
+    fn key_of(probe: &Self::Probe) -> &LookupKey;
+}
+
+/// The cache of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableCache {
+    pub(crate) entries: Arc<EntryCache>,
+    /// Is it that of several tables, of which each may have another version of a key?
+    pub(crate) is_shared: bool,
+}
+
+impl TableCache {
+    /// A cache of at most that many bytes; none if that is too little for anything.
+    pub(crate) fn new(cache_bytes: u64, key_bytes: usize, value_bytes: usize) -> Option<Self> {
+        let entries = EntryCache::new(cache_bytes, key_bytes, value_bytes)?;
+        Some(Self { entries: Arc::new(entries), is_shared: false })
+    }
+
+    /// The same cache, for one of several tables.
+    pub(crate) fn shared(&self) -> Self {
+        Self { entries: Arc::clone(&self.entries), is_shared: true }
+    }
+}
+
+/// A table that asks its cache before it reads a page, and fills it with what pages say.
+pub(crate) struct Cached<'t, T> {
+    table: &'t T,
+    cache: Option<&'t EntryCache>,
+    /// Lookups that the cache has answered, not counted there yet.
+    hits: Cell<u64>,
+}
+
+/// A lookup that reads pages, and the permission to fill the cache with what it finds.
+pub(crate) struct CachedProbe<P> {
+    probe: P,
+    ticket: Option<Ticket>,
+}
+
+impl<'t, T: TableLookup> Cached<'t, T> {
+    #[inline]
+    pub(crate) fn new(table: &'t T) -> Self {
+        let cache = table.lookups().cache.get().map(|cache| &*cache.entries);
+        Self { table, cache, hits: Cell::new(0) }
+    }
+}
+
+impl<T> Cached<'_, T> {
+    /// Counts its hits.
+    #[inline]
+    pub(super) fn settle(&self) {
+        if let Some(cache) = self.cache {
+            cache.count_hits(self.hits.take());
+        }
+    }
+}
+
+impl<T> Drop for Cached<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl<T: TableLookup> KeyLookup for Cached<'_, T> {
+    type KeyPlace = T::KeyPlace;
+
+    const GROUP: usize = T::GROUP;
+
+    #[inline]
+    fn lookups(&self) -> &Lookups {
+        self.table.lookups()
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        self.table.check_key(key)
+    }
+
+    #[inline]
+    fn locate(&self, key: &[u8]) -> T::KeyPlace {
+        self.table.locate(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, place: &T::KeyPlace) {
+        self.table.prefetch(place);
+        if let Some(cache) = self.cache {
+            cache.prefetch(T::hash_of(place));
+        }
+    }
+
+    #[inline]
+    fn search_ram(&self, place: &T::KeyPlace, key: &[u8]) -> UserStep<Self> {
+        // The ticket comes first: a buffer that leaves after RAM was asked makes it invalid.
+        let ticket = self.cache.map(|cache| cache.ticket(T::hash_of(place)));
+        let probe = match self.table.search_ram(place, key)? {
+            LookupStep::Answer(answer) => return Ok(LookupStep::Answer(answer)),
+            LookupStep::Read(probe) => probe,
+        };
+        if let Some(cache) = self.cache
+            && let Some(answer) = cache.find(T::hash_of(place), key)
+        {
+            self.hits.set(self.hits.get() + 1);
+            return Ok(LookupStep::Answer(answer));
+        }
+        Ok(LookupStep::Read(CachedProbe { probe, ticket }))
+    }
+
+    #[inline]
+    fn is_found(answer: &Option<Value>) -> bool {
+        T::is_found(answer)
+    }
+
+    #[inline]
+    fn after_lookups(&self) {
+        self.settle();
+        self.table.after_lookups();
+    }
+}
+
+impl<T: TableLookup> PageReads for Cached<'_, T> {
+    type Probe = CachedProbe<T::Probe>;
+    type Answer = Option<Value>;
+    type Error = Error;
+
+    #[inline]
+    fn parts(&self, probe: &Self::Probe) -> u32 {
+        self.table.parts(&probe.probe)
+    }
+
+    #[inline]
+    fn place(&self, probe: &Self::Probe, part: u32) -> ReadPlace {
+        self.table.place(&probe.probe, part)
+    }
+
+    #[inline]
+    fn look(&self, probe: &mut Self::Probe, part: u32, pages: &PageBuf) -> Result<()> {
+        self.table.look(&mut probe.probe, part, pages)
+    }
+
+    #[inline]
+    fn next(&self, CachedProbe { probe, ticket }: &mut Self::Probe) -> NextStep<Self> {
+        let step = self.table.next(probe)?;
+        if let (LookupStep::Answer(answer), Some(cache), Some(ticket)) = (&step, self.cache, ticket)
+        {
+            let key = T::key_of(probe);
+            cache.fill(*ticket, key.hash, key.bytes(), answer);
+        }
+        Ok(step)
+    }
+}

@@ -1,0 +1,114 @@
+//! A table with a cache of entries answers as one without, evictions and growth included, and reads less.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nandex::device::MemoryDevice;
+use nandex::testing::{TableRequest, TestTable};
+use nandex::{
+    AnyTable, Durability, Error, Table, Threads, Volume, VolumeOptions, registry, slicehash,
+};
+use nandex_sim::workload::SplitMix64;
+
+/// Keys that are inserted, several times what a table without space holds.
+const KEYS: u64 = 40_000;
+
+/// Keys that are inserted at a time.
+const BATCH: u64 = 6;
+
+/// Keys that are asked for again and again.
+const HOT: u64 = 60;
+
+/// A table without threads: on equal calls, equal ones do the same.
+fn create(made: &TestTable) -> AnyTable {
+    let options = VolumeOptions {
+        durability: Durability::Never,
+        threads: Threads::Inline,
+        volume_id: Some(3),
+        ..VolumeOptions::tiny()
+    };
+    let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
+    let mut options = made.options.clone();
+    if let Some(own) = options.of::<slicehash::RuntimeOptions>().cloned() {
+        // Which filters there are depends on the pages that were read; they say which removals leave a trace.
+        options = options.with(slicehash::RuntimeOptions { filter_bytes: 0, ..own });
+    }
+    AnyTable::create_with(&volume, "t", &made.config, &options).unwrap()
+}
+
+/// Makes one of the calls that a number names.
+fn call(table: &AnyTable, step: u64, rng: &mut SplitMix64) -> Vec<Option<u64>> {
+    let number = |found: Option<nandex::Value>| {
+        found.map(|it| u64::from_le_bytes(it[..].try_into().unwrap()))
+    };
+    let hot = rng.below(HOT);
+    let taken = |result: nandex::Result<()>| match result {
+        Ok(()) | Err(Error::Full { .. } | Error::GrowthStopped { .. }) => {}
+        Err(error) => panic!("{error}"),
+    };
+    match rng.below(40) {
+        0 => taken(table.insert_u64(hot, step)),
+        1 => taken(table.remove(&hot.to_le_bytes())),
+        2 => table.flush().unwrap(),
+        3..=24 => {
+            let keys = (0..BATCH).map(|key| HOT + (BATCH * step + key) % KEYS);
+            keys.for_each(|key| taken(table.insert_u64(key, step)));
+        }
+        25..=34 => return vec![number(table.get(&hot.to_le_bytes()).unwrap())],
+        35 | 36 => {
+            let recent = HOT + (BATCH * step).saturating_sub(rng.below(KEYS)) % KEYS;
+            return vec![number(table.get(&recent.to_le_bytes()).unwrap())];
+        }
+        37 => {
+            let mut stream = table.stream().unwrap();
+            stream.push(&hot.to_le_bytes(), 0).unwrap();
+            let (_, found) = stream.pull().unwrap().unwrap();
+            return vec![number(found)];
+        }
+        _ => {
+            let keys: Vec<_> = (0..HOT).map(u64::to_le_bytes).collect();
+            let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+            return table.get_many(&keys).unwrap().into_iter().map(number).collect();
+        }
+    }
+    Vec::new()
+}
+
+#[test]
+fn a_table_with_a_cache_answers_as_one_without() {
+    let mut cached = BTreeMap::new();
+    for (row, table) in registry::tables() {
+        for (variant, keys) in
+            (0..table.testing.variants).flat_map(|it| [(it, None), (it, Some(3320))])
+        {
+            let request = TableRequest { variant, keys, threads: 0, ..TableRequest::default() };
+            let plain = (table.testing.config)(&request);
+            let made = (table.testing.config)(&TableRequest { cache_bytes: 8 << 10, ..request });
+            let tables = [create(&plain), create(&made)];
+            let [without, with] = tables.each_ref().map(AnyTable::stats);
+            assert_eq!(with.ram_bytes, without.ram_bytes + with.cache_bytes, "{}", made.label);
+            let mut rngs = [variant, variant].map(SplitMix64::new);
+            for step in 0..12_000 {
+                let [one, other] = &mut rngs;
+                let expected = call(&tables[0], step, one);
+                assert_eq!(call(&tables[1], step, other), expected, "{}, step {step}", made.label);
+            }
+            let [without, with] = tables.map(|table| table.stats());
+            assert_eq!((with.hits, with.misses), (without.hits, without.misses));
+            if with.cache_bytes == 0 {
+                continue;
+            }
+            *cached.entry(row.kind).or_insert(0) += 1;
+            let reads = [&with, &without].map(|it| it.hit_reads + it.miss_reads);
+            assert!(
+                with.cache_hits > 100 && reads[0] < reads[1],
+                "{}: {with:?}, {reads:?}",
+                made.label
+            );
+            assert!((0.1..1.0).contains(&with.cache_hit_rate()), "{with:?}");
+        }
+    }
+    // Each variant twice. Four of BufferHash have the policy LRU, and no cache.
+    let all = [("bufferhash", 40), ("growing", 4), ("growing-slicehash", 4), ("slicehash", 24)];
+    assert_eq!(cached, BTreeMap::from(all));
+}
