@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
@@ -79,6 +80,7 @@ impl MemoryCgroup {
         let group = Self { version, home: home.to_path_buf(), child };
         group.limit(bytes)?;
         write(&group.child.join("cgroup.procs"), &std::process::id().to_string())?;
+        set_outside(Some(group.home.join("cgroup.procs")));
         Ok(group)
     }
 
@@ -105,8 +107,22 @@ impl MemoryCgroup {
     }
 }
 
+/// Where a process that is no part of a benchmark belongs: the file of the processes of the cgroup that this process
+/// was in before it entered one of its own.
+static OUTSIDE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The file to which a process writes its id to leave this process's limit, if there is one.
+pub(crate) fn outside() -> Option<PathBuf> {
+    OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn set_outside(procs: Option<PathBuf>) {
+    *OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner) = procs;
+}
+
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
+        set_outside(None);
         // Nothing can be done about a failure here except to leave an empty cgroup behind.
         let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
         let _ = fs::remove_dir(&self.child);

@@ -19,7 +19,7 @@ use crate::workload::Kind;
 pub struct Figures(Map<String, Value>);
 
 /// Figures that every run has.
-const OF_ALL: [&str; 11] = [
+const OF_ALL: [&str; 14] = [
     // Length of the timed part.
     "seconds",
     // Waiting for work in the background after it; not part of any rate.
@@ -29,9 +29,13 @@ const OF_ALL: [&str; 11] = [
     "operations_per_s",
     "lookups_per_s",
     // The device's random 4 KiB reads per second at the same threads and depth, and its sequential writes: means
-    // of just before and just after the run.
+    // of just before and just after the run. Reads are the larger of those through our engine and those by fio.
     "device_reads_per_s",
     "device_write_bytes_per_s",
+    "engine_reads_per_s",
+    "fio_reads_per_s",
+    // Processor time of a read by fio.
+    "fio_cpu_us_per_read",
     // Bytes the kernel read from disks, in units of 4 KiB per lookup; all engines, through the page cache.
     "disk_reads_per_lookup",
     // CPU time of all threads per operation, settling included, in microseconds.

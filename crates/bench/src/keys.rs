@@ -56,7 +56,7 @@ impl KeySpace {
 }
 
 /// The finaliser of SplitMix64: a bijection of 64-bit words.
-const fn mix(mut word: u64) -> u64 {
+pub(crate) const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(MULTIPLIER_A);
     word = (word ^ (word >> 27)).wrapping_mul(MULTIPLIER_B);
     word ^ (word >> 31)

@@ -2,7 +2,8 @@
 //!
 //! An index can be no faster than its device, and devices vary from hour to hour. So a scratch file next to
 //! the index is really written once. Between the runs its random 4 KiB reads per second (same threads, same
-//! depth) and its sequential write bandwidth are measured, and more of it for filters.
+//! depth) and its sequential write bandwidth are measured, and more of it for filters. Random reads are
+//! measured through our engine and by fio; the larger figure is the limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use nandex_device::{
     PAGE_BYTES, PageBuf, PageId, Queue,
 };
 
+use crate::fio::{self, FioReads};
 use crate::keys::Rng;
 use crate::plan::Plan;
 use crate::workload::Kind;
@@ -106,6 +108,11 @@ impl Scratch {
             all.into_iter().map(join).collect::<Result<Vec<u64>>>()
         })?;
         Ok(counts.iter().sum::<u64>() as f64 / start.elapsed().as_secs_f64())
+    }
+
+    /// The same by fio, if it is installed and the scratch is a file.
+    fn fio_reads(&self, threads: usize, depth: usize, time: Duration) -> Option<FioReads> {
+        fio::reads(self.path.as_deref()?, threads, depth, time)
     }
 
     fn read_randomly(
@@ -232,7 +239,14 @@ impl Limits {
     pub fn measure(scratch: &Scratch, kind: Kind, plan: &Plan) -> Result<Self> {
         let (threads, depth, time) = (plan.threads, plan.depth, plan.limit_time);
         let own = scratch.reads_per_s(threads, depth, time)?;
-        let mut limits = vec![("device_reads_per_s", own)];
+        let fio = scratch.fio_reads(threads, depth, time);
+        let of_fio = |of: fn(FioReads) -> f64| fio.map_or(f64::NAN, of);
+        let mut limits = vec![
+            ("device_reads_per_s", own.max(of_fio(|fio| fio.reads_per_s))),
+            ("engine_reads_per_s", own),
+            ("fio_reads_per_s", of_fio(|fio| fio.reads_per_s)),
+            ("fio_cpu_us_per_read", of_fio(|fio| fio.cpu_us_per_read)),
+        ];
         if kind == Kind::Filter {
             let of_one = |other| {
                 let same = (threads, depth) == (1, other);

@@ -48,6 +48,9 @@ pub struct Plan {
     /// RAM the engine may use.
     #[arg(long = "ram", value_name = "RAM", default_value = "256MiB", value_parser = parse_quantity)]
     pub ram_bytes: u64,
+    /// RAM for a table's cache of entries; by default what the table leaves of --ram, 0 for none.
+    #[arg(long = "cache", value_name = "CACHE", value_parser = parse_quantity)]
+    pub cache_bytes: Option<u64>,
     /// Threads at work.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
@@ -264,6 +267,7 @@ impl Plan {
             dir: self.dir.clone(),
             entries: self.entries_max(),
             ram_bytes: self.ram_bytes,
+            cache_bytes: self.cache_bytes,
             depth: self.depth,
             threads: self.threads,
             durability: self.durability,

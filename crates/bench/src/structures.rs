@@ -12,10 +12,10 @@ use clap::builder::PossibleValue;
 use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::model::FanOut;
 use nandex::oracle::{MapTable, Multiset};
-use nandex::registry::{self, Family};
+use nandex::registry::{self, Family, TableRow};
 use nandex::{
     AnyConfig, AnyFilter, AnyOptions, Counter, Filter, FilterRequirements, OpenOptions, Policy,
-    Requirements, Table, Volume, VolumeOptions, cascade, slicehash,
+    Prediction, Requirements, Table, Volume, VolumeOptions, cascade, slicehash,
 };
 
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
@@ -156,17 +156,20 @@ fn file(kind: &str, spec: &Spec) -> PathBuf {
     spec.dir.join(format!("{kind}.nandex"))
 }
 
+/// What the advisor of a table makes of the budget.
+fn prediction(kind: &str, row: &TableRow, spec: &Spec) -> Result<Prediction> {
+    let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
+    let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
+    // The paper's SliceHash has no filters, and gives all RAM to buffers.
+    let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
+    let policy = if row.grows { Policy::Grow } else { asked.policy };
+    Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?)
+}
+
 /// The configuration of the structure's advisor for the budget.
 fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
     match family(kind)? {
-        Family::Table(row) => {
-            let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
-            let asked = Requirements::new(spec.entries, widths.0, widths.1).ram(spec.ram_bytes);
-            // The paper's SliceHash has no filters, and gives all RAM to buffers.
-            let miss_reads_max = (kind == slicehash::KIND).then_some(1.0);
-            let policy = if row.grows { Policy::Grow } else { asked.policy };
-            Ok((row.advise)(&Requirements { miss_reads_max, policy, ..asked })?.config)
-        }
+        Family::Table(row) => Ok(prediction(kind, row, spec)?.config),
         Family::Filter(row) => {
             let asked = FilterRequirements {
                 fan_out: spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times),
@@ -183,6 +186,12 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
 fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
     let mut options = AnyOptions::default();
     options.read_depth = Some(spec.depth);
+    if let Family::Table(row) = family(kind)? {
+        options.cache_bytes = match spec.cache_bytes {
+            Some(cache_bytes) => cache_bytes,
+            None => prediction(kind, row, spec)?.cache_bytes(),
+        };
+    }
     if kind != cascade::KIND {
         return Ok(options);
     }
@@ -442,6 +451,7 @@ mod tests {
                 entries: 200_000_000,
                 rate: 0.0039,
                 ram_bytes,
+                cache_bytes: None,
                 fan_out,
                 depth: 32,
                 threads: 1,

@@ -35,6 +35,8 @@ pub struct Spec {
     pub entries: u64,
     /// RAM it may use in all, if it is on flash.
     pub ram_bytes: u64,
+    /// Of that, what the table's cache of entries may take; `None` for what the table leaves.
+    pub cache_bytes: Option<u64>,
     /// Device operations in flight per client.
     pub depth: usize,
     /// Clients used at once.

@@ -165,10 +165,11 @@ fn or_dash(cell: Option<String>) -> String {
 }
 
 fn runs_text(case: &Case) -> String {
-    let columns: [(&str, &str, Show); 6] = [
+    let columns: [(&str, &str, Show); 7] = [
         ("seconds", "seconds", two),
         ("ops/s", "operations_per_s", show_count),
         ("device reads/s", "device_reads_per_s", show_count),
+        ("by fio", "fio_reads_per_s", show_count),
         ("device write", "device_write_bytes_per_s", bytes_per_s),
         ("ratio", "ratio_to_device", two),
         ("cpu us/op", "cpu_us_per_op", two),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod filters;
+mod scale;
 mod tables;
 
 use std::path::Path;

@@ -105,7 +105,9 @@ fn lookups_during_inserts_are_given_with_quiet_ones_of_the_same_run() {
         assert!(operations > 300, "{run}");
     }
     let p99 = |case: usize| cases[case]["lookup_ns"]["p99"].as_f64().unwrap();
-    assert_eq!(json["p99_beside_over_quiet"].as_f64().unwrap(), p99(1) / p99(0));
+    // The last digit of a number may be lost when JSON is read.
+    let ratio = json["p99_beside_over_quiet"].as_f64().unwrap();
+    assert!((ratio * p99(0) / p99(1) - 1.0).abs() < 1e-9, "{ratio}");
     assert_eq!(json["entries_at_end"], 2900);
 }
 

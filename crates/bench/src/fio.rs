@@ -1,0 +1,96 @@
+//! The device's limit by fio, the tool of the field, where it is installed.
+//!
+//! Our own figure cannot show what our engine loses: fio reads the same file with the same number of threads
+//! and reads in flight, and the larger of both is the limit.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nandex_device::PAGE_BYTES;
+use serde_json::Value;
+
+use crate::cgroup;
+
+/// Shorter measurements are left to our own engine: fio takes a third of a second to start.
+const TIME_MIN: Duration = Duration::from_millis(100);
+
+/// Random reads of a page, by fio.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct FioReads {
+    /// Each second.
+    pub(crate) reads_per_s: f64,
+    /// Processor time of each, all threads together, in microseconds.
+    pub(crate) cpu_us_per_read: f64,
+}
+
+/// Is there a fio?
+fn is_installed() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let version = Command::new("fio").arg("--version").stdin(Stdio::null()).output();
+        version.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// Random reads of a file for about `time`; `None` if there is no fio, it fails, or the time is too short for it.
+pub(crate) fn reads(file: &Path, threads: usize, depth: usize, time: Duration) -> Option<FioReads> {
+    if time < TIME_MIN || !is_installed() {
+        return None;
+    }
+    let output = outside_of_limits()
+        .args(["--name=limit", "--readonly", "--rw=randread", "--direct=1", "--ioengine=io_uring"])
+        .args(["--thread", "--group_reporting", "--time_based", "--randrepeat=0"])
+        .args(["--norandommap", "--output-format=json"])
+        .arg(format!("--bs={PAGE_BYTES}"))
+        .arg(format!("--iodepth={depth}"))
+        .arg(format!("--numjobs={threads}"))
+        .arg(format!("--runtime={}ms", time.as_millis()))
+        .arg(format!("--filename={}", file.display().to_string().replace(':', "\\:")))
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| parse(&output.stdout)).flatten()
+}
+
+/// The command `fio`. In a benchmark with a limit of memory the process first leaves the limit: it needs some 20 MiB of
+/// its own, which are not the engine's.
+fn outside_of_limits() -> Command {
+    let Some(procs) = cgroup::outside() else { return Command::new("fio") };
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$0\" && exec fio \"$@\""]).arg(procs);
+    command
+}
+
+/// What fio says in JSON; words may come before it.
+fn parse(said: &[u8]) -> Option<FioReads> {
+    let start = said.iter().position(|byte| *byte == b'{')?;
+    let said: Value = serde_json::from_slice(&said[start..]).ok()?;
+    let job = said.get("jobs")?.get(0)?;
+    let number = |of: &Value, name: &str| of.get(name)?.as_f64();
+    let read = job.get("read")?;
+    let reads = number(read, "total_ios").filter(|reads| *reads > 0.0)?;
+    let busy = (number(job, "usr_cpu")? + number(job, "sys_cpu")?) / 100.0;
+    let cpu_us = busy * number(job, "job_runtime")? * 1e3;
+    Some(FioReads { reads_per_s: number(read, "iops")?, cpu_us_per_read: cpu_us / reads })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_its_json_are_read_and_nothing_else_is() {
+        let said = br#"note: both iodepth >= 1
+            {"jobs": [{"job_runtime": 2000, "usr_cpu": 2.0, "sys_cpu": 18.0,
+             "read": {"iops": 50000.5, "total_ios": 100000}}]}"#;
+        let expected = FioReads { reads_per_s: 50_000.5, cpu_us_per_read: 4.0 };
+        assert_eq!(parse(said), Some(expected));
+        let nothing = br#"{"jobs": [{"job_runtime": 1, "usr_cpu": 0, "sys_cpu": 0,
+             "read": {"iops": 0, "total_ios": 0}}]}"#;
+        assert_eq!(parse(nothing), None);
+        assert_eq!(parse(b"fio: no such file"), None);
+        assert_eq!(reads(Path::new("/"), 1, 1, Duration::from_millis(1)), None);
+    }
+}
