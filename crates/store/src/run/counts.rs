@@ -10,6 +10,14 @@ const SPARSE_BLOCK: usize = 32;
 /// Entries that share an entry of the directory if each has its count.
 const DENSE_BLOCK: usize = 64;
 
+/// An entry whose count is not 1. There are few, and most steps look at no others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Exception {
+    /// Its place among the entries.
+    pub(super) index: usize,
+    pub(super) count: i64,
+}
+
 /// How the counts of a page are written. The numbers are on flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -45,18 +53,17 @@ pub(super) struct CountSizes {
 }
 
 impl CountSizes {
-    /// The sizes for all these entries: the result of [`add`](Self::add), without looking at most of them.
-    pub(super) fn of(entries: &[Entry]) -> Self {
+    /// The sizes for that many entries with these exceptions: the result of [`add`](Self::add), without looking at the
+    /// others.
+    pub(super) fn of(entries: usize, exceptions: &[Exception]) -> Self {
         let mut sizes = Self::default();
-        for (index, entry) in entries.iter().enumerate() {
-            if entry.count != 1 {
-                sizes.dense_items += (index - sizes.entries) * varint_bytes(zigzag(1));
-                sizes.entries = index;
-                sizes.add(entry.count);
-            }
+        for exception in exceptions {
+            sizes.dense_items += (exception.index - sizes.entries) * varint_bytes(zigzag(1));
+            sizes.entries = exception.index;
+            sizes.add(exception.count);
         }
-        sizes.dense_items += (entries.len() - sizes.entries) * varint_bytes(zigzag(1));
-        sizes.entries = entries.len();
+        sizes.dense_items += (entries - sizes.entries) * varint_bytes(zigzag(1));
+        sizes.entries = entries;
         sizes
     }
 
@@ -93,30 +100,33 @@ pub fn count_bytes(count: i64) -> u64 {
 }
 
 /// Writes the counts of these entries into bytes of exactly their size.
-pub(super) fn write(kind: CountKind, entries: &[Entry], bytes: &mut [u8]) {
+pub(super) fn write(
+    kind: CountKind,
+    entries: &[Entry],
+    exceptions: &[Exception],
+    bytes: &mut [u8],
+) {
     match kind {
         CountKind::Ones => {}
-        CountKind::Sparse => write_sparse(entries, bytes),
+        CountKind::Sparse => write_sparse(exceptions, bytes),
         CountKind::Dense => write_dense(entries, bytes),
     }
 }
 
-fn write_sparse(entries: &[Entry], bytes: &mut [u8]) {
-    let exceptions = || entries.iter().enumerate().filter(|(_, entry)| entry.count != 1);
-    let count = exceptions().count();
-    put_u16(bytes, 0, count as u16);
-    let items = 2 + 4 * count.div_ceil(SPARSE_BLOCK);
+fn write_sparse(exceptions: &[Exception], bytes: &mut [u8]) {
+    put_u16(bytes, 0, exceptions.len() as u16);
+    let items = 2 + 4 * exceptions.len().div_ceil(SPARSE_BLOCK);
     let (mut at, mut last) = (items, 0);
-    for (place, (index, entry)) in exceptions().enumerate() {
+    for (place, Exception { index, count }) in exceptions.iter().enumerate() {
         if place % SPARSE_BLOCK == 0 {
             let line = 2 + 4 * (place / SPARSE_BLOCK);
-            put_u16(bytes, line, index as u16);
+            put_u16(bytes, line, *index as u16);
             put_u16(bytes, line + 2, (at - items) as u16);
         } else {
             put_varint(bytes, &mut at, (index - last - 1) as u64);
         }
-        put_varint(bytes, &mut at, zigzag(entry.count));
-        last = index;
+        put_varint(bytes, &mut at, zigzag(*count));
+        last = *index;
     }
 }
 

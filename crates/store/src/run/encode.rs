@@ -2,7 +2,7 @@
 
 use super::Entry;
 use super::bits::{PACKED_BITS_MAX, mask};
-use super::counts::{self, CountKind, CountSizes};
+use super::counts::{self, CountKind, CountSizes, Exception};
 use super::page::{HEAD_BYTES, PAGE_ENTRIES_MAX, PARTS, SPACE_BYTES, part};
 use crate::bytes::{get_u64, put_u16, put_u64};
 
@@ -59,11 +59,51 @@ impl CountPrefixes {
     }
 }
 
+/// Entries that a page is to be filled with.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Do they ascend, and does each count?
+    pub(super) are_fine: bool,
+    /// The least fingerprint that could follow.
+    pub(super) next: u64,
+    /// Those whose count is not 1, in their order.
+    exceptions: Vec<Exception>,
+}
+
+impl Candidates {
+    /// Looks at all of these entries; none may be below `base`.
+    pub(super) fn see(&mut self, base: u64, entries: &[Entry]) {
+        self.exceptions.clear();
+        let (mut are_fine, mut next) = (true, base);
+        for (index, entry) in entries.iter().enumerate() {
+            are_fine &= entry.fingerprint >= next;
+            next = entry.fingerprint.saturating_add(1);
+            if entry.count != 1 {
+                self.exceptions.push(Exception { index, count: entry.count });
+            }
+        }
+        self.are_fine = are_fine && self.exceptions.iter().all(|exception| exception.count != 0);
+        self.next = next;
+    }
+
+    /// The exceptions among the first `entries`.
+    pub(super) fn exceptions(&self, entries: usize) -> &[Exception] {
+        let count = self.exceptions.partition_point(|exception| exception.index < entries);
+        &self.exceptions[..count]
+    }
+}
+
 /// Fills the body of a page with as many of these entries as fit. They ascend, and none is below `base`;
 /// those that fit are below `limit`. If some do not fit, the first of those is the page's limit.
-pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) -> Filled {
+pub(super) fn fill(
+    body: &mut [u8],
+    base: u64,
+    limit: u64,
+    entries: &[Entry],
+    seen: &Candidates,
+) -> Filled {
     let entries = &entries[..entries.len().min(PAGE_ENTRIES_MAX + 1)];
-    let (fitting, (kind, count_bytes)) = fitting(base, entries);
+    let (fitting, (kind, count_bytes)) = fitting(base, entries, seen.exceptions(entries.len()));
     let limit = entries.get(fitting).map_or(limit, |entry| entry.fingerprint);
     let entries = &entries[..fitting];
     body[..HEAD_BYTES].fill(0);
@@ -79,21 +119,22 @@ pub(super) fn fill(body: &mut [u8], base: u64, limit: u64, entries: &[Entry]) ->
         put_u16(body, 4, layout.words as u16);
         put_fingerprints(body, layout, base, entries);
         end += layout.bytes();
-        counts::write(kind, entries, &mut body[end..end + count_bytes]);
+        let counts = &mut body[end..end + count_bytes];
+        counts::write(kind, entries, seen.exceptions(fitting), counts);
     }
     body[end + count_bytes..].fill(0);
     Filled { entries: fitting, count_bytes }
 }
 
 /// How many of the first entries fit a page, and how their counts are written.
-fn fitting(base: u64, entries: &[Entry]) -> (usize, (CountKind, usize)) {
+fn fitting(base: u64, entries: &[Entry], exceptions: &[Exception]) -> (usize, (CountKind, usize)) {
     let fits = |number: usize, counts: (CountKind, usize)| {
         let Some(last) = number.checked_sub(1) else { return true };
         let layout = Layout::smallest(number, entries[last].fingerprint - base);
         number <= PAGE_ENTRIES_MAX && layout.bytes() + counts.1 <= SPACE_BYTES
     };
     // Nearly always all fit.
-    let counts = CountSizes::of(entries).cheapest();
+    let counts = CountSizes::of(entries.len(), exceptions).cheapest();
     if fits(entries.len(), counts) {
         return (entries.len(), counts);
     }
@@ -171,8 +212,11 @@ mod tests {
             let entry = |index| Entry { fingerprint: index, count: count(index) };
             let entries: Vec<_> = (0..200).map(entry).filter(|entry| entry.count != 0).collect();
             let all = CountPrefixes::new(&entries);
+            let mut seen = Candidates::default();
+            seen.see(0, &entries);
             for len in 0..=entries.len() {
-                assert_eq!(CountSizes::of(&entries[..len]).cheapest(), all.first(len), "{step}");
+                let sizes = CountSizes::of(len, seen.exceptions(len));
+                assert_eq!(sizes.cheapest(), all.first(len), "{step}");
             }
         }
     }

@@ -163,22 +163,81 @@ fn pass_on(input: &mut Input<'_>, out: &mut Vec<Entry>) -> Result<()> {
 fn merge_two(a: &[Entry], b: &[Entry], out: &mut Vec<Entry>) -> (usize, usize) {
     let start = out.len();
     out.resize(start + a.len() + b.len(), Entry::default());
-    let target = &mut out[start..];
-    let (mut from_a, mut from_b, mut written) = (0, 0, 0);
-    while let (Some(x), Some(y), Some(place)) =
-        (a.get(from_a), b.get(from_b), target.get_mut(written))
-    {
-        let (takes_a, takes_b) = (x.fingerprint <= y.fingerprint, y.fingerprint <= x.fingerprint);
-        let of_a = x.count & -i64::from(takes_a);
-        let of_b = y.count & -i64::from(takes_b);
-        let count = of_a.saturating_add(of_b);
-        *place = Entry { fingerprint: x.fingerprint.min(y.fingerprint), count };
-        written += usize::from(count != 0);
-        from_a += usize::from(takes_a);
-        from_b += usize::from(takes_b);
+    let mut merging = Merging { target: &mut out[start..], from_a: 0, from_b: 0, written: 0 };
+    match density(a) / density(b) {
+        many if many > STRETCH => merging.stretches(a, b),
+        few if few < 1.0 / STRETCH => {
+            std::mem::swap(&mut merging.from_a, &mut merging.from_b);
+            merging.stretches(b, a);
+            std::mem::swap(&mut merging.from_a, &mut merging.from_b);
+        }
+        _ => {}
     }
+    merging.one_by_one(a, b);
+    let Merging { from_a, from_b, written, .. } = merging;
     out.truncate(start + written);
     (from_a, from_b)
+}
+
+/// Entries for each fingerprint between the first and the last.
+fn density(entries: &[Entry]) -> f64 {
+    let [first, .., last] = entries else { return 1.0 };
+    entries.len() as f64 / (last.fingerprint.saturating_sub(first.fingerprint) + 1) as f64
+}
+
+/// Entries of one list between two of the other from which on they are taken several at a time.
+const STRETCH: f64 = 3.0;
+
+/// Entries that are taken at once, at most.
+const STRETCH_MAX: usize = 7;
+
+/// Two lists that are merged: how many of each were taken, and written.
+struct Merging<'t> {
+    target: &'t mut [Entry],
+    from_a: usize,
+    from_b: usize,
+    written: usize,
+}
+
+impl Merging<'_> {
+    /// Takes the smaller entry of the two.
+    fn one_by_one(&mut self, a: &[Entry], b: &[Entry]) {
+        let Self { target, from_a, from_b, written } = self;
+        while let (Some(x), Some(y), Some(place)) =
+            (a.get(*from_a), b.get(*from_b), target.get_mut(*written))
+        {
+            let (takes_a, takes_b) =
+                (x.fingerprint <= y.fingerprint, y.fingerprint <= x.fingerprint);
+            let of_a = x.count & -i64::from(takes_a);
+            let of_b = y.count & -i64::from(takes_b);
+            let count = of_a.saturating_add(of_b);
+            *place = Entry { fingerprint: x.fingerprint.min(y.fingerprint), count };
+            *written += usize::from(count != 0);
+            *from_a += usize::from(takes_a);
+            *from_b += usize::from(takes_b);
+        }
+    }
+
+    /// Takes all entries of `a` before the next one of `b`, several at a time, as long as there are that many. Copies
+    /// as many each time; those that were too many are overwritten.
+    fn stretches(&mut self, a: &[Entry], b: &[Entry]) {
+        while let (Some(next), Some(y)) = (a.get(self.from_a..), b.get(self.from_b))
+            && let Some(block) = next.first_chunk::<{ STRETCH_MAX + 1 }>()
+            && let Some(target) = self.target[self.written..].first_chunk_mut()
+        {
+            *target = *block;
+            let before = |entry: &Entry| usize::from(entry.fingerprint < y.fingerprint);
+            let taken: usize = block[..STRETCH_MAX].iter().map(before).sum();
+            let has_met = taken < STRETCH_MAX;
+            let x = block[taken];
+            let is_same = has_met & (x.fingerprint == y.fingerprint);
+            let count = y.count.saturating_add(x.count & -i64::from(is_same));
+            target[taken] = Entry { fingerprint: y.fingerprint, count };
+            self.written += taken + usize::from(has_met & (count != 0));
+            self.from_a += taken + usize::from(is_same);
+            self.from_b += usize::from(has_met);
+        }
+    }
 }
 
 /// A sorted list as a source.

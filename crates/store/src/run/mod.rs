@@ -67,6 +67,9 @@ pub use shape::RunShape;
 pub use state::RUN_VERSION;
 pub use writer::RunWriter;
 
+use counts::Exception;
+use encode::Filled;
+
 use crate::fingerprint::{Split, Universe};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId};
@@ -115,16 +118,15 @@ impl Run {
         Self { place, shape, split, used_pages, entries, tombstones, count_bytes, sum }
     }
 
-    /// Counts the entries of one more page.
-    fn add(&mut self, entries: &[Entry], count_bytes: usize) {
-        self.entries += entries.len() as u64;
-        self.count_bytes += count_bytes as u64;
-        if count_bytes == 0 {
-            self.sum += entries.len() as i128;
-            return;
+    /// Counts the entries of one more page, some of which count other than 1.
+    fn add(&mut self, filled: Filled, exceptions: &[Exception]) {
+        self.entries += filled.entries as u64;
+        self.count_bytes += filled.count_bytes as u64;
+        self.sum += filled.entries as i128;
+        for exception in exceptions {
+            self.tombstones += u64::from(exception.count < 0);
+            self.sum += i128::from(exception.count) - 1;
         }
-        self.tombstones += entries.iter().filter(|entry| entry.count < 0).count() as u64;
-        self.sum += entries.iter().map(|entry| i128::from(entry.count)).sum::<i128>();
     }
 
     /// Its pages.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandex_device::{Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
-use super::encode::fill;
+use super::encode::{Candidates, fill};
 use super::page::PAGE_ENTRIES_MAX;
 use super::{Entry, Run, RunPlace, RunShape};
 use crate::fingerprint::Split;
@@ -28,6 +28,8 @@ pub struct RunWriter {
     /// Entries for that page: carried over from the one before, or of a page's share that is not complete
     /// yet.
     pending: Vec<Entry>,
+    /// What was seen of a page's entries.
+    seen: Candidates,
 }
 
 impl RunWriter {
@@ -59,6 +61,7 @@ impl RunWriter {
             base: 0,
             next: split.first(1),
             pending: Vec::new(),
+            seen: Candidates::default(),
         })
     }
 
@@ -132,27 +135,18 @@ impl RunWriter {
 
     /// Fills the next page with as many of these entries as fit, and returns how many.
     fn fill(&mut self, entries: &[Entry]) -> Result<usize> {
-        self.prove(entries);
         let (base, limit) = (self.base, self.next);
+        self.seen.see(base, entries);
+        let is_inside = self.seen.next <= self.shape.universe.size();
+        assert!(self.seen.are_fine && is_inside, "entries of a run ascend and count");
         let mut filled = None;
-        self.pages.push(|body| filled = Some(fill(body, base, limit, entries)))?;
+        self.pages.push(|body| filled = Some(fill(body, base, limit, entries, &self.seen)))?;
         let filled = filled.expect("the page was filled");
-        let (taken, rest) = entries.split_at(filled.entries);
-        self.run.add(taken, filled.count_bytes);
-        self.base = rest.first().map_or(limit, |entry| entry.fingerprint);
+        self.run.add(filled, self.seen.exceptions(filled.entries));
+        self.base = entries.get(filled.entries).map_or(limit, |entry| entry.fingerprint);
         self.page += 1;
         self.next = self.split.first(self.page + 1);
         Ok(filled.entries)
-    }
-
-    fn prove(&self, entries: &[Entry]) {
-        let mut next = self.base;
-        let mut is_fine = true;
-        for entry in entries {
-            is_fine &= (entry.fingerprint >= next) & (entry.count != 0);
-            next = entry.fingerprint.saturating_add(1);
-        }
-        assert!(is_fine && next <= self.shape.universe.size(), "entries of a run ascend and count");
     }
 }
 

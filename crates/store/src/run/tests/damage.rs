@@ -8,6 +8,7 @@ use super::*;
 use crate::bytes::{Reader, put_u64};
 use crate::page::{PAGE_HEADER_BYTES, seal};
 use crate::run::RunPage;
+use crate::run::encode::{Candidates, fill};
 
 struct Victim {
     device: MemoryDevice,
@@ -167,7 +168,9 @@ proptest! {
         let mut entries = spread(universe, 1 + seed % 2000, seed);
         entries.iter_mut().step_by(1 + (seed % 50) as usize).for_each(|entry| entry.count = 5);
         let mut body = vec![0; crate::page::PAGE_BODY_BYTES];
-        super::super::encode::fill(&mut body, 0, universe.size(), &entries);
+        let mut seen = Candidates::default();
+        seen.see(0, &entries);
+        fill(&mut body, 0, universe.size(), &entries, &seen);
         for (at, byte) in flips {
             body[at] ^= byte;
         }

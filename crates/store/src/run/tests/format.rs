@@ -1,6 +1,6 @@
 //! The bytes of docs/format.md: a change here makes every run unreadable.
 
-use super::super::encode::fill;
+use super::super::encode::{Candidates, Filled, fill};
 use super::*;
 use crate::page::PAGE_BODY_BYTES;
 
@@ -20,7 +20,9 @@ fn drawn(after: &str) -> Vec<u8> {
 #[test]
 fn the_page_that_is_drawn_is_the_page_that_is_written() {
     let mut body = vec![0xff; PAGE_BODY_BYTES];
-    let filled = fill(&mut body, 0, 640, &example());
+    let mut seen = Candidates::default();
+    seen.see(0, &example());
+    let filled = fill(&mut body, 0, 640, &example(), &seen);
     assert_eq!((filled.entries, filled.count_bytes), (4, 6));
     let drawn = drawn("For example, the fingerprints 3, 10 with a count of -2");
     let hex: Vec<_> = body[..drawn.len()].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -38,7 +40,9 @@ fn a_state_has_its_fields_where_they_are_drawn() {
     let place = RunPlace { structure: STRUCTURE, extent, generation: 6 };
     let mut run = Run::empty(place, shape);
     run.used_pages = 3;
-    run.add(&example(), 6);
+    let mut seen = Candidates::default();
+    seen.see(0, &example());
+    run.add(Filled { entries: 4, count_bytes: 6 }, seen.exceptions(4));
     let mut bytes = Vec::new();
     run.encode(&mut bytes);
     let mut expected = vec![1];
