@@ -4,22 +4,13 @@ use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::{Split, Universe};
 use nandex_store::schedule::Channels;
 
-use super::buffer::bytes_of;
+use super::buffer::BufferShape;
 pub use crate::model::WhenFull;
-use crate::quotient::{Counts, REPEATS_MAX, Shape};
+use crate::quotient::REPEATS_MAX;
 use crate::{Error, Result};
-
-/// The fill of a buffer at which it counts as full: beyond it inserts get slower than the RAM is worth.
-pub(super) const BUFFER_FILL: f64 = 0.9;
-
-/// Sizes that a buffer grows through.
-const BUFFER_STEPS: u64 = 2;
 
 /// Empty buffers in addition to one for each part: another one may be full while one is merged.
 pub(super) const SPARE_BUFFERS: u32 = 2;
-
-/// Bits of a slot's count, where a filter counts.
-const COUNT_BITS: u32 = 8;
 
 /// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
@@ -37,7 +28,7 @@ pub struct Config {
     /// Rate of false positives with that many keys in it: 1e-9 to 1e-1 are usual.
     pub rate: f64,
     /// Fingerprints that its RAM buffers take when all are full. Parts are merged one after another, so the
-    /// buffers hold about half as many, in three quarters of the RAM.
+    /// buffers hold about half as many, in about half of the RAM.
     pub buffer_entries: u64,
     /// Parts of the universe, 1 to 4096, each with a buffer and levels of its own. With more parts a merge is
     /// shorter, and needs less additional flash and RAM.
@@ -100,7 +91,7 @@ impl Config {
             );
             return refuse("buffer_entries", reason);
         }
-        self.buffer_shapes().map(drop)
+        Ok(())
     }
 
     /// The number of fingerprints: keys divided by the rate.
@@ -130,33 +121,39 @@ impl Config {
         (self.buffer_entries / u64::from(self.parts.max(1))).max(1)
     }
 
-    /// The sizes that a part's RAM buffer grows through, the smallest first.
+    /// How a part's RAM buffer is divided.
     ///
     /// # Errors
-    /// [`Error::Config`] when fingerprints are too long for so few slots.
-    pub fn buffer_shapes(&self) -> Result<Vec<Shape>> {
-        let counts = if self.counts { Counts::Small(COUNT_BITS) } else { Counts::Signed };
-        let (universe, entries) = (self.part_universe()?, self.part_entries());
-        let steps = BUFFER_STEPS.min(entries);
-        let shape = |step: u64| {
-            let entries = (entries * step).div_ceil(steps);
-            Shape::for_entries(universe, entries, BUFFER_FILL, counts)
-        };
-        (1..=steps).map(shape).collect()
+    /// As [`universe`](Self::universe).
+    pub(super) fn buffer_shape(&self) -> Result<BufferShape> {
+        Ok(BufferShape::new(self.part_universe()?, self.part_entries(), self.counts))
     }
 
-    /// The RAM that all buffers may take, in bytes. Parts fill up one after another, so it is less than all
-    /// of them at full size. If they fill together, some are merged before they are full.
+    /// RAM of a part's full buffer, in bytes.
     ///
     /// # Errors
-    /// As [`buffer_shapes`](Self::buffer_shapes).
+    /// As [`universe`](Self::universe).
+    pub fn full_buffer_bytes(&self) -> Result<u64> {
+        Ok(self.buffer_shape()?.full_bytes())
+    }
+
+    /// RAM of a part's buffer in bytes, the average while it fills up.
+    ///
+    /// # Errors
+    /// As [`universe`](Self::universe).
+    pub fn mean_buffer_bytes(&self) -> Result<u64> {
+        Ok(self.buffer_shape()?.mean_bytes())
+    }
+
+    /// The RAM that all buffers may take, in bytes. Parts fill up one after another, so it is about half of what all
+    /// of them take when they are full. If they fill together, some are merged before they are full.
+    ///
+    /// # Errors
+    /// As [`universe`](Self::universe).
     pub fn buffer_bytes_max(&self) -> Result<u64> {
-        let bytes = bytes_of(&self.buffer_shapes()?);
-        let (first, full) = (bytes[0], bytes[bytes.len() - 1]);
-        // On average a buffer takes three quarters of its full size. One more is full, one is growing, and
-        // the spare ones are small.
-        let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
-        Ok(u64::from(self.parts) * mean + 2 * full + u64::from(SPARE_BUFFERS) * first)
+        let shape = self.buffer_shape()?;
+        // One more is full while it is merged, and another one waits.
+        Ok(u64::from(self.parts) * shape.mean_bytes() + 2 * shape.full_bytes())
     }
 
     /// The most fingerprints that level `index` of a part may hold, the smallest level being 0.
@@ -311,7 +308,7 @@ mod tests {
             (Config { keys: 1 << 60, rate: 1e-9, ..tiny }, "rate"),
             (Config { buffer_entries: 0, ..tiny }, "buffer_entries"),
             (Config { buffer_entries: 1 << 40, ..tiny }, "buffer_entries"),
-            (Config { buffer_entries: 8, keys: 1 << 30, rate: 1e-9, ..tiny }, "quotients"),
+            (Config { buffer_entries: 7, ..tiny }, "buffer_entries"),
             (Config { fan_out: Some(1), ..tiny }, "fan_out"),
             (Config { parts: 0, ..tiny }, "parts"),
             (Config { parts: 201, ..tiny }, "buffer_entries"),

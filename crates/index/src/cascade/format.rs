@@ -10,7 +10,7 @@ use nandex_store::run::Entry;
 use nandex_store::{Log, StructureId};
 
 use super::Config;
-use super::buffer::QuotientBuffer;
+use super::buffer::FingerprintBuffer;
 use crate::Result;
 use crate::write::LogCodec;
 
@@ -67,7 +67,7 @@ fn put_amount(out: &mut Vec<u8>, fingerprint: u64, amount: i64) {
     out.extend_from_slice(&amount.to_le_bytes());
 }
 
-impl LogCodec<QuotientBuffer> for FingerprintCodec {
+impl LogCodec<FingerprintBuffer> for FingerprintCodec {
     fn logged_bytes(&self, updates: &[Entry]) -> u64 {
         (updates.len() * self.record_bytes(updates)) as u64
     }

@@ -9,7 +9,7 @@ use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::{Merge, MergeOptions, Run, RunShape, Source};
 
 use super::Inner;
-use super::buffer::QuotientBuffer;
+use super::buffer::FingerprintBuffer;
 use super::levels::{Goal, Levels, Plan};
 use super::runs::RunSize;
 use crate::Result;
@@ -45,7 +45,7 @@ struct Merged {
 impl Inner {
     /// Merges a part's oldest frozen buffer into its levels, unless a merge of all levels has taken it
     /// meanwhile.
-    pub(super) fn merge_frozen(&self, part: usize, buffer: Arc<QuotientBuffer>) -> Result<()> {
+    pub(super) fn merge_frozen(&self, part: usize, buffer: Arc<FingerprintBuffer>) -> Result<()> {
         {
             let _lock = self.partitions[part].maintain();
             let (oldest, levels) = {
@@ -71,7 +71,7 @@ impl Inner {
         &self,
         part: usize,
         plan: &Plan,
-        buffer: Option<Arc<QuotientBuffer>>,
+        buffer: Option<Arc<FingerprintBuffer>>,
         open_extra: OpenExtra<'_>,
     ) -> Result<()> {
         let merged = self.merge(buffer.as_deref(), plan, open_extra)?;
@@ -89,7 +89,7 @@ impl Inner {
     /// Writes the result of a plan: the buffer, its runs, and the extra sources.
     fn merge(
         &self,
-        buffer: Option<&QuotientBuffer>,
+        buffer: Option<&FingerprintBuffer>,
         plan: &Plan,
         open_extra: OpenExtra<'_>,
     ) -> Result<Merged> {
@@ -108,7 +108,10 @@ impl Inner {
         let size = RunSize { entries, count_bytes: count_bytes + buffered_bytes + run_bytes };
         let pages_read = runs().map(|run| run.used_pages()).sum::<u64>()
             + extra.as_ref().map_or(0, |extra| extra.pages);
-        let options = MergeOptions { drop_negative: plan.is_last };
+        let may_have_tombstones = buffer.is_some_and(|buffer| buffer.has_tombstones)
+            || runs().any(|run| run.tombstones() > 0)
+            || extra.as_ref().is_some_and(|extra| !extra.sources.is_empty());
+        let options = MergeOptions { drop_negative: plan.is_last && may_have_tombstones };
         // Their pages are not reused before the merge ends.
         let mut runs_read = Vec::new();
         let sources = || {
@@ -118,7 +121,7 @@ impl Inner {
             };
             runs_read.extend(extra.runs);
             let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
-            sources.extend(buffer.map(QuotientBuffer::source));
+            sources.extend(buffer.map(FingerprintBuffer::source));
             for run in &plan.inputs {
                 sources.push(Box::new(self.layout.runs.reader(run)?));
             }
@@ -142,7 +145,7 @@ impl Inner {
         plan: &Plan,
         merged: Merged,
         takes_buffer: bool,
-    ) -> Option<Arc<QuotientBuffer>> {
+    ) -> Option<Arc<FingerprintBuffer>> {
         let _maps = self.layout.hold_maps();
         let mut state = self.partitions[part].write();
         let flushed = takes_buffer.then(|| state.take_flushed());
@@ -224,7 +227,7 @@ impl Inner {
     fn freeze_active(
         &self,
         part: usize,
-    ) -> Result<(Option<Arc<QuotientBuffer>>, Arc<Levels>, u64)> {
+    ) -> Result<(Option<Arc<FingerprintBuffer>>, Arc<Levels>, u64)> {
         let mut state = self.partitions[part].write();
         if state.frozen.is_empty() && state.active.entries() > 0 {
             self.try_freeze(part, &mut state, 0)?;

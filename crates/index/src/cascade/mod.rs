@@ -1,8 +1,8 @@
 //! The cascade filter (HotStorage'11): "is this key in the set?" for sets whose filter is larger than RAM.
 //!
 //! A filter cannot be kept on flash bit by bit: each insert would rewrite random pages. So fingerprints of
-//! keys are collected in quotient filters in RAM. Those are sorted lists, so a full one is **merged** with
-//! sorted lists on flash, its levels, in one pass from front to back. A level is a run: arithmetic finds the
+//! keys are collected in buffers in RAM. A full one is sorted and **merged** with sorted lists on flash, its
+//! levels, in one pass from front to back. A level is a run: arithmetic finds the
 //! page of a fingerprint, so a lookup reads one page per level, and RAM needs no index.
 //!
 //! ```text
@@ -87,7 +87,7 @@ pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
 pub(crate) use row::ROW;
 
-use buffer::{BufferSizes, QuotientBuffer};
+use buffer::{BufferRam, FingerprintBuffer};
 use levels::Levels;
 use merge::Retired;
 use runs::Runs;
@@ -123,7 +123,7 @@ pub(crate) struct CascadeLayout {
     universe: Universe,
     /// The division into parts.
     split: Split,
-    sizes: Arc<BufferSizes>,
+    buffer_ram: Arc<BufferRam>,
     runs: Runs,
     /// Held while a part's buffer and levels change together, or all of them are captured.
     maps: Mutex<()>,
@@ -155,7 +155,7 @@ impl CascadeLayout {
 
     /// Fingerprints stored, each once per buffer and run that has it.
     fn entries(&self) -> u64 {
-        self.sizes.entries() + self.counters.level_entries.load(Relaxed)
+        self.buffer_ram.entries() + self.counters.level_entries.load(Relaxed)
     }
 
     fn hold_maps(&self) -> MutexGuard<'_, ()> {
@@ -187,7 +187,7 @@ impl Part {
 }
 
 impl Layout for CascadeLayout {
-    type Buffer = QuotientBuffer;
+    type Buffer = FingerprintBuffer;
     type Level = Arc<Levels>;
     /// The part's first fingerprint; its buffers and runs count from there.
     type Unlocked = u64;
@@ -203,8 +203,8 @@ impl Layout for CascadeLayout {
         }
     }
 
-    fn new_buffer(&self) -> QuotientBuffer {
-        QuotientBuffer::new(&self.sizes)
+    fn new_buffer(&self) -> FingerprintBuffer {
+        FingerprintBuffer::new(&self.buffer_ram)
     }
 
     fn reserve(_core: &Inner, _part: usize, _state: &Part) -> Result<()> {
@@ -240,7 +240,7 @@ impl Checkpoints for CascadeLayout {
     fn committed(_core: &Inner) {}
 
     fn recovered(core: &Inner) {
-        core.layout.sizes.recovered();
+        core.layout.buffer_ram.recovered();
     }
 }
 

@@ -14,11 +14,11 @@
 //!   level would write it 32 times. Above 16 buffers the fan-out is the root of R for the fewest levels that keep
 //!   it at 16 or less.
 //!
-//! A buffer is a filter of rank and select: a slot takes its remainder, log2(U / slots) bits, a bit or a byte
-//! for its count, and 2.25 bits of metadata; nine slots of ten are used. Every part has one, and they fill up
-//! in turn: M is their total when all are full. They hold half of that, in three quarters of the RAM. For 100
-//! million keys at a rate of 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 11 + 1 + 2.25
-//! bits, and a key takes 16.1 in a full buffer.
+//! A buffer has its fingerprints in buckets of 12 to 24 when it is full: a slot takes the bits that tell the
+//! fingerprints of a bucket apart, and a byte for its count where there are counts. A bucket takes a byte. Lists with
+//! space for a 32nd of a full buffer have the updates that came last, at 4 bytes or 8. Every part has a buffer, and
+//! they fill up in turn: M is their total when all are full. They hold half of that. For 100 million keys at a rate of
+//! 0.39 % in 32 buffers of 375,000 fingerprints each, slots have 15 bits, and a buffered key takes 17.7.
 
 use nandex_store::run::RunShape;
 
@@ -26,7 +26,6 @@ use super::{Config, RuntimeOptions};
 use crate::model::PAGE_BYTES;
 use crate::model::text::bytes;
 pub use crate::model::{FanOut, FilterRequirements};
-use crate::quotient::QuotientFilter;
 use crate::{Error, Result};
 
 /// The most buffers' worth of keys in a single level, and the largest fan-out of several.
@@ -51,8 +50,8 @@ const PARTS_ADVISED_MAX: u64 = 64;
 /// I/O chunks that a run has in memory while it is read or written.
 const CHUNKS: u64 = 3;
 
-/// The share of the buffers' RAM that I/O chunks may take: one in this many.
-const CHUNKS_SHARE: u64 = 4;
+/// The share of the buffers' RAM that I/O chunks may take: one in this many. At 8 MiB a chunk still has 160 KiB.
+const CHUNKS_SHARE: u64 = 6;
 
 /// What a filter costs once it holds as many keys as it was made for.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -73,7 +72,7 @@ pub struct FilterCosts {
     pub log_bytes_per_key: f64,
     /// RAM in bytes: buffers, I/O chunks of a merge of all levels, lookups, and the log's buffers.
     pub ram_bytes: u64,
-    /// RAM of a buffer, for each key that it takes, in bits.
+    /// RAM of a buffer for each key in it, in bits, the average while it fills up.
     pub ram_bits_per_buffered_key: f64,
     /// Flash in bytes when all is in one run.
     pub flash_bytes: u64,
@@ -162,8 +161,7 @@ impl Config {
         let run = RunShape::for_entries(universe, self.keys, 0);
         let flash_bytes = run.slot_pages * PAGE_BYTES;
         let bits_per_key = (flash_bytes * 8) as f64 / self.keys as f64;
-        let full = self.buffer_shapes()?.pop().expect("a buffer has a size");
-        let buffer_bits = QuotientFilter::bytes_of(&full) as f64 * 8.0;
+        let buffer_bits = self.mean_buffer_bytes()? as f64 * 8.0;
         let (mut times_written, mut written_bytes) = (0.0, 0.0);
         for (written, held) in self.writes(buffers) {
             let entries = (held * self.buffer_entries as f64).max(1.0) as u64;
@@ -181,7 +179,7 @@ impl Config {
             read_bytes_per_key: written_bytes * (times_written - 1.0) / times_written.max(1.0),
             log_bytes_per_key: Self::update_bytes(universe) as f64,
             ram_bytes: self.ram_bytes()?,
-            ram_bits_per_buffered_key: buffer_bits / self.part_entries() as f64,
+            ram_bits_per_buffered_key: buffer_bits / (self.part_entries() as f64 / 2.0),
             flash_bytes,
             bits_per_key,
         })
@@ -237,12 +235,12 @@ impl Config {
         Ok(self.buffer_bytes_max()? + chunks + FIXED_RAM_BYTES)
     }
 
-    /// I/O chunks in memory while all levels and a snapshot are merged into a new run.
+    /// I/O chunks in memory while all levels are merged into a new run.
     fn io_chunks(&self) -> u64 {
-        (u64::from(self.levels()) + 2) * CHUNKS
+        (u64::from(self.levels()) + 1) * CHUNKS
     }
 
-    /// Pages of an I/O chunk: up to 1 MiB, and a quarter of the buffers' RAM for all chunks.
+    /// Pages of an I/O chunk: up to 1 MiB, and a sixth of the buffers' RAM for all chunks.
     fn io_chunk_pages(&self) -> Result<u32> {
         let bytes = self.buffer_bytes_max()? / CHUNKS_SHARE / self.io_chunks();
         Ok(u32::try_from((bytes / PAGE_BYTES).clamp(4, 256)).expect("at most 256"))
@@ -306,7 +304,7 @@ mod tests {
         assert_eq!((sixteen.levels, sixteen.log_bytes_per_key), (1, 5.0));
         assert_eq!(config(64, Some(8)).costs().unwrap().levels, 2);
         let hundred = Config { keys: 100_000_000, parts: 32, ..config(1, None) }.costs().unwrap();
-        assert!(near(hundred.ram_bits_per_buffered_key, 16.1, 0.01), "{hundred:?}");
+        assert!(near(hundred.ram_bits_per_buffered_key, 17.7, 0.01), "{hundred:?}");
         assert!(near(hundred.bits_per_key, 10.5, 0.01), "{hundred:?}");
     }
 

@@ -12,7 +12,7 @@ use nandex_store::schedule::Channels;
 use nandex_store::space::Extent;
 use nandex_store::{IoChunks, Structure, StructureId, Volume};
 
-use super::buffer::BufferSizes;
+use super::buffer::BufferRam;
 use super::config::SPARE_BUFFERS;
 use super::format::{FingerprintCodec, Head};
 use super::levels::Levels;
@@ -112,7 +112,7 @@ fn assemble(config: Config, runs: Runs, head: Head, named: Vec<Extent>) -> Resul
     Ok(CascadeLayout {
         universe: config.universe()?,
         split: config.split()?,
-        sizes: Arc::new(BufferSizes::new(config.buffer_shapes()?, config.buffer_bytes_max()?)),
+        buffer_ram: Arc::new(BufferRam::new(config.buffer_shape()?, config.buffer_bytes_max()?)),
         runs,
         maps: Mutex::default(),
         retired: Mutex::new(Retired::new(named)),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use nandex_store::StructureId;
 use nandex_store::bytes::Reader;
 use nandex_store::fingerprint::Universe;
-use nandex_store::run::{Run, Source, count_bytes};
+use nandex_store::run::Run;
 
-use super::buffer::QuotientBuffer;
-use super::runs::{RunSize, Runs};
+use super::buffer::{Content, FingerprintBuffer};
+use super::runs::Runs;
 use crate::Result;
-use crate::quotient::QuotientFilter;
 use crate::write::SnapshotStore;
 
 /// A snapshot: a run, or nothing if everything in the buffer cancelled out.
@@ -20,12 +19,12 @@ pub(crate) type SavedRun = Option<Arc<Run>>;
 #[derive(Debug)]
 pub(crate) struct RunSnapshots(pub(super) Runs);
 
-impl SnapshotStore<QuotientBuffer> for RunSnapshots {
-    type Copy = QuotientFilter;
+impl SnapshotStore<FingerprintBuffer> for RunSnapshots {
+    type Copy = Content;
     type Ref = SavedRun;
 
-    fn copy(&self, buffer: &QuotientBuffer) -> QuotientFilter {
-        buffer.filter().clone()
+    fn copy(&self, buffer: &FingerprintBuffer) -> Content {
+        buffer.content().clone()
     }
 
     fn write(
@@ -33,9 +32,9 @@ impl SnapshotStore<QuotientBuffer> for RunSnapshots {
         _part: usize,
         _durable: Option<&SavedRun>,
         next_generation: &dyn Fn() -> u64,
-        copy: QuotientFilter,
+        copy: Content,
     ) -> Result<(SavedRun, u64)> {
-        let size = size_of(&copy)?;
+        let size = copy.size();
         if size.entries == 0 {
             return Ok((None, 0));
         }
@@ -44,7 +43,7 @@ impl SnapshotStore<QuotientBuffer> for RunSnapshots {
         Ok((run.map(Arc::new), pages * nandex_device::PAGE_BYTES as u64))
     }
 
-    fn load(&self, _part: usize, from: &SavedRun, buffer: &mut QuotientBuffer) -> Result<()> {
+    fn load(&self, _part: usize, from: &SavedRun, buffer: &mut FingerprintBuffer) -> Result<()> {
         let Some(run) = from else { return Ok(()) };
         buffer.load(&mut self.0.reader(run)?)?;
         buffer.has_tombstones |= run.tombstones() > 0;
@@ -90,14 +89,4 @@ pub(super) fn decode_saved(
         2 => Ok(Some(None)),
         other => Err(reader.refuse("a snapshot's kind, 0 to 2", other).into()),
     }
-}
-
-fn size_of(filter: &QuotientFilter) -> Result<RunSize> {
-    let (mut size, mut source, mut batch) = (RunSize::default(), filter.source(), Vec::new());
-    while source.next_batch(&mut batch)? {
-        size.entries += batch.len() as u64;
-        size.count_bytes += batch.iter().map(|entry| count_bytes(entry.count)).sum::<u64>();
-        batch.clear();
-    }
-    Ok(size)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nandex_device::PAGE_BYTES;
 
-use super::buffer::QuotientBuffer;
+use super::buffer::FingerprintBuffer;
 use super::{CascadeLayout, Inner};
 use crate::api::{FilterStats, LevelStats};
 use crate::write::{Partition, PartitionState, Usage};
@@ -59,7 +59,7 @@ impl Inner {
     /// Different fingerprints in buffers, each once per buffer.
     fn fingerprints_buffered(&self) -> u64 {
         let of = |part: &Partition<CascadeLayout>| -> u64 {
-            part.read().buffers().map(QuotientBuffer::fingerprints).sum()
+            part.read().buffers().map(FingerprintBuffer::fingerprints).sum()
         };
         self.partitions.iter().map(of).sum()
     }

@@ -72,7 +72,7 @@ impl Counts {
     /// # Errors
     /// [`Error::CountRange`] past 63 bits. [`Error::NotThere`] below zero for [`One`](Self::One), which has no
     /// tombstones.
-    pub(super) fn sum(self, count: i64, amount: i64) -> Result<i64> {
+    pub(crate) fn sum(self, count: i64, amount: i64) -> Result<i64> {
         let sum = count.checked_add(amount).filter(|sum| *sum != i64::MIN);
         let sum = sum.ok_or(Error::CountRange { count, amount })?;
         if self == Self::One && sum < 0 {

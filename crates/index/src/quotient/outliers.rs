@@ -5,6 +5,7 @@
 //! hot key neither fills the filter nor makes an endless run.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// RAM of one outlier, about, in bytes.
 const OUTLIER_BYTES: usize = 32;
@@ -32,6 +33,16 @@ impl Outliers {
         } else {
             self.counts.insert(fingerprint, count);
         }
+    }
+
+    /// Adds to an outlier.
+    pub(crate) fn add(&mut self, fingerprint: u64, amount: i64) {
+        self.set(fingerprint, self.get(fingerprint) + amount);
+    }
+
+    /// Those of some fingerprints, in ascending order.
+    pub(crate) fn range(&self, fingerprints: Range<u64>) -> impl Iterator<Item = (u64, i64)> + '_ {
+        self.counts.range(fingerprints).map(|(fingerprint, count)| (*fingerprint, *count))
     }
 
     /// All of them, in ascending order.

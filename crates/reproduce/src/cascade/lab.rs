@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use nandex::cascade::{Config, RuntimeOptions, WhenFull};
 use nandex::device::{Device, MemoryDevice, PAGE_BYTES};
-use nandex::quotient::Shape;
 use nandex::store::fingerprint::Universe;
 use nandex::store::run::RunShape;
 use nandex::{Cascade, Durability, Threads, Volume, VolumeOptions};
@@ -98,7 +97,7 @@ impl Measures {
         let mut entries = ram_bytes / 4.0;
         for _ in 0..16 {
             let config = Config { buffer_entries: entries as u64, ..config(KEYS) };
-            entries *= ram_bytes / (2.0 * buffer_bytes(full_shape(&config)?));
+            entries *= ram_bytes / (2.0 * config.full_buffer_bytes()? as f64);
         }
         Ok(entries / KEYS as f64)
     }
@@ -127,17 +126,6 @@ const fn config(keys: u64) -> Config {
     }
 }
 
-/// The last of the sizes that a buffer grows through.
-fn full_shape(config: &Config) -> Result<Shape> {
-    let mut shapes = config.buffer_shapes()?;
-    Ok(shapes.pop().expect("a buffer has a size"))
-}
-
-/// RAM of a quotient filter by rank and select: blocks of 64 slots after a head of 18 bytes.
-fn buffer_bytes(shape: Shape) -> f64 {
-    shape.slots() as f64 * (18.0 + 8.0 * f64::from(shape.slot_bits())) / 64.0
-}
-
 /// The flash that a run of `keys` takes, in bytes.
 pub fn flash_bytes(keys: u64) -> Result<u64> {
     let universe = Universe::for_rate(keys, RATE)?;
@@ -151,17 +139,7 @@ pub fn now_ns(drive: &SimDevice) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use nandex::quotient::QuotientFilter;
-
     use super::*;
-
-    #[test]
-    fn a_buffer_takes_the_ram_that_is_reckoned() {
-        let config = Config { buffer_entries: 200_000, ..config(1 << 24) };
-        let shape = full_shape(&config).unwrap();
-        let ratio = QuotientFilter::new(shape).ram_bytes() as f64 / buffer_bytes(shape);
-        assert!((0.99..1.01).contains(&ratio), "{ratio}");
-    }
 
     #[test]
     fn there_are_as_many_buffers_at_any_scale() {
