@@ -9,8 +9,12 @@ pub use crate::model::WhenFull;
 use crate::quotient::REPEATS_MAX;
 use crate::{Error, Result};
 
-/// Empty buffers in addition to one for each part: another one may be full while one is merged.
-pub(super) const SPARE_BUFFERS: u32 = 2;
+/// Threads that merge unless the options say otherwise: one that inserts leaves half of a second processor idle, as
+/// a merge waits for the device too.
+pub(super) const MERGE_THREADS: usize = 2;
+
+/// The most threads that merge.
+const MERGE_THREADS_MAX: usize = 64;
 
 /// The least fan-out; the HotStorage'11 deck has this one.
 pub const FAN_OUT_MIN: u32 = 2;
@@ -220,7 +224,8 @@ impl Config {
 /// Options chosen at each opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RuntimeOptions {
-    /// Threads that merge full buffers into levels: 0 or 1. With 0 the inserting thread does.
+    /// Threads that merge full buffers into levels, 0 to 64, each those of other parts. With 0 the inserting thread
+    /// does. Each has I/O chunks of its own.
     pub merge_threads: usize,
     /// Reads in flight in a batch of lookups: 1 to 4096.
     pub read_depth: usize,
@@ -232,15 +237,15 @@ pub struct RuntimeOptions {
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        Self { merge_threads: 1, read_depth: 32, io_chunk_pages: 256, channels: None }
+        Self { merge_threads: MERGE_THREADS, read_depth: 32, io_chunk_pages: 256, channels: None }
     }
 }
 
 impl RuntimeOptions {
     pub(super) fn validate(&self) -> Result<()> {
         let refuse = |field, reason| Err(Error::Config { field, reason });
-        if self.merge_threads > 1 {
-            let reason = format!("{}; one thread merges, or none", self.merge_threads);
+        if self.merge_threads > MERGE_THREADS_MAX {
+            let reason = format!("{}; they must be 0 to {MERGE_THREADS_MAX}", self.merge_threads);
             return refuse("merge_threads", reason);
         }
         if !(1..=4096).contains(&self.read_depth) {

@@ -173,9 +173,9 @@ impl Inner {
         })
     }
 
-    /// Merges each part, on this thread and, if the filter has a merge thread, on one more. Then makes the
-    /// result durable, and every update before it: a buffer whose updates have cancelled out is not merged,
-    /// and its snapshot may still have some of them.
+    /// Merges each part, on as many threads as the filter merges on otherwise. Then makes the result durable, and
+    /// every update before it: a buffer whose updates have cancelled out is not merged, and its snapshot may still
+    /// have some of them.
     pub(super) fn each_part(&self, act: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         self.volume.poison().check()?;
         let next = AtomicUsize::new(0);
@@ -193,9 +193,9 @@ impl Inner {
         };
         let done = std::thread::scope(|scope| {
             let others: Vec<_> =
-                (0..self.options.flush_threads).map(|_| scope.spawn(run)).collect();
+                (1..self.options.flush_threads).map(|_| scope.spawn(run)).collect();
             let done = run();
-            // Propagates a panic of the other thread.
+            // Propagates a panic of another thread.
             others.into_iter().fold(done, |done, other| {
                 done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             })

@@ -22,6 +22,7 @@
 
 use nandex_store::run::RunShape;
 
+use super::config::MERGE_THREADS;
 use super::{Config, RuntimeOptions};
 use crate::model::PAGE_BYTES;
 use crate::model::text::bytes;
@@ -50,7 +51,7 @@ const PARTS_ADVISED_MAX: u64 = 64;
 /// I/O chunks that a run has in memory while it is read or written.
 const CHUNKS: u64 = 3;
 
-/// The share of the buffers' RAM that I/O chunks may take: one in this many. At 8 MiB a chunk still has 160 KiB.
+/// The share of the buffers' RAM that I/O chunks may take: one in this many. At 8 MiB a chunk still has 80 KiB.
 const CHUNKS_SHARE: u64 = 6;
 
 /// What a filter costs once it holds as many keys as it was made for.
@@ -70,7 +71,7 @@ pub struct FilterCosts {
     pub read_bytes_per_key: f64,
     /// Bytes written to the log, for each key.
     pub log_bytes_per_key: f64,
-    /// RAM in bytes: buffers, I/O chunks of a merge of all levels, lookups, and the log's buffers.
+    /// RAM in bytes: buffers, I/O chunks of two merges of all levels, lookups, and the log's buffers.
     pub ram_bytes: u64,
     /// RAM of a buffer for each key in it, in bits, the average while it fills up.
     pub ram_bits_per_buffered_key: f64,
@@ -235,9 +236,9 @@ impl Config {
         Ok(self.buffer_bytes_max()? + chunks + FIXED_RAM_BYTES)
     }
 
-    /// I/O chunks in memory while all levels are merged into a new run.
+    /// I/O chunks in memory while each thread merges all levels of a part into a new run.
     fn io_chunks(&self) -> u64 {
-        (u64::from(self.levels()) + 1) * CHUNKS
+        (u64::from(self.levels()) + 1) * CHUNKS * MERGE_THREADS as u64
     }
 
     /// Pages of an I/O chunk: up to 1 MiB, and a sixth of the buffers' RAM for all chunks.

@@ -13,7 +13,6 @@ use nandex_store::space::Extent;
 use nandex_store::{IoChunks, Structure, StructureId, Volume};
 
 use super::buffer::BufferRam;
-use super::config::SPARE_BUFFERS;
 use super::format::{FingerprintCodec, Head};
 use super::levels::Levels;
 use super::merge::Retired;
@@ -44,7 +43,8 @@ pub(super) fn open(
     let opening = Opening {
         shape: WriteShape {
             partitions: config.parts,
-            spare_buffers: SPARE_BUFFERS,
+            // One more is full while others are merged.
+            spare_buffers: options.merge_threads.max(1) as u32 + 1,
             buffer_entries_max: u64::MAX,
             stagger: Stagger::Between { least: 0, most: config.part_entries() },
         },

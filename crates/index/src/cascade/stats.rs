@@ -64,13 +64,14 @@ impl Inner {
         self.partitions.iter().map(of).sum()
     }
 
-    /// RAM and flash of the filter without buffers: the I/O chunks of a merge of as many levels as a part
-    /// has.
+    /// RAM and flash of the filter without buffers: for each thread the I/O chunks of a merge of as many levels as a
+    /// part has.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
+        let merges = self.options.flush_threads.max(1) as u64;
         let chunk_bytes = self.layout.runs.chunks.ram_bytes() as u64;
         Usage {
-            ram_bytes: (totals.runs_max as u64 + 1) * chunk_bytes,
+            ram_bytes: (totals.runs_max as u64 + 1) * chunk_bytes * merges,
             flash_bytes: totals.pages * PAGE_BYTES as u64,
         }
     }

@@ -31,7 +31,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         ..Config::tiny()
     };
     let own = RuntimeOptions {
-        merge_threads: threads.min(1),
+        merge_threads: threads,
         io_chunk_pages: 1 + (variant % 6) as u32,
         ..RuntimeOptions::default()
     };

@@ -14,11 +14,14 @@ pub(crate) struct Pace {
     allowed: AtomicU64,
     /// Updates over which a flush is spread: those that fill a buffer.
     flush_updates: Option<u64>,
+    /// Flushes that run at the same time. Each may take that many times as long.
+    flushes: f64,
 }
 
 impl Pace {
-    pub(super) fn new(flush_updates: Option<u64>) -> Self {
-        Self { done: AtomicU64::new(0), allowed: AtomicU64::new(u64::MAX), flush_updates }
+    pub(super) fn new(flush_updates: Option<u64>, flush_threads: usize) -> Self {
+        let flushes = flush_threads.max(1) as f64;
+        Self { done: AtomicU64::new(0), allowed: AtomicU64::new(u64::MAX), flush_updates, flushes }
     }
 
     /// Are updates ahead of flushes?
@@ -43,7 +46,8 @@ impl Pace {
     /// A flush has done this share of its work.
     pub(crate) fn progress(&self, share: f64) {
         if let Some(updates) = self.flush_updates {
-            self.allowed.store(((0.25 + share) * updates as f64) as u64, Relaxed);
+            let allowed = (0.25 + share * self.flushes) * updates as f64;
+            self.allowed.store(allowed as u64, Relaxed);
         }
     }
 

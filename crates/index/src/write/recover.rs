@@ -165,7 +165,7 @@ fn assemble<L: Layout>(
         pool: BufferPool::new(spares),
         lookups: Lookups::new(reads),
         work: WorkQueue::default(),
-        pace: Pace::new(policy.pace_updates),
+        pace: Pace::new(policy.pace_updates, options.flush_threads),
         counters: WriteCounters::restore(state.life),
         snapshots: Snapshots::new(snapshots, shape.partitions as usize, state.next_generation),
         scratches: ScratchPool::default(),

@@ -88,12 +88,12 @@ impl Content {
     /// Adds a large amount, or to a count that may be large, or to a list that is full.
     #[cold]
     fn add_slowly(&mut self, fingerprint: u64, amount: i64) -> Result<bool> {
-        let outliers = &mut self.buckets.outliers;
-        let is_outlier = outliers.get(fingerprint) != 0;
-        if is_outlier || amount.unsigned_abs() > u64::from(u32::MAX) {
+        let outlier = self.buckets.outliers.get(fingerprint);
+        // Whatever is not an outlier is small.
+        if outlier.unsigned_abs().max(amount.unsigned_abs()) > u64::from(u32::MAX) {
             Counts::Signed.sum(self.count(fingerprint), amount)?;
         }
-        if is_outlier {
+        if outlier != 0 {
             self.buckets.outliers.add(fingerprint, amount);
         } else {
             let (copies, each) = self.shape.copies(amount);

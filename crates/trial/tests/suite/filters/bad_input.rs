@@ -63,7 +63,7 @@ fn configurations_that_cannot_work_are_refused_and_leave_nothing_behind() {
         assert!(error.starts_with(&format!("{field}: ")), "{config:?}: {error}");
     }
     for (options, field) in [
-        (RuntimeOptions { merge_threads: 2, ..RuntimeOptions::default() }, "merge_threads"),
+        (RuntimeOptions { merge_threads: 65, ..RuntimeOptions::default() }, "merge_threads"),
         (RuntimeOptions { read_depth: 0, ..RuntimeOptions::default() }, "read_depth"),
         (RuntimeOptions { read_depth: 5000, ..RuntimeOptions::default() }, "read_depth"),
         (RuntimeOptions { io_chunk_pages: 0, ..RuntimeOptions::default() }, "io_chunk_pages"),
@@ -74,7 +74,7 @@ fn configurations_that_cannot_work_are_refused_and_leave_nothing_behind() {
     }
     let filter = Cascade::create(&volume, "f", tiny).unwrap();
     filter.close().unwrap();
-    let options = RuntimeOptions { merge_threads: 9, ..RuntimeOptions::default() };
+    let options = RuntimeOptions { merge_threads: 99, ..RuntimeOptions::default() };
     assert!(refusal(Cascade::open_with(&volume, "f", options)).starts_with("merge_threads: "));
     Cascade::open(&volume, "f").unwrap();
 }

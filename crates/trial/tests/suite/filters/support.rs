@@ -44,7 +44,7 @@ impl Setup {
 
     /// The same, with threads in the background.
     pub fn threaded(self) -> Self {
-        Self { threads: Threads::Background, merge_threads: 1, ..self }
+        Self { threads: Threads::Background, merge_threads: 2, ..self }
     }
 
     pub fn volume_options(&self) -> VolumeOptions {
