@@ -59,7 +59,7 @@ struct Arguments {
     /// A file for the picture of the rates, in SVG.
     #[arg(long)]
     picture: Option<PathBuf>,
-    /// One line of JSON instead of a table.
+    /// A line of JSON for each table instead of a row.
     #[arg(long)]
     json: bool,
     /// Only fills this file with the entries of the smallest table, says so, and waits to be killed.
@@ -117,35 +117,45 @@ fn run(arguments: &Arguments) -> Result<String> {
     ensure!(arguments.from > 0 && arguments.from <= arguments.to, "--from is 1 to --to");
     let sizes = std::iter::successors(Some(arguments.from), |it| it.checked_mul(arguments.step));
     let sizes = sizes.take_while(|it| *it <= arguments.to);
-    let steps = sizes.map(|entries| measure(arguments, entries)).collect::<Result<Vec<_>>>()?;
+    let mut out = std::io::stdout();
+    if !arguments.json {
+        out.write_all(HEAD.as_bytes())?;
+    }
+    let mut steps = Vec::new();
+    for entries in sizes {
+        let step = measure(arguments, entries)
+            .with_context(|| format!("a table of {}", show_count(entries as f64)))?;
+        // Those after it may take minutes, or fail.
+        let said = if arguments.json { serde_json::to_string(&step)? + "\n" } else { row(&step) };
+        out.write_all(said.as_bytes())?;
+        out.flush()?;
+        steps.push(step);
+    }
     if let Some(path) = &arguments.picture {
         let drawn = chart::file(&picture(arguments.structure, &steps))?;
         fs::write(path, drawn).with_context(|| format!("writing {}", path.display()))?;
     }
-    Ok(if arguments.json { serde_json::to_string(&steps)? + "\n" } else { text(&steps) })
+    Ok(String::new())
 }
 
-fn text(steps: &[Step]) -> String {
-    let mut text = "| entries | file | inserts/s | hits/s | misses/s | reads per hit | per miss | RAM per entry, B | resident | open \
-                    after a kill, s | after a close, s |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
-        .to_owned();
-    for step in steps {
-        let resident = step.resident_bytes.map_or("?".into(), |bytes| show_bytes(bytes as f64));
-        text += &format!(
-            "| {} | {} | {} | {} | {} | {:.3} | {:.3} | {:.2} | {resident} | {:.2} | {:.2} |\n",
-            show_count(step.entries as f64),
-            show_bytes(step.file_bytes as f64),
-            show_count(step.inserts_per_s),
-            spread(&step.hits_per_s),
-            spread(&step.misses_per_s),
-            step.reads_per_hit,
-            step.reads_per_miss,
-            step.ram_bytes_per_entry,
-            step.open_killed_s,
-            step.open_closed_s,
-        );
-    }
-    text
+const HEAD: &str = "| entries | file | inserts/s | hits/s | misses/s | reads per hit | per miss | RAM per entry, B | resident | open \
+                    after a kill, s | after a close, s |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+
+fn row(step: &Step) -> String {
+    let resident = step.resident_bytes.map_or("?".into(), |bytes| show_bytes(bytes as f64));
+    format!(
+        "| {} | {} | {} | {} | {} | {:.3} | {:.3} | {:.2} | {resident} | {:.2} | {:.2} |\n",
+        show_count(step.entries as f64),
+        show_bytes(step.file_bytes as f64),
+        show_count(step.inserts_per_s),
+        spread(&step.hits_per_s),
+        spread(&step.misses_per_s),
+        step.reads_per_hit,
+        step.reads_per_miss,
+        step.ram_bytes_per_entry,
+        step.open_killed_s,
+        step.open_closed_s,
+    )
 }
 
 fn spread(all: &Spread) -> String {
