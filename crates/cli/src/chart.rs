@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use nandex::device::probe::{Axis, Curve};
+use nandex_html::Escaped;
 
 /// Bars from the lowest to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -69,7 +70,7 @@ pub fn svg(title: &str, curves: &[Curve]) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"{LEFT}\" y=\"18\" font-size=\"14\">{}</text>\n",
         LEFT + WIDTH + 20.0,
-        escaped(title)
+        Escaped(title)
     );
     for (index, curve) in curves.iter().enumerate() {
         panel(&mut svg, curve, HEAD + each * index as f64);
@@ -86,7 +87,7 @@ fn panel(svg: &mut String, curve: &Curve, top: f64) {
         svg.write_fmt(line).expect("a string takes everything");
         svg.push('\n');
     };
-    add(format_args!("<text x=\"{LEFT}\" y=\"{:.0}\">{}</text>", top + 16.0, escaped(curve.about)));
+    add(format_args!("<text x=\"{LEFT}\" y=\"{:.0}\">{}</text>", top + 16.0, Escaped(curve.about)));
     for (index, (distance, ns)) in curve.points.iter().enumerate() {
         let bar = 4.0 + scale.part(*ns) * (HEIGHT - 4.0);
         add(format_args!(
@@ -113,10 +114,6 @@ fn panel(svg: &mut String, curve: &Curve, top: f64) {
             last.0
         ));
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
