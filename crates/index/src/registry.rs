@@ -16,13 +16,14 @@ use crate::check::OnProgress;
 use crate::model::{FilterRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{Result, bufferhash, cascade, large, slicehash};
+use crate::{Result, bufferhash, cascade, counting, large, slicehash};
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
     &bufferhash::ROW,
     &slicehash::ROW,
     &cascade::ROW,
+    &counting::ROW,
     &large::ROW,
     &bufferhash::growing::ROW,
     &bufferhash::growing::GENERATION_ROW,

@@ -130,6 +130,8 @@ pub struct TestFilter {
     pub universe: u64,
     /// Is it made for counting?
     pub counts: bool,
+    /// The width of its keys, at least 8 bytes; `None` if it takes keys of any width.
+    pub key_bytes: Option<usize>,
 }
 
 impl fmt::Debug for TableTests {

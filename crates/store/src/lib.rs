@@ -14,6 +14,7 @@ mod io_chunks;
 pub mod log;
 pub mod mutants;
 pub mod page;
+pub mod pages;
 mod poison;
 pub mod proven;
 pub mod reads;

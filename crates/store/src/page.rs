@@ -40,6 +40,8 @@ pub enum PageKind {
     Value = 7,
     /// Part of a run: sorted fingerprints.
     Run = 8,
+    /// Part of a counting table's segment: keys and their counts.
+    Counts = 9,
 }
 
 /// Names a structure inside a volume; issued once, never reused.

@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nandex_device::PAGE_BYTES;
-use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::{Merge, MergeOptions, Run, RunShape, Source};
+use nandex_store::space::Extent;
 
 use super::Inner;
 use super::buffer::FingerprintBuffer;
 use super::levels::{Goal, Levels, Plan};
 use super::runs::RunSize;
 use crate::Result;
-use crate::write::{BOUNDARY_BYTES, WriteBuffer};
+use crate::write::{BOUNDARY_BYTES, OnFlash, WriteBuffer};
 
 /// The share of parts merged between two checkpoints: an eighth. That many have old runs in addition to the
 /// new ones.
@@ -251,51 +251,17 @@ impl Inner {
     }
 }
 
-/// Runs that left the levels, and extents that the last capture named.
-#[derive(Debug)]
-pub(crate) struct Retired {
-    runs: Vec<Arc<Run>>,
-    named: Vec<nandex_store::space::Extent>,
-}
-
-impl Retired {
-    /// For a filter whose checkpoint names these extents.
-    pub(super) fn new(named: Vec<nandex_store::space::Extent>) -> Self {
-        Self { runs: Vec::new(), named }
-    }
-}
-
 impl super::CascadeLayout {
     /// Keeps the pages of runs that left the levels until nobody reads them. The caller holds the maps, so no
     /// checkpoint comes between.
     fn retire(&self, before: &Levels, after: &Levels, snapshot: Option<Arc<Run>>) {
         let is_out = |old: &&Arc<Run>| !after.readable().any(|run| Arc::ptr_eq(run, old));
-        let mut retired = self.retired();
-        retired.runs.extend(before.readable().filter(is_out).cloned().chain(snapshot));
+        self.retired.retire(before.readable().filter(is_out).cloned().chain(snapshot));
     }
+}
 
-    /// The extents that a checkpoint names: those of runs in use, and of runs that left the levels and are
-    /// still read. Once nobody reads a run its extent is given back: by the checkpoint that leaves it out, or
-    /// at once if no checkpoint has named it.
-    pub(super) fn extents(
-        &self,
-        mut extents: Vec<nandex_store::space::Extent>,
-    ) -> Vec<nandex_store::space::Extent> {
-        let mut retired = self.retired();
-        let runs = std::mem::take(&mut retired.runs);
-        for run in runs {
-            let extent = run.place().extent;
-            if Arc::strong_count(&run) > 1 && is_on(Barrier::RetiredRunsKeepPages) {
-                extents.push(extent);
-                retired.runs.push(run);
-            } else if !retired.named.contains(&extent) {
-                self.runs.volume.give_back(extent);
-            }
-        }
-        // A run that left its part's levels after they were captured is listed twice.
-        extents.sort_by_key(|extent| extent.start);
-        extents.dedup();
-        retired.named.clone_from(&extents);
-        extents
+impl OnFlash for Run {
+    fn extent(&self) -> Extent {
+        self.place().extent
     }
 }

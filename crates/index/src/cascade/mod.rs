@@ -72,13 +72,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_store::fingerprint::{Split, Universe};
+use nandex_store::run::Run;
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
 use crate::write::{
-    CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Usage, WritePolicy,
+    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
+    Usage, WritePolicy,
 };
 
 use check::check;
@@ -87,9 +89,8 @@ pub use iter::Fingerprints;
 pub use nandex_store::run::Entry;
 pub(crate) use row::ROW;
 
-use buffer::{BufferRam, FingerprintBuffer};
+use buffer::{BufferShape, FingerprintBuffer};
 use levels::Levels;
-use merge::Retired;
 use runs::Runs;
 
 /// How the catalog names a cascade filter.
@@ -123,11 +124,11 @@ pub(crate) struct CascadeLayout {
     universe: Universe,
     /// The division into parts.
     split: Split,
-    buffer_ram: Arc<BufferRam>,
+    buffer_ram: Arc<BufferRam<BufferShape>>,
     runs: Runs,
     /// Held while a part's buffer and levels change together, or all of them are captured.
     maps: Mutex<()>,
-    retired: Mutex<Retired>,
+    retired: Retired<Run>,
     counters: stats::CascadeCounters,
 }
 
@@ -160,10 +161,6 @@ impl CascadeLayout {
 
     fn hold_maps(&self) -> MutexGuard<'_, ()> {
         self.maps.lock().expect("no holder of the maps' lock panics")
-    }
-
-    fn retired(&self) -> MutexGuard<'_, Retired> {
-        self.retired.lock().expect("no holder of the retired runs panics")
     }
 }
 

@@ -12,15 +12,15 @@ use nandex_store::schedule::Channels;
 use nandex_store::space::Extent;
 use nandex_store::{IoChunks, Structure, StructureId, Volume};
 
-use super::buffer::BufferRam;
 use super::format::{FingerprintCodec, Head};
 use super::levels::Levels;
-use super::merge::Retired;
 use super::runs::Runs;
 use super::snapshot::RunSnapshots;
 use super::{Cascade, CascadeLayout, Config, Inner, RuntimeOptions, stats};
 use crate::Result;
-use crate::write::{self, CapturedMaps, Opening, Options, Recovery, Stagger, WriteShape};
+use crate::write::{
+    self, BufferRam, CapturedMaps, Opening, Options, Recovery, Retired, Stagger, WriteShape,
+};
 
 /// The configuration of a filter that is in a volume.
 pub(super) fn config_of(structure: &Structure) -> Result<Config> {
@@ -115,7 +115,7 @@ fn assemble(config: Config, runs: Runs, head: Head, named: Vec<Extent>) -> Resul
         buffer_ram: Arc::new(BufferRam::new(config.buffer_shape()?, config.buffer_bytes_max()?)),
         runs,
         maps: Mutex::default(),
-        retired: Mutex::new(Retired::new(named)),
+        retired: Retired::new(named),
         counters,
         config,
     })
@@ -149,6 +149,6 @@ impl Inner {
             encode_levels(&state.level, &mut bytes);
             extents.extend(state.extents());
         }
-        CapturedMaps { bytes, extents: Some(self.layout.extents(extents)) }
+        CapturedMaps { bytes, extents: Some(self.layout.retired.extents(&self.volume, extents)) }
     }
 }

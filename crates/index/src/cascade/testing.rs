@@ -43,6 +43,7 @@ fn config(variant: u64, threads: usize) -> TestFilter {
         options: AnyOptions::default().with(own),
         universe: config.universe().expect("these numbers are in range").size(),
         counts,
+        key_bytes: None,
     }
 }
 

@@ -30,10 +30,11 @@ pub(crate) trait WriteBuffer: Debug + Send + Sync + Sized + 'static {
     /// each buffer. Where a later update replaces an earlier one, a replay may apply some twice.
     const ADDS_UP: bool;
 
-    /// Applies updates in order, up to the first that does not fit. Returns how many were applied.
+    /// Applies updates in order, up to the first that does not fit or can never be applied, such as a count out of
+    /// range. Returns how many were applied.
     ///
     /// # Errors
-    /// An update that can never be applied, such as a count out of range. The ones before it are applied.
+    /// The first update can never be applied. Nothing has changed then.
     fn apply(&mut self, updates: &[Self::Update<'_>]) -> Result<usize>;
 
     /// Takes an update however full the buffer is, and returns whether it removes something. Only for layouts

@@ -132,12 +132,16 @@ impl<L: Layout> Core<L> {
             if rest.is_empty() {
                 return Ok(state);
             }
+            updates = rest;
+            if count > 0 {
+                // Is the buffer full, or can the next update never be applied? The buffer says it of the first one.
+                continue;
+            }
             // A buffer that holds anything can be flushed, and an empty one takes any update, if not now then after
             // the flushes whose carry-over it awaits.
             let changes =
                 state.updates > 0 || state.active.entries() > 0 || !state.frozen.is_empty();
-            assert!(count > 0 || changes, "an update fits");
-            updates = rest;
+            assert!(changes, "an update fits");
             state = self.rotate(index, state)?;
         }
     }

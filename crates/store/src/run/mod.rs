@@ -73,6 +73,7 @@ use encode::Filled;
 use crate::fingerprint::{Split, Universe};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId};
+use crate::pages::PagePlace;
 use crate::reads::LookupStep;
 use crate::space::Extent;
 use crate::{Error, Result};
@@ -92,9 +93,13 @@ impl RunPlace {
     /// What the run's page of that number must prove to be.
     #[must_use]
     pub fn label(&self, page: u64) -> PageLabel {
-        let page = self.extent.start.plus(page);
-        let Self { structure, generation, .. } = *self;
-        PageLabel { kind: PageKind::Run, structure, generation, page }
+        self.pages().label(page)
+    }
+
+    /// The same as a place of pages.
+    pub(super) fn pages(&self) -> PagePlace {
+        let Self { structure, extent, generation } = *self;
+        PagePlace { kind: PageKind::Run, structure, extent, generation }
     }
 }
 

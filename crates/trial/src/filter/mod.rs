@@ -13,13 +13,6 @@ pub use setup::{FilterSetup, further};
 use crate::contract::{Contract, Stop, Trust, pick};
 use crate::session::Session;
 
-/// The bytes of a key: of many lengths, none of them twice.
-fn key_of(number: u64) -> Vec<u8> {
-    let mut bytes = number.to_le_bytes().to_vec();
-    bytes.resize(8 + (number % 23) as usize, 0x5a);
-    bytes
-}
-
 impl Contract for FilterSetup {
     type Handle = AnyFilter;
     type Past = Past;
@@ -110,7 +103,7 @@ impl Contract for FilterSetup {
         session.past.attempt(0, 1);
         session.past.attempt(0, 1);
         session.past.attempt(0, -1);
-        let (key, filter) = (key_of(0), session.handle());
+        let (key, filter) = (session.setup().key(0), session.handle());
         [
             ("insert", filter.insert(&key)),
             ("insert_many", filter.insert_many(&[&key])),
@@ -132,7 +125,7 @@ impl Session<FilterSetup> {
 
     fn insert_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         keys.iter().for_each(|key| self.past.attempt(*key, 1));
-        let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
+        let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
         let result = match borrowed[..] {
             [one] => self.handle().insert(one),
@@ -145,7 +138,7 @@ impl Session<FilterSetup> {
     fn delete_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
         let keys: Vec<_> = keys.iter().copied().filter(|key| self.past.held(*key) > 0).collect();
         keys.iter().for_each(|key| self.past.attempt(*key, -1));
-        let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
+        let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
         let result = match borrowed[..] {
             [one] => self.handle().delete(one),
@@ -162,7 +155,7 @@ impl Session<FilterSetup> {
             let takes = held > 0 && rng.below(3) == 0;
             let amount = if takes { -held } else { pick(rng, &[1, 2, 300, 1 << 33]) };
             self.past.attempt(key, amount);
-            amounts.push((key_of(key), amount));
+            amounts.push((self.setup().key(key), amount));
         }
         let borrowed: Vec<_> = amounts.iter().map(|(key, amount)| (&key[..], *amount)).collect();
         let Some(counter) = self.handle().counter() else { return Ok(()) };
@@ -180,7 +173,7 @@ impl Session<FilterSetup> {
     }
 
     fn contains(&mut self, key: u64) -> Result<(), Stop> {
-        let result = self.handle().contains(&key_of(key));
+        let result = self.handle().contains(&self.setup().key(key));
         match self.allowed(result)? {
             Some(found) => self.judge(key, Found::Presence(found)),
             None => Ok(()),
@@ -188,7 +181,7 @@ impl Session<FilterSetup> {
     }
 
     fn contains_many(&mut self, keys: &[u64]) -> Result<(), Stop> {
-        let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
+        let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
         let result = self.handle().contains_many(&borrowed);
         let Some(found) = self.allowed(result)? else { return Ok(()) };
@@ -197,14 +190,14 @@ impl Session<FilterSetup> {
 
     fn count(&mut self, key: u64) -> Result<Option<u64>, Stop> {
         let Some(counter) = self.handle().counter() else { return Ok(None) };
-        let result = counter.count(&key_of(key));
+        let result = counter.count(&self.setup().key(key));
         let Some(count) = self.allowed(result)? else { return Ok(None) };
         self.judge(key, Found::Count(count))?;
         Ok(Some(count))
     }
 
     fn count_many(&mut self, keys: &[u64]) -> Result<Option<Vec<u64>>, Stop> {
-        let bytes: Vec<_> = keys.iter().map(|key| key_of(*key)).collect();
+        let bytes: Vec<_> = keys.iter().map(|key| self.setup().key(*key)).collect();
         let borrowed: Vec<_> = bytes.iter().map(|key| &key[..]).collect();
         let Some(counter) = self.handle().counter() else { return Ok(None) };
         let result = counter.count_many(&borrowed);

@@ -26,6 +26,8 @@ pub struct FilterSetup {
     log_buffers: u64,
     threads: Threads,
     keys_max: u64,
+    /// The width of keys; `None` for many.
+    key_bytes: Option<usize>,
 }
 
 impl FilterSetup {
@@ -55,6 +57,7 @@ impl FilterSetup {
             log_buffers: pick(&mut rng, &[2, 4, 12]),
             threads: Threads::Inline,
             keys_max: 250,
+            key_bytes: None,
         }
     }
 
@@ -65,7 +68,9 @@ impl FilterSetup {
         let plain = Self::cascade(number);
         // For logs large enough for its buffers.
         let config = Config { buffer_entries: 500, ..plain.config };
-        Self { durability, config, row: Some((row, number % row.testing.variants)), ..plain }
+        let variant = number % row.testing.variants;
+        let key_bytes = (row.testing.config)(variant, 0).key_bytes;
+        Self { durability, config, row: Some((row, variant)), key_bytes, ..plain }
     }
 
     /// The configuration and the options to open it with.
@@ -98,6 +103,13 @@ impl FilterSetup {
             Some((row, variant)) => (row.testing.config)(variant, 0).universe > 1 << 40,
             None => self.config.rate < 1e-6,
         }
+    }
+
+    /// The bytes of a key: of many lengths where the filter takes them, none of them twice.
+    pub(super) fn key(&self, number: u64) -> Vec<u8> {
+        let mut bytes = number.to_le_bytes().to_vec();
+        bytes.resize(self.key_bytes.unwrap_or(8 + (number % 23) as usize), 0x5a);
+        bytes
     }
 
     /// How many keys there are: as many as four buffers hold.

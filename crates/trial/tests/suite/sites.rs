@@ -93,6 +93,7 @@ fn what_is(page: &[u8]) -> &'static str {
         (PAGE_MAGIC, 6) => "slice",
         (PAGE_MAGIC, 7) => "values",
         (PAGE_MAGIC, 8) => "run",
+        (PAGE_MAGIC, 9) => "counts",
         other => panic!("a page of an unknown sort is written: {other:x?}"),
     }
 }

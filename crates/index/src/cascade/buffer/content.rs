@@ -60,11 +60,13 @@ impl Content {
     /// Adds updates up to the first before which it must settle, and returns how many.
     ///
     /// # Errors
-    /// As [`add`](Self::add); the updates before that one were added.
+    /// As [`add`](Self::add), of the first one; before a later one that cannot be added it ends.
     pub(super) fn add_some(&mut self, updates: &[Entry]) -> Result<usize> {
         for (done, update) in updates.iter().enumerate() {
-            if !self.add(update)? {
-                return Ok(done);
+            match self.add(update) {
+                Ok(true) => {}
+                Err(error) if done == 0 => return Err(error),
+                Ok(false) | Err(_) => return Ok(done),
             }
         }
         Ok(updates.len())

@@ -16,7 +16,6 @@
 mod bits;
 mod buckets;
 mod content;
-mod ram;
 mod recent;
 mod shape;
 #[cfg(test)]
@@ -29,16 +28,15 @@ use nandex_store::run::{Entry, Source};
 use super::format::FingerprintCodec;
 use super::snapshot::RunSnapshots;
 use crate::Result;
-use crate::write::WriteBuffer;
+use crate::write::{BufferRam, WriteBuffer};
 
 pub(super) use content::Content;
-pub(crate) use ram::BufferRam;
-pub(super) use shape::BufferShape;
+pub(crate) use shape::BufferShape;
 
 /// Fingerprints in RAM.
 #[derive(Debug)]
 pub(crate) struct FingerprintBuffer {
-    ram: Arc<BufferRam>,
+    ram: Arc<BufferRam<BufferShape>>,
     content: Content,
     /// What was last noted in `ram`: bytes and entries.
     noted: (u64, u64),
@@ -50,7 +48,7 @@ pub(crate) struct FingerprintBuffer {
 }
 
 impl FingerprintBuffer {
-    pub(super) fn new(ram: &Arc<BufferRam>) -> Self {
+    pub(super) fn new(ram: &Arc<BufferRam<BufferShape>>) -> Self {
         Self {
             ram: Arc::clone(ram),
             content: Content::new(ram.shape),
@@ -71,7 +69,10 @@ impl FingerprintBuffer {
             };
             let some = &updates[done..];
             let some = &some[..usize::try_from(space).unwrap_or(usize::MAX).min(some.len())];
-            let taken = self.content.add_some(some)?;
+            let taken = match self.content.add_some(some) {
+                Err(_) if done > 0 => break,
+                taken => taken?,
+            };
             done += taken;
             if taken < some.len() && !self.settle() {
                 break;

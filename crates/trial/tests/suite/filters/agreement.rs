@@ -86,7 +86,8 @@ impl Maker for Registered {
 
     fn law(&self) -> Law {
         let shows_figures = self.made.config.kind() == "cascade";
-        Law { universe: self.made.universe as f64, shows_figures }
+        let TestFilter { universe, key_bytes, .. } = self.made;
+        Law { universe: universe as f64, shows_figures, key_bytes }
     }
 }
 
@@ -151,7 +152,7 @@ impl Maker for Shared {
 
     fn law(&self) -> Law {
         let universe = self.config.shape().unwrap().split().universe().size();
-        Law { universe: universe as f64, shows_figures: true }
+        Law { universe: universe as f64, shows_figures: true, key_bytes: None }
     }
 }
 

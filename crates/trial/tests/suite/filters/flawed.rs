@@ -241,7 +241,7 @@ impl Maker for Flawed {
     }
 
     fn law(&self) -> Law {
-        Law { universe: self.universe.size() as f64, shows_figures: true }
+        Law { universe: self.universe.size() as f64, shows_figures: true, key_bytes: None }
     }
 }
 

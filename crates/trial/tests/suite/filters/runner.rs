@@ -43,6 +43,8 @@ pub struct Law {
     pub universe: f64,
     /// Does it show all its figures?
     pub shows_figures: bool,
+    /// The width of its keys, at least 8 bytes; `None` if it takes keys of any width.
+    pub key_bytes: Option<usize>,
 }
 
 impl Law {
@@ -172,8 +174,15 @@ impl<M: Maker> Runner<M> {
         self.maker.counter(self.made())
     }
 
+    /// The bytes of a key, of the width that the filter takes.
+    fn key(&self, number: u64) -> Vec<u8> {
+        let mut bytes = key(number);
+        bytes.resize(self.maker.law().key_bytes.unwrap_or(bytes.len()), 0);
+        bytes
+    }
+
     fn held(&self, number: u64) -> u64 {
-        self.oracle.count(&key(number)).unwrap()
+        self.oracle.count(&self.key(number)).unwrap()
     }
 
     /// Does all acts, then asks for every key, before and after one more reopening.
@@ -213,13 +222,13 @@ impl<M: Maker> Runner<M> {
     }
 
     fn insert(&mut self, number: u64) {
-        self.filter().insert(&key(number)).unwrap();
-        self.oracle.insert(&key(number)).unwrap();
+        self.filter().insert(&self.key(number)).unwrap();
+        self.oracle.insert(&self.key(number)).unwrap();
         self.asked.inserts += 1;
     }
 
     fn insert_many(&mut self, numbers: impl Iterator<Item = u64>) {
-        let mut keys: Vec<_> = numbers.map(key).collect();
+        let mut keys: Vec<_> = numbers.map(|number| self.key(number)).collect();
         // One of them twice.
         keys.push(keys[0].clone());
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
@@ -230,14 +239,17 @@ impl<M: Maker> Runner<M> {
 
     fn delete(&mut self, number: u64) {
         if self.held(number) > 0 {
-            self.filter().delete(&key(number)).unwrap();
-            self.oracle.delete(&key(number)).unwrap();
+            self.filter().delete(&self.key(number)).unwrap();
+            self.oracle.delete(&self.key(number)).unwrap();
             self.asked.deletes += 1;
         }
     }
 
     fn delete_many(&mut self, numbers: impl Iterator<Item = u64>) {
-        let keys: Vec<_> = numbers.filter(|number| self.held(*number) > 0).map(key).collect();
+        let keys: Vec<_> = numbers
+            .filter(|number| self.held(*number) > 0)
+            .map(|number| self.key(number))
+            .collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         self.filter().delete_many(&keys).unwrap();
         self.oracle.delete_many(&keys).unwrap();
@@ -265,8 +277,8 @@ impl<M: Maker> Runner<M> {
     }
 
     fn change(&mut self, number: u64, amount: i64) {
-        self.counter().unwrap().add(&key(number), amount).unwrap();
-        self.oracle.add(&key(number), amount).unwrap();
+        self.counter().unwrap().add(&self.key(number), amount).unwrap();
+        self.oracle.add(&self.key(number), amount).unwrap();
         self.asked.note(amount);
     }
 
@@ -278,7 +290,7 @@ impl<M: Maker> Runner<M> {
         for number in numbers {
             let held = i64::try_from(self.held(number)).unwrap();
             let amount = if number % 3 == 0 && held > 0 { -amount.min(held) } else { amount };
-            amounts.push((key(number), amount));
+            amounts.push((self.key(number), amount));
         }
         let amounts: Vec<_> = amounts.iter().map(|(key, amount)| (&key[..], *amount)).collect();
         self.counter().unwrap().add_many(&amounts).unwrap();
@@ -287,7 +299,7 @@ impl<M: Maker> Runner<M> {
     }
 
     fn contains(&mut self, number: u64) {
-        let found = self.filter().contains(&key(number)).unwrap();
+        let found = self.filter().contains(&self.key(number)).unwrap();
         self.judge(number, found);
     }
 
@@ -302,7 +314,7 @@ impl<M: Maker> Runner<M> {
     }
 
     fn ask_many(&self, numbers: &[u64]) -> Vec<bool> {
-        let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
+        let keys: Vec<_> = numbers.iter().map(|number| self.key(*number)).collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         let found = self.filter().contains_many(&keys).unwrap();
         assert_eq!(found.len(), keys.len(), "answers to a batch");
@@ -325,7 +337,7 @@ impl<M: Maker> Runner<M> {
         let found = if count.is_multiple_of(2) {
             self.ask_many(&numbers)
         } else {
-            let single = |number: &u64| self.filter().contains(&key(*number)).unwrap();
+            let single = |number: &u64| self.filter().contains(&self.key(*number)).unwrap();
             numbers.iter().map(single).collect()
         };
         let wrong = found.iter().filter(|found| **found).count() as u64;
@@ -336,7 +348,7 @@ impl<M: Maker> Runner<M> {
 
     fn count(&mut self, numbers: &[u64]) {
         let Some(counter) = self.counter() else { return };
-        let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
+        let keys: Vec<_> = numbers.iter().map(|number| self.key(*number)).collect();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         let counts = if numbers.len().is_multiple_of(2) {
             counter.count_many(&keys).unwrap()

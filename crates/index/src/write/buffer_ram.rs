@@ -1,14 +1,12 @@
-//! The total RAM and the total entries of a filter's buffers.
+//! The total RAM and the total entries of a structure's buffers, for buffers that take RAM as they fill up.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::shape::BufferShape;
-
-/// What all buffers of a filter take together.
+/// What all buffers of a structure take together, and the shape that they share.
 #[derive(Debug)]
-pub(crate) struct BufferRam {
-    pub(super) shape: BufferShape,
+pub(crate) struct BufferRam<S> {
+    pub(crate) shape: S,
     bytes: AtomicU64,
     bytes_max: u64,
     entries: AtomicU64,
@@ -16,41 +14,41 @@ pub(crate) struct BufferRam {
     is_recovering: AtomicBool,
 }
 
-impl BufferRam {
-    /// For buffers of this shape, which may take `bytes_max` bytes together once the filter has recovered.
-    pub(in crate::cascade) fn new(shape: BufferShape, bytes_max: u64) -> Self {
+impl<S> BufferRam<S> {
+    /// For buffers of this shape, which may take `bytes_max` bytes together once the structure has recovered.
+    pub(crate) fn new(shape: S, bytes_max: u64) -> Self {
         let (bytes, entries) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { shape, bytes, bytes_max, entries, is_recovering: AtomicBool::new(true) }
     }
 
     /// Entries in all buffers.
-    pub(in crate::cascade) fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
     }
 
     /// RAM of all buffers in bytes.
     #[cfg(test)]
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
     /// Ends recovery; the limit holds from now on.
-    pub(in crate::cascade) fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         self.is_recovering.store(false, Relaxed);
     }
 
     /// Are buffers filled from a log?
-    pub(super) fn is_recovering(&self) -> bool {
+    pub(crate) fn is_recovering(&self) -> bool {
         self.is_recovering.load(Relaxed)
     }
 
     /// May a buffer take that many bytes more?
-    pub(super) fn may_take(&self, bytes: u64) -> bool {
+    pub(crate) fn may_take(&self, bytes: u64) -> bool {
         self.is_recovering() || self.bytes.load(Relaxed) + bytes <= self.bytes_max
     }
 
     /// Notes what a buffer takes, bytes and entries, and took before.
-    pub(super) fn note(&self, before: (u64, u64), now: (u64, u64)) {
+    pub(crate) fn note(&self, before: (u64, u64), now: (u64, u64)) {
         // Every amount that is subtracted was added before, so the sums are right after each step.
         if before.0 != now.0 {
             self.bytes.fetch_add(now.0.wrapping_sub(before.0), Relaxed);

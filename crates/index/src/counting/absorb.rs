@@ -1,0 +1,92 @@
+//! Adding all that another table holds, or a sorted stream.
+
+use super::Inner;
+use super::change::Change;
+use super::entries::{Entries, Source};
+use super::keys::Placing;
+use super::merge::Extra;
+use super::segment::SegmentSize;
+use crate::{Error, Result};
+
+/// Entries of another table for one partition of this one.
+struct Window {
+    source: Box<dyn Source>,
+    /// Where keys belong in this table, and the partition that is wanted.
+    placing: Placing,
+    partition: usize,
+    batch: Entries,
+}
+
+impl Source for Window {
+    fn next_batch(&mut self, out: &mut Entries) -> Result<bool> {
+        let from = out.len();
+        while out.len() == from {
+            self.batch.clear();
+            if !self.source.next_batch(&mut self.batch)? {
+                return Ok(false);
+            }
+            for at in 0..self.batch.len() {
+                let key = self.batch.key(at);
+                let (partition, place) = self.placing.place(key);
+                // What is removed there was never here.
+                let change = Change::add(self.batch.changes[at].amount);
+                if partition == self.partition && !change.is_nothing() {
+                    out.push(place, key, change);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Inner {
+    /// Adds what the other table holds, as it is at one moment of each of its partitions.
+    pub(super) fn absorb(&self, other: &Self) -> Result<()> {
+        self.check_alike(other)?;
+        self.merge_each(&|index| {
+            let mut extra = Extra::default();
+            for theirs in self.partitions_with_share(index, other) {
+                let (sources, segments) = other.sources_of(theirs)?;
+                extra.size.entries +=
+                    segments.entries() + other.partitions[theirs].read().entries_buffered();
+                let merged = super::entries::Merge::new(self.placing().width(), sources, true);
+                extra.sources.push(Box::new(Window {
+                    source: Box::new(merged),
+                    placing: *self.placing(),
+                    partition: index,
+                    batch: Entries::new(self.placing().width()),
+                }));
+            }
+            extra.size = SegmentSize { entries: extra.size.entries, ..extra.size };
+            Ok(extra)
+        })
+    }
+
+    /// Partitions of the other table that have keys of this one's partition: both divide one range of hashes.
+    fn partitions_with_share(&self, index: usize, other: &Self) -> std::ops::Range<usize> {
+        let (ours, theirs) = (self.partitions.len() as u128, other.partitions.len() as u128);
+        let first = index as u128 * theirs / ours;
+        let end = ((index as u128 + 1) * theirs).div_ceil(ours);
+        first as usize..end as usize
+    }
+
+    fn check_alike(&self, other: &Self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if std::ptr::eq(self, other) {
+            return refuse("other", "a table cannot absorb itself".into());
+        }
+        let (ours, theirs) = (self.layout.config.keys, other.layout.config.keys);
+        if ours != theirs {
+            let reason =
+                format!("{theirs:?} there, {ours:?} here; only tables that store keys alike merge");
+            return refuse("keys", reason);
+        }
+        let [one, two] = [self, other].map(|it| (it.hasher.kind(), it.hasher.key()));
+        if one != two {
+            let reason =
+                "the volumes hash keys differently; create both with one hash and one hash key";
+            return refuse("hash_key", reason.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! The write buffer, the paper's H_R: changes of keys, added up, until they are staged or merged.
+
+mod sums;
+
+use std::sync::Arc;
+
+use super::change::Change;
+use super::entries::{Entries, Source};
+use super::format::ChangeCodec;
+use super::keys::Placing;
+use super::snapshot::SegmentSnapshots;
+use crate::Result;
+use crate::write::{BufferRam, WriteBuffer};
+
+pub(super) use sums::Sums;
+
+/// What all buffers of a table share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferShape {
+    pub placing: Placing,
+    /// Keys at which a buffer is full.
+    pub entries_max: u64,
+}
+
+impl BufferShape {
+    /// RAM that the buffers of all partitions may take, in bytes. They fill up one after another, so it is the mean of
+    /// all and two full ones: one that is written and one that waits.
+    pub(super) fn bytes_max(&self) -> u64 {
+        let width = self.placing.width();
+        let mean = sums::ram_bytes(width, self.entries_max.div_ceil(2), true);
+        self.placing.partitions * mean + 2 * sums::ram_bytes(width, self.entries_max, false)
+    }
+}
+
+/// One change of a key, which is stored in these bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyChange<'k> {
+    pub place: u64,
+    pub key: &'k [u8],
+    pub change: Change,
+}
+
+/// The buffer of a partition.
+#[derive(Debug)]
+pub(crate) struct SumBuffer {
+    ram: Arc<BufferRam<BufferShape>>,
+    sums: Sums,
+    /// What was last noted in `ram`: bytes and entries.
+    noted: (u64, u64),
+    entries_max: u64,
+    /// Subtractions and removals that it has taken.
+    pub deletes: u64,
+}
+
+impl SumBuffer {
+    pub(super) fn new(ram: &Arc<BufferRam<BufferShape>>) -> Self {
+        let mut buffer = Self {
+            ram: Arc::clone(ram),
+            sums: Sums::new(ram.shape.placing),
+            noted: (0, 0),
+            entries_max: ram.shape.entries_max,
+            deletes: 0,
+        };
+        buffer.note();
+        buffer
+    }
+
+    /// May it take another key? Grows if need be. A replay puts back what the buffer took until its boundary.
+    fn has_space(&mut self) -> bool {
+        let is_recovering = self.ram.is_recovering();
+        if self.sums.len() >= self.entries_max && !is_recovering {
+            return false;
+        }
+        if self.sums.is_tight() {
+            if !self.ram.may_take(self.sums.growth_bytes()) {
+                return false;
+            }
+            self.sums.grow();
+            self.note();
+        }
+        true
+    }
+
+    /// Tells the RAM and the entries that it has now.
+    fn note(&mut self) {
+        let now = (self.sums.ram_bytes(), self.sums.len());
+        self.ram.note(self.noted, now);
+        self.noted = now;
+    }
+
+    /// What it says of a key.
+    #[inline]
+    pub(super) fn change(&self, place: u64, key: &[u8]) -> Option<Change> {
+        self.sums.get(place, key)
+    }
+
+    pub(super) fn prefetch(&self, place: u64) {
+        self.sums.prefetch(place);
+    }
+
+    pub(super) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Its content in ascending order.
+    pub(super) fn sorted(&self) -> Entries {
+        self.sums.sorted()
+    }
+
+    /// Adds the content of a snapshot to an empty buffer.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub(super) fn load(&mut self, snapshot: &mut dyn Source) -> Result<()> {
+        let mut batch = Entries::new(self.ram.shape.placing.width());
+        while snapshot.next_batch(&mut batch)? {
+            for at in 0..batch.len() {
+                if self.sums.is_tight() {
+                    self.sums.grow();
+                }
+                self.sums.apply(batch.places[at], batch.key(at), batch.changes[at], true)?;
+            }
+            batch.clear();
+        }
+        self.note();
+        Ok(())
+    }
+}
+
+/// A buffer may be freed by someone who still held it when it was flushed.
+impl Drop for SumBuffer {
+    fn drop(&mut self) {
+        self.ram.note(self.noted, (0, 0));
+    }
+}
+
+impl WriteBuffer for SumBuffer {
+    type Update<'u> = KeyChange<'u>;
+    type Codec = ChangeCodec;
+    type Snapshots = SegmentSnapshots;
+
+    const ADDS_UP: bool = true;
+
+    fn apply(&mut self, updates: &[KeyChange<'_>]) -> Result<usize> {
+        let mut done = 0;
+        for KeyChange { place, key, change } in updates {
+            let takes_new = self.has_space();
+            match self.sums.apply(*place, key, *change, takes_new) {
+                Ok(true) => {}
+                Err(error) if done == 0 => return Err(error),
+                Ok(false) | Err(_) => break,
+            }
+            self.deletes += u64::from(change.removes || change.amount < 0);
+            done += 1;
+        }
+        self.note();
+        Ok(done)
+    }
+
+    fn entries(&self) -> u64 {
+        self.sums.len()
+    }
+
+    fn limit(&mut self, entries_max: u64) {
+        self.entries_max = entries_max.min(self.ram.shape.entries_max);
+    }
+
+    fn clear(&mut self) {
+        self.sums = Sums::new(self.ram.shape.placing);
+        self.note();
+        (self.entries_max, self.deletes) = (self.ram.shape.entries_max, 0);
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        self.sums.ram_bytes()
+    }
+}

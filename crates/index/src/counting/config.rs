@@ -1,0 +1,304 @@
+//! What a counting table is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_store::bytes::Reader;
+use nandex_store::schedule::Channels;
+
+use super::format::record_bytes;
+pub use super::keys::Keys;
+use super::segment::{SegmentShape, SegmentSize};
+use crate::{Error, Result};
+
+/// Pages of a data block unless the configuration says otherwise, as in the paper: 512 KiB.
+pub const BLOCK_PAGES: u32 = 128;
+
+/// The share of the change segment unless the configuration says otherwise, in thousandths of the data segment. A query
+/// reads a page of the change segment for each key that is there.
+pub const CHANGE_PERMILLE: u32 = 125;
+
+/// The most partitions of a table.
+const PARTITIONS_MAX: u64 = 16_384;
+
+/// The most pages of a data block: 256 MiB.
+const BLOCK_PAGES_MAX: u32 = 1 << 16;
+
+/// The most threads that merge.
+const MERGE_THREADS_MAX: usize = 64;
+
+/// Pages that a merge reads or writes at once unless the options say otherwise: 256 KiB.
+const IO_CHUNK_PAGES: u32 = 64;
+
+const VERSION: u8 = 1;
+
+/// How full buffers reach the data segment: the paper's sections 2.3 and 2.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Discipline {
+    /// Memory bounded: a full buffer is merged with its data blocks.
+    Mb,
+    /// Memory and disk bounded: a full buffer is staged in the change segment, of which each `k` data blocks have a
+    /// share; they are merged when it is full.
+    Mdb,
+    /// As [`Mdb`](Self::Mdb), with one log for all as the change segment.
+    #[default]
+    MdbL,
+}
+
+impl Discipline {
+    const ALL: [Self; 3] = [Self::Mb, Self::Mdb, Self::MdbL];
+
+    /// Its name in the paper.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mb => "MB",
+            Self::Mdb => "MDB",
+            Self::MdbL => "MDB-L",
+        }
+    }
+}
+
+/// What a counting table is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// What is stored of keys.
+    pub keys: Keys,
+    /// Different keys that it is made for: the paper's `q`. It takes more: data segments grow as they are merged, and
+    /// so do the merges.
+    pub q: u64,
+    /// Pages of a data block, 1 to 65,536.
+    pub block_pages: u32,
+    /// Data blocks that are merged together, when there are `q` keys: the paper's `k`.
+    pub k: u32,
+    /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after another,
+    /// so they hold about half as many.
+    pub buffer_entries: u64,
+    /// How full buffers reach the data segment.
+    pub discipline: Discipline,
+    /// The size of the change segment (S_E) in thousandths of the data segment, 0 to 1000.
+    pub change_permille: u32,
+}
+
+impl Config {
+    /// For keys of that many bytes, stored whole, `q` of them, with buffers of `buffer_entries`.
+    #[must_use]
+    pub const fn whole(key_bytes: u8, q: u64, buffer_entries: u64) -> Self {
+        Self {
+            keys: Keys::Whole(key_bytes),
+            q,
+            block_pages: BLOCK_PAGES,
+            k: 8,
+            buffer_entries,
+            discipline: Discipline::MdbL,
+            change_permille: CHANGE_PERMILLE,
+        }
+    }
+
+    /// The smallest limits that work, so that tests reach every one of them.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self { block_pages: 2, k: 1, ..Self::whole(8, 2000, 200) }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        self.keys.validate()?;
+        if !(1..=1 << 48).contains(&self.q) {
+            return refuse("q", format!("{} keys; they must be 1 to 2^48", self.q));
+        }
+        if !(1..=BLOCK_PAGES_MAX).contains(&self.block_pages) {
+            let reason = format!("{}; they must be 1 to {BLOCK_PAGES_MAX}", self.block_pages);
+            return refuse("block_pages", reason);
+        }
+        if self.k == 0 {
+            return refuse("k", "0; at least one data block is merged".into());
+        }
+        if self.change_permille > 1000 {
+            let reason = format!("{}; they must be 0 to 1000", self.change_permille);
+            return refuse("change_permille", reason);
+        }
+        let partitions = self.partitions();
+        if partitions > PARTITIONS_MAX {
+            let reason = format!(
+                "{} of {} data blocks; that makes {partitions} partitions, and {PARTITIONS_MAX} are the most",
+                self.k,
+                self.blocks()
+            );
+            return refuse("k", reason);
+        }
+        if !(partitions..=1 << 40).contains(&self.buffer_entries) {
+            let reason = format!(
+                "{}; they must be at least 1 for each of {partitions} partitions, and at most 2^40",
+                self.buffer_entries
+            );
+            return refuse("buffer_entries", reason);
+        }
+        Ok(())
+    }
+
+    /// Data blocks with `q` keys.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        let size = SegmentSize { entries: self.q, long_bytes: 0 };
+        let one = SegmentShape::new(size, self.keys.stored_bytes(), u32::MAX, 0);
+        one.slot_pages().div_ceil(self.block_pages.max(1).into())
+    }
+
+    /// Parts of the table, each with a buffer and `k` data blocks.
+    #[must_use]
+    pub fn partitions(&self) -> u64 {
+        self.blocks().div_ceil(self.k.max(1).into())
+    }
+
+    /// Keys of a data block with `q` keys: the paper's `r`.
+    #[must_use]
+    pub fn r(&self) -> u64 {
+        self.q / self.blocks()
+    }
+
+    /// Keys that the buffer of a partition takes.
+    #[must_use]
+    pub fn partition_entries(&self) -> u64 {
+        (self.buffer_entries / self.partitions()).max(1)
+    }
+
+    /// The size of a log that does not make the table save its buffers before they are full, in bytes: a key may be
+    /// changed again and again, so it is six times what the buffers' keys take, and at least 1 MiB.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let (short, _) = record_bytes(self.keys.stored_bytes());
+        let bytes = self.buffer_entries.saturating_mul(6 * short as u64);
+        bytes.next_multiple_of(1 << 20).max(1 << 20)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let (kind, bytes) = match self.keys {
+            Keys::Whole(bytes) => (0, bytes),
+            Keys::Fingerprints(bytes) => (1, bytes),
+        };
+        let mut out = vec![VERSION, kind, bytes, self.discipline as u8];
+        out.extend_from_slice(&self.q.to_le_bytes());
+        out.extend_from_slice(&self.buffer_entries.to_le_bytes());
+        for word in [self.block_pages, self.k, self.change_permille] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("version {VERSION}"), version).into());
+        }
+        let (kind, bytes, discipline) = (reader.u8()?, reader.u8()?, reader.u8()?);
+        let keys = match kind {
+            0 => Keys::Whole(bytes),
+            1 => Keys::Fingerprints(bytes),
+            other => return Err(reader.refuse("whole keys (0) or fingerprints (1)", other).into()),
+        };
+        let Some(discipline) = Discipline::ALL.get(usize::from(discipline)).copied() else {
+            return Err(reader.refuse("a discipline, 0 to 2", discipline).into());
+        };
+        let (q, buffer_entries) = (reader.u64()?, reader.u64()?);
+        let (block_pages, k, change_permille) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let config = Self { keys, q, block_pages, k, buffer_entries, discipline, change_permille };
+        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+        Ok(config)
+    }
+}
+
+/// Options chosen at each opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that stage and merge full buffers, 0 to 64. With 0 the updating thread does. Each has I/O chunks of its
+    /// own.
+    pub merge_threads: usize,
+    /// Reads in flight in a batch of queries: 1 to 4096.
+    pub read_depth: usize,
+    /// Pages that a merge reads or writes at once.
+    pub io_chunk_pages: u32,
+    /// The device's channels, if it does not tell them itself.
+    pub channels: Option<Channels>,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self { merge_threads: 2, read_depth: 32, io_chunk_pages: IO_CHUNK_PAGES, channels: None }
+    }
+}
+
+impl RuntimeOptions {
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.merge_threads > MERGE_THREADS_MAX {
+            let reason = format!("{}; they must be 0 to {MERGE_THREADS_MAX}", self.merge_threads);
+            return refuse("merge_threads", reason);
+        }
+        if !(1..=4096).contains(&self.read_depth) {
+            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
+        }
+        if !(1..=65_536).contains(&self.io_chunk_pages) {
+            let reason = format!("{}; they must be 1 to 65,536", self.io_chunk_pages);
+            return refuse("io_chunk_pages", reason);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_read_back_and_bytes_that_are_none_are_refused() {
+        let other =
+            Config { keys: Keys::Fingerprints(5), discipline: Discipline::Mb, ..Config::tiny() };
+        for config in [Config::tiny(), other] {
+            let bytes = config.encode();
+            let decode = |bytes: &[u8]| Config::decode(&mut Reader::new(bytes, "test", PageId(0)));
+            assert_eq!(decode(&bytes).unwrap(), config);
+            assert!((0..bytes.len()).all(|len| decode(&bytes[..len]).is_err()));
+            for (at, value) in [(0, 9), (1, 2), (2, 0), (3, 3)] {
+                let mut bad = bytes.clone();
+                bad[at] = value;
+                assert!(decode(&bad).is_err(), "{at}");
+            }
+        }
+    }
+
+    /// The example of docs/format.md: a change here makes every counting table unreadable.
+    #[test]
+    fn a_configuration_is_the_bytes_that_the_format_says() {
+        let hex: String =
+            Config::tiny().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "01000802d007000000000000c80000000000000002000000010000007d000000");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_its_name() {
+        let tiny = Config::tiny();
+        for (config, field) in [
+            (Config { keys: Keys::Whole(0), ..tiny }, "keys"),
+            (Config { q: 0, ..tiny }, "q"),
+            (Config { block_pages: 0, ..tiny }, "block_pages"),
+            (Config { k: 0, ..tiny }, "k"),
+            (Config { q: 1 << 40, ..tiny }, "k"),
+            (Config { change_permille: 1001, ..tiny }, "change_permille"),
+            (Config { buffer_entries: 0, ..tiny }, "buffer_entries"),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn blocks_and_partitions_follow_from_the_keys() {
+        let config = Config { q: 9_773_143, k: 4, ..Config::whole(8, 0, 1000) };
+        assert_eq!((config.blocks(), config.partitions()), (185, 47));
+        assert_eq!(config.r(), 52_827);
+    }
+}

@@ -1,0 +1,137 @@
+//! All keys with their counts, and the most frequent ones.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::Inner;
+use super::change::Change;
+use super::entries::{Entries, Listed, Merge, Source};
+use super::segments::PartitionSegments;
+use crate::Result;
+
+/// The keys of a table with their counts, in the order of their hash. Each partition is seen as it was when the
+/// iteration reached it. See [`Counting::iter`](super::Counting::iter).
+///
+/// It keeps the parts of the table that it reads, and the volume's file, open.
+pub struct Counts {
+    core: Arc<Inner>,
+    /// The partition that comes next.
+    partition: usize,
+    current: Option<Current>,
+    batch: Entries,
+    at: usize,
+    failed: bool,
+}
+
+/// The partition that is read.
+struct Current {
+    merge: Merge<'static>,
+    /// Its segments, whose pages are not reused while they are here.
+    _segments: Arc<PartitionSegments>,
+}
+
+impl Counts {
+    pub(super) fn new(core: Arc<Inner>) -> Self {
+        let batch = Entries::new(core.placing().width());
+        Self { core, partition: 0, current: None, batch, at: 0, failed: false }
+    }
+
+    /// Fetches the next entries, of the current partition or of the next one; false at the end.
+    fn next_batch(&mut self) -> Result<bool> {
+        loop {
+            let Some(current) = &mut self.current else {
+                if self.partition == self.core.partitions.len() {
+                    return Ok(false);
+                }
+                self.current = Some(begin(&self.core, self.partition)?);
+                self.partition += 1;
+                continue;
+            };
+            self.batch.clear();
+            self.at = 0;
+            if current.merge.next_batch(&mut self.batch)? {
+                return Ok(true);
+            }
+            self.current = None;
+        }
+    }
+}
+
+/// A merge of all that a partition has.
+fn begin(core: &Inner, index: usize) -> Result<Current> {
+    let (sources, segments) = core.sources_of(index)?;
+    Ok(Current { merge: Merge::new(core.placing().width(), sources, true), _segments: segments })
+}
+
+impl Inner {
+    /// What a partition has at one moment, the oldest source first.
+    pub(super) fn sources_of(
+        &self,
+        index: usize,
+    ) -> Result<(Vec<Box<dyn Source>>, Arc<PartitionSegments>)> {
+        let (buffers, segments) = {
+            let state = self.partitions[index].read();
+            let buffers: Vec<_> = state.buffers().map(|buffer| buffer.sums().clone()).collect();
+            (buffers, Arc::clone(&state.level))
+        };
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        for segment in segments.data.iter().chain(&segments.staged) {
+            sources.push(Box::new(self.layout.segments.reader(segment)?));
+        }
+        let buffers = buffers.into_iter().rev();
+        sources.extend(buffers.map(|it| Box::new(Listed::new(it.sorted())) as Box<dyn Source>));
+        Ok((sources, segments))
+    }
+
+    /// The `count` keys with the greatest counts, the greatest first; of equal counts the smaller key first.
+    pub(super) fn top(core: &Arc<Self>, count: usize) -> Result<Vec<(Vec<u8>, u64)>> {
+        let mut top = BinaryHeap::new();
+        for entry in Counts::new(Arc::clone(core)) {
+            let (key, sum) = entry?;
+            let least = top
+                .peek()
+                .map_or(0, |Reverse((least, _)): &Reverse<(i64, Reverse<Vec<u8>>)>| *least);
+            if sum > 0 && (top.len() < count || sum >= least) {
+                top.push(Reverse((sum, Reverse(key))));
+            }
+            if top.len() > count {
+                top.pop();
+            }
+        }
+        let sorted = top.into_sorted_vec().into_iter();
+        Ok(sorted.map(|Reverse((sum, Reverse(key)))| (key, sum.unsigned_abs())).collect())
+    }
+}
+
+impl Iterator for Counts {
+    type Item = Result<(Vec<u8>, i64)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.at < self.batch.len() {
+                let Change { amount, .. } = self.batch.changes[self.at];
+                let key = self.batch.key(self.at).to_vec();
+                self.at += 1;
+                return Some(Ok((key, amount)));
+            }
+            if self.failed {
+                return None;
+            }
+            match self.next_batch() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counts").field("partition", &self.partition).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,415 @@
+//! The counting table ("Hash in a Flash"): how often was each key added? For counts that are larger than RAM.
+//!
+//! A hash table on flash cannot be updated in place: each update would rewrite a random page. So updates of a key are
+//! added up in RAM, in a table H_R with a slot for each group of data blocks. A full slot is **staged**, written in one
+//! piece to the change segment S_E, or **merged** with its data blocks, which are closed hash tables on flash: H_D. One
+//! hash places a key in all three, s(x) = g(x) div r, so a merge reads and writes from front to back.
+//!
+//! ```text
+//!     add, remove                                     count
+//!          |                                            |
+//!          +--> log                                     | 1. the partition's buffers (H_R)
+//!          v                                            v
+//!   partition 0    partition 1    partition 2    . . . . . . . . . . . . . . . . . . . . . . . . .
+//!   [### ]         [#   ]         [####] full           | 2. S_E: a page of each staged segment
+//!                                    |                  |    that its filter does not rule out
+//!                           staged   |   merged         |
+//!                     +--------------+------------+     |
+//!                     v                           v     v 3. H_D: a page
+//!   S_E  |..|  |..|  |..|             H_D  |........|........|........|   k data blocks
+//! ```
+//!
+//! Three disciplines say when a buffer is staged and when it is merged: `MB` never stages, `MDB` gives each `k` data
+//! blocks a share of the change segment, and `MDB-L` has one log for all. A key's count is the sum of what buffers,
+//! staged segments and data segment say. Negative sums stay, so an order of additions and subtractions does not matter.
+//! A removal sets the count to 0 whatever it was: a mark that travels with the sums and ends, with what it removes, at
+//! the merge.
+//!
+//! Where this differs from the paper: keys are stored whole or as fingerprints; counts go to 63 bits, in a byte each
+//! where they are small; a data segment is written with as many blocks as its keys need, so the table grows; blocks are
+//! written next to the old ones and published by a checkpoint, so a crash loses nothing and counts nothing twice; linear
+//! probing goes page by page, so a query reads one page; and a full change segment is merged one partition at a time.
+//!
+//! Invariants
+//! 1. A key's count is the sum over its partition's buffers, staged segments and data segment, from the newest back to a
+//!    removal.
+//! 2. A query sees one moment: a partition's buffers and list of segments are read under one lock, and a segment that a
+//!    query may still read keeps its pages.
+//! 3. Everything that the write path's invariants say of partitions and of updates that add up.
+//! 4. Staging and merging write new segments in addition to the old ones. One checkpoint replaces them; their pages are
+//!    reused only when that is durable.
+//! 5. A removal ends in the data segment, where nothing older is below.
+//!
+//! | act | flash reads | flash writes | RAM |
+//! |---|---|---|---|
+//! | add, remove | 0 | its share of the log, key + 1 bytes, of staging and of merges | the buffers |
+//! | stage | 0 | the buffer, once | a sorted copy, and a filter of 10 bits a key |
+//! | merge | the partition's segments, once | its data segment, once | three I/O chunks for each of them |
+//! | count | a page; another for each staged segment with the key, 1 in 80 without | 0 | one page |
+//! | open | what is staged, snapshots, and the log from the oldest boundary on | 0 | |
+
+mod absorb;
+mod buffer;
+mod change;
+mod check;
+mod config;
+mod entries;
+mod format;
+mod iter;
+mod keys;
+mod merge;
+mod model;
+mod page;
+mod read;
+mod recover;
+mod row;
+mod segment;
+mod segments;
+mod snapshot;
+mod stats;
+#[cfg(feature = "testing")]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, Volume};
+
+use crate::Result;
+use crate::api::{Counter, Filter, FilterStats};
+use crate::write::{
+    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, OnFlash, PartitionState,
+    Retired, Usage, WritePolicy,
+};
+
+pub use change::Change;
+use check::check;
+pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline, RuntimeOptions};
+pub use iter::Counts;
+pub use keys::{KEY_BYTES_MAX, Keys};
+pub(crate) use row::ROW;
+pub use stats::CountingStats;
+
+use buffer::{BufferShape, SumBuffer};
+use keys::Placing;
+use segment::{Segment, Segments};
+use segments::PartitionSegments;
+
+/// How the catalog names a counting table.
+pub const KIND: &str = "counting";
+
+/// A counting table in a volume.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::counting::Config;
+/// use nandex::{Counter, Counting, Volume, VolumeOptions, device::MemoryDevice};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+/// let words = Counting::create(&volume, "words", Config::tiny())?;
+/// words.add(b"notebook", 3)?;
+/// words.add(b"notebook", -1)?;
+/// assert_eq!(words.count(b"notebook")?, 2);
+/// words.remove(b"notebook")?;
+/// assert_eq!(words.count(b"notebook")?, 0);
+/// # Ok::<(), nandex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Counting {
+    handle: Handle<CountingLayout>,
+}
+
+/// What the counting table adds to the write path: segments for each partition.
+#[derive(Debug)]
+pub(crate) struct CountingLayout {
+    config: Config,
+    buffer_ram: Arc<BufferRam<BufferShape>>,
+    segments: Segments,
+    /// Held while a partition's buffer and segments change together, or all of them are captured.
+    maps: Mutex<()>,
+    retired: Retired<Segment>,
+    counters: stats::CountingCounters,
+}
+
+type Inner = Core<CountingLayout>;
+type State = PartitionState<CountingLayout>;
+
+impl CountingLayout {
+    fn hold_maps(&self) -> MutexGuard<'_, ()> {
+        self.maps.lock().expect("no holder of the maps' lock panics")
+    }
+}
+
+impl Inner {
+    fn placing(&self) -> &Placing {
+        &self.layout.segments.placing
+    }
+}
+
+impl State {
+    /// The partition's extents on flash: its segments, and the snapshot that recovery needs.
+    fn extents(&self) -> impl Iterator<Item = Extent> {
+        let snapshot = self.needed_snapshot().and_then(|snapshot| snapshot.place.as_ref());
+        self.level.extents().chain(snapshot.map(|segment| segment.extent()))
+    }
+}
+
+impl Layout for CountingLayout {
+    type Buffer = SumBuffer;
+    type Level = Arc<PartitionSegments>;
+    type Unlocked = ();
+    type Reserved = ();
+    type Job = std::convert::Infallible;
+    type Scratch = ();
+
+    fn policy(&self) -> WritePolicy {
+        WritePolicy {
+            retries_flushes: true,
+            pace_updates: Some(self.config.partition_entries()),
+            ..WritePolicy::default()
+        }
+    }
+
+    fn new_buffer(&self) -> SumBuffer {
+        SumBuffer::new(&self.buffer_ram)
+    }
+
+    fn reserve(_core: &Inner, _index: usize, _state: &State) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(core: &Inner, index: usize, frozen: Frozen<Self>, (): &mut ()) -> Result<()> {
+        core.put_on_flash(index, frozen.buffer)
+    }
+
+    fn new_scratch(_core: &Inner) -> Result<()> {
+        Ok(())
+    }
+
+    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<()>) -> Result<()> {
+        match job {}
+    }
+
+    fn usage(core: &Inner) -> Usage {
+        core.own_usage()
+    }
+}
+
+impl Checkpoints for CountingLayout {
+    fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.hold_maps())
+    }
+
+    fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
+        core.capture_segments()
+    }
+
+    fn committed(_core: &Inner) {}
+
+    fn recovered(core: &Inner) {
+        core.layout.buffer_ram.recovered();
+    }
+}
+
+impl Counting {
+    /// Creates a counting table in a volume, with the options that suit it. It takes its pages as it grows.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config), a name that is taken, a failed write.
+    pub fn create(volume: &Volume, name: &str, config: Config) -> Result<Self> {
+        config.validate()?;
+        Self::create_with(volume, name, config, RuntimeOptions::suited(&config))
+    }
+
+    /// Creates a counting table in a volume.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        options: RuntimeOptions,
+    ) -> Result<Self> {
+        config.validate()?;
+        options.validate()?;
+        Inner::check_log(volume, &config)?;
+        let structure = volume.create_structure(name, KIND, config.encode(), 0)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens a counting table of a volume by its name, with the options that suit it. Reads what is staged, loads
+    /// snapshots of its buffers, and replays the log's updates.
+    ///
+    /// # Errors
+    /// No structure of that name and kind, one that is open already, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        let structure = volume.open_structure(name, KIND)?;
+        let options = RuntimeOptions::suited(&recover::config_of(&structure)?);
+        recover::open(volume, &structure, options)
+    }
+
+    /// Opens a counting table of a volume by its name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(volume: &Volume, name: &str, options: RuntimeOptions) -> Result<Self> {
+        options.validate()?;
+        let structure = volume.open_structure(name, KIND)?;
+        recover::open(volume, &structure, options)
+    }
+
+    /// What it was created with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.handle.core.layout.config
+    }
+
+    /// Sets a key's count to 0, whatever it is: no read, the mark is applied when its data block is merged.
+    ///
+    /// # Errors
+    /// A key of the wrong width, a poisoned volume.
+    pub fn remove(&self, key: &[u8]) -> Result<()> {
+        self.handle.core.change_key(key, Change::REMOVE)
+    }
+
+    /// Sets the count of each key to 0.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove); keys before the failing one are removed, later ones may or may not be.
+    pub fn remove_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::REMOVE)))
+    }
+
+    /// The sum of all that was added to a key since it was last removed; below 0 if more was subtracted than added.
+    /// Reads one page, and one more for each staged segment that has the key.
+    ///
+    /// # Errors
+    /// A key of the wrong width, a failed read, a page that fails its check.
+    pub fn sum(&self, key: &[u8]) -> Result<i64> {
+        self.handle.core.sum(key)
+    }
+
+    /// The sums of all of `keys`, in their order; the reads overlap.
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    pub fn sum_many(&self, keys: &[&[u8]]) -> Result<Vec<i64>> {
+        self.handle.core.sum_many(keys)
+    }
+
+    /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen as
+    /// it was when the iteration reached it. Reads each segment once, in I/O chunks, and holds a copy of one partition's
+    /// buffers in RAM.
+    #[must_use]
+    pub fn iter(&self) -> Counts {
+        Counts::new(Arc::clone(&self.handle.core))
+    }
+
+    /// The `count` keys with the greatest counts, the greatest first, of equal counts the smaller key first: exact, by
+    /// reading the whole table once. Holds `count` keys in RAM.
+    ///
+    /// # Errors
+    /// A failed read, damage.
+    pub fn top(&self, count: usize) -> Result<Vec<(Vec<u8>, u64)>> {
+        Inner::top(&self.handle.core, count)
+    }
+
+    /// Merges all that is buffered and staged: a query then reads one page. Reads and writes everything once. Updates and
+    /// queries continue meanwhile. All updates acknowledged before it are durable when it returns.
+    ///
+    /// # Errors
+    /// A failed read or write, damage, no space for a new data segment in addition to the old one.
+    pub fn compact(&self) -> Result<()> {
+        self.handle.core.merge_each(merge::NO_EXTRA_OF_ANY)
+    }
+
+    /// Adds everything that another table holds, on this volume or another one, in one pass that reads and writes each
+    /// byte once. The other table does not change. A crash may leave some partitions with it and others without: absorb
+    /// into a table that can be made again.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) unless both store keys alike and have one hash function with one key; as
+    /// [`compact`](Self::compact).
+    pub fn absorb(&self, other: &Self) -> Result<()> {
+        self.handle.core.absorb(&other.handle.core)
+    }
+
+    /// What it has staged and merged, in the paper's terms.
+    #[must_use]
+    pub fn counting_stats(&self) -> CountingStats {
+        self.handle.core.counting_stats()
+    }
+
+    /// Saves what is buffered and ends the merging threads. Dropping does the same, and ignores failures.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable is in the log nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.handle.shut_down()
+    }
+}
+
+impl Filter for Counting {
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        self.add(key, 1)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.add(key, -1)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.sum(key)? > 0)
+    }
+
+    fn insert_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::add(1))))
+    }
+
+    fn insert_if_absent_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.handle.core.add_absent(keys)
+    }
+
+    fn delete_many(&self, keys: &[&[u8]]) -> Result<()> {
+        self.handle.core.change_keys(keys.iter().map(|key| (*key, Change::add(-1))))
+    }
+
+    fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        Ok(self.sum_many(keys)?.into_iter().map(|sum| sum > 0).collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.handle.core.sync()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.handle.core.flush_all()
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.handle.core.stats()
+    }
+}
+
+impl Counter for Counting {
+    fn add(&self, key: &[u8], amount: i64) -> Result<()> {
+        self.handle.core.change_key(key, Change::add(amount))
+    }
+
+    fn count(&self, key: &[u8]) -> Result<u64> {
+        self.sum(key).map(read::clamped)
+    }
+
+    fn add_many(&self, amounts: &[(&[u8], i64)]) -> Result<()> {
+        let changes = amounts.iter().map(|(key, amount)| (*key, Change::add(*amount)));
+        self.handle.core.change_keys(changes)
+    }
+
+    fn count_many(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
+        Ok(self.sum_many(keys)?.into_iter().map(read::clamped).collect())
+    }
+}

@@ -1,0 +1,206 @@
+//! The advisor of counting tables: how large buffers are for a RAM budget, how many partitions there are, which discipline
+//! suits, and what it costs.
+//!
+//! With `q` keys of `e` bytes on flash (the key, a byte for its count, at a fill of 92 %) and buffers of `M` keys when all
+//! are full, a buffer has `m = M / q` of its partition's keys:
+//!
+//! - **MB** rewrites the data segment for each full buffer: `e / m` bytes are written for each key of a buffer, and a
+//!   query reads a page.
+//! - **MDB** and **MDB-L** with a change segment of a share `c` stage `floor(c / m)` buffers before they merge. Each key is
+//!   written once more, and the data segment is rewritten once for all of them: `e + e / (m (floor(c / m) + 1))`. A query
+//!   reads one page of the change segment for each time its key is there: `c / 2` pages on average for a uniform stream.
+//!
+//! So a change segment pays once it takes at least one buffer, and with more queries than updates none may pay at all.
+
+use super::buffer::BufferShape;
+use super::config::BLOCK_PAGES;
+use super::keys::Placing;
+use super::segment::SegmentFilter;
+use super::{Config, Discipline, Keys, RuntimeOptions};
+use crate::model::text::bytes;
+use crate::model::{FilterRequirements, OperationCosts, PAGE_BYTES};
+use crate::{Error, Result};
+
+/// RAM that does not depend on sizes: eight blocks of the log, and the pages of a batch of queries.
+const FIXED_RAM_BYTES: u64 = (8 << 17) + 32 * PAGE_BYTES;
+
+/// Pages of a partition's data segment that the advisor aims at: a merge then takes some milliseconds.
+const PARTITION_PAGES: u64 = 1024;
+
+/// The fewest keys of a partition's buffer, if there are that many: fewer are not worth a merge.
+const BUFFER_ENTRIES_MIN: u64 = 512;
+
+/// I/O chunks in memory for each segment of a merge, and segments of a merge: what was staged, the old data segment, the
+/// new one.
+const CHUNKS: u64 = 3;
+const MERGED_SEGMENTS: u64 = 4;
+
+/// Updates for each query above which a change segment is advised.
+const UPDATES_PER_QUERY: f64 = 0.5;
+
+impl Config {
+    /// The configuration with the largest buffers that fit the RAM, for `q` different keys, and for a stream with that
+    /// many updates for each query.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for keys that cannot be, and for too little RAM, with the least that is enough.
+    pub fn for_budget(keys: Keys, q: u64, ram_bytes: u64, updates_per_query: f64) -> Result<Self> {
+        let wants_change_segment = updates_per_query >= UPDATES_PER_QUERY;
+        let staged = fitted(keys, q, ram_bytes, Discipline::MdbL)?;
+        if wants_change_segment && staged.stages() > 0 {
+            return Ok(staged);
+        }
+        fitted(keys, q, ram_bytes, Discipline::Mb)
+    }
+
+    /// The configuration for the requirements of a filter: fingerprints of the width that reaches the rate.
+    ///
+    /// # Errors
+    /// As [`for_budget`](Self::for_budget).
+    pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
+        let FilterRequirements { keys, rate, ram_bytes, .. } = *requirements;
+        Self::for_budget(Keys::for_rate(keys, rate)?, keys, ram_bytes, 1.0)
+    }
+
+    /// Bytes of flash for each key.
+    #[must_use]
+    pub fn key_flash_bytes(&self) -> f64 {
+        (self.blocks() * u64::from(self.block_pages) * PAGE_BYTES) as f64 / self.q as f64
+    }
+
+    /// Buffers that the change segment takes between two merges of a partition.
+    fn stages(&self) -> u64 {
+        let pages_share = u64::from(self.change_permille) * self.q / 1000;
+        match self.discipline {
+            Discipline::Mb => 0,
+            Discipline::Mdb | Discipline::MdbL => pages_share / self.buffer_entries.max(1),
+        }
+    }
+
+    /// Bytes written for each different key of a buffer, and read by merges, without the log.
+    fn bytes_per_key(&self) -> (f64, f64) {
+        let each = (self.keys.stored_bytes() + 1) as f64 / 0.92;
+        let buffers = self.q as f64 / self.buffer_entries as f64;
+        let stages = self.stages() as f64;
+        let staged = if stages > 0.0 { each * stages / (stages + 1.0) } else { 0.0 };
+        let merged = each * buffers / (stages + 1.0);
+        (staged + merged, staged + merged)
+    }
+
+    /// What operations cost with `q` keys, each of a buffer's keys changed once.
+    pub(super) fn operation_costs(&self) -> OperationCosts {
+        let (written, read) = self.bytes_per_key();
+        let staged = match self.stages() {
+            0 => 0.0,
+            _ => f64::from(self.change_permille) / 2000.0,
+        };
+        let (short, _) = super::format::record_bytes(self.keys.stored_bytes());
+        OperationCosts {
+            reads_per_hit: 1.0 + staged,
+            reads_per_miss: 1.0 + 0.02 * staged,
+            insert_read_bytes: read,
+            insert_write_bytes: written + short as f64,
+        }
+    }
+
+    /// RAM in all, in bytes.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        let hasher = nandex_store::hash::KeyHasher::new(nandex_store::hash::HashKind::Xxh3, 0);
+        let placing = Placing { keys: self.keys, hasher, partitions: self.partitions() };
+        let shape = BufferShape { placing, entries_max: self.partition_entries() };
+        let options = RuntimeOptions::suited(self);
+        let threads = options.merge_threads as u64;
+        let chunk_bytes = CHUNKS * u64::from(options.io_chunk_pages) * PAGE_BYTES;
+        let sorted_bytes = 2 * self.partition_entries() * (24 + self.keys.stored_bytes() as u64);
+        let merges = threads * (MERGED_SEGMENTS * chunk_bytes + sorted_bytes);
+        let staged = match self.discipline {
+            Discipline::Mb => 0,
+            _ => SegmentFilter::bytes_for(self.q / 1000 * u64::from(self.change_permille)),
+        };
+        shape.bytes_max() + merges + staged + self.partitions() * 1500 + FIXED_RAM_BYTES
+    }
+}
+
+/// The configuration of a discipline with the largest buffers that fit the RAM.
+fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<Config> {
+    let with_buffers = |entries| with_buffers(keys, q, entries, discipline);
+    with_buffers(1).validate()?;
+    let partitions = with_buffers(1).partitions();
+    let least = with_buffers((partitions * BUFFER_ENTRIES_MIN).min(q.max(partitions)));
+    let needed = least.ram_bytes();
+    if needed > ram_bytes {
+        let reason = format!(
+            "{ram_bytes} bytes ({}); a counting table for {q} keys of {} bytes needs {needed} ({})",
+            bytes(ram_bytes),
+            keys.stored_bytes(),
+            bytes(needed)
+        );
+        return Err(Error::Config { field: "ram_bytes", reason });
+    }
+    let (mut fitting, mut too_many) = (least.buffer_entries, 2 * q.max(least.buffer_entries) + 1);
+    while too_many - fitting > 1 {
+        let middle = fitting.midpoint(too_many);
+        if with_buffers(middle).ram_bytes() <= ram_bytes {
+            fitting = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    let config = with_buffers(fitting);
+    config.validate()?;
+    Ok(config)
+}
+
+fn with_buffers(keys: Keys, q: u64, buffer_entries: u64, discipline: Discipline) -> Config {
+    let k = (PARTITION_PAGES / u64::from(BLOCK_PAGES)) as u32;
+    let base = Config { k, discipline, keys, ..Config::whole(1, q, buffer_entries) };
+    // Of very many keys, partitions of more blocks.
+    let times = base.partitions().div_ceil(8192).max(1) as u32;
+    let config = Config { k: k * times, ..base };
+    Config { buffer_entries: buffer_entries.max(config.partitions()), ..config }
+}
+
+impl RuntimeOptions {
+    /// The options that [`Config::for_budget`] assumes: small I/O chunks for small tables.
+    #[must_use]
+    pub fn suited(config: &Config) -> Self {
+        let pages = config.blocks().min(config.k.into()) * u64::from(config.block_pages);
+        let io_chunk_pages = (pages / 8).clamp(4, 64) as u32;
+        Self { io_chunk_pages, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_fill_the_budget_and_never_more() {
+        for (q, ram_bytes) in [(64_000_000, 160 << 20), (1 << 30, 1 << 30), (5_000_000, 40 << 20)] {
+            let config = Config::for_budget(Keys::Whole(8), q, ram_bytes, 1.0).unwrap();
+            let taken = config.ram_bytes();
+            assert!((ram_bytes / 100 * 98..=ram_bytes).contains(&taken), "{config:?}: {taken}");
+        }
+        let error =
+            Config::for_budget(Keys::Whole(8), 1 << 30, 1 << 20, 1.0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("ram_bytes: 1048576 bytes (1.00 MiB); a counting table"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_change_segment_is_advised_where_it_takes_a_buffer_and_updates_are_many() {
+        let config = |ram_bytes: u64, updates: f64| {
+            Config::for_budget(Keys::Whole(8), 64_000_000, ram_bytes, updates).unwrap().discipline
+        };
+        assert_eq!(
+            config(500 << 20, 10.0),
+            Discipline::Mb,
+            "buffers larger than the change segment"
+        );
+        assert_eq!(config(48 << 20, 10.0), Discipline::MdbL);
+        assert_eq!(config(48 << 20, 0.1), Discipline::Mb, "queries");
+    }
+}

@@ -1,0 +1,152 @@
+//! The figures: counted where they arise, added up on request.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nandex_device::PAGE_BYTES;
+
+use super::segment::Segment;
+use super::segments::PartitionSegments;
+use super::{Inner, State};
+use crate::api::{FilterStats, LevelStats};
+use crate::write::Usage;
+
+/// What the table counts in addition to the write path.
+#[derive(Debug, Default)]
+pub(super) struct CountingCounters {
+    /// Pages of the change segment that are taken, and of all data segments.
+    pub staged_pages: AtomicU64,
+    pub data_pages: AtomicU64,
+    pub merge_bytes_read: AtomicU64,
+    /// Buffers that were staged, and merges: the paper's operations.
+    pub stages: AtomicU64,
+    pub merges: AtomicU64,
+}
+
+impl CountingCounters {
+    /// Notes that a partition has other segments now.
+    pub(super) fn replaced(&self, before: &PartitionSegments, after: &PartitionSegments) {
+        let note = |counter: &AtomicU64, before: u64, after: u64| {
+            counter.fetch_add(after.wrapping_sub(before), Relaxed);
+        };
+        note(&self.staged_pages, before.staged_pages(), after.staged_pages());
+        note(&self.data_pages, before.data_pages(), after.data_pages());
+    }
+}
+
+/// What a counting table has done since it was opened, in the paper's terms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CountingStats {
+    /// Buffers written to the change segment.
+    pub stages: u64,
+    /// Merges of a partition with its data segment.
+    pub merges: u64,
+    /// Pages of the change segment that are taken now.
+    pub staged_pages: u64,
+    /// Pages of all data segments now.
+    pub data_pages: u64,
+}
+
+/// Sums over the partitions.
+#[derive(Default)]
+struct Totals {
+    updates: u64,
+    deletes: u64,
+    buffered: u64,
+    pages: u64,
+    ram_bytes: u64,
+    staged_max: u64,
+    data: LevelStats,
+    staged: LevelStats,
+}
+
+impl Totals {
+    fn add(&mut self, state: &State) {
+        self.updates += state.updates_taken;
+        self.deletes += state.level.deletes;
+        self.deletes += state.buffers().map(|buffer| buffer.deletes).sum::<u64>();
+        self.buffered += state.entries_buffered();
+        let segments = &state.level;
+        self.staged_max = self.staged_max.max(segments.staged.len() as u64);
+        segments.data.iter().for_each(|segment| add_segment(&mut self.data, segment));
+        segments.staged.iter().for_each(|segment| add_segment(&mut self.staged, segment));
+        self.ram_bytes += segments.newest_first().map(|segment| segment.ram_bytes()).sum::<u64>();
+        self.pages += state.extents().map(|extent| extent.pages).sum::<u64>();
+    }
+}
+
+fn add_segment(level: &mut LevelStats, segment: &Segment) {
+    level.entries += segment.content.entries;
+    level.tombstones += segment.content.negatives;
+    level.pages += segment.pages();
+}
+
+impl Inner {
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.partitions.iter().for_each(|partition| totals.add(&partition.read()));
+        totals
+    }
+
+    /// RAM and flash of the table without buffers: the filters of staged segments, and for each thread the I/O chunks of
+    /// a merge and the sorted content of a buffer.
+    pub(super) fn own_usage(&self) -> Usage {
+        let totals = self.totals();
+        let merges = self.options.flush_threads.max(1) as u64;
+        let chunk_bytes = self.layout.segments.chunks.ram_bytes() as u64;
+        let sorted_bytes = 2 * self.layout.config.partition_entries() * self.sorted_bytes();
+        Usage {
+            ram_bytes: totals.ram_bytes
+                + merges * ((totals.staged_max + 2) * chunk_bytes + sorted_bytes),
+            flash_bytes: totals.pages * PAGE_BYTES as u64,
+        }
+    }
+
+    /// Bytes of an entry of a sorted list.
+    fn sorted_bytes(&self) -> u64 {
+        (8 + 16 + self.placing().width()) as u64
+    }
+
+    pub(super) fn counting_stats(&self) -> CountingStats {
+        let counters = &self.layout.counters;
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        CountingStats {
+            stages: read(&counters.stages),
+            merges: read(&counters.merges),
+            staged_pages: read(&counters.staged_pages),
+            data_pages: read(&counters.data_pages),
+        }
+    }
+
+    pub(super) fn stats(&self) -> FilterStats {
+        let (totals, usage, config) = (self.totals(), self.own_usage(), &self.layout.config);
+        let levels = [totals.staged, totals.data].into_iter().filter(|level| level.pages > 0);
+        let levels: Vec<_> = levels.collect();
+        let entries = totals.buffered + totals.staged.entries + totals.data.entries;
+        let lookups = self.lookups.counters.read();
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        FilterStats {
+            entries,
+            buffered: totals.buffered,
+            tombstones: totals.staged.tombstones + totals.data.tombstones,
+            rate: config.keys.rate(entries),
+            rate_made_for: config.keys.rate(config.q),
+            keys_made_for: config.q,
+            ram_bytes: self.ram_bytes(),
+            flash_bytes: usage.flash_bytes,
+            inserts: totals.updates.saturating_sub(totals.deletes),
+            deletes: totals.deletes,
+            positives: lookups.hits,
+            negatives: lookups.misses,
+            reads_histogram: lookups.reads_histogram,
+            lookup_reads: lookups.reads(),
+            merges: read(&self.counters.flushes),
+            merge_bytes_read: read(&self.layout.counters.merge_bytes_read),
+            data_bytes_written: read(&self.counters.data_bytes_written),
+            log_bytes_written: self.volume.log().stats().bytes_written,
+            unmatched_deletes: 0,
+            levels,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Pages of one extent that are written once and read front to back, in large chunks.
+
+mod reader;
+mod writer;
+
+pub use reader::PageReader;
+pub use writer::PageWriter;
+
+use crate::page::{PageKind, PageLabel, StructureId};
+use crate::space::Extent;
+
+/// Where pages are, and their labels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PagePlace {
+    /// What they hold.
+    pub kind: PageKind,
+    /// Their structure.
+    pub structure: StructureId,
+    /// Their extent.
+    pub extent: Extent,
+    /// Which writing of the place it is: a number that the structure issues once, also across crashes.
+    pub generation: u64,
+}
+
+impl PagePlace {
+    /// What the page of that number must prove to be.
+    #[must_use]
+    pub fn label(&self, page: u64) -> PageLabel {
+        let Self { kind, structure, extent, generation } = *self;
+        PageLabel { kind, structure, generation, page: extent.start.plus(page) }
+    }
+}
