@@ -68,8 +68,8 @@ pub struct Config {
     pub block_pages: u32,
     /// Data blocks that are merged together, when there are `q` keys: the paper's `k`.
     pub k: u32,
-    /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after another,
-    /// so they hold about half as many.
+    /// Keys that the buffers of all partitions (the paper's H_R) take when all are full. They fill up one after
+    /// another, so they hold about half as many.
     pub buffer_entries: u64,
     /// How full buffers reach the data segment.
     pub discipline: Discipline,

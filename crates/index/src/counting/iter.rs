@@ -24,6 +24,9 @@ pub struct Counts {
     failed: bool,
 }
 
+/// Sources of a partition, the oldest first.
+type Sources = Vec<Box<dyn Source>>;
+
 /// The partition that is read.
 struct Current {
     merge: Merge<'static>,
@@ -66,16 +69,13 @@ fn begin(core: &Inner, index: usize) -> Result<Current> {
 
 impl Inner {
     /// What a partition has at one moment, the oldest source first.
-    pub(super) fn sources_of(
-        &self,
-        index: usize,
-    ) -> Result<(Vec<Box<dyn Source>>, Arc<PartitionSegments>)> {
+    pub(super) fn sources_of(&self, index: usize) -> Result<(Sources, Arc<PartitionSegments>)> {
         let (buffers, segments) = {
             let state = self.partitions[index].read();
             let buffers: Vec<_> = state.buffers().map(|buffer| buffer.sums().clone()).collect();
             (buffers, Arc::clone(&state.level))
         };
-        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        let mut sources = Sources::new();
         for segment in segments.data.iter().chain(&segments.staged) {
             sources.push(Box::new(self.layout.segments.reader(segment)?));
         }

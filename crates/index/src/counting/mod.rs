@@ -26,12 +26,14 @@
 //! the merge.
 //!
 //! Where this differs from the paper: keys are stored whole or as fingerprints; counts go to 63 bits, in a byte each
-//! where they are small; a data segment is written with as many blocks as its keys need, so the table grows; blocks are
-//! written next to the old ones and published by a checkpoint, so a crash loses nothing and counts nothing twice; linear
-//! probing goes page by page, so a query reads one page; and a full change segment is merged one partition at a time.
+//! where they are small; a data segment is written with as many blocks as its keys need, so the table grows; blocks
+//! are written next to the old ones and published by a checkpoint, so a crash loses nothing and counts nothing twice;
+//! linear probing goes page by page, so a query reads one page; and a full change segment is merged one partition at
+//! a time.
 //!
 //! Invariants
-//! 1. A key's count is the sum over its partition's buffers, staged segments and data segment, from the newest back to a
+//! 1. A key's count is the sum over its partition's buffers, staged segments and data segment, from the newest back
+//!    to a
 //!    removal.
 //! 2. A query sees one moment: a partition's buffers and list of segments are read under one lock, and a segment that a
 //!    query may still read keeps its pages.
@@ -301,9 +303,9 @@ impl Counting {
         self.handle.core.sum_many(keys)
     }
 
-    /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen as
-    /// it was when the iteration reached it. Reads each segment once, in I/O chunks, and holds a copy of one partition's
-    /// buffers in RAM.
+    /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen
+    /// as it was when the iteration reached it. Reads each segment once, in I/O chunks, and holds a copy of one
+    /// partition's buffers in RAM.
     #[must_use]
     pub fn iter(&self) -> Counts {
         Counts::new(Arc::clone(&self.handle.core))
@@ -318,8 +320,8 @@ impl Counting {
         Inner::top(&self.handle.core, count)
     }
 
-    /// Merges all that is buffered and staged: a query then reads one page. Reads and writes everything once. Updates and
-    /// queries continue meanwhile. All updates acknowledged before it are durable when it returns.
+    /// Merges all that is buffered and staged: a query then reads one page. Reads and writes everything once. Updates
+    /// and queries continue meanwhile. All updates acknowledged before it are durable when it returns.
     ///
     /// # Errors
     /// A failed read or write, damage, no space for a new data segment in addition to the old one.

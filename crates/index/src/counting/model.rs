@@ -1,14 +1,15 @@
-//! The advisor of counting tables: how large buffers are for a RAM budget, how many partitions there are, which discipline
-//! suits, and what it costs.
+//! The advisor of counting tables: how large buffers are for a RAM budget, how many partitions there are, which
+//! discipline suits, and what it costs.
 //!
-//! With `q` keys of `e` bytes on flash (the key, a byte for its count, at a fill of 92 %) and buffers of `M` keys when all
-//! are full, a buffer has `m = M / q` of its partition's keys:
+//! With `q` keys of `e` bytes on flash (the key, a byte for its count, at a fill of 92 %) and buffers of `M` keys
+//! when all are full, a buffer has `m = M / q` of its partition's keys:
 //!
 //! - **MB** rewrites the data segment for each full buffer: `e / m` bytes are written for each key of a buffer, and a
 //!   query reads a page.
-//! - **MDB** and **MDB-L** with a change segment of a share `c` stage `floor(c / m)` buffers before they merge. Each key is
-//!   written once more, and the data segment is rewritten once for all of them: `e + e / (m (floor(c / m) + 1))`. A query
-//!   reads one page of the change segment for each time its key is there: `c / 2` pages on average for a uniform stream.
+//! - **MDB** and **MDB-L** with a change segment of a share `c` stage `floor(c / m)` buffers before they merge. Each
+//!   key is written once more, and the data segment is rewritten once for all of them:
+//!   `e + e / (m (floor(c / m) + 1))`. A query reads one page of the change segment for each time its key is there:
+//!   `c / 2` pages on average for a uniform stream.
 //!
 //! So a change segment pays once it takes at least one buffer, and with more queries than updates none may pay at all.
 
@@ -30,8 +31,8 @@ const PARTITION_PAGES: u64 = 1024;
 /// The fewest keys of a partition's buffer, if there are that many: fewer are not worth a merge.
 const BUFFER_ENTRIES_MIN: u64 = 512;
 
-/// I/O chunks in memory for each segment of a merge, and segments of a merge: what was staged, the old data segment, the
-/// new one.
+/// I/O chunks in memory for each segment of a merge, and segments of a merge: what was staged, the old data segment,
+/// the new one.
 const CHUNKS: u64 = 3;
 const MERGED_SEGMENTS: u64 = 4;
 

@@ -7,8 +7,8 @@
 //!   +----+---+---+--------+-- - - --+-- - - --+-- - - - --+
 //! ```
 //!
-//! A code is an amount of 1 to 255 less 1; code 255 says that a long change follows among the long ones: a byte with its
-//! length and whether it removes, then the amount.
+//! A code is an amount of 1 to 255 less 1; code 255 says that a long change follows among the long ones: a byte with
+//! its length and whether it removes, then the amount.
 
 use nandex_store::bytes::{get_u16, get_u32, put_u16, put_u32};
 use nandex_store::page::PAGE_BODY_BYTES;
@@ -107,7 +107,7 @@ impl PageBuilder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountPage<'p> {
     width: usize,
-    /// Do entries that belong here lie on the page after this one?
+    /// Are entries that belong here on the page after this one?
     pub goes_on: bool,
     /// The overflow page that is the one after this, 0 for none.
     pub next: u32,

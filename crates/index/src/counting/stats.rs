@@ -89,8 +89,8 @@ impl Inner {
         totals
     }
 
-    /// RAM and flash of the table without buffers: the filters of staged segments, and for each thread the I/O chunks of
-    /// a merge and the sorted content of a buffer.
+    /// RAM and flash of the table without buffers: the filters of staged segments, and for each thread the I/O chunks
+    /// of a merge and the sorted content of a buffer.
     pub(super) fn own_usage(&self) -> Usage {
         let totals = self.totals();
         let merges = self.options.flush_threads.max(1) as u64;

@@ -15,8 +15,8 @@ use crate::any::AnyOptions;
 use crate::testing::{Decoder, FilterTests, TestFilter};
 use crate::write::LogCodec;
 
-/// Variants cover all disciplines with whole keys and with fingerprints of all widths; blocks, `k`, buffers and shares are
-/// mixed.
+/// Variants cover all disciplines with whole keys and with fingerprints of all widths; blocks, `k`, buffers and
+/// shares are mixed.
 pub(super) const TESTS: FilterTests = FilterTests { variants: 24, config };
 
 const DISCIPLINES: [Discipline; 3] = [Discipline::MdbL, Discipline::Mb, Discipline::Mdb];

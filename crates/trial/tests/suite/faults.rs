@@ -32,8 +32,8 @@ const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
 const SITES: [(FaultOn, &str); 4] = [
     (
         FaultOn::Read,
-        "blank, checkpoint, counts, data, filter, image, I/O chunk of a run, log, run, slice, superblock, values, whole data, \
-         whole slice",
+        "blank, checkpoint, counts, data, filter, image, I/O chunk of a run, log, run, slice, superblock, values, \
+         whole data, whole slice",
     ),
     (
         FaultOn::Write,

@@ -14,6 +14,9 @@ use crate::write::{BufferRam, WriteBuffer};
 
 pub(super) use sums::Sums;
 
+/// Updates whose slots are fetched before they are needed.
+const AHEAD: usize = 12;
+
 /// What all buffers of a table share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferShape {
@@ -143,7 +146,13 @@ impl WriteBuffer for SumBuffer {
 
     fn apply(&mut self, updates: &[KeyChange<'_>]) -> Result<usize> {
         let mut done = 0;
-        for KeyChange { place, key, change } in updates {
+        for (number, KeyChange { place, key, change }) in updates.iter().enumerate() {
+            let soon = if number == 0 {
+                &updates[..updates.len().min(AHEAD)]
+            } else {
+                ahead(updates, number)
+            };
+            soon.iter().for_each(|update| self.sums.prefetch(update.place));
             let takes_new = self.has_space();
             match self.sums.apply(*place, key, *change, takes_new) {
                 Ok(true) => {}
@@ -174,4 +183,10 @@ impl WriteBuffer for SumBuffer {
     fn ram_bytes(&self) -> u64 {
         self.sums.ram_bytes()
     }
+}
+
+/// The update that is next to be fetched while this one is applied.
+fn ahead<'u, 'k>(updates: &'u [KeyChange<'k>], number: usize) -> &'u [KeyChange<'k>] {
+    let at = (number + AHEAD - 1).min(updates.len());
+    &updates[at..updates.len().min(at + 1)]
 }

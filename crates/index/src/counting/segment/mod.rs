@@ -1,5 +1,5 @@
-//! A segment: a closed hash table on flash, written once, front to back. A partition's data segment (the paper's H_D) is
-//! one; what a staged buffer leaves in the change segment (S_E) is another.
+//! A segment: a closed hash table on flash, written once, front to back. A partition's data segment (the paper's H_D)
+//! is one; what a staged buffer leaves in the change segment (S_E) is another.
 //!
 //! ```text
 //!   block 0                       block 1                       overflow region
