@@ -2,7 +2,7 @@
 
 use nandex_store::Volume;
 
-use super::{Config, Counting, KIND, RuntimeOptions, check};
+use super::{Config, Counting, KIND, Keys, RuntimeOptions, check};
 use crate::any::{AnyConfig, AnyFilter, AnyOptions, Configuration, Description, OpenFilter};
 use crate::model::text::count;
 use crate::model::{OperationCosts, ParameterValue};
@@ -18,7 +18,8 @@ pub(crate) const ROW: Row = Row {
         create,
         open,
         advise: |requirements| Config::advised(requirements).map(Into::into),
-        tiny: || Config::tiny().into(),
+        // A filter takes keys of any width.
+        tiny: || Config { keys: Keys::Fingerprints(8), ..Config::tiny() }.into(),
         #[cfg(feature = "testing")]
         testing: super::testing::TESTS,
     }),
@@ -78,8 +79,8 @@ impl Configuration for Config {
 
     fn describe(&self) -> Description {
         let keys = match self.keys {
-            super::Keys::Whole(bytes) => format!("whole keys of {bytes} bytes"),
-            super::Keys::Fingerprints(bytes) => format!("fingerprints of {bytes} bytes"),
+            Keys::Whole(bytes) => format!("whole keys of {bytes} bytes"),
+            Keys::Fingerprints(bytes) => format!("fingerprints of {bytes} bytes"),
         };
         let number = |value: u32| ParameterValue::Count(value.into());
         Description {

@@ -18,8 +18,8 @@ use nandex::bufferhash::{self, Config, Policy};
 use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
-    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Durability, Filter, OpenOptions, SliceHash,
-    Table, Threads, Volume, VolumeOptions, cascade, slicehash,
+    AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Counting, Durability, Filter, OpenOptions,
+    SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting, slicehash,
 };
 
 /// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
@@ -32,6 +32,7 @@ fn fixture(name: &str) -> Vec<u8> {
             _ if name.starts_with("v1-growing") => write_growing(is_closed),
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
+            _ if name.starts_with("v1-counting") => write_counts(is_closed),
             _ => write_bufferhashes(name),
         };
         let file = File::create(path(name)).unwrap();
@@ -240,6 +241,46 @@ fn filters_that_version_1_wrote_open_and_hold_everything() {
     }
 }
 
+/// A counting table of each discipline, with whole keys and with fingerprints.
+fn counting_configs() -> [(&'static str, counting::Config); 3] {
+    let small = counting::Config { change_permille: 600, ..counting::Config::tiny() };
+    [
+        ("mb", counting::Config { discipline: counting::Discipline::Mb, ..small }),
+        ("mdb", counting::Config { discipline: counting::Discipline::Mdb, k: 2, ..small }),
+        ("mdb-l", counting::Config { keys: counting::Keys::Fingerprints(7), ..small }),
+    ]
+}
+
+/// Adds a number's square to it, takes one from every third, and removes every seventh.
+fn count_all(table: &Counting, keys: Range<u64>) {
+    for key in keys {
+        table.add(&key.to_le_bytes(), (key * key + 1).cast_signed()).unwrap();
+        if key % 3 == 0 {
+            table.add(&key.to_le_bytes(), -1).unwrap();
+        }
+        if key % 7 == 6 {
+            table.remove(&key.to_le_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn counting_tables_that_version_1_wrote_open_and_hold_everything() {
+    for name in ["v1-counting-closed", "v1-counting-crash"] {
+        let volume = open(name);
+        for (name, config) in counting_configs() {
+            let table = Counting::open(&volume, name).unwrap();
+            assert_eq!(*table.config(), config, "{name}");
+            for key in 0..1200_u64 {
+                let sum = key * key + 1 - u64::from(key % 3 == 0);
+                let expected = if key % 7 == 6 { 0 } else { sum };
+                assert_eq!(table.count(&key.to_le_bytes()).unwrap(), expected, "{name}, key {key}");
+            }
+            assert_eq!(table.sum(&1200_u64.to_le_bytes()).unwrap(), 0);
+        }
+    }
+}
+
 /// A new volume on the calling thread, in which nothing is durable before it is synced.
 fn inline(hash: HashKind) -> (MemoryDevice, Volume) {
     let device = MemoryDevice::new();
@@ -362,4 +403,15 @@ fn write_filters(is_closed: bool) -> MemoryDevice {
     filters.iter().for_each(|filter| filter.flush().unwrap());
     filters.iter().for_each(|filter| note(filter, 500..1200));
     left_by((device, volume), filters, is_closed.then_some(Cascade::close))
+}
+
+fn write_counts(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let runtime = counting::RuntimeOptions { merge_threads: 0, ..Default::default() };
+    let create = |(name, config)| Counting::create_with(&volume, name, config, runtime).unwrap();
+    let tables: Vec<_> = counting_configs().into_iter().map(create).collect();
+    tables.iter().for_each(|table| count_all(table, 0..500));
+    tables.iter().for_each(|table| table.flush().unwrap());
+    tables.iter().for_each(|table| count_all(table, 500..1200));
+    left_by((device, volume), tables, is_closed.then_some(Counting::close))
 }
