@@ -4,6 +4,7 @@
 mod corpus;
 pub mod documents;
 mod error;
+mod model;
 mod options;
 pub mod tokenise;
 
@@ -13,4 +14,5 @@ pub use corpus::{
 };
 pub use documents::Document;
 pub use error::{Error, Result};
+pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
 pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};

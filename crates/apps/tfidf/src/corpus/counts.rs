@@ -61,7 +61,8 @@ impl TableCounts {
     /// # Errors
     /// A table of other widths.
     pub fn new(table: AnyTable) -> Result<Self> {
-        let widths = [("key_bytes", 16, table.key_bytes()), ("value_bytes", 8, table.value_bytes())];
+        let widths =
+            [("key_bytes", 16, table.key_bytes()), ("value_bytes", 8, table.value_bytes())];
         for (field, expected, found) in widths {
             if expected != found {
                 let reason = format!("a table for counts has {expected}, found {found}");

@@ -303,6 +303,9 @@ impl Corpus {
 impl std::fmt::Debug for Corpus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { config, state, .. } = self;
-        f.debug_struct("Corpus").field("config", config).field("state", state).finish_non_exhaustive()
+        f.debug_struct("Corpus")
+            .field("config", config)
+            .field("state", state)
+            .finish_non_exhaustive()
     }
 }

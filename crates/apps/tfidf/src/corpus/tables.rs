@@ -17,9 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
-use nandex::large::{
-    TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name,
-};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
     AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Volume, VolumeOptions,
     bufferhash, slicehash,

@@ -87,9 +87,8 @@ fn what_is_removed_was_never_there_and_only_that_can_be_removed() {
     assert_eq!(removed, Updated { documents: 1, skipped: 0, occurrences: 3 });
     let left = [all[0].clone(), all[2].clone()];
     assert_eq!((listed(&corpus), corpus.documents()), (counted(&analysis, &left), 2));
-    let mut refusal = |it: &[Document]| {
-        corpus.remove(it.iter().cloned().map(Ok)).unwrap_err().to_string()
-    };
+    let mut refusal =
+        |it: &[Document]| corpus.remove(it.iter().cloned().map(Ok)).unwrap_err().to_string();
     let text = "document d1 cannot be removed: no document of this id was added; its text is needed as it was when \
                 it was added";
     assert_eq!(refusal(&all[1..2]), text);
@@ -167,7 +166,9 @@ fn shards_merge_to_what_one_index_of_all_documents_is() {
     let error = left.merge(&right).unwrap_err().to_string();
     assert!(error.contains("is in the index already, with the same text"), "{error}");
     let error = left.merge(&empty(&Analysis::default())).unwrap_err().to_string();
-    assert!(error.contains("expected the analysis {\"lowercase\":true,\"ngram_min\":1,\"ngram_max\":2"));
+    assert!(
+        error.contains("expected the analysis {\"lowercase\":true,\"ngram_min\":1,\"ngram_max\":2")
+    );
 }
 
 #[test]
@@ -175,7 +176,9 @@ fn a_term_that_is_too_long_names_its_document() {
     let mut corpus = empty(&Analysis::default());
     let long = Document::new("blob", "x".repeat(TERM_BYTES_MAX + 1));
     let error = corpus.update([Ok(long)], Repeats::Refuse).unwrap_err().to_string();
-    assert!(error.starts_with("document blob: a term of 131073 bytes, and at most 131072 are kept"));
+    assert!(
+        error.starts_with("document blob: a term of 131073 bytes, and at most 131072 are kept")
+    );
     let longest = Document::new("blob", "x".repeat(TERM_BYTES_MAX));
     corpus.update([Ok(longest)], Repeats::Refuse).unwrap();
     assert_eq!(corpus.occurrences(), 1);
@@ -185,7 +188,10 @@ fn a_term_that_is_too_long_names_its_document() {
 fn too_little_ram_and_other_limits_are_refused() {
     let ram = CorpusConfig { ram_bytes: 1 << 20, ..CONFIG };
     let error = ram.validate().unwrap_err().to_string();
-    assert!(error.starts_with("ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more"), "{error}");
+    assert!(
+        error.starts_with("ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more"),
+        "{error}"
+    );
     let texts = CorpusConfig { text_bytes_max: 0, ..CONFIG };
     assert!(texts.validate().unwrap_err().to_string().starts_with("text_bytes_max: 0 bytes"));
 }
@@ -199,8 +205,9 @@ fn counts_in_a_table_are_counts_in_a_map() {
     let mut state = 7_u64;
     for round in 0..40 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let amounts: Vec<(TermKey, i64)> =
-            (0..500).map(|n| (key((state >> 33) % 3000 + n), if round % 4 == 3 { 0 } else { 3 })).collect();
+        let amounts: Vec<(TermKey, i64)> = (0..500)
+            .map(|n| (key((state >> 33) % 3000 + n), if round % 4 == 3 { 0 } else { 3 }))
+            .collect();
         table.add_many(&amounts).unwrap();
         map.add_many(&amounts).unwrap();
     }
