@@ -4,6 +4,7 @@
 mod corpus;
 pub mod documents;
 mod error;
+mod export;
 mod model;
 mod options;
 pub mod tokenise;
@@ -14,5 +15,6 @@ pub use corpus::{
 };
 pub use documents::Document;
 pub use error::{Error, Result};
+pub use export::{MatrixFiles, MatrixShape};
 pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
 pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};
