@@ -15,6 +15,6 @@ pub use corpus::{
 };
 pub use documents::Document;
 pub use error::{Error, Result};
-pub use export::{MatrixFiles, MatrixShape};
+pub use export::{MatrixFiles, MatrixShape, ParquetFiles};
 pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
 pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};

@@ -25,6 +25,14 @@ pub trait TermCounts: Send + Sync {
     /// the call, any may then be counted.
     fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()>;
 
+    /// As [`add_many`](Self::add_many), for terms whose counts are known to be 0. A table may then save a lookup.
+    ///
+    /// # Errors
+    /// As `add_many`.
+    fn add_new_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
+        self.add_many(amounts)
+    }
+
     /// The counts of all of `keys`, in their order.
     ///
     /// # Errors
@@ -75,10 +83,15 @@ impl TableCounts {
     fn add_chunk(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
         let keys: Vec<&[u8]> = amounts.iter().map(|(key, _)| &key.0[..]).collect();
         let found = self.table.get_many(&keys)?;
+        let found = found.into_iter().map(|it| it.map_or(0, |value| number(&value)));
+        self.put(amounts, found)
+    }
+
+    /// Writes the sums of these counts and amounts.
+    fn put(&self, amounts: &[(TermKey, i64)], counts: impl Iterator<Item = u64>) -> Result<()> {
         let mut sums = Vec::with_capacity(amounts.len());
-        for ((key, amount), found) in amounts.iter().zip(found) {
-            let sum = sum(found.map_or(0, |value| number(&value)), *amount)?;
-            sums.push((key, sum.to_le_bytes()));
+        for ((key, amount), count) in amounts.iter().zip(counts) {
+            sums.push((key, sum(count, *amount)?.to_le_bytes()));
         }
         let (gone, kept): (Vec<_>, Vec<_>) = sums.iter().partition(|(_, sum)| *sum == [0; 8]);
         let pairs: Vec<(&[u8], &[u8])> =
@@ -105,6 +118,12 @@ impl TermCounts for TableCounts {
     fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
         let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         amounts.chunks(CHUNK).try_for_each(|chunk| self.add_chunk(chunk))
+    }
+
+    fn add_new_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks = amounts.chunks(CHUNK);
+        chunks.try_for_each(|chunk| self.put(chunk, std::iter::repeat(0)))
     }
 
     fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {

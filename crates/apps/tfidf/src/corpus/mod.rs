@@ -15,8 +15,8 @@
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
 //! | add or remove a document | about 0 for its id | 32 bytes |
-//! | each different term of a batch | one for each count; two for its text unless it was seen lately | its counts |
-//! | a new term | about 0 | its text, once |
+//! | each different term of a batch | one for each of its two counts; two for its text unless it was seen lately | its counts |
+//! | a new term | about 0 | its text, once, and its counts |
 //! | listing the terms | the counts once, in sequence, and one for each text | 0 |
 //!
 //! RAM is fixed when the index is opened, whatever its vocabulary: see [`CorpusConfig::ram_bytes`].
@@ -58,14 +58,14 @@ pub struct CorpusConfig {
     /// RAM of all its tables and batches, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`]. It may be another
     /// at each opening. An index whose vocabulary needs more says so when a table cannot grow.
     pub ram_bytes: u64,
-    /// Bytes of flash for the texts of all terms, with about 60 more for each; 8 GiB by default. It is chosen when the
+    /// Bytes of flash for the texts of all terms, with about 60 more for each; 4 GiB by default. It is chosen when the
     /// index is made. The file takes only what is used of it.
     pub text_bytes_max: u64,
 }
 
 impl Default for CorpusConfig {
     fn default() -> Self {
-        Self { ram_bytes: 256 << 20, text_bytes_max: 8 << 30 }
+        Self { ram_bytes: 256 << 20, text_bytes_max: 4 << 30 }
     }
 }
 

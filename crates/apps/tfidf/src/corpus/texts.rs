@@ -34,24 +34,24 @@ impl Texts {
         self.table.stats().ram_bytes + self.known.ram_bytes()
     }
 
-    /// Keeps the text of each of these terms of a batch.
-    pub(super) fn keep_all(&mut self, keys: &[TermKey], batch: &Batch) -> Result<()> {
-        let mut pairs = Vec::with_capacity(CHUNK);
-        for key in keys {
-            if self.known.has(key) {
-                continue;
-            }
-            pairs.push((*key, batch.text(key)));
-            if pairs.len() == CHUNK {
-                self.keep(&pairs)?;
-                pairs.clear();
+    /// Keeps the text of each of these terms of a batch. Returns which of them had none: their counts are 0.
+    pub(super) fn keep_all(&mut self, keys: &[TermKey], batch: &Batch) -> Result<Vec<bool>> {
+        let mut are_new = vec![false; keys.len()];
+        for (keys, are_new) in keys.chunks(CHUNK).zip(are_new.chunks_mut(CHUNK)) {
+            let unknown = (0..keys.len()).filter(|at| !self.known.has(&keys[*at]));
+            let unknown: Vec<usize> = unknown.collect();
+            let pairs: Vec<(TermKey, &[u8])> =
+                unknown.iter().map(|at| (keys[*at], batch.text(&keys[*at]))).collect();
+            for (at, is_new) in unknown.into_iter().zip(self.keep(&pairs)?) {
+                are_new[at] = is_new;
             }
         }
-        self.keep(&pairs)
+        Ok(are_new)
     }
 
-    /// Keeps the texts that are not there yet. One that is there under the same key must be the same.
-    pub(super) fn keep(&mut self, pairs: &[(TermKey, &[u8])]) -> Result<()> {
+    /// Keeps the texts that are not there yet, and returns which these are. One that is there under the same key must
+    /// be the same.
+    pub(super) fn keep(&mut self, pairs: &[(TermKey, &[u8])]) -> Result<Vec<bool>> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| &key.0[..]).collect();
         let found = self.table.get_many(&keys)?;
         let mut absent: Vec<(&[u8], &[u8])> = Vec::new();
@@ -64,7 +64,7 @@ impl Texts {
         }
         self.table.put_many(&absent)?;
         pairs.iter().for_each(|(key, _)| self.known.note(*key));
-        Ok(())
+        Ok(found.iter().map(Option::is_none).collect())
     }
 
     /// The texts of terms that are in the index, in their order.

@@ -3,7 +3,7 @@
 use nandex::Table;
 
 use super::batch::{Batch, DocumentEntry};
-use super::{Corpus, TermKey};
+use super::{Corpus, TermCounts, TermKey};
 use crate::tokenise::{KeyMap, Tokens};
 use crate::{Document, Error, Result};
 
@@ -12,6 +12,9 @@ const GROUP: usize = 256;
 
 /// Bytes of text at which a group is large enough.
 const GROUP_BYTES: usize = 4 << 20;
+
+/// Terms that are given to the tables at a time.
+const COUNTED: usize = 65_536;
 
 /// What happens to a document whose id is in the index already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -156,10 +159,16 @@ impl Corpus {
         }
         self.begin_counting()?;
         let keys = batch.keys();
-        if change != Change::Remove {
-            self.texts.keep_all(&keys, batch)?;
+        let are_new = match change {
+            Change::Add(_) => self.texts.keep_all(&keys, batch)?,
+            Change::Remove => vec![false; keys.len()],
+        };
+        // Terms that are new need no lookup.
+        for is_new in [true, false] {
+            let keys = keys.iter().zip(&are_new).filter(|(_, it)| **it == is_new);
+            let keys: Vec<TermKey> = keys.map(|(key, _)| *key).collect();
+            self.count(&keys, (batch, is_new), change)?;
         }
-        self.count(&keys, batch, change)?;
         self.note_documents(batch.documents(), change)?;
         let documents = batch.documents().len() as u64;
         self.state.documents = changed(self.state.documents, change.signed(documents)?)?;
@@ -189,17 +198,29 @@ impl Corpus {
         saved
     }
 
-    fn count(&self, keys: &[TermKey], batch: &Batch, change: Change) -> Result<()> {
-        let mut documents = Vec::with_capacity(keys.len());
-        let mut occurrences = Vec::with_capacity(keys.len());
-        for key in keys {
-            let counts = batch.counts(key);
-            documents.push((*key, change.signed(counts.0.into())?));
-            occurrences.push((*key, change.signed(counts.1)?));
+    /// Adds a batch's counts of these terms, which are new to the index or not.
+    fn count(
+        &self,
+        keys: &[TermKey],
+        (batch, are_new): (&Batch, bool),
+        change: Change,
+    ) -> Result<()> {
+        let add = |counts: &dyn TermCounts, amounts: &[(TermKey, i64)]| match are_new {
+            true => counts.add_new_many(amounts),
+            false => counts.add_many(amounts),
+        };
+        for keys in keys.chunks(COUNTED) {
+            let mut documents = Vec::with_capacity(keys.len());
+            let mut occurrences = Vec::with_capacity(keys.len());
+            for key in keys {
+                let counts = batch.counts(key);
+                documents.push((*key, change.signed(counts.0.into())?));
+                occurrences.push((*key, change.signed(counts.1)?));
+            }
+            add(&*self.df, &documents)?;
+            add(&*self.cf, &occurrences)?;
         }
-        self.df.add_many(&documents)?;
-        drop(documents);
-        self.cf.add_many(&occurrences)
+        Ok(())
     }
 
     fn note_documents(&self, documents: &[DocumentEntry], change: Change) -> Result<()> {

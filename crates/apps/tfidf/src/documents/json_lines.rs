@@ -6,35 +6,20 @@ use std::io::BufRead;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::{Document, Lines, Reading};
+use super::{Document, Fields, Lines, Reading};
 use crate::{Error, Result};
-
-/// Which fields of each object are read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct JsonFields {
-    /// The field with the text, a string; `text` by default.
-    pub text: String,
-    /// The field with the id, a string or a whole number. `None`, the default, takes the line's number.
-    pub id: Option<String>,
-}
-
-impl Default for JsonFields {
-    fn default() -> Self {
-        Self { text: "text".into(), id: None }
-    }
-}
 
 /// The objects of a reader, one in each line; lines of white space are left out. Of a field that an object has twice
 /// the last counts, as in Python.
 #[derive(Debug)]
 pub struct JsonLines<R> {
     lines: Lines<R>,
-    fields: JsonFields,
+    fields: Fields,
 }
 
 impl<R: BufRead> JsonLines<R> {
     /// The objects of `reader`, which errors call `name`.
-    pub fn new(reader: R, name: impl Into<String>, fields: JsonFields, reading: Reading) -> Self {
+    pub fn new(reader: R, name: impl Into<String>, fields: Fields, reading: Reading) -> Self {
         Self { lines: Lines::new(reader, name, reading), fields }
     }
 
@@ -98,7 +83,7 @@ impl<R: BufRead> Iterator for JsonLines<R> {
 type Found = (Option<Value>, Option<Value>);
 
 /// Reads the wanted fields of an object and skips all others without keeping them.
-struct FieldsSeed<'f>(&'f JsonFields);
+struct FieldsSeed<'f>(&'f Fields);
 
 impl<'de> DeserializeSeed<'de> for FieldsSeed<'_> {
     type Value = Found;

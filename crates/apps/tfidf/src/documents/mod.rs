@@ -1,10 +1,11 @@
-//! Where texts come from: folders, lines, JSON lines. One document is in memory at a time.
+//! Where texts come from: folders, lines, JSON lines, Parquet. One document is in memory at a time.
 //!
 //! | source | a document is | its id |
 //! |---|---|---|
 //! | [`Folder`] | a file, in the order of paths | its path below the folder |
 //! | [`Lines`] | a line | its number, from 1 |
 //! | [`JsonLines`] | a text field of an object | a field, or the line's number |
+//! | [`ParquetRows`] | a text column of a row | a column, or the row's number |
 //!
 //! All sources are iterators, so a caller may have its own. An empty document is a document: its row has no entries.
 
@@ -12,6 +13,7 @@ mod decode;
 mod folder;
 mod json_lines;
 mod lines;
+mod parquet;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +21,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
+pub use self::parquet::ParquetRows;
 pub use decode::Decoding;
 pub use folder::Folder;
-pub use json_lines::{JsonFields, JsonLines};
+pub use json_lines::JsonLines;
 pub use lines::Lines;
 
 use crate::{Error, Result};
@@ -61,6 +64,21 @@ impl Default for Reading {
     }
 }
 
+/// Which fields of an object, or columns of a row, are read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fields {
+    /// The field with the text, a string; `text` by default.
+    pub text: String,
+    /// The field with the id, a string or a whole number. `None`, the default, takes the number of the line or row.
+    pub id: Option<String>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { text: "text".into(), id: None }
+    }
+}
+
 /// A place that documents can be read from more than once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
@@ -73,7 +91,14 @@ pub enum Source {
         /// The file.
         path: PathBuf,
         /// What is read of each object.
-        fields: JsonFields,
+        fields: Fields,
+    },
+    /// A Parquet file.
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// The columns that are read.
+        fields: Fields,
     },
 }
 
@@ -95,6 +120,7 @@ impl Source {
                 let name = path.display().to_string();
                 Box::new(JsonLines::new(open(path)?, name, fields.clone(), reading))
             }
+            Self::Parquet { path, fields } => Box::new(ParquetRows::open(path, fields, reading)?),
         })
     }
 }

@@ -15,7 +15,7 @@ fn owned(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn json(text: &str, id: Option<&str>) -> JsonLines<&'static [u8]> {
-    let fields = JsonFields { id: id.map(str::to_owned), ..JsonFields::default() };
+    let fields = Fields { id: id.map(str::to_owned), ..Fields::default() };
     let bytes: &'static [u8] = text.to_owned().leak().as_bytes();
     JsonLines::new(bytes, "in.jsonl", fields, Reading::default())
 }
@@ -134,4 +134,105 @@ fn a_file_of_a_folder_that_is_too_long_or_no_text_is_named() {
     );
     let error = Folder::new(folder.path().join("none"), SMALL).unwrap_err().to_string();
     assert!(error.starts_with("cannot list ") && error.contains("none: No such file"), "{error}");
+}
+
+/// A row of a file.
+type TextAndKey<'t> = (Option<&'t [u8]>, Option<i64>);
+
+/// A file of two row groups with optional columns; `None` is null.
+fn parquet_file(folder: &std::path::Path, rows: &[TextAndKey<'_>]) -> PathBuf {
+    use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use ::parquet::file::writer::SerializedFileWriter;
+    let schema =
+        "message m { optional binary text (STRING); optional int64 key; required int32 n; }";
+    let schema = ::parquet::schema::parser::parse_message_type(schema).unwrap();
+    let path = folder.join("rows.parquet");
+    let file = File::create(&path).unwrap();
+    let mut file = SerializedFileWriter::new(file, schema.into(), Default::default()).unwrap();
+    for rows in rows.chunks(rows.len().div_ceil(2).max(1)) {
+        let mut group = file.next_row_group().unwrap();
+        let texts: Vec<ByteArray> = rows
+            .iter()
+            .filter_map(|(text, _)| Some(ByteArray::from(text.as_ref()?.to_vec())))
+            .collect();
+        let levels: Vec<i16> = rows.iter().map(|(text, _)| text.is_some().into()).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&texts, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        let keys: Vec<i64> = rows.iter().filter_map(|(_, key)| *key).collect();
+        let levels: Vec<i16> = rows.iter().map(|(_, key)| key.is_some().into()).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&keys, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let numbers: Vec<i32> = rows.iter().map(|_| 7).collect();
+        column
+            .typed::<::parquet::data_type::Int32Type>()
+            .write_batch(&numbers, None, None)
+            .unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+    }
+    file.close().unwrap();
+    path
+}
+
+fn parquet(path: &std::path::Path, text: &str, id: Option<&str>) -> Result<ParquetRows> {
+    let fields = Fields { text: text.into(), id: id.map(str::to_owned) };
+    ParquetRows::open(path, &fields, Reading::default())
+}
+
+#[test]
+fn rows_of_parquet_have_texts_and_ids_over_all_row_groups() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..1500).map(|n| format!("text {n}")).collect();
+    let rows: Vec<TextAndKey<'_>> =
+        texts.iter().zip(-5..).map(|(text, key)| (Some(text.as_bytes()), Some(key))).collect();
+    let path = parquet_file(folder.path(), &rows);
+    let numbered =
+        |first: i64| texts.iter().zip(first..).map(|(text, n)| (n.to_string(), text.clone()));
+    assert_eq!(
+        pairs(parquet(&path, "text", Some("key")).unwrap()),
+        numbered(-5).collect::<Vec<_>>()
+    );
+    assert_eq!(pairs(parquet(&path, "text", None).unwrap()), numbered(1).collect::<Vec<_>>());
+    let empty = parquet_file(folder.path(), &[]);
+    assert_eq!(pairs(parquet(&empty, "text", None).unwrap()), []);
+}
+
+#[test]
+fn bad_rows_of_parquet_are_named_after_the_good_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad: [(TextAndKey<'_>, &str); 3] = [
+        ((None, Some(2)), ":2: expected a value in the column \"text\", found null"),
+        ((Some(b"x"), None), ":2: expected a value in the column \"key\", found null"),
+        ((Some(b"x\xff"), Some(2)), ":2: expected UTF-8, found byte 0xff at byte 1"),
+    ];
+    for ((text, key), reason) in bad {
+        let path = parquet_file(folder.path(), &[(Some(b"ok"), Some(1)), (text, key)]);
+        let mut rows = parquet(&path, "text", Some("key")).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap(), Document::new("1", "ok"));
+        let error = rows.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(rows.next().is_none());
+    }
+}
+
+#[test]
+fn what_is_not_parquet_or_lacks_the_column_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = parquet_file(folder.path(), &[(Some(b"x"), Some(1))]);
+    let refusal =
+        |path: &std::path::Path, text: &str| parquet(path, text, None).unwrap_err().to_string();
+    let error = refusal(&path, "body");
+    assert!(
+        error.contains("expected a column \"body\", found [\"text\", \"key\", \"n\"]"),
+        "{error}"
+    );
+    assert!(refusal(&path, "n").contains("found INT32; name a column of texts"));
+    fs::write(&path, "no parquet at all").unwrap();
+    assert!(refusal(&path, "text").contains("expected a Parquet file"));
+    let bytes = [b"PAR1".as_slice(), &[0xff; 40], b"PAR1"].concat();
+    fs::write(&path, bytes).unwrap();
+    assert!(refusal(&path, "text").contains("expected a Parquet file"));
 }

@@ -5,17 +5,22 @@
 //! | matrix, `.npz` | `scipy.sparse.load_npz` | CSR: a row for each document, float64 |
 //! | vocabulary, JSON lines | anything | `column`, `term`, `documents`, `idf` of each column, in order |
 //! | documents, JSON lines | anything | `row` and `id` of each row, in order |
+//! | matrix, Parquet | pandas, Spark, DuckDB | `id`, `indices`, `values` of each document |
+//! | vocabulary, Parquet | the same | `term`, `documents`, `idf` of each column, in order |
 //!
 //! A file appears under its name when it is whole: an error leaves none, and what was there before stays.
 
 mod lines;
 mod npy;
 mod npz;
+mod parquet;
 mod target;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
+
+pub use self::parquet::ParquetFiles;
 
 use crate::{Document, Model, Result};
 use lines::LinesWriter;

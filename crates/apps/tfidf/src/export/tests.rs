@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use ::parquet::file::reader::SerializedFileReader;
+
 use super::*;
+use crate::documents::{Fields, Reading, Source};
 use crate::{Analysis, Corpus, CorpusConfig, Error, RAM_BYTES_MIN, Repeats, Selection, Weighting};
 
 fn with_model(act: impl FnOnce(&std::path::Path, &Model<'_>, Vec<Document>)) {
@@ -60,5 +63,42 @@ fn an_error_in_the_middle_leaves_what_was_there() {
         let error = model.write_npz([], &files).unwrap_err().to_string();
         assert!(error.starts_with("cannot make a temporary file next to "), "{error}");
         assert!(error.contains("none/matrix.npz: No such file"), "{error}");
+    });
+}
+
+#[test]
+fn a_matrix_in_parquet_has_ids_and_lists_and_is_read_again() {
+    with_model(|folder, model, mut documents| {
+        documents.push(Document::new("c", "fish"));
+        let (matrix, vocabulary) = (folder.join("m.parquet"), folder.join("v.parquet"));
+        let files = ParquetFiles { matrix, vocabulary: Some(vocabulary.clone()) };
+        let shape = model.write_parquet(documents.clone().into_iter().map(Ok), &files).unwrap();
+        assert_eq!(shape, MatrixShape { rows: 3, columns: 2, entries: 3 });
+        let rows = |path: &std::path::Path| -> Vec<String> {
+            let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+            reader.into_iter().map(|row| row.unwrap().to_string()).collect()
+        };
+        let idf = 1.5_f64.ln() + 1.0;
+        let length = (idf * idf + 4.0 * idf * idf).sqrt();
+        let (one, two) = (idf / length, 2.0 * idf / length);
+        let expected = [
+            format!("{{id: \"a\", indices: [0, 1], values: [{one}, {two}]}}"),
+            "{id: \"b\", indices: [], values: []}".to_owned(),
+            "{id: \"c\", indices: [0], values: [1.0]}".to_owned(),
+        ];
+        assert_eq!(rows(&files.matrix), expected);
+        let line = |term| format!("{{term: \"{term}\", documents: 1, idf: {idf}}}");
+        assert_eq!(rows(&vocabulary), [line("fish"), line("red")]);
+        // Its ids and terms are documents, too.
+        let fields = Fields { text: "term".into(), id: Some("documents".into()) };
+        let source = Source::Parquet { path: vocabulary, fields };
+        let found: Vec<Document> =
+            source.documents(Reading::default()).unwrap().map(|it| it.unwrap()).collect();
+        assert_eq!(found, [Document::new("1", "fish"), Document::new("1", "red")]);
+        let other = Fields { text: "indices.list.element".into(), id: None };
+        let refused = Source::Parquet { path: files.matrix.clone(), fields: other };
+        let error = refused.documents(Reading::default()).err().unwrap().to_string();
+        assert!(error.contains("found lists of INT64; name a column of texts"), "{error}");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
     });
 }

@@ -150,12 +150,15 @@ impl RunWriter {
     }
 }
 
+/// The next record of a run, with the run's number.
+type Next = (Vec<u8>, [u8; PAYLOAD_BYTES], usize);
+
 /// Several runs, read as one.
 #[derive(Debug)]
 pub(super) struct Merge {
     runs: Vec<BufReader<File>>,
-    /// The next record of each run, with the run's number.
-    next: BinaryHeap<Reverse<(Vec<u8>, [u8; PAYLOAD_BYTES], usize)>>,
+    /// Of each run that has one.
+    next: BinaryHeap<Reverse<Next>>,
 }
 
 impl Merge {
