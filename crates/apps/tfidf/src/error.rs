@@ -19,6 +19,14 @@ pub enum Error {
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
     Device(#[from] nandex::device::Error),
+    /// No space is left for the texts of terms. The index is then as after an interruption.
+    #[error(
+        "the texts of terms need more than {bytes_max} bytes (text_bytes_max); build the index again with more"
+    )]
+    TextsFull {
+        /// Bytes of flash for them.
+        bytes_max: u64,
+    },
     /// An option that cannot work.
     #[error("{field}: {reason}")]
     Options {

@@ -4,20 +4,20 @@ use std::sync::{Mutex, PoisonError};
 
 use nandex::{AnyTable, Table};
 
-use crate::tokenise::{KeyMap, TermKey};
+use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
 /// Updates and lookups that go to a table at a time.
 const CHUNK: usize = 8192;
 
 /// All counts of a table, in no order.
-pub type Counts<'a> = Box<dyn Iterator<Item = Result<(TermKey, u64)>> + 'a>;
+pub(crate) type Counts<'a> = Box<dyn Iterator<Item = Result<(TermKey, u64)>> + 'a>;
 
 /// A count for each term.
 ///
 /// Laws: a count is the sum of what was added to it, and 0 for a term that was never added. It is never below 0. All
 /// calls may come from any thread; of two additions at one time both count.
-pub trait TermCounts: Send + Sync {
+pub(crate) trait TermCounts: Send + Sync {
     /// Adds to the count of each term; the terms of one call are all different.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait TermCounts: Send + Sync {
 
 /// Counts in a [`nandex::Table`] with values of 8 bytes: an addition reads the count and writes the sum.
 #[derive(Debug)]
-pub struct TableCounts {
+pub(super) struct TableCounts {
     table: AnyTable,
     /// Held from reading counts to writing their sums.
     adding: Mutex<()>,
@@ -68,7 +68,7 @@ impl TableCounts {
     ///
     /// # Errors
     /// A table of other widths.
-    pub fn new(table: AnyTable) -> Result<Self> {
+    pub(super) fn new(table: AnyTable) -> Result<Self> {
         let widths =
             [("key_bytes", 16, table.key_bytes()), ("value_bytes", 8, table.value_bytes())];
         for (field, expected, found) in widths {
@@ -107,7 +107,8 @@ fn number(value: &[u8]) -> u64 {
     value.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-fn sum(count: u64, amount: i64) -> Result<u64> {
+/// A count after an addition.
+pub(super) fn sum(count: u64, amount: i64) -> Result<u64> {
     let sum = count.checked_add_signed(amount).filter(|sum| i64::try_from(*sum).is_ok());
     sum.ok_or_else(|| Error::Contradiction {
         reason: format!("{amount} added to a count of {count} is not between 0 and 2^63 - 1"),
@@ -157,53 +158,5 @@ impl TermCounts for TableCounts {
     fn lookup_reads(&self) -> (u64, u64) {
         let stats = self.table.stats();
         (stats.hit_reads + stats.miss_reads, stats.hits + stats.misses)
-    }
-}
-
-/// Counts in memory: what other counts are compared with. It keeps nothing on flash.
-#[derive(Debug, Default)]
-pub struct MapCounts {
-    counts: Mutex<KeyMap<u64>>,
-}
-
-impl MapCounts {
-    fn counts(&self) -> std::sync::MutexGuard<'_, KeyMap<u64>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl TermCounts for MapCounts {
-    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
-        let mut counts = self.counts();
-        for (key, amount) in amounts {
-            let sum = sum(counts.get(key).copied().unwrap_or(0), *amount)?;
-            match sum {
-                0 => counts.remove(key),
-                sum => counts.insert(*key, sum),
-            };
-        }
-        Ok(())
-    }
-
-    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {
-        let counts = self.counts();
-        Ok(keys.iter().map(|key| counts.get(key).copied().unwrap_or(0)).collect())
-    }
-
-    fn iter(&self) -> Counts<'_> {
-        let counts: Vec<(TermKey, u64)> = self.counts().iter().map(|(k, v)| (*k, *v)).collect();
-        Box::new(counts.into_iter().map(Ok))
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        self.counts().capacity() as u64 * 25
-    }
-
-    fn lookup_reads(&self) -> (u64, u64) {
-        (0, 0)
     }
 }

@@ -36,7 +36,7 @@ use std::path::Path;
 use nandex::{AnyTable, Table, Volume};
 
 pub use batch::TERM_BYTES_MAX;
-pub use counts::{Counts, MapCounts, TableCounts, TermCounts};
+pub(crate) use counts::TermCounts;
 pub(crate) use tables::create_dense;
 pub use update::{Repeats, Updated};
 
@@ -59,7 +59,7 @@ pub struct CorpusConfig {
     /// at each opening. An index whose vocabulary needs more says so when a table cannot grow.
     pub ram_bytes: u64,
     /// Bytes of flash for the texts of all terms, with about 60 more for each; 4 GiB by default. It is chosen when the
-    /// index is made. The file takes only what is used of it.
+    /// index is made, and ignored at later openings. The file takes only what is used of it.
     pub text_bytes_max: u64,
 }
 
@@ -172,7 +172,7 @@ impl Corpus {
         config.validate()?;
         let analyser = Analyser::new(analysis)?;
         let tables = Tables::create(volume, &config)?;
-        let state = State::new(analysis.clone());
+        let state = State::new(analysis.clone(), config.text_bytes_max);
         let corpus = Self::of(tables, analyser, state, config);
         corpus.save_state()?;
         Ok(corpus)
@@ -205,8 +205,7 @@ impl Corpus {
 
     fn of(tables: Tables, analyser: Analyser, state: State, config: CorpusConfig) -> Self {
         let Tables { df, cf, texts, documents } = tables;
-        let known_bytes = usize::try_from(config.share()).unwrap_or(usize::MAX / 2);
-        let texts = Texts::new(texts, known_bytes);
+        let texts = Texts::new(texts, &config, state.text_bytes_max);
         Self { config, analyser, state, df: Box::new(df), cf: Box::new(cf), texts, documents }
     }
 

@@ -21,14 +21,17 @@ pub(super) struct State {
     pub(super) documents: u64,
     /// Occurrences of all terms in these.
     pub(super) occurrences: u64,
+    /// Bytes of flash for texts, as the index was made; for errors.
+    pub(super) text_bytes_max: u64,
     /// Is a batch being counted? An index that is opened in this state was interrupted.
     pub(super) is_counting: bool,
 }
 
 impl State {
-    pub(super) fn new(analysis: Analysis) -> Self {
+    pub(super) fn new(analysis: Analysis, text_bytes_max: u64) -> Self {
         let (format, version) = (FORMAT.to_owned(), VERSION);
-        Self { format, version, analysis, documents: 0, occurrences: 0, is_counting: false }
+        let (documents, occurrences, is_counting) = (0, 0, false);
+        Self { format, version, analysis, documents, occurrences, text_bytes_max, is_counting }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -61,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_was_written() {
-        let state = State { documents: 7, ..State::new(Analysis::default().ngrams(1, 3)) };
+        let state = State { documents: 7, ..State::new(Analysis::default().ngrams(1, 3), 9) };
         assert_eq!(State::decode(&state.encode()).unwrap(), state);
     }
 
@@ -69,9 +72,9 @@ mod tests {
     fn other_versions_garbage_and_interrupted_updates_are_refused() {
         let refusal = |bytes: &[u8]| State::decode(bytes).unwrap_err().to_string();
         assert!(refusal(b"{}").contains("its state cannot be read (missing field"));
-        let state = State { version: 2, ..State::new(Analysis::default()) };
+        let state = State { version: 2, ..State::new(Analysis::default(), 9) };
         assert!(refusal(&state.encode()).contains("found nandex-tfidf of version 2"));
-        let state = State { is_counting: true, ..State::new(Analysis::default()) };
+        let state = State { is_counting: true, ..State::new(Analysis::default(), 9) };
         assert!(refusal(&state.encode()).starts_with("an update of this index was interrupted"));
     }
 }

@@ -1,14 +1,64 @@
 //! Indexes compared with counts in plain maps.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nandex::device::MemoryDevice;
 use nandex::{Volume, VolumeOptions};
 use proptest::prelude::*;
 
+use super::counts::{Counts, TableCounts, sum};
 use super::*;
+use crate::tokenise::KeyMap;
 use crate::{Document, StopWords};
+
+/// Counts in memory: what other counts are compared with.
+#[derive(Debug, Default)]
+struct MapCounts {
+    counts: Mutex<KeyMap<u64>>,
+}
+
+impl MapCounts {
+    fn counts(&self) -> std::sync::MutexGuard<'_, KeyMap<u64>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TermCounts for MapCounts {
+    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
+        let mut counts = self.counts();
+        for (key, amount) in amounts {
+            let sum = sum(counts.get(key).copied().unwrap_or(0), *amount)?;
+            match sum {
+                0 => counts.remove(key),
+                sum => counts.insert(*key, sum),
+            };
+        }
+        Ok(())
+    }
+
+    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {
+        let counts = self.counts();
+        Ok(keys.iter().map(|key| counts.get(key).copied().unwrap_or(0)).collect())
+    }
+
+    fn iter(&self) -> Counts<'_> {
+        let counts: Vec<(TermKey, u64)> = self.counts().iter().map(|(k, v)| (*k, *v)).collect();
+        Box::new(counts.into_iter().map(Ok))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        self.counts().capacity() as u64 * 25
+    }
+
+    fn lookup_reads(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
 
 const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
 
@@ -226,6 +276,69 @@ fn counts_in_a_table_are_counts_in_a_map() {
         let error = counts.add_many(&[(key(1 << 41), -1)]).unwrap_err().to_string();
         assert!(error.contains("-1 added to a count of 0 is not between"), "{error}");
     }
+}
+
+/// Documents of a thousand terms each that no other has, and one that all have; each comes twice.
+fn large() -> impl Iterator<Item = Document> {
+    (0..250_u32).flat_map(|number| {
+        let terms: Vec<String> = (0..1000).map(|n| format!("t{:06}", number * 1000 + n)).collect();
+        let document = Document::new(format!("d{number}"), terms.join(" ") + " common");
+        [document.clone(), document]
+    })
+}
+
+#[test]
+fn a_run_of_many_batches_counts_each_document_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.nandex");
+    let config = CorpusConfig { text_bytes_max: 32 << 20, ..CONFIG };
+    let mut corpus = Corpus::create(&path, &Analysis::default(), config).unwrap();
+    let updated = corpus.update(large().map(Ok), Repeats::Skip).unwrap();
+    assert_eq!(updated, Updated { documents: 250, skipped: 250, occurrences: 250_250 });
+    let error = corpus.update(large().map(Ok), Repeats::Refuse).unwrap_err();
+    assert!(matches!(error, Error::Repeated { .. }));
+    corpus.close().unwrap();
+    let mut corpus = Corpus::open(&path, CONFIG).unwrap();
+    let found = corpus.frequencies(&["common", "t000000", "t249999", "t250000"]).unwrap();
+    assert_eq!(found.iter().map(|it| it.documents).collect::<Vec<_>>(), [250, 1, 1, 0]);
+    check_columns_on_flash(&corpus, folder.path());
+    let summary = corpus.summary().unwrap();
+    assert_eq!((summary.terms, summary.terms_once), (250_001, 250_000));
+    assert_eq!((summary.top[0].term.as_str(), summary.top[0].documents), ("common", 250));
+    assert_eq!((summary.top.len(), summary.ranks[0]), (crate::TOP_TERMS_MAX, (1, 250)));
+    let gone = large().step_by(2).take(3);
+    assert_eq!(corpus.remove(gone.map(Ok)).unwrap().documents, 3);
+    assert_eq!(corpus.df.iter().map(|it| it.unwrap().1).sum::<u64>(), 247 * 1001);
+    assert_eq!((corpus.documents(), corpus.occurrences()), (247, 247 * 1001));
+}
+
+#[test]
+fn an_index_without_space_for_texts_says_what_to_do_and_is_not_used_again() {
+    let mut corpus = empty(&Analysis::default());
+    let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err().to_string();
+    let text = "the texts of terms need more than 4194304 bytes (text_bytes_max); build the index again with more";
+    assert_eq!(error, text);
+    assert!(matches!(corpus.remove([]).unwrap_err(), Error::Interrupted));
+}
+
+/// A vocabulary that is larger than the RAM for columns is in order nevertheless.
+fn check_columns_on_flash(corpus: &Corpus, folder: &Path) {
+    let selection = crate::Selection::default();
+    let weighting = crate::Weighting { use_idf: false, ..crate::Weighting::default() };
+    let model = crate::Model::fit(corpus, &selection, weighting, Some(folder)).unwrap();
+    assert!(model.columns() * 76 > CONFIG.ram_bytes / 4, "the columns are in RAM");
+    assert_eq!(model.columns(), 250_001);
+    let mut row = 0;
+    let take = |it: crate::Row<'_>| {
+        let columns: Vec<u64> = it.entries.iter().map(|entry| entry.column).collect();
+        // The column of "common" is the first, before those of all others.
+        let own = 1 + row * 1000..1 + (row + 1) * 1000;
+        assert!(columns.into_iter().eq(std::iter::once(0).chain(own)));
+        row += 1;
+        Ok(())
+    };
+    model.rows(large().step_by(2).map(Ok), take).unwrap();
+    assert_eq!(row, 250);
 }
 
 proptest! {

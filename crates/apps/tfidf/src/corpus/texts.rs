@@ -2,6 +2,7 @@
 
 use nandex::{AnyTable, LargeTable};
 
+use super::CorpusConfig;
 use super::batch::Batch;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
@@ -14,11 +15,14 @@ const CHUNK: usize = 4096;
 pub(super) struct Texts {
     table: LargeTable<AnyTable>,
     known: Known,
+    /// What the index was said to have space for; for errors.
+    bytes_max: u64,
 }
 
 impl Texts {
-    pub(super) fn new(table: LargeTable<AnyTable>, known_bytes: usize) -> Self {
-        Self { table, known: Known::new(known_bytes) }
+    pub(super) fn new(table: LargeTable<AnyTable>, config: &CorpusConfig, bytes_max: u64) -> Self {
+        let known_bytes = usize::try_from(config.share()).unwrap_or(usize::MAX / 2);
+        Self { table, known: Known::new(known_bytes), bytes_max }
     }
 
     pub(super) fn table(&self) -> &LargeTable<AnyTable> {
@@ -62,7 +66,10 @@ impl Texts {
                 None => absent.push((&key.0, text)),
             }
         }
-        self.table.put_many(&absent)?;
+        self.table.put_many(&absent).map_err(|error| match error {
+            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
+            error => error.into(),
+        })?;
         pairs.iter().for_each(|(key, _)| self.known.note(*key));
         Ok(found.iter().map(Option::is_none).collect())
     }

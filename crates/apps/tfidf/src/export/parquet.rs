@@ -48,8 +48,8 @@ pub struct ParquetFiles {
 }
 
 impl Model<'_> {
-    /// Writes the matrix of `documents` in Parquet, compressed with Snappy, and the vocabulary. The files can be read by
-    /// pandas, Spark, DuckDB and the like.
+    /// Writes the matrix of `documents` in Parquet, compressed with Snappy, and the vocabulary. pandas, Spark, DuckDB
+    /// and the like can read the files.
     ///
     /// Costs what [`rows`](Self::rows) costs, and about 60 MB of RAM.
     ///

@@ -39,7 +39,7 @@ struct Texts {
     documents: Vec<Document>,
 }
 
-/// What a model is made of besides the index's analysis.
+/// What a model is made of in addition to the index's analysis.
 #[derive(Clone, Copy, Default)]
 struct Choice {
     selection: Selection,

@@ -17,7 +17,7 @@ pub fn python() -> PathBuf {
     if is_complete() {
         return program;
     }
-    let hint = "install python3 with its venv module (Debian: python3 python3-venv), and allow pip to reach the network";
+    let hint = "install python3 with its venv module (Debian: python3 python3-venv), and let pip reach the network";
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), hint);
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
     run(Command::new(&program).args(install), hint);
