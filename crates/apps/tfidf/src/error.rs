@@ -19,7 +19,7 @@ pub enum Error {
     /// The file of the index cannot be used.
     #[error("the index's file: {0}")]
     Device(#[from] nandex::device::Error),
-    /// No space is left for the texts of terms. The index is then as after an interruption.
+    /// No space is left for the texts of terms. The index stays as it was before the batch of documents.
     #[error(
         "the texts of terms need more than {bytes_max} bytes (text_bytes_max); build the index again with more"
     )]

@@ -22,8 +22,9 @@ impl Corpus {
         other.check_whole()?;
         self.check_same_analysis(other)?;
         self.check_no_common_document(other)?;
-        self.begin_counting()?;
+        // Texts count nothing, so a failure here leaves the index as it was.
         self.merge_texts(other)?;
+        self.begin_counting()?;
         add_all(&*self.df, &*other.df)?;
         add_all(&*self.cf, &*other.cf)?;
         self.merge_documents(other)?;

@@ -294,8 +294,7 @@ impl Corpus {
 
     /// Makes the state durable, and everything that was put before.
     fn save_state(&self) -> Result<()> {
-        self.texts.table().put(STATE_KEY, &self.state.encode())?;
-        Ok(self.texts.table().sync()?)
+        self.texts.put_durably(STATE_KEY, &self.state.encode())
     }
 }
 

@@ -25,10 +25,6 @@ impl Texts {
         Self { table, known: Known::new(known_bytes), bytes_max }
     }
 
-    pub(super) fn table(&self) -> &LargeTable<AnyTable> {
-        &self.table
-    }
-
     pub(super) fn into_table(self) -> LargeTable<AnyTable> {
         self.table
     }
@@ -66,12 +62,22 @@ impl Texts {
                 None => absent.push((&key.0, text)),
             }
         }
-        self.table.put_many(&absent).map_err(|error| match error {
-            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
-            error => error.into(),
-        })?;
+        self.table.put_many(&absent).map_err(|error| self.explain(error))?;
         pairs.iter().for_each(|(key, _)| self.known.note(*key));
         Ok(found.iter().map(Option::is_none).collect())
+    }
+
+    /// Keeps what is under a key that no term has, and makes all texts durable.
+    pub(super) fn put_durably(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.table.put(key, value).map_err(|error| self.explain(error))?;
+        self.table.sync().map_err(|error| self.explain(error))
+    }
+
+    fn explain(&self, error: nandex::Error) -> Error {
+        match error {
+            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
+            error => error.into(),
+        }
     }
 
     /// The texts of terms that are in the index, in their order.

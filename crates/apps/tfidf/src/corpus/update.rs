@@ -157,12 +157,13 @@ impl Corpus {
         if batch.is_empty() {
             return Ok(());
         }
-        self.begin_counting()?;
         let keys = batch.keys();
+        // Texts count nothing, so a failure here leaves the index as it was.
         let are_new = match change {
             Change::Add(_) => self.texts.keep_all(&keys, batch)?,
             Change::Remove => vec![false; keys.len()],
         };
+        self.begin_counting()?;
         // Terms that are new need no lookup.
         for is_new in [true, false] {
             let keys = keys.iter().zip(&are_new).filter(|(_, it)| **it == is_new);
@@ -181,10 +182,13 @@ impl Corpus {
         Ok(())
     }
 
-    /// Sets the mark that counts may be incomplete. It stays after an error.
+    /// Sets the mark that counts may be incomplete, durably. It stays if counting fails.
     pub(super) fn begin_counting(&mut self) -> Result<()> {
         self.state.is_counting = true;
-        self.save_state()
+        let saved = self.save_state();
+        // Without the mark nothing is counted.
+        self.state.is_counting = saved.is_ok();
+        saved
     }
 
     /// Makes all counts durable, and then takes the mark away.
