@@ -1,0 +1,368 @@
+//! Indexes compared with counts in plain maps.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nandex::device::MemoryDevice;
+use nandex::{Volume, VolumeOptions};
+use proptest::prelude::*;
+
+use super::counts::{Counts, TableCounts, sum};
+use super::*;
+use crate::tokenise::KeyMap;
+use crate::{Document, StopWords};
+
+/// Counts in memory: what other counts are compared with.
+#[derive(Debug, Default)]
+struct MapCounts {
+    counts: Mutex<KeyMap<u64>>,
+}
+
+impl MapCounts {
+    fn counts(&self) -> std::sync::MutexGuard<'_, KeyMap<u64>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TermCounts for MapCounts {
+    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
+        let mut counts = self.counts();
+        for (key, amount) in amounts {
+            let sum = sum(counts.get(key).copied().unwrap_or(0), *amount)?;
+            match sum {
+                0 => counts.remove(key),
+                sum => counts.insert(*key, sum),
+            };
+        }
+        Ok(())
+    }
+
+    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {
+        let counts = self.counts();
+        Ok(keys.iter().map(|key| counts.get(key).copied().unwrap_or(0)).collect())
+    }
+
+    fn iter(&self) -> Counts<'_> {
+        let counts: Vec<(TermKey, u64)> = self.counts().iter().map(|(k, v)| (*k, *v)).collect();
+        Box::new(counts.into_iter().map(Ok))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        self.counts().capacity() as u64 * 25
+    }
+
+    fn lookup_reads(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+
+fn volume() -> Volume {
+    let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
+    Volume::create(Arc::new(MemoryDevice::new()), options).unwrap()
+}
+
+fn empty(analysis: &Analysis) -> Corpus {
+    Corpus::create_in(&volume(), analysis, CONFIG).unwrap()
+}
+
+fn documents(texts: &[&str]) -> Vec<Document> {
+    let numbered = texts.iter().enumerate();
+    numbered.map(|(number, text)| Document::new(format!("d{number}"), *text)).collect()
+}
+
+fn add(corpus: &mut Corpus, documents: &[Document]) -> Updated {
+    corpus.update(documents.iter().cloned().map(Ok), Repeats::Refuse).unwrap()
+}
+
+/// All terms with their documents and occurrences, by the simplest code.
+fn counted(analysis: &Analysis, documents: &[Document]) -> BTreeMap<String, TermFrequency> {
+    let analyser = Analyser::new(analysis).unwrap();
+    let mut tokens = crate::tokenise::Tokens::default();
+    let mut all: BTreeMap<String, TermFrequency> = BTreeMap::new();
+    for document in documents {
+        analyser.analyse(&document.text, &mut tokens);
+        let terms: Vec<String> =
+            analyser.terms(&tokens).map(|it| String::from_utf8(it.to_vec()).unwrap()).collect();
+        for term in &terms {
+            all.entry(term.clone()).or_default().occurrences += 1;
+        }
+        let distinct: std::collections::BTreeSet<String> = terms.into_iter().collect();
+        for term in distinct {
+            all.entry(term).or_default().documents += 1;
+        }
+    }
+    all
+}
+
+/// All terms of an index, listed.
+fn listed(corpus: &Corpus) -> BTreeMap<String, TermFrequency> {
+    let df: Vec<(TermKey, u64)> = corpus.df.iter().map(|it| it.unwrap()).collect();
+    let keys: Vec<TermKey> = df.iter().map(|(key, _)| *key).collect();
+    let texts = corpus.texts_of(&keys).unwrap();
+    let occurrences = corpus.cf.count_many(&keys).unwrap();
+    assert_eq!(corpus.cf.iter().count(), df.len());
+    let of = |((text, (_, documents)), occurrences)| {
+        (String::from_utf8(text).unwrap(), TermFrequency { documents, occurrences })
+    };
+    texts.into_iter().zip(df).zip(occurrences).map(of).collect()
+}
+
+#[test]
+fn an_index_counts_documents_and_occurrences_of_each_term() {
+    let analysis = Analysis::default().ngrams(1, 2);
+    let documents = documents(&["red fish red cat", "", "blue fish", "a !"]);
+    let mut corpus = empty(&analysis);
+    let updated = add(&mut corpus, &documents);
+    assert_eq!(updated, Updated { documents: 4, skipped: 0, occurrences: 10 });
+    assert_eq!((corpus.documents(), corpus.occurrences()), (4, 10));
+    assert_eq!(listed(&corpus), counted(&analysis, &documents));
+    let found = corpus.frequencies(&["red", "fish", "Fish", "red cat"]).unwrap();
+    let plain: Vec<(u64, u64)> = found.iter().map(|it| (it.documents, it.occurrences)).collect();
+    assert_eq!(plain, [(1, 2), (2, 2), (0, 0), (1, 1)]);
+}
+
+#[test]
+fn what_is_removed_was_never_there_and_only_that_can_be_removed() {
+    let analysis = Analysis::default();
+    let all = documents(&["red fish", "blue fish fish", "green"]);
+    let mut corpus = empty(&analysis);
+    add(&mut corpus, &all);
+    let removed = corpus.remove([Ok(all[1].clone())]).unwrap();
+    assert_eq!(removed, Updated { documents: 1, skipped: 0, occurrences: 3 });
+    let left = [all[0].clone(), all[2].clone()];
+    assert_eq!((listed(&corpus), corpus.documents()), (counted(&analysis, &left), 2));
+    let mut refusal =
+        |it: &[Document]| corpus.remove(it.iter().cloned().map(Ok)).unwrap_err().to_string();
+    let text = "document d1 cannot be removed: no document of this id was added; its text is needed as it was when \
+                it was added";
+    assert_eq!(refusal(&all[1..2]), text);
+    assert!(refusal(&[Document::new("d0", "red")]).contains("it was added with another text"));
+    let twice = [all[0].clone(), all[0].clone()];
+    assert!(refusal(&twice).contains("the same run has removed it before"));
+    assert_eq!(listed(&corpus), counted(&analysis, &left), "a failed run changes nothing here");
+    add(&mut corpus, &all[1..2]);
+    assert_eq!(listed(&corpus), counted(&analysis, &all));
+}
+
+#[test]
+fn an_id_twice_is_an_error_or_left_out_where_the_text_is_the_same() {
+    let mut corpus = empty(&Analysis::default());
+    let documents = documents(&["red fish", "blue"]);
+    add(&mut corpus, &documents[..1]);
+    let run = |corpus: &mut Corpus, it: &[Document], repeats| {
+        corpus.update(it.iter().cloned().map(Ok), repeats).map_err(|error| error.to_string())
+    };
+    let error = run(&mut corpus, &documents, Repeats::Refuse).unwrap_err();
+    assert!(error.starts_with("document d0 is in the index already, with the same text; remove"));
+    let updated = run(&mut corpus, &documents, Repeats::Skip).unwrap();
+    assert_eq!(updated, Updated { documents: 1, skipped: 1, occurrences: 1 });
+    let changed = [Document::new("d0", "green")];
+    let error = run(&mut corpus, &changed, Repeats::Skip).unwrap_err();
+    assert!(error.contains("with another text"), "{error}");
+    let twice = [Document::new("n", "one"), Document::new("n", "one")];
+    assert!(run(&mut corpus, &twice, Repeats::Refuse).is_err());
+    assert_eq!(run(&mut corpus, &twice, Repeats::Skip).unwrap().documents, 1);
+    assert_eq!(corpus.documents(), 3);
+}
+
+#[test]
+fn an_index_is_found_again_as_it_was_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.nandex");
+    let list = ["the", "and"].map(str::to_owned).into();
+    let analysis = Analysis { stop_words: StopWords::List(list), ..Analysis::default() };
+    let documents = documents(&["the red fish", "the fish and the cat"]);
+    let mut corpus = Corpus::create(&path, &analysis, CONFIG).unwrap();
+    add(&mut corpus, &documents[..1]);
+    corpus.close().unwrap();
+    let mut corpus = Corpus::open(&path, CONFIG).unwrap();
+    assert_eq!(corpus.analysis(), &analysis);
+    add(&mut corpus, &documents[1..]);
+    drop(corpus);
+    let corpus = Corpus::open(&path, CONFIG).unwrap();
+    assert_eq!((listed(&corpus), corpus.documents()), (counted(&analysis, &documents), 2));
+    let error = Corpus::create(&path, &analysis, CONFIG).unwrap_err().to_string();
+    assert!(error.starts_with("the index's file: "), "{error}");
+}
+
+#[test]
+fn an_update_that_ended_in_the_middle_is_known_at_the_next_opening() {
+    let volume = volume();
+    let mut corpus = Corpus::create_in(&volume, &Analysis::default(), CONFIG).unwrap();
+    add(&mut corpus, &documents(&["red fish"]));
+    corpus.begin_counting().unwrap();
+    let error = corpus.update([Ok(Document::new("x", "y"))], Repeats::Refuse).unwrap_err();
+    assert!(matches!(error, Error::Interrupted));
+    drop(corpus);
+    assert!(matches!(Corpus::open_in(&volume, CONFIG).unwrap_err(), Error::Interrupted));
+}
+
+#[test]
+fn shards_merge_to_what_one_index_of_all_documents_is() {
+    let analysis = Analysis::default().ngrams(1, 2);
+    let all = documents(&["red fish red", "blue fish", "green cat", "the red fish"]);
+    let (mut left, mut right) = (empty(&analysis), empty(&analysis));
+    add(&mut left, &all[..2]);
+    add(&mut right, &all[2..]);
+    left.merge(&right).unwrap();
+    let whole = counted(&analysis, &all);
+    assert_eq!((listed(&left), left.documents(), left.occurrences()), (whole, 4, 16));
+    let error = left.merge(&right).unwrap_err().to_string();
+    assert!(error.contains("is in the index already, with the same text"), "{error}");
+    let error = left.merge(&empty(&Analysis::default())).unwrap_err().to_string();
+    assert!(
+        error.contains("expected the analysis {\"lowercase\":true,\"ngram_min\":1,\"ngram_max\":2")
+    );
+}
+
+#[test]
+fn a_term_that_is_too_long_names_its_document() {
+    let mut corpus = empty(&Analysis::default());
+    let long = Document::new("blob", "x".repeat(TERM_BYTES_MAX + 1));
+    let error = corpus.update([Ok(long)], Repeats::Refuse).unwrap_err().to_string();
+    assert!(
+        error.starts_with("document blob: a term of 131073 bytes, and at most 131072 are kept")
+    );
+    let longest = Document::new("blob", "x".repeat(TERM_BYTES_MAX));
+    corpus.update([Ok(longest)], Repeats::Refuse).unwrap();
+    assert_eq!(corpus.occurrences(), 1);
+}
+
+#[test]
+fn too_little_ram_and_other_limits_are_refused() {
+    let ram = CorpusConfig { ram_bytes: 1 << 20, ..CONFIG };
+    let error = ram.validate().unwrap_err().to_string();
+    assert!(
+        error.starts_with("ram_bytes: 1048576 bytes; give 67108864 (64 MiB) or more"),
+        "{error}"
+    );
+    let texts = CorpusConfig { text_bytes_max: 0, ..CONFIG };
+    assert!(texts.validate().unwrap_err().to_string().starts_with("text_bytes_max: 0 bytes"));
+}
+
+#[test]
+fn counts_in_a_table_are_counts_in_a_map() {
+    let volume = volume();
+    let table = create_dense(&volume, "counts", (16, 8), 8 << 20).unwrap();
+    let (table, map) = (TableCounts::new(table).unwrap(), MapCounts::default());
+    let key = |number: u64| TermKey::of(&number.to_le_bytes());
+    let mut state = 7_u64;
+    for round in 0..40 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let amounts: Vec<(TermKey, i64)> = (0..500)
+            .map(|n| (key((state >> 33) % 3000 + n), if round % 4 == 3 { 0 } else { 3 }))
+            .collect();
+        table.add_many(&amounts).unwrap();
+        map.add_many(&amounts).unwrap();
+    }
+    let sorted = |counts: &dyn TermCounts| {
+        let mut all: Vec<(TermKey, u64)> = counts.iter().map(|it| it.unwrap()).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(sorted(&table), sorted(&map));
+    let (first, count) = sorted(&map)[0];
+    let gone = [(first, -i64::try_from(count).unwrap())];
+    table.add_many(&gone).unwrap();
+    assert_eq!(table.count_many(&[first, key(1 << 40)]).unwrap(), [0, 0]);
+    assert_eq!(table.iter().count() + 1, sorted(&map).len());
+    for counts in [&table as &dyn TermCounts, &map] {
+        let error = counts.add_many(&[(key(1 << 41), -1)]).unwrap_err().to_string();
+        assert!(error.contains("-1 added to a count of 0 is not between"), "{error}");
+    }
+}
+
+/// Documents of a thousand terms each that no other has, and one that all have; each comes twice.
+fn large() -> impl Iterator<Item = Document> {
+    (0..250_u32).flat_map(|number| {
+        let terms: Vec<String> = (0..1000).map(|n| format!("t{:06}", number * 1000 + n)).collect();
+        let document = Document::new(format!("d{number}"), terms.join(" ") + " common");
+        [document.clone(), document]
+    })
+}
+
+#[test]
+fn a_run_of_many_batches_counts_each_document_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.nandex");
+    let config = CorpusConfig { text_bytes_max: 32 << 20, ..CONFIG };
+    let mut corpus = Corpus::create(&path, &Analysis::default(), config).unwrap();
+    let updated = corpus.update(large().map(Ok), Repeats::Skip).unwrap();
+    assert_eq!(updated, Updated { documents: 250, skipped: 250, occurrences: 250_250 });
+    let error = corpus.update(large().map(Ok), Repeats::Refuse).unwrap_err();
+    assert!(matches!(error, Error::Repeated { .. }));
+    corpus.close().unwrap();
+    let mut corpus = Corpus::open(&path, CONFIG).unwrap();
+    let found = corpus.frequencies(&["common", "t000000", "t249999", "t250000"]).unwrap();
+    assert_eq!(found.iter().map(|it| it.documents).collect::<Vec<_>>(), [250, 1, 1, 0]);
+    check_columns_on_flash(&corpus, folder.path());
+    let summary = corpus.summary().unwrap();
+    assert_eq!((summary.terms, summary.terms_once), (250_001, 250_000));
+    assert_eq!((summary.top[0].term.as_str(), summary.top[0].documents), ("common", 250));
+    assert_eq!((summary.top.len(), summary.ranks[0]), (crate::TOP_TERMS_MAX, (1, 250)));
+    let gone = large().step_by(2).take(3);
+    assert_eq!(corpus.remove(gone.map(Ok)).unwrap().documents, 3);
+    assert_eq!(corpus.df.iter().map(|it| it.unwrap().1).sum::<u64>(), 247 * 1001);
+    assert_eq!((corpus.documents(), corpus.occurrences()), (247, 247 * 1001));
+}
+
+#[test]
+fn an_index_without_space_for_texts_says_what_to_do_and_keeps_what_it_has() {
+    let mut corpus = empty(&Analysis::default());
+    let small = [Document::new("s0", "few terms"), Document::new("s1", "fewer")];
+    add(&mut corpus, &small);
+    let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err().to_string();
+    let text = "the texts of terms need more than 4194304 bytes (text_bytes_max); build the index again with more";
+    assert_eq!(error, text);
+    assert_eq!(listed(&corpus), counted(&Analysis::default(), &small));
+    // It can be read and not changed: a change is noted where the texts are.
+    assert_eq!(corpus.remove([Ok(small[0].clone())]).unwrap_err().to_string(), text);
+    assert_eq!(corpus.summary().unwrap().terms, 3);
+}
+
+/// A vocabulary that is larger than the RAM for columns is in order nevertheless.
+fn check_columns_on_flash(corpus: &Corpus, folder: &Path) {
+    let selection = crate::Selection::default();
+    let weighting = crate::Weighting { use_idf: false, ..crate::Weighting::default() };
+    let model = crate::Model::fit(corpus, &selection, weighting, Some(folder)).unwrap();
+    assert!(model.columns() * 76 > CONFIG.ram_bytes / 4, "the columns are in RAM");
+    assert_eq!(model.columns(), 250_001);
+    let mut row = 0;
+    let take = |it: crate::Row<'_>| {
+        let columns: Vec<u64> = it.entries.iter().map(|entry| entry.column).collect();
+        // The column of "common" is the first, before those of all others.
+        let own = 1 + row * 1000..1 + (row + 1) * 1000;
+        assert!(columns.into_iter().eq(std::iter::once(0).chain(own)));
+        row += 1;
+        Ok(())
+    };
+    model.rows(large().step_by(2).map(Ok), take).unwrap();
+    assert_eq!(row, 250);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+    #[test]
+    fn any_order_of_updates_and_removals_counts_what_is_left(
+        texts in proptest::collection::vec("[a-e]{2}( [a-e]{2}){0,6}", 1..20),
+        removed in proptest::collection::vec(any::<bool>(), 20),
+    ) {
+        let analysis = Analysis::default().ngrams(1, 3);
+        let all = documents(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut corpus = empty(&analysis);
+        for some in all.chunks(3) {
+            add(&mut corpus, some);
+        }
+        let (gone, left): (Vec<_>, Vec<_>) =
+            all.into_iter().zip(removed).partition(|(_, removed)| *removed);
+        corpus.remove(gone.into_iter().map(|(document, _)| Ok(document))).unwrap();
+        let left: Vec<Document> = left.into_iter().map(|(document, _)| document).collect();
+        prop_assert_eq!(listed(&corpus), counted(&analysis, &left));
+    }
+}

@@ -1,0 +1,267 @@
+//! Documents come in and go out.
+
+use nandex::Table;
+
+use super::batch::{Batch, DocumentEntry};
+use super::{Corpus, TermCounts, TermKey};
+use crate::tokenise::{KeyMap, Tokens};
+use crate::{Document, Error, Result};
+
+/// Documents whose ids are looked up at a time.
+const GROUP: usize = 256;
+
+/// Bytes of text at which a group is large enough.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// Terms that are given to the tables at a time.
+const COUNTED: usize = 65_536;
+
+/// What happens to a document whose id is in the index already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Repeats {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It is left out if its text is the same, and an error if not. So a run that has failed can be repeated.
+    Skip,
+}
+
+/// What a run has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Updated {
+    /// Documents added or removed.
+    pub documents: u64,
+    /// Documents left out because they were there.
+    pub skipped: u64,
+    /// Terms of these documents, each counted as often as it occurs.
+    pub occurrences: u64,
+}
+
+/// Which way counts go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    Add(Repeats),
+    Remove,
+}
+
+impl Change {
+    /// An amount with the sign of the change.
+    fn signed(self, amount: u64) -> Result<i64> {
+        let amount = i64::try_from(amount).map_err(|_| Error::Contradiction {
+            reason: format!("a batch with {amount} occurrences of a term"),
+        })?;
+        Ok(if self == Self::Remove { -amount } else { amount })
+    }
+
+    /// Is a document to be counted, given the hash of its text, that of a document of the same id earlier in the run,
+    /// and that of one in the index? If not, it is left out.
+    fn takes(
+        self,
+        (id, text): (&str, TermKey),
+        earlier: Option<TermKey>,
+        stored: Option<TermKey>,
+    ) -> Result<bool> {
+        let reason = match (self, earlier.or(stored)) {
+            (Self::Add(_), None) => return Ok(true),
+            (Self::Add(Repeats::Skip), Some(found)) if found == text => return Ok(false),
+            (Self::Add(_), Some(found)) => {
+                let same = found == text;
+                let difference = if same { "with the same text" } else { "with another text" };
+                return Err(Error::Repeated { document: id.to_owned(), difference });
+            }
+            (Self::Remove, Some(_)) if earlier.is_some() => "the same run has removed it before",
+            (Self::Remove, Some(found)) if found == text => return Ok(true),
+            (Self::Remove, Some(_)) => "it was added with another text",
+            (Self::Remove, None) => "no document of this id was added",
+        };
+        Err(Error::NotAdded { document: id.to_owned(), reason })
+    }
+}
+
+impl Corpus {
+    /// Adds documents.
+    ///
+    /// Documents are counted in batches. After an error the index has those of the batches before, and none of the
+    /// batch at hand; the same run with [`Repeats::Skip`] then adds the others.
+    ///
+    /// # Errors
+    /// The errors of `documents`, [`Error::Repeated`], [`Error::TermTooLong`], a table without space, a failed read or
+    /// write.
+    pub fn update(
+        &mut self,
+        documents: impl IntoIterator<Item = Result<Document>>,
+        repeats: Repeats,
+    ) -> Result<Updated> {
+        self.run(documents.into_iter(), Change::Add(repeats))
+    }
+
+    /// Takes documents back: the index is then as if they had never been added. Each needs the id and the text that
+    /// were added. Texts of terms that no document has any more stay on flash, and count nowhere.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update), and [`Error::NotAdded`] for a document that is not there or whose text differs.
+    pub fn remove(
+        &mut self,
+        documents: impl IntoIterator<Item = Result<Document>>,
+    ) -> Result<Updated> {
+        self.run(documents.into_iter(), Change::Remove)
+    }
+
+    fn run(
+        &mut self,
+        mut documents: impl Iterator<Item = Result<Document>>,
+        change: Change,
+    ) -> Result<Updated> {
+        self.check_whole()?;
+        let mut updated = Updated::default();
+        let mut batch = Batch::new(self.config.batch_bytes());
+        let mut tokens = Tokens::default();
+        loop {
+            let group = next_group(&mut documents)?;
+            if group.is_empty() {
+                break;
+            }
+            let entries: Vec<DocumentEntry> = group.iter().map(entry).collect();
+            let stored = self.stored(&entries)?;
+            // The batch may be emptied within the group.
+            let mut seen: KeyMap<TermKey> = KeyMap::default();
+            for ((document, entry), stored) in group.iter().zip(entries).zip(stored) {
+                let earlier = seen.get(&entry.id).copied().or_else(|| batch.text_of(&entry.id));
+                let id = &document.id;
+                if !change.takes((id, entry.text), earlier, stored)? {
+                    updated.skipped += 1;
+                    continue;
+                }
+                seen.insert(entry.id, entry.text);
+                self.analyser.analyse(&document.text, &mut tokens);
+                batch.add((id, entry), &self.analyser, &tokens)?;
+                if batch.is_full() {
+                    self.apply(&mut batch, change, &mut updated)?;
+                }
+            }
+        }
+        self.apply(&mut batch, change, &mut updated)?;
+        Ok(updated)
+    }
+
+    /// The hashes of the texts under these ids.
+    fn stored(&self, entries: &[DocumentEntry]) -> Result<Vec<Option<TermKey>>> {
+        let keys: Vec<&[u8]> = entries.iter().map(|entry| &entry.id.0[..]).collect();
+        let found = self.documents.get_many(&keys)?;
+        let text = |value: &[u8]| <[u8; 16]>::try_from(value).map_or(TermKey([0; 16]), TermKey);
+        Ok(found.into_iter().map(|it| it.map(|value| text(&value))).collect())
+    }
+
+    /// Brings a batch to the tables, and empties it.
+    fn apply(&mut self, batch: &mut Batch, change: Change, updated: &mut Updated) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let keys = batch.keys();
+        // Texts count nothing, so a failure here leaves the index as it was.
+        let are_new = match change {
+            Change::Add(_) => self.texts.keep_all(&keys, batch)?,
+            Change::Remove => vec![false; keys.len()],
+        };
+        self.begin_counting()?;
+        // Terms that are new need no lookup.
+        for is_new in [true, false] {
+            let keys = keys.iter().zip(&are_new).filter(|(_, it)| **it == is_new);
+            let keys: Vec<TermKey> = keys.map(|(key, _)| *key).collect();
+            self.count(&keys, (batch, is_new), change)?;
+        }
+        self.note_documents(batch.documents(), change)?;
+        let documents = batch.documents().len() as u64;
+        self.state.documents = changed(self.state.documents, change.signed(documents)?)?;
+        let occurrences = change.signed(batch.occurrences())?;
+        self.state.occurrences = changed(self.state.occurrences, occurrences)?;
+        self.end_counting()?;
+        updated.documents += documents;
+        updated.occurrences += batch.occurrences();
+        batch.clear();
+        Ok(())
+    }
+
+    /// Sets the mark that counts may be incomplete, durably. It stays if counting fails.
+    pub(super) fn begin_counting(&mut self) -> Result<()> {
+        self.state.is_counting = true;
+        let saved = self.save_state();
+        // Without the mark nothing is counted.
+        self.state.is_counting = saved.is_ok();
+        saved
+    }
+
+    /// Makes all counts durable, and then takes the mark away.
+    pub(super) fn end_counting(&mut self) -> Result<()> {
+        self.df.sync()?;
+        self.cf.sync()?;
+        self.documents.sync()?;
+        self.state.is_counting = false;
+        let saved = self.save_state();
+        self.state.is_counting = saved.is_err();
+        saved
+    }
+
+    /// Adds a batch's counts of these terms, which are new to the index or not.
+    fn count(
+        &self,
+        keys: &[TermKey],
+        (batch, are_new): (&Batch, bool),
+        change: Change,
+    ) -> Result<()> {
+        let add = |counts: &dyn TermCounts, amounts: &[(TermKey, i64)]| match are_new {
+            true => counts.add_new_many(amounts),
+            false => counts.add_many(amounts),
+        };
+        for keys in keys.chunks(COUNTED) {
+            let mut documents = Vec::with_capacity(keys.len());
+            let mut occurrences = Vec::with_capacity(keys.len());
+            for key in keys {
+                let counts = batch.counts(key);
+                documents.push((*key, change.signed(counts.0.into())?));
+                occurrences.push((*key, change.signed(counts.1)?));
+            }
+            add(&*self.df, &documents)?;
+            add(&*self.cf, &occurrences)?;
+        }
+        Ok(())
+    }
+
+    fn note_documents(&self, documents: &[DocumentEntry], change: Change) -> Result<()> {
+        if change == Change::Remove {
+            let remove = |document: &DocumentEntry| self.documents.remove(&document.id.0);
+            return Ok(documents.iter().try_for_each(remove)?);
+        }
+        let pair = |document| {
+            let DocumentEntry { id, text }: &DocumentEntry = document;
+            (&id.0[..], &text.0[..])
+        };
+        let pairs: Vec<(&[u8], &[u8])> = documents.iter().map(pair).collect();
+        Ok(self.documents.insert_many(&pairs)?)
+    }
+}
+
+/// The next documents, few enough to be held; none at the end.
+fn next_group(documents: &mut impl Iterator<Item = Result<Document>>) -> Result<Vec<Document>> {
+    let mut group = Vec::new();
+    let mut bytes = 0;
+    while group.len() < GROUP && bytes < GROUP_BYTES {
+        let Some(document) = documents.next() else { break };
+        let document = document?;
+        bytes += document.text.len();
+        group.push(document);
+    }
+    Ok(group)
+}
+
+fn entry(document: &Document) -> DocumentEntry {
+    let (id, text) = (document.id.as_bytes(), document.text.as_bytes());
+    DocumentEntry { id: TermKey::of(id), text: TermKey::of(text) }
+}
+
+/// A total after a change.
+fn changed(total: u64, amount: i64) -> Result<u64> {
+    total.checked_add_signed(amount).ok_or_else(|| Error::Contradiction {
+        reason: format!("{amount} more than {total} documents or occurrences"),
+    })
+}

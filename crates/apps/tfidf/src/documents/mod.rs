@@ -1,0 +1,131 @@
+//! Where texts come from: folders, lines, JSON lines, Parquet. One document is in memory at a time.
+//!
+//! | source | a document is | its id |
+//! |---|---|---|
+//! | [`Folder`] | a file, in the order of paths | its path below the folder |
+//! | [`Lines`] | a line | its number, from 1 |
+//! | [`JsonLines`] | a text field of an object | a field, or the line's number |
+//! | [`ParquetRows`] | a text column of a row | a column, or the row's number |
+//!
+//! All sources are iterators, so a caller may have its own. An empty document is a document: its row has no entries.
+
+mod decode;
+mod folder;
+mod json_lines;
+mod lines;
+mod parquet;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+pub use self::parquet::ParquetRows;
+pub use decode::Decoding;
+pub use folder::Folder;
+pub use json_lines::JsonLines;
+pub use lines::Lines;
+
+use crate::{Error, Result};
+
+/// Bytes of a buffer for reading.
+const READ_BYTES: usize = 256 << 10;
+
+/// A text, and what it is called.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Document {
+    /// Its name, which no other document of the index has.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Document {
+    /// A document of this id and text.
+    pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { id: id.into(), text: text.into() }
+    }
+}
+
+/// How documents are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// What happens to bytes that are no UTF-8.
+    pub decoding: Decoding,
+    /// The longest document in bytes, as it is stored; 64 MiB by default. A longer one is an error before more of it is
+    /// read, so that a file without line ends cannot fill the memory.
+    pub document_bytes_max: usize,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { decoding: Decoding::Strict, document_bytes_max: 64 << 20 }
+    }
+}
+
+/// Which fields of an object, or columns of a row, are read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fields {
+    /// The field with the text, a string; `text` by default.
+    pub text: String,
+    /// The field with the id, a string or a whole number. `None`, the default, takes the number of the line or row.
+    pub id: Option<String>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { text: "text".into(), id: None }
+    }
+}
+
+/// A place that documents can be read from more than once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// All files of a folder and the folders in it.
+    Folder(PathBuf),
+    /// The lines of a text file.
+    Lines(PathBuf),
+    /// A file with an object in each line.
+    JsonLines {
+        /// The file.
+        path: PathBuf,
+        /// What is read of each object.
+        fields: Fields,
+    },
+    /// A Parquet file.
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// The columns that are read.
+        fields: Fields,
+    },
+}
+
+/// Documents one after another.
+pub type Documents<'a> = Box<dyn Iterator<Item = Result<Document>> + 'a>;
+
+impl Source {
+    /// All its documents, from the first.
+    ///
+    /// # Errors
+    /// A file or folder that cannot be opened. Items: [`Error::File`], and the errors of documents.
+    pub fn documents(&self, reading: Reading) -> Result<Documents<'static>> {
+        Ok(match self {
+            Self::Folder(path) => Box::new(Folder::new(path, reading)?),
+            Self::Lines(path) => {
+                Box::new(Lines::new(open(path)?, path.display().to_string(), reading))
+            }
+            Self::JsonLines { path, fields } => {
+                let name = path.display().to_string();
+                Box::new(JsonLines::new(open(path)?, name, fields.clone(), reading))
+            }
+            Self::Parquet { path, fields } => Box::new(ParquetRows::open(path, fields, reading)?),
+        })
+    }
+}
+
+fn open(path: &PathBuf) -> Result<BufReader<File>> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    Ok(BufReader::with_capacity(READ_BYTES, file))
+}

@@ -1,0 +1,180 @@
+//! What can stop a run, with the place and the remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of a run or one of its parts.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can stop a run.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A table of the index failed.
+    #[error("the index: {0}")]
+    Index(#[from] nandex::Error),
+    /// The volume of the index failed, or holds what it should not.
+    #[error("the index's file: {0}")]
+    Volume(#[from] nandex::store::Error),
+    /// The file of the index cannot be used.
+    #[error("the index's file: {0}")]
+    Device(#[from] nandex::device::Error),
+    /// No space is left for the texts of terms. The index stays as it was before the batch of documents.
+    #[error(
+        "the texts of terms need more than {bytes_max} bytes (text_bytes_max); build the index again with more"
+    )]
+    TextsFull {
+        /// Bytes of flash for them.
+        bytes_max: u64,
+    },
+    /// An option that cannot work.
+    #[error("{field}: {reason}")]
+    Options {
+        /// Which option.
+        field: &'static str,
+        /// What is wrong with it, and what would do.
+        reason: String,
+    },
+    /// A file or a folder that cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A temporary file, or an output that has no path, cannot be read or written.
+    #[error("cannot {action}: {source}; look at the free space of the folder for temporary files")]
+    Scratch {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A document that is not UTF-8.
+    #[error(
+        "document {document}: expected UTF-8, found byte {byte:#04x} at byte {offset}; convert it, or read with \
+         decoding errors replaced"
+    )]
+    Utf8 {
+        /// The document.
+        document: String,
+        /// The offset of the first wrong byte, from 0.
+        offset: usize,
+        /// That byte.
+        byte: u8,
+    },
+    /// A document that is too long to be held in RAM.
+    #[error(
+        "document {document}: more than {bytes_max} bytes; split it, or raise document_bytes_max"
+    )]
+    DocumentTooLong {
+        /// The document.
+        document: String,
+        /// The most bytes that are read.
+        bytes_max: usize,
+    },
+    /// A document in a form that the source does not have.
+    #[error("document {document}: {reason}")]
+    Malformed {
+        /// The document.
+        document: String,
+        /// What was expected, what was found, and what to do.
+        reason: String,
+    },
+    /// A term that is too long to be kept.
+    #[error(
+        "document {document}: a term of {found} bytes, and at most {bytes_max} are kept; look whether the document is \
+         text, or take shorter n-grams"
+    )]
+    TermTooLong {
+        /// The document.
+        document: String,
+        /// Bytes of the term.
+        found: usize,
+        /// The most bytes of a term.
+        bytes_max: usize,
+    },
+    /// A document that is in the index already, or twice in one run.
+    #[error(
+        "document {document} is in the index already, {difference}; remove the old one first, give each document an id \
+         of its own, or skip repeated documents"
+    )]
+    Repeated {
+        /// The document.
+        document: String,
+        /// Whether the text is the same.
+        difference: &'static str,
+    },
+    /// A document to be removed that is not in the index.
+    #[error(
+        "document {document} cannot be removed: {reason}; its text is needed as it was when it was added"
+    )]
+    NotAdded {
+        /// The document.
+        document: String,
+        /// Whether the id is unknown or the text differs.
+        reason: &'static str,
+    },
+    /// An index of another analysis of text.
+    #[error(
+        "the indexes count different terms: expected the analysis {expected}, found {found}; build one of them again \
+         with the other's options"
+    )]
+    OtherAnalysis {
+        /// The analysis of this index.
+        expected: String,
+        /// The analysis of the other.
+        found: String,
+    },
+    /// A file that is no index of this kind, or of a version that this program does not know.
+    #[error("this is no TF-IDF index that can be read: {reason}")]
+    NoIndex {
+        /// What was expected, what was found, and what to do.
+        reason: String,
+    },
+    /// An index whose last update ended in the middle.
+    #[error(
+        "an update of this index was interrupted while it counted, so its counts are not exact; build it again, or \
+         restore a copy"
+    )]
+    Interrupted,
+    /// Counts that no run can have left.
+    #[error("the index contradicts itself: {reason}; build it again, or restore a copy")]
+    Contradiction {
+        /// What was expected, and what was found.
+        reason: String,
+    },
+    /// No term is left for the matrix.
+    #[error("no terms: {reason}")]
+    NoTerms {
+        /// Why there are none, and what to do.
+        reason: String,
+    },
+    /// A vector whose numbers the output cannot hold.
+    #[error("cannot write the matrix: {reason}")]
+    Matrix {
+        /// What was expected, what was found, and what to do.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// A failure of a file; for `map_err`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// A failure of a temporary file; for `map_err`.
+    pub(crate) fn scratch(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Scratch { action, source }
+    }
+
+    /// The refusal of an option.
+    pub(crate) fn option(field: &'static str, reason: impl Into<String>) -> Self {
+        Self::Options { field, reason: reason.into() }
+    }
+}

@@ -1,0 +1,104 @@
+//! Files of a small matrix. What scipy makes of them is tested in `tests/sklearn.rs`.
+
+use std::fs;
+
+use ::parquet::file::reader::SerializedFileReader;
+
+use super::*;
+use crate::documents::{Fields, Reading, Source};
+use crate::{Analysis, Corpus, CorpusConfig, Error, RAM_BYTES_MIN, Repeats, Selection, Weighting};
+
+fn with_model(act: impl FnOnce(&std::path::Path, &Model<'_>, Vec<Document>)) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+    let path = folder.path().join("index");
+    let mut corpus = Corpus::create(path, &Analysis::default(), config).unwrap();
+    let documents = vec![Document::new("a", "red \"fish\" red"), Document::new("b", "")];
+    corpus.update(documents.iter().cloned().map(Ok), Repeats::Refuse).unwrap();
+    let model =
+        Model::fit(&corpus, &Selection::default(), Weighting::default(), Some(folder.path()));
+    let out = tempfile::tempdir().unwrap();
+    act(out.path(), &model.unwrap(), documents);
+}
+
+#[test]
+fn a_matrix_has_its_arrays_and_the_names_of_rows_and_columns() {
+    with_model(|folder, model, documents| {
+        let files = MatrixFiles {
+            matrix: folder.join("matrix.npz"),
+            vocabulary: Some(folder.join("terms.jsonl")),
+            documents: Some(folder.join("ids.jsonl")),
+        };
+        let shape = model.write_npz(documents.into_iter().map(Ok), &files).unwrap();
+        assert_eq!(shape, MatrixShape { rows: 2, columns: 2, entries: 2 });
+        let ids = fs::read_to_string(files.documents.as_ref().unwrap()).unwrap();
+        assert_eq!(ids, "{\"row\":0,\"id\":\"a\"}\n{\"row\":1,\"id\":\"b\"}\n");
+        let terms = fs::read_to_string(files.vocabulary.as_ref().unwrap()).unwrap();
+        let idf = 1.5_f64.ln() + 1.0;
+        let line = |column, term| {
+            format!("{{\"column\":{column},\"term\":\"{term}\",\"documents\":1,\"idf\":{idf}}}\n")
+        };
+        assert_eq!(terms, line(0, "fish") + &line(1, "red"));
+        let mut zip = zip::ZipArchive::new(fs::File::open(&files.matrix).unwrap()).unwrap();
+        let names: Vec<String> = zip.file_names().map(|name| name.unwrap().into_owned()).collect();
+        assert_eq!(names, ["indices.npy", "indptr.npy", "format.npy", "shape.npy", "data.npy"]);
+        assert_eq!(zip.by_name("indptr.npy").unwrap().size(), 128 + 3 * 4);
+        assert_eq!(zip.by_name("data.npy").unwrap().size(), 128 + 2 * 8);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 3, "no temporary files stay");
+    });
+}
+
+#[test]
+fn an_error_in_the_middle_leaves_what_was_there() {
+    with_model(|folder, model, documents| {
+        let matrix = folder.join("matrix.npz");
+        fs::write(&matrix, "old").unwrap();
+        let files = MatrixFiles { matrix, vocabulary: None, documents: Some(folder.join("ids")) };
+        let error = || Error::Malformed { document: "c".into(), reason: "bad".into() };
+        let documents = documents.into_iter().map(Ok).chain([Err(error())]);
+        assert!(model.write_npz(documents, &files).is_err());
+        assert_eq!(fs::read_to_string(&files.matrix).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+        let files = MatrixFiles { matrix: folder.join("none/matrix.npz"), ..files };
+        let error = model.write_npz([], &files).unwrap_err().to_string();
+        assert!(error.starts_with("cannot make a temporary file next to "), "{error}");
+        assert!(error.contains("none/matrix.npz: No such file"), "{error}");
+    });
+}
+
+#[test]
+fn a_matrix_in_parquet_has_ids_and_lists_and_is_read_again() {
+    with_model(|folder, model, mut documents| {
+        documents.push(Document::new("c", "fish"));
+        let (matrix, vocabulary) = (folder.join("m.parquet"), folder.join("v.parquet"));
+        let files = ParquetFiles { matrix, vocabulary: Some(vocabulary.clone()) };
+        let shape = model.write_parquet(documents.clone().into_iter().map(Ok), &files).unwrap();
+        assert_eq!(shape, MatrixShape { rows: 3, columns: 2, entries: 3 });
+        let rows = |path: &std::path::Path| -> Vec<String> {
+            let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+            reader.into_iter().map(|row| row.unwrap().to_string()).collect()
+        };
+        let idf = 1.5_f64.ln() + 1.0;
+        let length = (idf * idf + 4.0 * idf * idf).sqrt();
+        let (one, two) = (idf / length, 2.0 * idf / length);
+        let expected = [
+            format!("{{id: \"a\", indices: [0, 1], values: [{one}, {two}]}}"),
+            "{id: \"b\", indices: [], values: []}".to_owned(),
+            "{id: \"c\", indices: [0], values: [1.0]}".to_owned(),
+        ];
+        assert_eq!(rows(&files.matrix), expected);
+        let line = |term| format!("{{term: \"{term}\", documents: 1, idf: {idf}}}");
+        assert_eq!(rows(&vocabulary), [line("fish"), line("red")]);
+        // Its ids and terms are documents, too.
+        let fields = Fields { text: "term".into(), id: Some("documents".into()) };
+        let source = Source::Parquet { path: vocabulary, fields };
+        let found: Vec<Document> =
+            source.documents(Reading::default()).unwrap().map(|it| it.unwrap()).collect();
+        assert_eq!(found, [Document::new("1", "fish"), Document::new("1", "red")]);
+        let other = Fields { text: "indices.list.element".into(), id: None };
+        let refused = Source::Parquet { path: files.matrix.clone(), fields: other };
+        let error = refused.documents(Reading::default()).err().unwrap().to_string();
+        assert!(error.contains("found lists of INT64; name a column of texts"), "{error}");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
+    });
+}

@@ -1,0 +1,55 @@
+//! TF-IDF of collections whose vocabulary is bigger than RAM, with scikit-learn's numbers.
+//!
+//! This is the application of the counting hash tables in "Hash in a Flash": how often each term occurs is kept in
+//! tables on flash, whatever the vocabulary, in a fixed amount of RAM. The results are those of scikit-learn's
+//! `TfidfVectorizer`, which holds everything in RAM: the same terms, the same columns, and values that differ by less
+//! than a millionth.
+//!
+//! 1. [`documents`] reads texts from folders, lines, JSON lines and Parquet, one at a time.
+//! 2. A [`Corpus`] is the index. [`Corpus::update`] adds documents, [`Corpus::remove`] takes some back, and
+//!    [`Corpus::merge`] takes in another index.
+//! 3. A [`Model`] is the index with its columns. A second pass over documents gives their rows, for
+//!    [scipy](Model::write_npz), [Parquet](Model::write_parquet) or [a function](Model::rows), their
+//!    [keywords](Model::keywords), or those that are [most like a query](Model::rank).
+//! 4. [`html`] shows an index to people.
+//! 4. [`Corpus::summary`] has an index's figures, and [`html`] shows them to people.
+//!
+//! What differs from scikit-learn: characters that are newer than Python's version of Unicode (see [`tokenise`]); which
+//! of equally frequent terms [`Selection::max_features`] keeps; terms longer than [`TERM_BYTES_MAX`] are an error; and
+//! accents are not stripped, n-grams are of words and not of characters, and the token pattern is the default one.
+//!
+//! ```
+//! use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Document, Model, Repeats, Selection, Weighting};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("words.nandex");
+//! let mut corpus = Corpus::create(&path, &Analysis::default(), CorpusConfig::default())?;
+//! let documents = [Document::new("1", "red fish, red cat"), Document::new("2", "blue fish")];
+//! corpus.update(documents.clone().map(Ok), Repeats::Refuse)?;
+//! let model = Model::fit(&corpus, &Selection::default(), Weighting::default(), None)?;
+//! let terms: Vec<String> = model.terms().map(|term| Ok(term?.text)).collect::<nandex_tfidf::Result<_>>()?;
+//! assert_eq!(terms, ["blue", "cat", "fish", "red"]);
+//! assert_eq!(model.rank("red", documents.map(Ok), 10)?[0].id, "1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod corpus;
+pub mod documents;
+mod error;
+mod export;
+mod model;
+mod options;
+mod summary;
+pub mod tokenise;
+
+pub use corpus::{
+    Corpus, CorpusConfig, CorpusStats, RAM_BYTES_MIN, Repeats, TERM_BYTES_MAX, TermFrequency,
+    Updated,
+};
+pub use documents::Document;
+pub use error::{Error, Result};
+pub use export::{MatrixFiles, MatrixShape, ParquetFiles};
+pub use model::{Entry, Keyword, Model, Ranked, Row, Term, Terms};
+pub use options::{Analysis, DocumentLimit, NGRAM_MAX, Norm, Selection, StopWords, Weighting};
+pub use summary::{CorpusSummary, TOP_TERMS_MAX, TopTerm, html};

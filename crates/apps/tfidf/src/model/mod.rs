@@ -1,0 +1,143 @@
+//! An index with its columns: what scikit-learn's `TfidfVectorizer` is after `fit`.
+//!
+//! ```text
+//!   df, cf --limits--> kept terms --sorted by text--> vocabulary, in a file
+//!                                          \-- term -> column, in RAM or in a table
+//!   documents --analyse--> terms --columns, weights--> rows | keywords | ranks
+//! ```
+//!
+//! Each pass over documents costs a lookup for each different term of some thousand documents, none of which reads
+//! flash while all columns fit into RAM: a quarter of the index's RAM has space for about a million columns in 256 MiB.
+
+mod columns;
+mod keywords;
+mod rank;
+mod rows;
+mod select;
+mod sort;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+mod weigh;
+
+use std::path::{Path, PathBuf};
+
+pub use keywords::Keyword;
+pub use rank::Ranked;
+pub use vocabulary::{Term, Terms};
+
+use crate::{Corpus, Document, Result, Selection, Weighting};
+use columns::{Column, Columns};
+use rows::Rows;
+use vocabulary::{Vocabulary, VocabularyWriter};
+use weigh::Weigher;
+
+/// An entry of a row that is not zero.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Entry {
+    /// The column, from 0.
+    pub column: u64,
+    /// Its number.
+    pub value: f64,
+}
+
+/// A document's row: its entries in the order of columns. One without entries is a row of zeros.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Row<'a> {
+    /// The document's id.
+    pub id: &'a str,
+    /// What is not zero.
+    pub entries: &'a [Entry],
+}
+
+/// An index with its columns. It stays as the index is now, which cannot change meanwhile.
+///
+/// ```
+/// use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Document, Model, Repeats, Selection, Weighting};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("words.nandex");
+/// # let config = CorpusConfig { ram_bytes: 64 << 20, ..CorpusConfig::default() };
+/// let mut corpus = Corpus::create(&path, &Analysis::default(), config)?;
+/// let documents = [Document::new("1", "red fish, red cat"), Document::new("2", "blue fish")];
+/// corpus.update(documents.clone().map(Ok), Repeats::Refuse)?;
+///
+/// let model = Model::fit(&corpus, &Selection::default(), Weighting::default(), None)?;
+/// let mut rows = Vec::new();
+/// model.rows(documents.map(Ok), |row| { rows.push(row.entries.to_vec()); Ok(()) })?;
+/// // The columns are blue, cat, fish, red.
+/// assert_eq!((model.columns(), rows[1][0].column, rows[1][1].column), (4, 0, 2));
+/// assert!(rows[1][0].value > rows[1][1].value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Model<'c> {
+    corpus: &'c Corpus,
+    weigher: Weigher,
+    columns: Columns,
+    vocabulary: Vocabulary,
+}
+
+impl<'c> Model<'c> {
+    /// Chooses the terms of the index that become columns, and sorts them by code points.
+    ///
+    /// Costs a listing of the index. Sorted runs, the vocabulary, and columns that do not fit into a quarter of the
+    /// index's RAM are in files of `scratch` that vanish with the model; `None` for the system's folder for temporary
+    /// files.
+    ///
+    /// # Errors
+    /// Options that cannot work, [`crate::Error::NoTerms`], [`crate::Error::Interrupted`], a failed read or write.
+    pub fn fit(
+        corpus: &'c Corpus,
+        selection: &Selection,
+        weighting: Weighting,
+        scratch: Option<&Path>,
+    ) -> Result<Self> {
+        corpus.check_whole()?;
+        let folder = scratch.map_or_else(std::env::temp_dir, PathBuf::from);
+        let kept = select::select(corpus, selection, weighting.binary, &folder)?;
+        let weigher = Weigher { weighting, documents: corpus.documents() };
+        let ram_bytes = corpus.config().batch_bytes() as u64;
+        let mut columns = Columns::new(&folder, kept.count, ram_bytes)?;
+        let mut vocabulary = VocabularyWriter::new(&folder)?;
+        for (index, term) in (0..).zip(kept.terms) {
+            let (text, payload) = term?;
+            let (key, documents) = select::unpack(&payload);
+            columns.insert(key, Column { index, documents })?;
+            vocabulary.push(&text, documents)?;
+        }
+        columns.finish()?;
+        Ok(Self { corpus, weigher, columns, vocabulary: vocabulary.finish()? })
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn columns(&self) -> u64 {
+        self.vocabulary.len()
+    }
+
+    /// The terms of all columns, in order. An item is an error where the file of the vocabulary cannot be read.
+    #[must_use]
+    pub fn terms(&self) -> Terms<'_> {
+        self.vocabulary.terms(self.weigher)
+    }
+
+    /// The row of each document, in their order. Documents need not be in the index; terms without a column count
+    /// nothing.
+    ///
+    /// Costs a lookup of each different term of some thousand documents. RAM is a quarter of the index's, and one
+    /// document's terms.
+    ///
+    /// # Errors
+    /// The errors of `documents` and of `take`; a failed read.
+    pub fn rows(
+        &self,
+        documents: impl IntoIterator<Item = Result<Document>>,
+        mut take: impl FnMut(Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = Rows::new(self);
+        rows.run(documents.into_iter(), |_, rows| {
+            rows.iter().try_for_each(|(id, entries)| take(Row { id, entries }))
+        })
+    }
+}

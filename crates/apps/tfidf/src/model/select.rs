@@ -1,0 +1,128 @@
+//! Which terms become columns: scikit-learn's `_limit_features`, over terms that do not fit into RAM.
+
+use std::path::Path;
+
+use super::sort::{PAYLOAD_BYTES, Sortable, Sorted, Sorter};
+use crate::tokenise::TermKey;
+use crate::{Corpus, Error, Result, Selection};
+
+/// Terms whose counts and texts are looked up at a time.
+const CHUNK: usize = 4096;
+
+/// The terms that were kept.
+pub(super) struct Kept {
+    /// How many.
+    pub(super) count: u64,
+    /// Their texts in order, with what [`unpack`] reads.
+    pub(super) terms: Box<dyn Iterator<Item = Result<Sortable>>>,
+}
+
+/// A term's key and its documents, as they are sorted with its text.
+fn pack(key: TermKey, documents: u64) -> [u8; PAYLOAD_BYTES] {
+    let mut payload = [0; PAYLOAD_BYTES];
+    payload[..16].copy_from_slice(&key.0);
+    payload[16..].copy_from_slice(&documents.to_le_bytes());
+    payload
+}
+
+/// A term's key and its documents.
+pub(super) fn unpack(payload: &[u8; PAYLOAD_BYTES]) -> (TermKey, u64) {
+    let mut key = [0; 16];
+    key.copy_from_slice(&payload[..16]);
+    let documents = payload[16..].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    (TermKey(key), documents)
+}
+
+/// Chooses terms and sorts them.
+pub(super) fn select(
+    corpus: &Corpus,
+    selection: &Selection,
+    is_binary: bool,
+    folder: &Path,
+) -> Result<Kept> {
+    selection.validate()?;
+    let (least, most) = selection.limits(corpus.documents())?;
+    let ram_bytes = corpus.config().batch_bytes();
+    let mut sorter = Sorter::new(folder, ram_bytes);
+    let by_frequency = selection.max_features.is_some();
+    let mut chunk = Vec::with_capacity(CHUNK);
+    // A table's iterator may not be asked again after its end.
+    let mut counts = corpus.df().iter().fuse();
+    loop {
+        let next = counts.next().transpose()?;
+        let is_last = next.is_none();
+        let fits = |documents: u64| (least..=most).contains(&(documents as f64));
+        chunk.extend(next.filter(|(_, documents)| fits(*documents)));
+        if chunk.len() == CHUNK || is_last {
+            push_all(corpus, &chunk, (by_frequency, is_binary), &mut sorter)?;
+            chunk.clear();
+        }
+        if is_last {
+            break;
+        }
+    }
+    if sorter.len() == 0 {
+        return Err(none_left(corpus, least, most));
+    }
+    match selection.max_features {
+        Some(features) => most_frequent(sorter, features, folder, ram_bytes),
+        None => Ok(Kept { count: sorter.len(), terms: Box::new(sorter.finish()?) }),
+    }
+}
+
+fn none_left(corpus: &Corpus, least: f64, most: f64) -> Error {
+    let reason = if corpus.occurrences() == 0 {
+        "the documents of the index have none; look whether they have only stop words".to_owned()
+    } else {
+        format!("none is in {least} to {most} documents; try a lower min_df or a higher max_df")
+    };
+    Error::NoTerms { reason }
+}
+
+/// Gives terms to the sorter: by their texts, or by their frequencies first, the highest first.
+fn push_all(
+    corpus: &Corpus,
+    chunk: &[(TermKey, u64)],
+    (by_frequency, is_binary): (bool, bool),
+    sorter: &mut Sorter,
+) -> Result<()> {
+    let keys: Vec<TermKey> = chunk.iter().map(|(key, _)| *key).collect();
+    let texts = corpus.texts_of(&keys)?;
+    if !by_frequency {
+        let mut terms = chunk.iter().zip(texts);
+        return terms
+            .try_for_each(|((key, documents), text)| sorter.push(&text, &pack(*key, *documents)));
+    }
+    // Where each count is 1, a term occurs once in each of its documents.
+    let occurrences = if is_binary {
+        chunk.iter().map(|(_, documents)| *documents).collect()
+    } else {
+        corpus.cf().count_many(&keys)?
+    };
+    let mut sort_key = Vec::new();
+    for (((key, documents), text), occurrences) in chunk.iter().zip(texts).zip(occurrences) {
+        sort_key.clear();
+        sort_key.extend((!occurrences).to_be_bytes());
+        sort_key.extend(text);
+        sorter.push(&sort_key, &pack(*key, *documents))?;
+    }
+    Ok(())
+}
+
+/// The first terms by frequency, sorted by text.
+fn most_frequent(
+    by_frequency: Sorter,
+    features: u64,
+    folder: &Path,
+    ram_bytes: usize,
+) -> Result<Kept> {
+    let mut sorted: Sorted = by_frequency.finish()?;
+    let mut by_text = Sorter::new(folder, ram_bytes);
+    while by_text.len() < features {
+        let Some(term) = sorted.next() else { break };
+        let (sort_key, payload) = term?;
+        by_text.push(&sort_key[size_of::<u64>()..], &payload)?;
+    }
+    drop(sorted);
+    Ok(Kept { count: by_text.len(), terms: Box::new(by_text.finish()?) })
+}

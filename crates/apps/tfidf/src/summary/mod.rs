@@ -1,0 +1,141 @@
+//! An index in figures: how many terms there are, which are the most frequent, and how frequency falls with rank.
+
+mod page;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use serde::Serialize;
+
+pub use page::html;
+
+use crate::tokenise::TermKey;
+use crate::{Corpus, Error, Result};
+
+/// The most frequent terms that are listed.
+pub const TOP_TERMS_MAX: usize = 50;
+
+/// Points of the curve for each power of two of the rank.
+const POINTS_PER_DOUBLING: f64 = 4.0;
+
+/// The figures of an index.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CorpusSummary {
+    /// Documents in it.
+    pub documents: u64,
+    /// Different terms of these.
+    pub terms: u64,
+    /// Terms of these, each counted as often as it occurs.
+    pub occurrences: u64,
+    /// Terms that occur once.
+    pub terms_once: u64,
+    /// The most frequent terms, at most [`TOP_TERMS_MAX`].
+    pub top: Vec<TopTerm>,
+    /// Ranks of terms by their frequency, from 1 and more and more apart, and how often the term of each rank occurs.
+    pub ranks: Vec<(u64, u64)>,
+    /// Bytes of RAM of the index's tables.
+    pub ram_bytes: u64,
+    /// Lookups of counts since the index was opened.
+    pub lookups: u64,
+    /// Pages of 4 KiB that these read.
+    pub lookup_reads: u64,
+}
+
+/// A frequent term.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TopTerm {
+    /// Its text.
+    pub term: String,
+    /// Documents that have it.
+    pub documents: u64,
+    /// How often it occurs in all documents.
+    pub occurrences: u64,
+}
+
+impl Corpus {
+    /// The figures of the index. Costs a listing of one count of all terms; RAM for each different count, of which
+    /// there are about as many as the root of twice the occurrences at most.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], a failed read, damage.
+    pub fn summary(&self) -> Result<CorpusSummary> {
+        self.check_whole()?;
+        let mut top: BinaryHeap<Reverse<(u64, TermKey)>> = BinaryHeap::new();
+        let mut terms_of: BTreeMap<u64, u64> = BTreeMap::new();
+        for count in self.cf().iter() {
+            let (key, occurrences) = count?;
+            *terms_of.entry(occurrences).or_default() += 1;
+            top.push(Reverse((occurrences, key)));
+            if top.len() > TOP_TERMS_MAX {
+                top.pop();
+            }
+        }
+        let stats = self.stats();
+        Ok(CorpusSummary {
+            documents: self.documents(),
+            terms: terms_of.values().sum(),
+            occurrences: self.occurrences(),
+            terms_once: terms_of.get(&1).copied().unwrap_or(0),
+            top: self.top_terms(top.into_iter().map(|Reverse(counted)| counted).collect())?,
+            ranks: ranks(&terms_of),
+            ram_bytes: stats.ram_bytes,
+            lookups: stats.lookups,
+            lookup_reads: stats.lookup_reads,
+        })
+    }
+
+    /// Their texts and documents, the most frequent first; of equals the first by code points.
+    fn top_terms(&self, counted: Vec<(u64, TermKey)>) -> Result<Vec<TopTerm>> {
+        let keys: Vec<TermKey> = counted.iter().map(|(_, key)| *key).collect();
+        let texts = self.texts_of(&keys)?;
+        let documents = self.df().count_many(&keys)?;
+        let mut top = Vec::with_capacity(keys.len());
+        for (((occurrences, _), text), documents) in counted.into_iter().zip(texts).zip(documents) {
+            let term = String::from_utf8(text).map_err(|error| Error::Contradiction {
+                reason: format!("the text of a term is no UTF-8 ({error})"),
+            })?;
+            top.push(TopTerm { term, documents, occurrences });
+        }
+        top.sort_by(|a, b| (b.occurrences, &a.term).cmp(&(a.occurrences, &b.term)));
+        Ok(top)
+    }
+}
+
+/// Points of the curve, given the number of terms of each count.
+fn ranks(terms_of: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    let mut points = Vec::new();
+    let (mut below, mut wanted) = (0, 1);
+    for (&occurrences, &terms) in terms_of.iter().rev() {
+        let last = below + terms;
+        while wanted <= last {
+            points.push((wanted, occurrences));
+            wanted =
+                (wanted + 1).max((wanted as f64 * 2_f64.powf(1.0 / POINTS_PER_DOUBLING)) as u64);
+        }
+        below = last;
+    }
+    // The last term of all ends the curve.
+    if let Some((occurrences, _)) = terms_of.first_key_value()
+        && points.last().is_some_and(|(rank, _)| *rank < below)
+    {
+        points.push((below, *occurrences));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_has_the_first_and_the_last_rank_and_falls() {
+        let terms_of: BTreeMap<u64, u64> = [(1, 1000), (5, 10), (90, 1)].into();
+        let points = ranks(&terms_of);
+        assert_eq!(points[..3], [(1, 90), (2, 5), (3, 5)]);
+        assert_eq!(points.last(), Some(&(1011, 1)));
+        assert!(points.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1));
+        assert!(points.len() < 50, "{} points", points.len());
+        assert_eq!(ranks(&BTreeMap::new()), []);
+        assert_eq!(ranks(&[(7, 1)].into()), [(1, 7)]);
+    }
+}

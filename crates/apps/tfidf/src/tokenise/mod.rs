@@ -1,0 +1,192 @@
+//! Text becomes terms, as with scikit-learn's `CountVectorizer`.
+//!
+//! ```text
+//!   "Der Fuß, the FOOT"  --lower case-->  "der fuß, the foot"  --tokens-->  der | fuß | the | foot
+//!      --stop words-->  der | fuß | foot  --n-grams of 1 to 2-->  der, fuß, foot, der fuß, fuß foot
+//! ```
+//!
+//! - **Lower case** is Python's `str.lower`: the full mappings of Unicode, so that `İ` becomes two characters, and `Σ`
+//!   becomes `ς` at the end of a word.
+//! - **Tokens** are the longest runs of word characters, of at least two characters. A word character is `_` or one of
+//!   the general categories L (letters) and N (numbers): that is what Python's `\w` takes, for all of Unicode. A
+//!   combining mark is none, so it separates tokens.
+//! - **Versions of Unicode.** Categories here are of the version [`CATEGORIES_VERSION`], and lower case is of the
+//!   compiler's. Python 3.11 has Unicode 14, Python 3.14 has Unicode 16. A code point that was assigned after
+//!   Python's version separates tokens there, and is a part of one here. All others agree.
+//! - **n-grams** are neighbouring tokens joined by one space, after stop words are left out.
+//!
+//! The tokens of a document are written one after another into one buffer, with a space between. So an n-gram is a
+//! slice of it, and nothing is allocated for each token.
+
+mod characters;
+mod key;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use key::KeyMap;
+pub use key::TermKey;
+
+use crate::{Analysis, Result};
+use characters::is_word;
+use stop::StopSet;
+
+/// The version of Unicode whose general categories decide what is a word character.
+pub const CATEGORIES_VERSION: (u64, u64, u64) = unicode_general_category::UNICODE_VERSION;
+
+/// Characters of a token, at least.
+const TOKEN_CHARS_MIN: usize = 2;
+
+/// The English stop words of scikit-learn, sorted.
+pub fn english_stop_words() -> impl Iterator<Item = &'static str> {
+    stop::english()
+}
+
+/// Turns texts into terms.
+///
+/// ```
+/// use nandex_tfidf::{Analysis, tokenise::{Analyser, Tokens}};
+///
+/// let analyser = Analyser::new(&Analysis::default().ngrams(1, 2))?;
+/// let mut tokens = Tokens::default();
+/// analyser.analyse("Red fish, a blue FISH", &mut tokens);
+/// let terms: Vec<&str> = analyser.terms(&tokens).map(|term| std::str::from_utf8(term).unwrap()).collect();
+/// assert_eq!(terms, ["red", "fish", "blue", "fish", "red fish", "fish blue", "blue fish"]);
+/// # Ok::<(), nandex_tfidf::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Analyser {
+    analysis: Analysis,
+    stop_words: StopSet,
+}
+
+/// The tokens of one text; used again for the next, so that its memory stays.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    /// The tokens, with a space between.
+    bytes: Vec<u8>,
+    /// Where each begins and ends.
+    spans: Vec<(usize, usize)>,
+}
+
+impl Tokens {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Where the next token would begin.
+    fn next_start(&self) -> usize {
+        self.spans.last().map_or(0, |(_, end)| end + 1)
+    }
+}
+
+impl Analyser {
+    /// An analyser with these options.
+    ///
+    /// # Errors
+    /// Options that cannot work: [`Analysis::validate`].
+    pub fn new(analysis: &Analysis) -> Result<Self> {
+        analysis.validate()?;
+        let stop_words = StopSet::new(&analysis.stop_words);
+        Ok(Self { analysis: analysis.clone(), stop_words })
+    }
+
+    /// Its options.
+    #[must_use]
+    pub fn analysis(&self) -> &Analysis {
+        &self.analysis
+    }
+
+    /// Finds the tokens of `text`, in place of what `tokens` had. Costs one pass over the text; its memory is that of
+    /// the text, and 16 bytes for each token.
+    pub fn analyse(&self, text: &str, tokens: &mut Tokens) {
+        tokens.clear();
+        let mut sink = Sink { tokens, stop_words: &self.stop_words, start: 0, chars: 0 };
+        match (self.analysis.lowercase, text.is_ascii()) {
+            (true, true) => sink.take_ascii(text.as_bytes(), &characters::LOWERED),
+            (false, true) => sink.take_ascii(text.as_bytes(), &characters::KEPT),
+            // What a sigma becomes depends on the characters around it.
+            (true, false) if text.contains('Σ') => sink.take_chars(text.to_lowercase().chars()),
+            (true, false) => sink.take_chars(text.chars().flat_map(char::to_lowercase)),
+            (false, false) => sink.take_chars(text.chars()),
+        }
+        sink.end_token();
+    }
+
+    /// The terms of the tokens, in UTF-8 and in the order of scikit-learn: n-grams of the fewest tokens first.
+    pub fn terms<'t>(&self, tokens: &'t Tokens) -> impl Iterator<Item = &'t [u8]> + use<'t> {
+        let (min, max) = (self.analysis.ngram_min, self.analysis.ngram_max);
+        (min..=max.min(tokens.len())).flat_map(move |length| {
+            tokens
+                .spans
+                .windows(length)
+                .map(move |span| &tokens.bytes[span[0].0..span[length - 1].1])
+        })
+    }
+}
+
+/// Collects the characters of the token at hand.
+struct Sink<'a> {
+    tokens: &'a mut Tokens,
+    stop_words: &'a StopSet,
+    /// Where the token begins.
+    start: usize,
+    chars: usize,
+}
+
+impl Sink<'_> {
+    /// Takes ASCII text; `classes` maps each character of words to what it becomes, and others to 0.
+    fn take_ascii(&mut self, text: &[u8], classes: &[u8; 128]) {
+        for &byte in text {
+            match classes.get(usize::from(byte)) {
+                Some(&kept) if kept != 0 => {
+                    self.tokens.bytes.push(kept);
+                    self.chars += 1;
+                }
+                _ => self.end_token(),
+            }
+        }
+    }
+
+    fn take_chars(&mut self, text: impl Iterator<Item = char>) {
+        for c in text {
+            if is_word(c) {
+                self.tokens.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                self.chars += 1;
+            } else {
+                self.end_token();
+            }
+        }
+    }
+
+    /// Keeps the token at hand, unless it is too short or a stop word, and begins the next.
+    fn end_token(&mut self) {
+        let chars = std::mem::take(&mut self.chars);
+        if chars == 0 {
+            return;
+        }
+        let end = self.tokens.bytes.len();
+        let is_kept = chars >= TOKEN_CHARS_MIN
+            && !self.stop_words.contains(&self.tokens.bytes[self.start..end]);
+        if is_kept {
+            self.tokens.spans.push((self.start, end));
+            self.tokens.bytes.push(b' ');
+        } else {
+            self.tokens.bytes.truncate(self.start);
+        }
+        self.start = self.tokens.next_start();
+    }
+}
