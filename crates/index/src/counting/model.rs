@@ -13,6 +13,8 @@
 //!
 //! So a change segment pays once it takes at least one buffer, and with more queries than updates none may pay at all.
 
+use nandex_store::hash::{HashKind, KeyHasher};
+
 use super::buffer::BufferShape;
 use super::config::BLOCK_PAGES;
 use super::keys::Placing;
@@ -35,6 +37,9 @@ const BUFFER_ENTRIES_MIN: u64 = 512;
 /// the new one.
 const CHUNKS: u64 = 3;
 const MERGED_SEGMENTS: u64 = 4;
+
+/// The share of the buffers' RAM that I/O chunks may take: one in this many.
+const CHUNKS_SHARE: u64 = 6;
 
 /// Updates for each query above which a change segment is advised.
 const UPDATES_PER_QUERY: f64 = 0.5;
@@ -107,9 +112,7 @@ impl Config {
     /// RAM in all, in bytes.
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
-        let hasher = nandex_store::hash::KeyHasher::new(nandex_store::hash::HashKind::Xxh3, 0);
-        let placing = Placing { keys: self.keys, hasher, partitions: self.partitions() };
-        let shape = BufferShape { placing, entries_max: self.partition_entries() };
+        let shape = self.buffer_shape();
         let options = RuntimeOptions::suited(self);
         let threads = options.merge_threads as u64;
         let chunk_bytes = CHUNKS * u64::from(options.io_chunk_pages) * PAGE_BYTES;
@@ -153,6 +156,15 @@ fn fitted(keys: Keys, q: u64, ram_bytes: u64, discipline: Discipline) -> Result<
     Ok(config)
 }
 
+impl Config {
+    /// The shape of its buffers, whatever the volume's hash function.
+    fn buffer_shape(&self) -> BufferShape {
+        let hasher = KeyHasher::new(HashKind::default(), 0);
+        let placing = Placing { keys: self.keys, hasher, partitions: self.partitions() };
+        BufferShape { placing, entries_max: self.partition_entries() }
+    }
+}
+
 fn with_buffers(keys: Keys, q: u64, buffer_entries: u64, discipline: Discipline) -> Config {
     let k = (PARTITION_PAGES / u64::from(BLOCK_PAGES)) as u32;
     let base = Config { k, discipline, keys, ..Config::whole(1, q, buffer_entries) };
@@ -166,9 +178,12 @@ impl RuntimeOptions {
     /// The options that [`Config::for_budget`] assumes: small I/O chunks for small tables.
     #[must_use]
     pub fn suited(config: &Config) -> Self {
+        let options = Self::default();
         let pages = config.blocks().min(config.k.into()) * u64::from(config.block_pages);
-        let io_chunk_pages = (pages / 8).clamp(4, 64) as u32;
-        Self { io_chunk_pages, ..Self::default() }
+        let chunks = CHUNKS * MERGED_SEGMENTS * options.merge_threads as u64;
+        let share = config.buffer_shape().bytes_max() / CHUNKS_SHARE / chunks / PAGE_BYTES;
+        let io_chunk_pages = share.min(pages / 8).clamp(4, 64) as u32;
+        Self { io_chunk_pages, ..options }
     }
 }
 

@@ -74,7 +74,7 @@ impl Corpus {
             let found = other.texts_of(&keys)?;
             let pairs: Vec<(TermKey, &[u8])> =
                 keys.into_iter().zip(found.iter().map(Vec::as_slice)).collect();
-            texts.keep(&pairs).map(drop)
+            texts.keep(&pairs)
         })
     }
 }

@@ -10,8 +10,8 @@
 //! Terms known to have a text take 1/8, and a batch of documents 1/4. What is left is for the log's blocks and what is
 //! being read and written.
 //!
-//! Counts are updated again and again, and a SliceHash keeps one version of a key, so they are in growing SliceHashes.
-//! The other two are asked mostly for keys that are not there, which a growing BufferHash answers without a read.
+//! Counts are in counting tables: an addition reads nothing. The other two are asked mostly for keys that are not there,
+//! which a growing BufferHash answers without a read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,11 @@ use std::sync::Arc;
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Volume, VolumeOptions,
-    bufferhash, slicehash,
+    AnyOptions, AnyTable, Counting, LargeTable, OpenOptions, Policy, Requirements, Volume,
+    VolumeOptions, bufferhash, counting, slicehash,
 };
 
 use super::CorpusConfig;
-use super::counts::TableCounts;
 use crate::Result;
 
 /// Entries for which a table begins; it grows from there.
@@ -42,8 +41,8 @@ const DOCUMENTS: &str = "documents";
 /// The structures of an index.
 #[derive(Debug)]
 pub(super) struct Tables {
-    pub(super) df: TableCounts,
-    pub(super) cf: TableCounts,
+    pub(super) df: Counting,
+    pub(super) cf: Counting,
     pub(super) texts: LargeTable<AnyTable>,
     pub(super) documents: AnyTable,
 }
@@ -78,8 +77,8 @@ impl Tables {
         )?;
         let values = ValuesConfig::holding(config.text_bytes_max, WhenFull::Keep);
         Ok(Self {
-            df: TableCounts::new(create_dense(volume, DF, (16, 8), share)?)?,
-            cf: TableCounts::new(create_dense(volume, CF, (16, 8), share)?)?,
+            df: create_counts(volume, DF, share)?,
+            cf: create_counts(volume, CF, share)?,
             texts: LargeTable::create(volume, TEXTS, references, values)?,
             documents: create_sparse(volume, DOCUMENTS, (16, 16), share)?,
         })
@@ -90,8 +89,8 @@ impl Tables {
         options.ram_bytes_max = Some(config.share());
         let table = |name: &str| AnyTable::open_with(volume, name, &options);
         Ok(Self {
-            df: TableCounts::new(table(DF)?)?,
-            cf: TableCounts::new(table(CF)?)?,
+            df: Counting::open(volume, DF)?,
+            cf: Counting::open(volume, CF)?,
             texts: LargeTable::open(volume, TEXTS, table(&table_name(TEXTS))?)?,
             documents: table(DOCUMENTS)?,
         })
@@ -113,6 +112,14 @@ pub(crate) fn create_dense(
 ) -> Result<AnyTable> {
     let config = slicehash::growing::Config::advised(&requirements(widths, ram_bytes))?;
     Ok(AnyTable::create(volume, name, &config.into())?)
+}
+
+/// A counting table of terms, with twice as many updates as queries. Its data segments grow past the terms that it is made
+/// for; with half a term for each byte of RAM, merges are short.
+pub(super) fn create_counts(volume: &Volume, name: &str, ram_bytes: u64) -> Result<Counting> {
+    let config =
+        counting::Config::for_budget(counting::Keys::Whole(16), ram_bytes / 2, ram_bytes, 2.0)?;
+    Ok(Counting::create(volume, name, config)?)
 }
 
 /// A growing BufferHash, for keys that are asked for before they are there.

@@ -34,24 +34,18 @@ impl Texts {
         self.table.stats().ram_bytes + self.known.ram_bytes()
     }
 
-    /// Keeps the text of each of these terms of a batch. Returns which of them had none: their counts are 0.
-    pub(super) fn keep_all(&mut self, keys: &[TermKey], batch: &Batch) -> Result<Vec<bool>> {
-        let mut are_new = vec![false; keys.len()];
-        for (keys, are_new) in keys.chunks(CHUNK).zip(are_new.chunks_mut(CHUNK)) {
-            let unknown = (0..keys.len()).filter(|at| !self.known.has(&keys[*at]));
-            let unknown: Vec<usize> = unknown.collect();
-            let pairs: Vec<(TermKey, &[u8])> =
-                unknown.iter().map(|at| (keys[*at], batch.text(&keys[*at]))).collect();
-            for (at, is_new) in unknown.into_iter().zip(self.keep(&pairs)?) {
-                are_new[at] = is_new;
-            }
+    /// Keeps the text of each of these terms of a batch.
+    pub(super) fn keep_all(&mut self, keys: &[TermKey], batch: &Batch) -> Result<()> {
+        for keys in keys.chunks(CHUNK) {
+            let unknown = keys.iter().filter(|key| !self.known.has(key));
+            let pairs: Vec<(TermKey, &[u8])> = unknown.map(|key| (*key, batch.text(key))).collect();
+            self.keep(&pairs)?;
         }
-        Ok(are_new)
+        Ok(())
     }
 
-    /// Keeps the texts that are not there yet, and returns which these are. One that is there under the same key must
-    /// be the same.
-    pub(super) fn keep(&mut self, pairs: &[(TermKey, &[u8])]) -> Result<Vec<bool>> {
+    /// Keeps the texts that are not there yet. One that is there under the same key must be the same.
+    pub(super) fn keep(&mut self, pairs: &[(TermKey, &[u8])]) -> Result<()> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| &key.0[..]).collect();
         let found = self.table.get_many(&keys)?;
         let mut absent: Vec<(&[u8], &[u8])> = Vec::new();
@@ -64,7 +58,7 @@ impl Texts {
         }
         self.table.put_many(&absent).map_err(|error| self.explain(error))?;
         pairs.iter().for_each(|(key, _)| self.known.note(*key));
-        Ok(found.iter().map(Option::is_none).collect())
+        Ok(())
     }
 
     /// Keeps what is under a key that no term has, and makes all texts durable.

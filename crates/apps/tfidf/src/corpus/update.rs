@@ -3,7 +3,7 @@
 use nandex::Table;
 
 use super::batch::{Batch, DocumentEntry};
-use super::{Corpus, TermCounts, TermKey};
+use super::{Corpus, TermKey};
 use crate::tokenise::{KeyMap, Tokens};
 use crate::{Document, Error, Result};
 
@@ -159,17 +159,11 @@ impl Corpus {
         }
         let keys = batch.keys();
         // Texts count nothing, so a failure here leaves the index as it was.
-        let are_new = match change {
-            Change::Add(_) => self.texts.keep_all(&keys, batch)?,
-            Change::Remove => vec![false; keys.len()],
-        };
-        self.begin_counting()?;
-        // Terms that are new need no lookup.
-        for is_new in [true, false] {
-            let keys = keys.iter().zip(&are_new).filter(|(_, it)| **it == is_new);
-            let keys: Vec<TermKey> = keys.map(|(key, _)| *key).collect();
-            self.count(&keys, (batch, is_new), change)?;
+        if matches!(change, Change::Add(_)) {
+            self.texts.keep_all(&keys, batch)?;
         }
+        self.begin_counting()?;
+        self.count(&keys, batch, change)?;
         self.note_documents(batch.documents(), change)?;
         let documents = batch.documents().len() as u64;
         self.state.documents = changed(self.state.documents, change.signed(documents)?)?;
@@ -202,17 +196,8 @@ impl Corpus {
         saved
     }
 
-    /// Adds a batch's counts of these terms, which are new to the index or not.
-    fn count(
-        &self,
-        keys: &[TermKey],
-        (batch, are_new): (&Batch, bool),
-        change: Change,
-    ) -> Result<()> {
-        let add = |counts: &dyn TermCounts, amounts: &[(TermKey, i64)]| match are_new {
-            true => counts.add_new_many(amounts),
-            false => counts.add_many(amounts),
-        };
+    /// Adds a batch's counts of these terms.
+    fn count(&self, keys: &[TermKey], batch: &Batch, change: Change) -> Result<()> {
         for keys in keys.chunks(COUNTED) {
             let mut documents = Vec::with_capacity(keys.len());
             let mut occurrences = Vec::with_capacity(keys.len());
@@ -221,8 +206,8 @@ impl Corpus {
                 documents.push((*key, change.signed(counts.0.into())?));
                 occurrences.push((*key, change.signed(counts.1)?));
             }
-            add(&*self.df, &documents)?;
-            add(&*self.cf, &occurrences)?;
+            self.df.add_many(&documents)?;
+            self.cf.add_many(&occurrences)?;
         }
         Ok(())
     }
