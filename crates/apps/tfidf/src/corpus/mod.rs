@@ -56,7 +56,8 @@ pub const RAM_BYTES_MIN: u64 = 64 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CorpusConfig {
     /// RAM of all its tables and batches, in bytes; 256 MiB by default and at least [`RAM_BYTES_MIN`]. It may be another
-    /// at each opening. An index whose vocabulary needs more says so when a table cannot grow.
+    /// at each opening. An index whose vocabulary needs more says so when a table cannot grow. The text at hand and its
+    /// different terms, about 100 bytes each, are in RAM as a whole, so a very long document may take more.
     pub ram_bytes: u64,
     /// Bytes of flash for the texts of all terms, with about 60 more for each; 4 GiB by default. It is chosen when the
     /// index is made, and ignored at later openings. The file takes only what is used of it.

@@ -12,7 +12,8 @@
 //!   combining mark is none, so it separates tokens.
 //! - **Versions of Unicode.** Categories here are of the version [`CATEGORIES_VERSION`], and lower case is of the
 //!   compiler's. Python 3.11 has Unicode 14, Python 3.14 has Unicode 16. A code point that was assigned after
-//!   Python's version separates tokens there, and is a part of one here. All others agree.
+//!   Python's version separates tokens there, and is a part of one here. All others agree, but for a `Σ` before U+0295,
+//!   which is a small letter in Unicode 14 and has no case in the compiler's version: the `Σ` is a final one here.
 //! - **n-grams** are neighbouring tokens joined by one space, after stop words are left out.
 //!
 //! The tokens of a document are written one after another into one buffer, with a space between. So an n-gram is a

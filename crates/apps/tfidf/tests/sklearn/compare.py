@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer,
 from sklearn.metrics.pairwise import cosine_similarity
 
 TOLERANCE = 1e-6
-# Was a small letter until Unicode 16, and is a letter without case since: a sigma before it is now a final one.
+# A small letter in Unicode 14, and without case in later versions, where a sigma before it is a final one.
 CHANGED = {"\u0295"}
 FOLDER = pathlib.Path(sys.argv[1])
 DIFFERENCES = []

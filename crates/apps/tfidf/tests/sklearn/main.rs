@@ -39,6 +39,9 @@ struct Texts {
     documents: Vec<Document>,
 }
 
+/// Texts that are taken of the folder, so that the test ends within a minute or two.
+const FOLDER_TEXTS_MAX: usize = 400;
+
 /// What a model is made of in addition to the index's analysis.
 #[derive(Clone, Copy, Default)]
 struct Choice {
@@ -246,7 +249,7 @@ fn every_vocabulary_and_number_is_that_of_scikit_learn() {
     let mut cases = Cases::new(folder.path());
     let mut sets = vec![cases.texts("odd", texts::ODD), cases.texts("made", &texts::made(600, 1))];
     if let Some(more) = std::env::var_os("NANDEX_TFIDF_TEXTS") {
-        sets.push(cases.texts("folder", &texts::of_folder(Path::new(&more), 2000)));
+        sets.push(cases.texts("folder", &texts::of_folder(Path::new(&more), FOLDER_TEXTS_MAX)));
     }
     for texts in &sets {
         for analysis in analyses() {
