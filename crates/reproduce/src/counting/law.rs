@@ -170,7 +170,7 @@ mod tests {
     fn the_expected_number_of_different_tokens_is_that_of_a_stream_of_any_length() {
         let scale = Scale::new(Scale::MOST, 1).unwrap();
         let law = Law::by_stages(&DataSet::WIKI.at(scale), scale);
-        for tokens in [1_000, 30_000, 300_000] {
+        for tokens in [10_000, 100_000, 1_000_000] {
             let ratio = drawn(law, tokens) / law.distinct(tokens as f64);
             assert!((0.96..1.04).contains(&ratio), "{tokens}: {ratio}");
             let back = law.tokens_until(law.distinct(tokens as f64)) / tokens as f64;
