@@ -43,8 +43,9 @@ impl Experiment for Figure4 {
 fn setup() -> Vec<String> {
     vec![
         "All tokens are inserted with a RAM buffer of 5 % and a change segment of 12.5 %. The operations are played \
-         one after another, without any time between them, on MLC-1, MLC-2 and SLC with the times of Table 1. Blocks \
-         and pages are as many at each scale, so times are those of the full size."
+         one after another, without any time between them, on MLC-1, MLC-2 and SLC with the times of Table 1; \
+         drives are full, and 64 times larger than \
+         the table. Blocks and pages are as many at each scale, so times are those of the full size."
             .into(),
         "The figure's bars are not printed as numbers; what the text says of them is checked.".into(),
     ]

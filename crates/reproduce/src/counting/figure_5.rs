@@ -45,7 +45,7 @@ fn setup() -> Vec<String> {
             .into(),
         "The figure's curves are not printed as numbers; what the text says of them is checked. The last table has \
          the erases of MLC-1's translation layer in addition: it maps pages, so that a rewritten block needs no \
-         erase before spare blocks run out, and its drive was written once before."
+         erase before spare blocks run out; its drive is 64 times larger than the table, and was written once before."
             .into(),
     ]
 }

@@ -19,6 +19,9 @@ pub const RAM_PERCENTS: [u64; 4] = [1, 2, 5, 10];
 pub const RAM_PERCENT: u64 = 5;
 /// Queries that are played on drives.
 const PLAYED: u64 = 2_000;
+/// How many times larger than a table its drive is: a page in 64 of a full drive changes, and its spare pages are
+/// several times as many. So a layer copies hardly anything when it cleans, as on the paper's whole drive.
+pub const LARGER_TIMES: u64 = 64;
 /// The fewest blocks of each plane, so that the spare ones are whole blocks.
 const BLOCKS_MIN: u64 = 64;
 
@@ -241,7 +244,7 @@ impl Queried {
     /// # Errors
     /// [`Error::Drive`] if there is no such drive.
     pub fn mean_ms(&self, drive: FlashDrive) -> Result<f64> {
-        let mut ssd = drive.ssd(Size::Pages(self.tape.page_count()))?;
+        let mut ssd = drive.ssd(self.tape.page_count())?;
         Ok(Player::single(0).play(&self.tape, &mut ssd).all(0).mean_ms())
     }
 }
@@ -264,49 +267,47 @@ impl FlashDrive {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::MLC_1, Self::MLC_2, Self::SLC];
 
-    /// The drive, written once from the first page to the last.
+    /// The drive, written once from the first page to the last, with as few blocks as hold those pages.
     ///
     /// # Errors
     /// [`Error::Drive`] if there is no such drive.
-    pub fn ssd(self, size: Size) -> Result<Ssd> {
-        self.build(size).map_err(|source| Error::Drive {
+    pub fn ssd(self, pages: u64) -> Result<Ssd> {
+        self.build(pages).map_err(|source| Error::Drive {
             preset: self.preset,
             times: 1,
             source: Box::new(source),
         })
     }
 
-    fn build(self, size: Size) -> std::result::Result<Ssd, PresetError> {
+    fn build(self, pages: u64) -> std::result::Result<Ssd, PresetError> {
         let preset = Preset::named(self.preset)?;
         let Machine::Ssd(spec) = preset.machine() else { unreachable!("the paper has SSDs only") };
         let mut spec = spec.clone();
-        if let Size::Pages(pages) = size {
-            let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
-            // An eighth more, for the rounding of the translation layer.
-            let blocks = (pages + pages / 8).div_ceil(each).max(BLOCKS_MIN);
-            let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-            spec.flash.blocks = blocks.min(spec.flash.blocks);
-        }
+        let each = (spec.page_count() / u64::from(spec.flash.blocks)).max(1);
+        // An eighth more, for the rounding of the translation layer.
+        let blocks = (pages + pages / 8).div_ceil(each).max(BLOCKS_MIN);
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        spec.flash.blocks = blocks.min(spec.flash.blocks);
         Ok(Ssd::new(spec, Fill::Sequential)?)
     }
 
-    /// Plays operations: seconds, and erases.
+    /// Plays operations, on a drive that is [`LARGER_TIMES`] as large as what they use: seconds, and erases.
     ///
     /// # Errors
     /// [`Error::Drive`] if there is no such drive.
     pub fn play(self, record: &Record) -> Result<(f64, u64)> {
-        self.play_after(Size::Whole, &Record::default(), record)
+        self.play_after(record.pages() * LARGER_TIMES, &Record::default(), record)
     }
 
-    /// The same on a drive of that size, after other operations, which do not count.
+    /// The same on a drive of that many pages, after other operations, which do not count.
     ///
     /// # Errors
     /// [`Error::Drive`] if there is no such drive.
-    pub fn play_after(self, size: Size, before: &Record, record: &Record) -> Result<(f64, u64)> {
+    pub fn play_after(self, pages: u64, before: &Record, record: &Record) -> Result<(f64, u64)> {
         let [mut first, mut then] = [Tape::default(), Tape::default()];
         before.put_on(&mut first, Act::Insert);
         record.put_on(&mut then, Act::Insert);
-        let mut ssd = self.ssd(size)?;
+        let mut ssd = self.ssd(pages)?;
         let _ = Player::single(0).play(&first, &mut ssd);
         let erases = ssd.counters().ftl.erases;
         let played = Player::single(0).play(&then, &mut ssd);
@@ -334,13 +335,4 @@ pub enum Whole {
     Block,
     /// One page.
     Page,
-}
-
-/// How much of a drive there is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Size {
-    /// All of it.
-    Whole,
-    /// As few blocks as hold those pages.
-    Pages(u64),
 }

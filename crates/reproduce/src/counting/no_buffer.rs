@@ -3,7 +3,7 @@
 use nandex_sim::RequestKind::{Read, Write};
 
 use super::design::Kind;
-use super::lab::{FlashDrive, Lab, RAM_PERCENT, Setup, Size, of};
+use super::lab::{FlashDrive, LARGER_TIMES, Lab, RAM_PERCENT, Setup, of};
 use super::record::{Places, Record};
 use super::shape::{BLOCK_PAGES, DataSet};
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
@@ -11,8 +11,6 @@ use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 /// See the [module](self).
 pub struct NoBuffer;
 
-/// How many times larger than the table the larger drive is.
-const LARGER_TIMES: u64 = 64;
 /// Tokens that are played before what is measured, for each page of the drive: more than it has spare pages.
 const WARM_PERMILLE: u64 = 200;
 /// The same on the smallest drive, until it copies as much as it will.
@@ -118,8 +116,7 @@ fn measured(lab: &Lab, pages: u64, warm_permille: u64) -> Result<Each> {
     let [mut warm, mut measured] = [Record::default(), Record::default()];
     (0..pages * warm_permille / 1000).for_each(|_| update(&mut warm, tokens.draw()));
     (0..MEASURED).for_each(|_| update(&mut measured, tokens.draw()));
-    let size = Size::Pages(pages);
-    let (seconds, erases) = FlashDrive::MLC_1.play_after(size, &warm, &measured)?;
+    let (seconds, erases) = FlashDrive::MLC_1.play_after(pages, &warm, &measured)?;
     let each = MEASURED as f64;
     Ok(Each { cleans: erases as f64 / each, seconds: seconds / each })
 }

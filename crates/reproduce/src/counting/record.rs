@@ -83,6 +83,13 @@ impl Record {
         self.counts.cleans += 1;
     }
 
+    /// Pages up to the last that it uses.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let ends = self.steps.iter().map(|step| step.page + u64::from(step.pages));
+        ends.max().unwrap_or(0)
+    }
+
     /// Appends it to a tape, as one operation.
     pub fn put_on(&self, tape: &mut Tape, act: Act) {
         tape.push(act, &self.steps);
