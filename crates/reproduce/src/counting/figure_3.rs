@@ -1,7 +1,7 @@
 //! Figure 3: the time of a query while tokens are inserted.
 
 use super::design::Kind;
-use super::lab::{FlashDrive, Lab, Queried, RAM_PERCENT, RAM_PERCENTS, Setup};
+use super::lab::{FlashDrive, Lab, Queried, RAM_PERCENT, RAM_PERCENTS, TableSetup};
 use super::shape::{Change, DataSet};
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
 
@@ -44,26 +44,29 @@ impl Experiment for Figure3 {
 fn setup(wiki: &Asked) -> Vec<String> {
     vec![
         format!(
-            "Wiki's first 35 million of 136.7 million tokens are inserted, Meme's first 130 of 402; then a million \
-             queries are spread over the others, both divided by the scale: {} queries. What is asked for is drawn \
-             as tokens are, which the paper does not say.",
+            "Wiki's first 35 million of 136.7 million tokens are inserted, Meme's first 130 of \
+             402; then a million queries are spread over the others, both divided by the scale: \
+             {} queries. What is asked for is drawn as tokens are, which the paper does not \
+             say.",
             wiki.all[0].0.queries,
         ),
-        "A query reads, one after another: in MDB the whole block of the change segment, if anything is staged in \
-         it; in MDB-L each page of the slot's ranges; in each design the pages of the data segment where its probing \
-         goes. The change segment is read even if the data segment has the key, since counts are summed."
+        "A query reads, one after another: in MDB the whole block of the change segment, if \
+         anything is staged in it; in MDB-L each page of the slot's ranges; in each design the \
+         pages of the data segment where its probing goes. The change segment is read even if \
+         the data segment has the key, since counts are summed."
             .into(),
-        "Reads are counted for all queries; the time is the mean of 2000 of them, evenly chosen, each alone on the \
-         drive. The figure's curves are not printed as numbers; what the text says of them is checked."
+        "Reads are counted for all queries; the time is the mean of 2000 of them, evenly chosen, \
+         each alone on the drive. The figure's curves are not printed as numbers; what the text \
+         says of them is checked."
             .into(),
     ]
 }
 
 impl Asked {
     fn new(set: DataSet, scale: Scale) -> Result<Self> {
-        let mut setups = Setup::all(&Kind::ALL, &[RAM_PERCENT]);
+        let mut setups = TableSetup::all(&Kind::ALL, &[RAM_PERCENT]);
         let others = RAM_PERCENTS.into_iter().filter(|percent| *percent != RAM_PERCENT);
-        setups.extend(Setup::all(&Kind::SMALL, &others.collect::<Vec<_>>()));
+        setups.extend(TableSetup::all(&Kind::SMALL, &others.collect::<Vec<_>>()));
         let mut all = Vec::new();
         for queried in Lab::new(set, scale).query(&setups) {
             let mean_ms = queried.mean_ms(FlashDrive::MLC_1)?;
@@ -73,7 +76,7 @@ impl Asked {
     }
 
     fn of(&self, kind: Kind, percent: u64) -> &(Queried, f64) {
-        let wanted = Setup { kind, percent };
+        let wanted = TableSetup { kind, percent };
         self.all.iter().find(|(it, _)| it.setup == wanted).expect("it was asked")
     }
 
@@ -199,9 +202,13 @@ fn claims(wiki: &Asked, meme: &Asked) -> Table {
             .why("The paper: MB is always the fastest; MDB-L typically approaches it."),
         over("MDB over MDB-L", at(mdb, 5) / at(mdb_l, 5), 1.0)
             .why("The paper: MDB-L outperforms MDB."),
-        Row::predicted("MDB: change segment 50 % over 12.5 %", "", at(Kind::Mdb(half), 5) / at(mdb, 5))
-            .paper(1.0)
-            .why("The paper: it does not drop significantly."),
+        Row::predicted(
+            "MDB: change segment 50 % over 12.5 %",
+            "",
+            at(Kind::Mdb(half), 5) / at(mdb, 5),
+        )
+        .paper(1.0)
+        .why("The paper: it does not drop significantly."),
         over("MDB-L: change segment 50 % over 12.5 %", at(Kind::MdbL(half), 5) / at(mdb_l, 5), 1.0)
             .why("The paper: improves dramatically with a reduction in change segment size."),
         Row::predicted("MB: RAM 1 % over 10 %", "", at(Kind::Mb, 1) / at(Kind::Mb, 10))
@@ -212,7 +219,7 @@ fn claims(wiki: &Asked, meme: &Asked) -> Table {
             .why("The paper: a significant decrease."),
         Row::predicted("pages of a query, MDB-L, Wiki over Meme", "", pages(wiki) / pages(meme))
             .paper(1.115)
-            .why("The paper names no design or size for its 11.5 %; here it is where the log stands while queries come."),
+            .why("The paper names no design for its 11.5 %; here the log's fill decides."),
     ];
     Table { title: "What the text says of Figure 3, MLC-1".into(), rows }
 }

@@ -1,14 +1,17 @@
 //! Figure 4: the time that the SSDs work for all tokens.
 
+use std::sync::Arc;
+
 use nandex_sim::RequestKind::{Read, Write};
 
 use super::design::Kind;
-use super::lab::{Filled, FlashDrive, Lab, RAM_PERCENT, Setup, Whole, of};
+use super::fills::Fills;
+use super::lab::{Filled, FlashDrive, RAM_PERCENT, Whole, of};
 use super::shape::DataSet;
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 
 /// See the [module](self).
-pub struct Figure4;
+pub struct Figure4(pub Arc<Fills>);
 
 /// A block over a page, read and written (footnote 4).
 const BLOCKS_OVER_PAGES: [(FlashDrive, [f64; 2]); 3] = [
@@ -31,9 +34,7 @@ impl Experiment for Figure4 {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        let setups = Setup::all(&Kind::SMALL, &[RAM_PERCENT]);
-        let [wiki, meme] =
-            [DataSet::WIKI, DataSet::MEME].map(|set| Lab::new(set, scale).fill(&setups));
+        let [wiki, meme] = [DataSet::WIKI, DataSet::MEME].map(|set| self.0.of(set, scale));
         let [wiki, meme] = [Costs::of(&wiki)?, Costs::of(&meme)?];
         let tables = vec![wiki.table("Wiki"), meme.table("Meme"), claims(&wiki, &meme), blocks()?];
         Ok(Outcome { setup: setup(), tables, charts: Vec::new() })
@@ -42,12 +43,13 @@ impl Experiment for Figure4 {
 
 fn setup() -> Vec<String> {
     vec![
-        "All tokens are inserted with a RAM buffer of 5 % and a change segment of 12.5 %. The operations are played \
-         one after another, without any time between them, on MLC-1, MLC-2 and SLC with the times of Table 1; \
-         drives are full, and 64 times larger than \
-         the table. Blocks and pages are as many at each scale, so times are those of the full size."
+        "All tokens are inserted with a RAM buffer of 5 % and a change segment of 12.5 %. The \
+         operations are played one after another, without any time between them, on MLC-1, MLC-2 \
+         and SLC with the times of Table 1; drives are full, and 64 times larger than the table. \
+         Blocks and pages are as many at each scale, so times are those of the full size."
             .into(),
-        "The figure's bars are not printed as numbers; what the text says of them is checked.".into(),
+        "The figure's bars are not printed as numbers; what the text says of them is checked."
+            .into(),
     ]
 }
 
@@ -98,8 +100,9 @@ fn claims(wiki: &Costs, meme: &Costs) -> Table {
 }
 
 fn blocks() -> Result<Table> {
-    let why = "The paper's simulator has its own inside of a drive; ours has the rates of Table 1, by which 128 pages \
-               take at least this long. A single write ends in the drive's write buffer.";
+    let why = "The paper's simulator has its own inside of a drive; ours has the rates of Table \
+               1, by which 128 pages take at least this long. A single write ends in the drive's \
+               write buffer.";
     let mut rows = Vec::new();
     for (drive, papers) in BLOCKS_OVER_PAGES {
         for ((kind, word), paper) in [(Read, "read"), (Write, "write")].into_iter().zip(papers) {

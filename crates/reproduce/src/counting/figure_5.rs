@@ -1,14 +1,17 @@
 //! Figure 5: cleans against RAM buffer and change segment.
 
+use std::sync::Arc;
+
 use super::design::Kind;
-use super::lab::{Filled, FlashDrive, Lab, RAM_PERCENT, RAM_PERCENTS, Setup, of};
+use super::fills::Fills;
+use super::lab::{Filled, FlashDrive, RAM_PERCENT, RAM_PERCENTS, of};
 use super::shape::{Change, DataSet};
 use crate::{Chart, Experiment, Outcome, Result, Row, Scale, Scaling, Series, Table};
 
 /// See the [module](self).
-pub struct Figure5;
+pub struct Cleans(pub Arc<Fills>);
 
-impl Experiment for Figure5 {
+impl Experiment for Cleans {
     fn name(&self) -> &'static str {
         "figure-5"
     }
@@ -22,8 +25,7 @@ impl Experiment for Figure5 {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        let wiki = Lab::new(DataSet::WIKI, scale).fill(&Setup::all(&Kind::ALL, &RAM_PERCENTS));
-        let meme = Lab::new(DataSet::MEME, scale).fill(&Setup::all(&Kind::SMALL, &RAM_PERCENTS));
+        let [wiki, meme] = [DataSet::WIKI, DataSet::MEME].map(|set| self.0.of(set, scale));
         Ok(Outcome {
             setup: setup(),
             tables: vec![
@@ -40,12 +42,14 @@ impl Experiment for Figure5 {
 
 fn setup() -> Vec<String> {
     vec![
-        "A clean is counted for each block that is written again: a data block in a merge, and a block of the change \
-         segment that starts from its top. A page of the change segment that is filled up counts none."
+        "A clean is counted for each block that is written again: a data block in a merge, and a \
+         block of the change segment that starts from its top. A page of the change segment that \
+         is filled up counts none."
             .into(),
-        "The figure's curves are not printed as numbers; what the text says of them is checked. The last table has \
-         the erases of MLC-1's translation layer in addition: it maps pages, so that a rewritten block needs no \
-         erase before spare blocks run out; its drive is 64 times larger than the table, and was written once before."
+        "The figure's curves are not printed as numbers; what the text says of them is checked. \
+         The last table has the erases of MLC-1's translation layer in addition: it maps pages, \
+         so that a rewritten block needs no erase before spare blocks run out; its drive is 64 \
+         times larger than the table, and was written once before."
             .into(),
     ]
 }

@@ -36,14 +36,14 @@ pub struct Lab {
 
 /// A design with a RAM buffer of that size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Setup {
+pub struct TableSetup {
     /// The design.
     pub kind: Kind,
     /// Its RAM buffer, in percent of the data segment.
     pub percent: u64,
 }
 
-impl Setup {
+impl TableSetup {
     /// Each design with each RAM buffer.
     #[must_use]
     pub fn all(kinds: &[Kind], percents: &[u64]) -> Vec<Self> {
@@ -56,7 +56,7 @@ impl Setup {
 #[derive(Debug)]
 pub struct Filled {
     /// What it is.
-    pub setup: Setup,
+    pub setup: TableSetup,
     /// Its operations.
     pub record: Record,
 }
@@ -75,64 +75,73 @@ impl Filled {
 /// If there is none.
 #[must_use]
 pub fn of(all: &[Filled], kind: Kind, percent: u64) -> &Filled {
-    let wanted = Setup { kind, percent };
+    let wanted = TableSetup { kind, percent };
     all.iter().find(|it| it.setup == wanted).expect("it was filled")
 }
 
 /// A table while tokens come.
 struct Live {
-    setup: Setup,
+    setup: TableSetup,
     table: Box<dyn Design>,
 }
 
-/// RAM buffers, each with the tables that it feeds.
+/// A RAM buffer, and the tables that it feeds.
 struct Feeding {
-    fed: Vec<(RamBuffer, Vec<Live>)>,
+    buffer: RamBuffer,
+    tables: Vec<Live>,
 }
 
 impl Feeding {
-    fn new(shape: Shape, setups: &[Setup], keeps: Keeps) -> Self {
-        let mut percents: Vec<u64> = setups.iter().map(|it| it.percent).collect();
-        percents.sort_unstable();
-        percents.dedup();
-        let live = |setup: &Setup| Live { setup: *setup, table: setup.kind.table(shape, keeps) };
-        let tables = |percent| setups.iter().filter(move |it| it.percent == percent).map(live);
-        let fed = percents.into_iter().map(|it| (RamBuffer::new(shape, it), tables(it).collect()));
-        Self { fed: fed.collect() }
+    /// Those setups that have a buffer of that size.
+    fn new(shape: Shape, setups: &[TableSetup], percent: u64, keeps: Keeps) -> Self {
+        let live =
+            |setup: &TableSetup| Live { setup: *setup, table: setup.kind.table(shape, keeps) };
+        let tables = setups.iter().filter(|it| it.percent == percent).map(live).collect();
+        Self { buffer: RamBuffer::new(shape, percent), tables }
     }
 
     fn insert(&mut self, key: u64) {
-        for (buffer, tables) in &mut self.fed {
-            buffer.insert(key);
-            if buffer.is_full() {
-                stage(buffer, tables);
-            }
+        self.buffer.insert(key);
+        if self.buffer.is_full() {
+            self.stage();
         }
+    }
+
+    fn stage(&mut self) {
+        let staged = self.buffer.take();
+        self.tables.iter_mut().for_each(|it| it.table.stage(&staged));
     }
 
     /// Stages and merges everything.
     fn finish(mut self) -> Vec<Filled> {
-        for (buffer, tables) in &mut self.fed {
-            if !buffer.is_empty() {
-                stage(buffer, tables);
-            }
-            tables.iter_mut().for_each(|it| it.table.finish());
+        if !self.buffer.is_empty() {
+            self.stage();
         }
-        let live = self.fed.into_iter().flat_map(|(_, tables)| tables);
-        live.map(|it| Filled { setup: it.setup, record: it.table.record().clone() }).collect()
+        self.tables.iter_mut().for_each(|it| it.table.finish());
+        let filled = |it: Live| Filled { setup: it.setup, record: it.table.record().clone() };
+        self.tables.into_iter().map(filled).collect()
     }
 }
 
-fn stage(buffer: &mut RamBuffer, tables: &mut [Live]) {
-    let staged = buffer.take();
-    tables.iter_mut().for_each(|it| it.table.stage(&staged));
+/// Does something for each size of a RAM buffer, each on a thread of its own with the same stream of tokens.
+fn for_each_buffer<T: Send>(setups: &[TableSetup], work: impl Fn(u64) -> Vec<T> + Sync) -> Vec<T> {
+    let mut percents: Vec<u64> = setups.iter().map(|it| it.percent).collect();
+    percents.sort_unstable();
+    percents.dedup();
+    let work = &work;
+    std::thread::scope(|scope| {
+        let start = |percent| scope.spawn(move || work(percent));
+        let threads: Vec<_> = percents.into_iter().map(start).collect();
+        let ended = threads.into_iter().map(|it| it.join().expect("no thread panics"));
+        ended.flatten().collect()
+    })
 }
 
 /// What queries read from a table, on average, and some of them for drives.
 #[derive(Debug)]
 pub struct Queried {
     /// The table.
-    pub setup: Setup,
+    pub setup: TableSetup,
     /// Queries.
     pub queries: u64,
     /// Of these, those whose key was in the data segment or in the RAM buffer.
@@ -167,21 +176,25 @@ impl Lab {
 
     /// Inserts all tokens into all tables, then merges what they have staged.
     #[must_use]
-    pub fn fill(&self, setups: &[Setup]) -> Vec<Filled> {
-        let mut feeding = Feeding::new(self.shape, setups, Keeps::Counts);
-        let mut tokens = self.tokens();
-        for _ in 0..self.shape.tokens {
-            feeding.insert(tokens.draw());
-        }
-        feeding.finish()
+    pub fn fill(&self, setups: &[TableSetup]) -> Vec<Filled> {
+        for_each_buffer(setups, |percent| {
+            let mut feeding = Feeding::new(self.shape, setups, percent, Keeps::Counts);
+            let mut tokens = self.tokens();
+            (0..self.shape.tokens).for_each(|_| feeding.insert(tokens.draw()));
+            feeding.finish()
+        })
     }
 
     /// Inserts all tokens. After the first part of them come queries for keys that are drawn as tokens are.
     #[must_use]
-    pub fn query(&self, setups: &[Setup]) -> Vec<Queried> {
-        let mut feeding = Feeding::new(self.shape, setups, Keeps::Keys);
-        let tables = feeding.fed.iter().flat_map(|(_, tables)| tables);
-        let mut all: Vec<Queried> = tables.map(|it| Queried::new(it.setup)).collect();
+    pub fn query(&self, setups: &[TableSetup]) -> Vec<Queried> {
+        for_each_buffer(setups, |percent| self.query_buffer(setups, percent))
+    }
+
+    fn query_buffer(&self, setups: &[TableSetup], percent: u64) -> Vec<Queried> {
+        let mut feeding = Feeding::new(self.shape, setups, percent, Keeps::Keys);
+        let mut all: Vec<Queried> =
+            feeding.tables.iter().map(|it| Queried::new(it.setup)).collect();
         let mut tokens = self.tokens();
         let mut asked = Tokens::new(self.law, self.seed, 1);
         let shape = self.shape;
@@ -198,14 +211,10 @@ impl Lab {
 
     fn ask(&self, feeding: &Feeding, key: u64, all: &mut [Queried]) {
         let each = (self.shape.queries / PLAYED).max(1);
-        let live = feeding
-            .fed
-            .iter()
-            .flat_map(|(buffer, tables)| tables.iter().map(move |it| (buffer, it)));
-        for ((buffer, live), queried) in live.zip(all) {
+        for (live, queried) in feeding.tables.iter().zip(all) {
             let places = Places::new(&self.shape, live.setup.kind.change());
             let (reads, in_data) = query(&*live.table, &self.shape, places, key);
-            queried.add(&reads, in_data || buffer.has(key), each);
+            queried.add(&reads, in_data || feeding.buffer.has(key), each);
             queried.data_pages += pages_of_data(&*live.table, key);
         }
     }
@@ -217,7 +226,7 @@ fn pages_of_data(table: &dyn Design, key: u64) -> u64 {
 }
 
 impl Queried {
-    fn new(setup: Setup) -> Self {
+    fn new(setup: TableSetup) -> Self {
         let (reads, tape) = (OpCounts::default(), Tape::default());
         Self { setup, queries: 0, found: 0, reads, data_pages: 0, tape }
     }

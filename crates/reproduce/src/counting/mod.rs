@@ -19,6 +19,7 @@ mod design;
 mod figure_3;
 mod figure_4;
 mod figure_5;
+mod fills;
 mod lab;
 mod law;
 mod mb;
@@ -34,17 +35,20 @@ mod table_2;
 mod tests;
 mod tokens;
 
+use std::sync::Arc;
+
 use crate::Experiment;
 
 /// All experiments, in the paper's order.
 #[must_use]
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
+    let fills = Arc::new(fills::Fills::default());
     vec![
-        Box::new(tokens::TokenLaw),
+        Box::new(tokens::TokenLaw(Arc::clone(&fills))),
         Box::new(figure_3::Figure3),
-        Box::new(figure_4::Figure4),
-        Box::new(no_buffer::NoBuffer),
-        Box::new(table_2::Table2),
-        Box::new(figure_5::Figure5),
+        Box::new(figure_4::Figure4(Arc::clone(&fills))),
+        Box::new(no_buffer::NoBuffer(Arc::clone(&fills))),
+        Box::new(table_2::Table2(Arc::clone(&fills))),
+        Box::new(figure_5::Cleans(fills)),
     ]
 }

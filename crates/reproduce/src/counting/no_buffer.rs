@@ -1,15 +1,18 @@
 //! A table without any buffer: each token reads a page of the data segment and writes it again.
 
+use std::sync::Arc;
+
 use nandex_sim::RequestKind::{Read, Write};
 
 use super::design::Kind;
-use super::lab::{FlashDrive, LARGER_TIMES, Lab, RAM_PERCENT, Setup, of};
+use super::fills::Fills;
+use super::lab::{FlashDrive, LARGER_TIMES, Lab, RAM_PERCENT, of};
 use super::record::{Places, Record};
 use super::shape::{BLOCK_PAGES, DataSet};
 use crate::{Experiment, Outcome, Result, Row, Scale, Table};
 
 /// See the [module](self).
-pub struct NoBuffer;
+pub struct NoBuffer(pub Arc<Fills>);
 
 /// Tokens that are played before what is measured, for each page of the drive: more than it has spare pages.
 const WARM_PERMILLE: u64 = 200;
@@ -44,7 +47,8 @@ impl Experiment for NoBuffer {
     }
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
-        let tables = SAID.iter().map(|said| said.table(scale)).collect::<Result<Vec<_>>>()?;
+        let tables =
+            SAID.iter().map(|said| said.table(&self.0, scale)).collect::<Result<Vec<_>>>()?;
         Ok(Outcome { setup: setup(), tables, charts: Vec::new() })
     }
 }
@@ -52,14 +56,16 @@ impl Experiment for NoBuffer {
 fn setup() -> Vec<String> {
     vec![
         format!(
-            "Each token reads a page of the data segment and writes it again. {MEASURED} of them are played on MLC-1 \
-             when its spare blocks are used up, and the outcome is multiplied to all of the paper's tokens. Erases \
-             are those of the simulated translation layer."
+            "Each token reads a page of the data segment and writes it again. {MEASURED} of them \
+             are played on MLC-1 when its spare blocks are used up, and the outcome is \
+             multiplied to all of the paper's tokens. Erases are those of the simulated \
+             translation layer."
         ),
         format!(
-            "How much a translation layer copies depends on how much of the drive is in use, which the paper does \
-             not say. The drive is full, and either just holds the table or is {LARGER_TIMES} times larger, with \
-             spare blocks for all of the table several times over, so that hardly anything is copied."
+            "How much a translation layer copies depends on how much of the drive is in use, \
+             which the paper does not say. The drive is full, and either just holds the table or \
+             is {LARGER_TIMES} times larger, with spare blocks for all of the table several \
+             times over, so that hardly anything is copied."
         ),
     ]
 }
@@ -71,13 +77,13 @@ struct Each {
 }
 
 impl Said {
-    fn table(&self, scale: Scale) -> Result<Table> {
+    fn table(&self, fills: &Fills, scale: Scale) -> Result<Table> {
         let lab = Lab::new(self.set, scale);
         let table_pages = Places::new(&lab.shape, None).pages();
         let least = measured(&lab, table_pages, WARM_PERMILLE_LEAST)?;
         let each = measured(&lab, table_pages * LARGER_TIMES, WARM_PERMILLE)?;
         let tokens = self.set.tokens as f64;
-        let all = lab.fill(&Setup::all(&Kind::SMALL, &[RAM_PERCENT]));
+        let all = fills.of(self.set, scale);
         let why = "The paper's is between the two drives. It does not print how much of its drive is in use or spare.";
         let mut rows = vec![
             Row::predicted("cleans, if nothing is copied", "", tokens / BLOCK_PAGES as f64)

@@ -1,12 +1,15 @@
 //! Table 2: operations on blocks and pages, merges and stages, for RAM buffers and change segments of each size.
 
+use std::sync::Arc;
+
 use super::design::Kind;
-use super::lab::{Filled, Lab, RAM_PERCENTS, Setup, of};
+use super::fills::Fills;
+use super::lab::{Filled, Lab, RAM_PERCENTS, TableSetup, of};
 use super::shape::{Change, DataSet};
 use crate::{Experiment, Outcome, Result, Row, Scale, Table, fits};
 
 /// See the [module](self).
-pub struct Table2;
+pub struct Table2(pub Arc<Fills>);
 
 /// What a row of ours counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +64,7 @@ impl Experiment for Table2 {
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
         let lab = Lab::new(DataSet::WIKI, scale);
-        let all = lab.fill(&Setup::all(&Kind::ALL, &RAM_PERCENTS));
+        let all = self.0.of(DataSet::WIKI, scale);
         let mut tables = vec![memory_bounded(&all)];
         for (number, change) in Change::ALL.into_iter().enumerate() {
             for kind in [Kind::Mdb(change), Kind::MdbL(change)] {
@@ -76,19 +79,20 @@ impl Experiment for Table2 {
 fn setup(lab: &Lab) -> Vec<String> {
     vec![
         format!(
-            "{} tokens are inserted. A data segment of 205 blocks of 128 pages has {} entries, {} in each page; a \
-             RAM buffer of 1 % is full with {} of them.",
+            "{} tokens are inserted. A data segment of 205 blocks of 128 pages has {} entries, \
+             {} in each page; a RAM buffer of 1 % is full with {} of them.",
             lab.shape.tokens,
             lab.shape.entries(),
             lab.shape.page_entries,
             lab.shape.buffer_entries(1),
         ),
-        "The law of the tokens is fitted to the paper's tokens, different tokens, and 209 stages at 1 % of RAM; \
-         what the counts of tokens alone give is in experiment `tokens`."
+        "The law of the tokens is fitted to the paper's tokens, different tokens, and 209 stages \
+         at 1 % of RAM; what the counts of tokens alone give is in experiment `tokens`."
             .into(),
-        "Two points that the text leaves open were decided by Table 2: a page of the change segment that is filled \
-         in part is filled up by the next stage, and what is in RAM and change segment at the end is merged. Change \
-         segments are rounded up to 103, 52 and 26 blocks."
+        "Two points that the text leaves open were decided by Table 2: a page of the change \
+         segment that is filled in part is filled up by the next stage, and what is in RAM and \
+         change segment at the end is merged. Change segments are rounded up to 103, 52 and 26 \
+         blocks."
             .into(),
     ]
 }
@@ -114,7 +118,7 @@ fn word(count: Count) -> &'static str {
 
 /// A row, fitted if it is the number of buffers of 1 %, in this or another form.
 fn row(filled: &Filled, count: Count, paper: u64) -> Row {
-    let Setup { kind, percent } = filled.setup;
+    let TableSetup { kind, percent } = filled.setup;
     let what = format!("RAM {percent} %: {}", word(count));
     let number = ours(filled, count) as f64;
     let is_fitted = percent == 1 && (kind == Kind::Mb || count == Count::Stages);
@@ -131,16 +135,18 @@ fn row(filled: &Filled, count: Count, paper: u64) -> Row {
 fn why(kind: Kind, count: Count) -> &'static str {
     match (kind, count) {
         (Kind::MdbL(_), Count::Merges | Count::Blocks) => {
-            "The last merge is of a log that is filled in part: a little more or less of the stream is a merge of \
-             410 operations on blocks more or less."
+            "The last merge is of a log that is filled in part: a little more or less of the \
+             stream is a merge of 410 operations on blocks more or less."
         }
         (Kind::Mdb(_), Count::Merges | Count::Blocks) => {
-            "All blocks of the change segment fill at the same pace here, so that nearly all of them end with the \
-             same number of merges; the paper's counts are those of blocks at different paces."
+            "All blocks of the change segment fill at the same pace here, so that nearly all of \
+             them end with the same number of merges; the paper's counts are those of blocks at \
+             different paces."
         }
         (Kind::MdbL(_), Count::Pages) => {
-            "Here each slot reads each page that has entries of it: one page more than it fills, on average, for \
-             each stage. The paper's counts leave half a page for it. At smaller scales a page has few entries."
+            "Here each slot reads each page that has entries of it: one page more than it fills, \
+             on average, for each stage. The paper's counts leave half a page for it. At smaller \
+             scales a page has few entries."
         }
         _ => "At smaller scales a page has few entries, and a stage few tokens.",
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nandex_sim::workload::SplitMix64;
 
 use super::design::{Design, Keeps, Kind, query};
-use super::lab::{Lab, Setup};
+use super::lab::{Lab, TableSetup};
 use super::ram::{RamBuffer, Staged};
 use super::record::{OpCounts, Places};
 use super::shape::{BLOCK_PAGES, Change, DataSet, Shape};
@@ -192,7 +192,7 @@ fn each_design_has_every_key_in_its_data_segment_after_the_last_merge() {
 
 #[test]
 fn the_same_seed_gives_the_same_operations_and_another_one_others() {
-    let setups = Setup::all(&Kind::SMALL, &[10]);
+    let setups = TableSetup::all(&Kind::SMALL, &[10]);
     let pages = |seed| {
         let lab = Lab::new(DataSet::WIKI, Scale::new(Scale::MOST, seed).unwrap());
         let all = lab.fill(&setups);

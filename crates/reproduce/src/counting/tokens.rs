@@ -1,13 +1,16 @@
 //! The laws of the tokens, and what the two printed counts of tokens alone say of the stages.
 
+use std::sync::Arc;
+
 use super::design::Kind;
-use super::lab::{Lab, RAM_PERCENTS, Setup, of};
+use super::fills::Fills;
+use super::lab::{Filled, Lab, RAM_PERCENTS, TableSetup, of};
 use super::law::Law;
 use super::shape::DataSet;
 use crate::{Experiment, Outcome, Result, Row, Scale, Table, fits};
 
 /// See the [module](self).
-pub struct TokenLaw;
+pub struct TokenLaw(pub Arc<Fills>);
 
 /// Stages of Table 2, for each RAM buffer.
 const STAGES: [u64; 4] = [209, 89, 29, 13];
@@ -27,16 +30,13 @@ impl Experiment for TokenLaw {
 
     fn run(&self, scale: Scale) -> Result<Outcome> {
         let shape = DataSet::WIKI.at(scale);
-        let alone = Law::by_counts(&shape, scale);
-        let stages = Law::by_stages(&shape, scale);
+        let law = Law::by_counts(&shape, scale);
+        let setups = TableSetup::all(&[Kind::Mb], &RAM_PERCENTS);
+        let alone = Lab::with_law(shape, law, scale).fill(&setups);
+        let stages = self.0.of(DataSet::WIKI, scale);
         let tables = vec![
-            stage_table(
-                "Stages, the law fitted to both counts of tokens alone",
-                scale,
-                alone,
-                false,
-            ),
-            stage_table("Stages, the law fitted to the 209 of 1 % too", scale, stages, true),
+            stage_table("Stages, the law fitted to both counts of tokens alone", &alone, None),
+            stage_table("Stages, the law fitted to the 209 of 1 % too", &stages, Some(1)),
             laws(scale),
         ];
         Ok(Outcome { setup: setup(), tables, charts: Vec::new() })
@@ -45,23 +45,23 @@ impl Experiment for TokenLaw {
 
 fn setup() -> Vec<String> {
     vec![
-        "A token's rank is above x with probability (1 + x / offset)^-power: Zipf-Mandelbrot, without an end. The \
-         number of tokens and that of different ones fix the power for each offset. With these alone the offset is \
-         1; or it is such that a RAM buffer of 1 % is full as often as Table 2 has it (208.5 times, since the last \
-         of 209 stages may be of a part)."
+        "A token's rank is above x with probability (1 + x / offset)^-power: Zipf-Mandelbrot, \
+         without an end. The number of tokens and that of different ones fix the power for each \
+         offset. With these alone the offset is 1; or it is such that a RAM buffer of 1 % is \
+         full as often as Table 2 has it (208.5 times, since the last of 209 stages may be of a \
+         part)."
             .into(),
         "Meme, for which the paper prints no stages, has Wiki's offset, and the power that its own two counts give."
             .into(),
     ]
 }
 
-fn stage_table(title: &str, scale: Scale, law: Law, is_fitted: bool) -> Table {
-    let lab = Lab::with_law(DataSet::WIKI.at(scale), law, scale);
-    let all = lab.fill(&Setup::all(&[Kind::Mb], &RAM_PERCENTS));
+/// The stages of tables whose law is fitted to those of one RAM buffer, or of none.
+fn stage_table(title: &str, all: &[Filled], fitted_percent: Option<u64>) -> Table {
     let rows = RAM_PERCENTS.into_iter().zip(STAGES).map(|(percent, paper)| {
-        let number = of(&all, Kind::Mb, percent).counts().merges as f64;
+        let number = of(all, Kind::Mb, percent).counts().merges as f64;
         let what = format!("RAM {percent} %: stages");
-        let row = if is_fitted && percent == 1 {
+        let row = if fitted_percent == Some(percent) {
             Row::fitted(what, "", number, fits::COUNTING_STAGES)
         } else {
             Row::predicted(what, "", number)
@@ -70,8 +70,8 @@ fn stage_table(title: &str, scale: Scale, law: Law, is_fitted: bool) -> Table {
         row.paper(paper as f64).why(if is_near {
             ""
         } else {
-            "The two counts leave open how fast the vocabulary grows before the end. Table 2's own stages say as n^0.8, \
-             this law grows faster at the end and so slower before it."
+            "The two counts leave open how fast the vocabulary grows before the end. Table 2's \
+             own stages say as n^0.8, this law grows faster at the end and so slower before it."
         })
     });
     Table { title: title.into(), rows: rows.collect() }
