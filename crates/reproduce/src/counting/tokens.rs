@@ -84,14 +84,13 @@ fn laws(scale: Scale) -> Table {
         let name = set.name;
         let law = Law::by_stages(&shape, scale);
         let alone = Law::by_counts(&shape, scale);
+        let fitted = |what: &str, number: f64, fitted_to| {
+            Row::fitted(format!("{name}: {what}"), "", number, fitted_to)
+        };
         rows.extend([
-            Row::predicted(
-                format!("{name}: exponent, counts of tokens alone"),
-                "",
-                alone.exponent(),
-            ),
-            Row::predicted(format!("{name}: exponent"), "", law.exponent()),
-            Row::predicted(format!("{name}: offset"), "", law.offset()),
+            fitted("exponent, counts of tokens alone", alone.exponent(), fits::COUNTING_TOKENS),
+            fitted("exponent", law.exponent(), fits::COUNTING_TOKENS),
+            fitted("offset", law.offset(), fits::COUNTING_STAGES),
             Row::fitted(
                 format!("{name}: different tokens for each token"),
                 "",
