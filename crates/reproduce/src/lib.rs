@@ -18,6 +18,7 @@
 pub mod batch;
 pub mod bufferhash;
 pub mod cascade;
+pub mod counting;
 mod drive;
 mod error;
 mod experiment;
@@ -48,6 +49,8 @@ pub enum Paper {
     SliceHash,
     /// Bender et al., "Don't Thrash: How to Cache Your Hash in Flash", HotStorage 2011, as the deck has it.
     Cascade,
+    /// Clemons et al., "Hash in a Flash: Hash Tables for Solid State Devices", BigData 2013.
+    Counting,
 }
 
 impl Paper {
@@ -65,6 +68,18 @@ impl Paper {
             Self::Cascade => {
                 "Bender et al., Don't Thrash: How to Cache Your Hash in Flash, HotStorage 2011"
             }
+            Self::Counting => {
+                "Clemons et al., Hash in a Flash: Hash Tables for Solid State Devices, BigData 2013"
+            }
+        }
+    }
+
+    /// How many times smaller than the paper's its experiments are at a scale.
+    #[must_use]
+    pub const fn times_smaller(self, scale: Scale) -> u32 {
+        match self {
+            Self::BufferHash | Self::SliceHash | Self::Cascade => scale.times(),
+            Self::Counting => scale.times() / Scale::LEAST,
         }
     }
 
@@ -85,6 +100,12 @@ impl Paper {
                  positives, sizes of pages and all times of the drive are those of the deck's \
                  size, so a lookup reads as many pages and a key is written as often."
             }
+            Self::Counting => {
+                "This table has 100 or 200 MB only, so tokens and entries of a page are divided by \
+                 a 64th of the scale: the scale 64 is the paper's own size, 1024 a 16th of it. \
+                 Blocks, pages and all times of the drives are the paper's at each scale, so \
+                 operations are as many as there."
+            }
         }
     }
 }
@@ -96,5 +117,6 @@ pub fn experiments(paper: Paper) -> Vec<Box<dyn Experiment>> {
         Paper::BufferHash => bufferhash::experiments(),
         Paper::SliceHash => slicehash::experiments(),
         Paper::Cascade => cascade::experiments(),
+        Paper::Counting => counting::experiments(),
     }
 }

@@ -37,6 +37,8 @@ enum Structure {
     Slicehash,
     /// HotStorage 2011
     Cascade,
+    /// BigData 2013
+    Counting,
 }
 
 impl Structure {
@@ -45,6 +47,7 @@ impl Structure {
             Self::Bufferhash => Paper::BufferHash,
             Self::Slicehash => Paper::SliceHash,
             Self::Cascade => Paper::Cascade,
+            Self::Counting => Paper::Counting,
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct Report {
     /// What is scaled down.
     #[serde(skip)]
     pub scaled: &'static str,
+    /// How many times smaller than the paper's it is.
+    #[serde(skip)]
+    pub times: u32,
     /// The scale and the seed.
     pub scale: Scale,
     /// The experiments.
@@ -56,6 +59,7 @@ impl Report {
     /// A report of a paper without any experiments yet.
     #[must_use]
     pub fn new(paper: Paper, scale: Scale) -> Self {
-        Self { paper: paper.title(), scaled: paper.scaled(), scale, experiments: Vec::new() }
+        let (scaled, times) = (paper.scaled(), paper.times_smaller(scale));
+        Self { paper: paper.title(), scaled, times, scale, experiments: Vec::new() }
     }
 }

@@ -40,7 +40,7 @@ fn write_page(out: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn write_header(out: &mut String, report: &Report) -> fmt::Result {
-    let times = report.scale.times();
+    let times = report.times;
     write!(
         out,
         "<header>\n<p class=\"eyebrow\">Experiments run again</p>\n<h1>Ours and the \

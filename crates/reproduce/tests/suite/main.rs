@@ -3,6 +3,7 @@
 
 mod bufferhash;
 mod cascade;
+mod counting;
 mod devices;
 mod faithful;
 mod origins;
