@@ -26,7 +26,7 @@ pub(crate) fn key(number: u64) -> [u8; 8] {
 /// Checks every key below `keys` against the oracle, singly, in a batch, in a stream and in the iteration `all`.
 pub(crate) fn agrees(
     table: &dyn Table,
-    all: impl Iterator<Item = Result<(Vec<u8>, Value)>>,
+    mut all: impl Iterator<Item = Result<(Vec<u8>, Value)>>,
     oracle: &HashMap<u64, u64>,
     keys: u64,
 ) {
@@ -49,9 +49,10 @@ pub(crate) fn agrees(
         assert_eq!(found, [expected.clone(), expected.clone(), expected.clone()], "key {at}");
     }
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-    let all: Vec<_> = all.map(|it| it.unwrap()).collect();
-    assert_eq!(all.len(), oracle.len(), "each key once");
-    for (key, value) in all {
+    let entries: Vec<_> = all.by_ref().map(|it| it.unwrap()).collect();
+    assert!(all.next().is_none(), "an iteration that has ended stays so");
+    assert_eq!(entries.len(), oracle.len(), "each key once");
+    for (key, value) in entries {
         assert_eq!(oracle.get(&number(&key)), Some(&number(&value)));
     }
 }

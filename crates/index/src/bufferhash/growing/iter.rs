@@ -32,10 +32,10 @@ impl<'t> Iter<'t> {
     fn advance(&mut self) -> Result<bool> {
         let batch: Vec<_> = self.entries.by_ref().take(BATCH).collect::<Result<_>>()?;
         if batch.is_empty() {
-            self.generation += 1;
-            if self.generation == self.inner.parts.len() {
+            if self.generation + 1 >= self.inner.parts.len() {
                 return Ok(false);
             }
+            self.generation += 1;
             self.entries = GenerationIter::new(self.inner.parts.core(self.generation));
             return Ok(true);
         }
