@@ -1,12 +1,10 @@
-//! A structure of any kind, as what all of them have in common: numbers are put in, and are there.
+//! A structure of any kind, as what all of them have in common: numbers are put in, as keys of 8 bytes, and are there.
 
 use std::ops::Range;
 
 use nandex::registry::{self, Family};
 use nandex::testing::{TableRequest, TestTable};
 use nandex::{AnyConfig, AnyFilter, AnyOptions, AnyTable, Result, Table, Value, Volume};
-
-use crate::filters::key;
 
 /// What a structure is created and opened with.
 #[derive(Clone, Debug)]
@@ -73,18 +71,17 @@ impl Structure {
     pub fn insert(&self, number: u64) -> Result<()> {
         match self {
             Self::Table(table) => table.insert_u64(number, number),
-            Self::Filter(filter) => filter.insert(&key(number)),
+            Self::Filter(filter) => filter.insert(&number.to_le_bytes()),
         }
     }
 
     pub fn insert_many(&self, numbers: Range<u64>) -> Result<()> {
+        let keys: Vec<_> = numbers.map(u64::to_le_bytes).collect();
         match self {
             Self::Table(table) => {
-                let keys: Vec<_> = numbers.map(u64::to_le_bytes).collect();
                 table.insert_many(&keys.iter().map(|it| (&it[..], &it[..])).collect::<Vec<_>>())
             }
             Self::Filter(filter) => {
-                let keys: Vec<_> = numbers.map(key).collect();
                 filter.insert_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
             }
         }
@@ -96,25 +93,21 @@ impl Structure {
 
     /// How often each of these is there: in a table at most once, with its own value.
     pub fn count_many(&self, numbers: &[u64]) -> Result<Vec<u64>> {
+        let keys: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+        let bytes: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         match self {
             Self::Table(table) => {
-                let keys: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
-                let values =
-                    table.get_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())?;
+                let values = table.get_many(&bytes)?;
                 let count = |(key, value): (&[u8; 8], Option<Value>)| {
                     assert!(value.as_deref().is_none_or(|it| it == key), "{value:?} of {key:?}");
                     u64::from(value.is_some())
                 };
                 Ok(keys.iter().zip(values).map(count).collect())
             }
-            Self::Filter(filter) => {
-                let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
-                let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
-                match filter.counter() {
-                    Some(counter) => counter.count_many(&keys),
-                    None => Ok(filter.contains_many(&keys)?.into_iter().map(u64::from).collect()),
-                }
-            }
+            Self::Filter(filter) => match filter.counter() {
+                Some(counter) => counter.count_many(&bytes),
+                None => Ok(filter.contains_many(&bytes)?.into_iter().map(u64::from).collect()),
+            },
         }
     }
 

@@ -10,5 +10,4 @@ mod runner;
 mod support;
 mod threads;
 
-pub use runner::key;
 pub use support::Setup;
