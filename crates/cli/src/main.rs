@@ -13,6 +13,7 @@ mod devices;
 mod exit;
 mod field;
 mod interrupt;
+mod key_feed;
 mod keys;
 mod place;
 mod provenance;

@@ -5,6 +5,7 @@ mod backup;
 mod check;
 mod compact;
 mod completions;
+mod count;
 mod create;
 mod dedup;
 mod delete;
@@ -50,6 +51,8 @@ pub enum Command {
     Filter(filter::Args),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
+    /// Counts of keys, bigger than RAM: words, lines, numbers
+    Count(count::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
     Probe(probe::Args),
     /// Run a workload or a trace on a simulated device, and report what came of it
@@ -80,6 +83,7 @@ impl Command {
             Self::Delete(args) => delete::run(&args, console),
             Self::Dump(args) => dump::run(&args, console),
             Self::Filter(args) => filter::run(&args, console),
+            Self::Count(args) => count::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
             Self::Sim(args) => sim::run(&args, console),

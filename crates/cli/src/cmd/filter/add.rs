@@ -14,8 +14,8 @@ use crate::place::DurabilityArg;
 use crate::size::show_count;
 
 use super::figures::FilterFigures;
-use super::keys::{FeedResult, KeyArgs};
 use super::open::{NameArgs, Opened, open};
+use crate::key_feed::{FeedResult, KeyArgs};
 
 /// From where, to where.
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 
 use super::add;
-use super::keys::KeyArgs;
 use super::open::{Making, create};
 use super::requirements::FilterRequirementArgs;
+use crate::key_feed::KeyArgs;
 
 /// The inputs, the output and the sizes.
 #[derive(Debug, clap::Args)]

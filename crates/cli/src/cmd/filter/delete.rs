@@ -15,8 +15,8 @@ use crate::place::DurabilityArg;
 use crate::size::show_count;
 
 use super::figures::FilterFigures;
-use super::keys::KeyArgs;
 use super::open::{NameArgs, Opened, open};
+use crate::key_feed::KeyArgs;
 
 /// The keys, and the filter.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,6 @@ mod build;
 mod delete;
 pub mod figures;
 mod info;
-mod keys;
 mod merge;
 mod open;
 mod requirements;

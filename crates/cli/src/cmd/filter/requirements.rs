@@ -13,7 +13,7 @@ use nandex::store::hash::{HashKind, KeyHasher};
 use crate::console::Console;
 use crate::size;
 
-use super::keys::KeyArgs;
+use crate::key_feed::KeyArgs;
 
 /// Keys that a filter is made for if nothing is known.
 const KEYS_UNKNOWN: u64 = 100_000_000;

@@ -12,8 +12,8 @@ use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 
 use super::figures::percent;
-use super::keys::{Form, KeyArgs};
 use super::open::{NameArgs, open_to_read};
+use crate::key_feed::{Form, KeyArgs};
 
 /// The keys, the filter, and the output.
 #[derive(Debug, clap::Args)]

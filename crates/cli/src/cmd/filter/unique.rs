@@ -14,9 +14,9 @@ use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 
-use super::keys::KeyArgs;
 use super::open::{Making, NameArgs, Opened, create, open};
 use super::requirements::FilterRequirementArgs;
+use crate::key_feed::KeyArgs;
 
 /// The input, and the filter.
 #[derive(Debug, clap::Args)]

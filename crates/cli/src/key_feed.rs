@@ -30,7 +30,7 @@ const SAMPLED_FILES: usize = 16;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The inputs, and their format.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeyArgs {
     /// Files with keys, one a line; `-`, or none, is stdin
     #[arg(value_name = "INPUT")]

@@ -1,0 +1,106 @@
+//! What is counted in the inputs: lines, words, or lines with amounts.
+
+use anyhow::{Context, Result, anyhow};
+
+use super::form::KeyForm;
+use crate::console::Console;
+use crate::interrupt::Interrupt;
+use crate::key_feed::{FeedResult, KeyArgs};
+
+/// The inputs, and what is counted in them.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct InputArgs {
+    #[command(flatten)]
+    pub keys: KeyArgs,
+    /// Count words instead of lines: runs of two or more letters, digits and underscores
+    #[arg(long)]
+    words: bool,
+    /// Make the words' letters small
+    #[arg(long, requires = "words")]
+    lowercase: bool,
+    /// A line is a key, a tab, and the amount to add to its count, which may be negative
+    #[arg(long, conflicts_with = "words")]
+    weights: bool,
+}
+
+/// A stored key and what is added to its count.
+pub type Amount = (Vec<u8>, i64);
+
+impl InputArgs {
+    /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused whole.
+    pub fn feed(
+        &self,
+        form: KeyForm,
+        (console, interrupt): (&Console, &Interrupt),
+        act: &mut dyn FnMut(&[Amount]) -> Result<()>,
+    ) -> (FeedResult, Result<()>) {
+        let mut before = 0;
+        self.keys.feed("counting", (console, interrupt), &mut |lines| {
+            let mut amounts = Vec::with_capacity(lines.len());
+            for (line, number) in lines.iter().zip(before + 1..) {
+                let at = || format!("line {number} of the input");
+                self.read(line, form, &mut amounts).with_context(at)?;
+            }
+            before += lines.len() as u64;
+            act(&amounts)?;
+            Ok(true)
+        })
+    }
+
+    fn read(&self, line: &[u8], form: KeyForm, amounts: &mut Vec<Amount>) -> Result<()> {
+        if self.words {
+            let words = words(line).into_iter();
+            return words
+                .map(|word| if self.lowercase { word.to_lowercase() } else { word.to_owned() })
+                .try_for_each(|word| {
+                    let key = form.encode(word.as_bytes());
+                    amounts.push((key.with_context(|| format!("the word `{word}`"))?, 1));
+                    Ok(())
+                });
+        }
+        let (key, amount) = if self.weights { weighed(line)? } else { (line, 1) };
+        amounts.push((form.encode(key)?, amount));
+        Ok(())
+    }
+}
+
+/// The key and the amount of a line.
+fn weighed(line: &[u8]) -> Result<(&[u8], i64)> {
+    let parts = line.iter().rposition(|byte| *byte == b'\t').map(|tab| line.split_at(tab));
+    let read = parts.and_then(|(key, amount)| {
+        let amount = std::str::from_utf8(amount).ok()?.trim().parse().ok()?;
+        Some((key, amount))
+    });
+    read.ok_or_else(|| {
+        anyhow!(
+            "expected a key, a tab and an amount from -2^63 to 2^63 - 1, found `{}`",
+            String::from_utf8_lossy(line)
+        )
+    })
+}
+
+/// The words of a line, as scikit-learn finds them. Bytes that are no UTF-8 end a word.
+fn words(line: &[u8]) -> Vec<&str> {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    let texts = line.utf8_chunks().map(|chunk| chunk.valid());
+    let words = texts.flat_map(|text| text.split(move |char| !is_part(char)));
+    words.filter(|word| word.chars().nth(1).is_some()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_runs_of_two_or_more() {
+        assert_eq!(words(b"I can't_do 7 or 42"), ["can", "t_do", "or", "42"]);
+        assert_eq!(words("größer\u{ff}".as_bytes()), ["größerÿ"]);
+        assert_eq!(words(b"ab\xffcd"), ["ab", "cd"]);
+    }
+
+    #[test]
+    fn an_amount_stands_after_the_last_tab() {
+        assert_eq!(weighed(b"a\tb\t-3").unwrap(), (&b"a\tb"[..], -3));
+        assert!(weighed(b"a 3").is_err() && weighed(b"a\t9223372036854775808").is_err());
+    }
+}

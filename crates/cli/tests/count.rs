@@ -1,0 +1,154 @@
+//! Runs each verb of `nandex count` as a child process, against maps that cannot be wrong.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use common::{Folder, Outcome, json};
+
+/// A real text.
+const TEXT: &str = include_str!("../../../README.md");
+
+fn ok(outcome: Outcome) -> Outcome {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    outcome
+}
+
+fn folder(files: &[(&str, &[u8])]) -> Folder {
+    let folder = Folder::new();
+    for (name, bytes) in files {
+        fs::write(folder.path(name), bytes).expect("the folder is writable");
+    }
+    folder
+}
+
+/// The words of the text, counted by a map.
+fn words() -> BTreeMap<String, i64> {
+    let mut counts = BTreeMap::new();
+    for word in TEXT.split(|char: char| !char.is_alphanumeric() && char != '_') {
+        if word.chars().count() > 1 {
+            *counts.entry(word.to_lowercase()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// What `dump` and `top` print, in their order.
+fn printed(text: &str) -> Vec<(String, i64)> {
+    let pair = |line: &str| {
+        let (key, count) = line.rsplit_once('\t').expect("a tab");
+        (key.to_owned(), count.parse().expect("a count"))
+    };
+    text.lines().map(pair).collect()
+}
+
+fn dumped(folder: &Folder, file: &str) -> BTreeMap<String, i64> {
+    printed(&ok(folder.run(&format!("count dump {file}"))).stdout).into_iter().collect()
+}
+
+#[test]
+fn words_of_a_text_are_counted_as_by_a_map_in_each_discipline() {
+    let folder = folder(&[("text", TEXT.as_bytes())]);
+    let expected = words();
+    for name in ["mb", "mdb", "mdb-l"] {
+        let build = format!("count build {name} text --words --lowercase --discipline {name}");
+        let made = json(&ok(folder.run(&format!("{build} --json"))));
+        assert_eq!(made["keys_counted"], expected.values().sum::<i64>());
+        assert_eq!(made["lines_read"], TEXT.lines().count());
+        assert_eq!(dumped(&folder, name), expected);
+        let mut often: Vec<_> = expected.clone().into_iter().collect();
+        often.sort_by_key(|(_, count)| -count);
+        let top = printed(&ok(folder.run(&format!("count top {name} 10"))).stdout);
+        assert_eq!(top[0], often[0]);
+        let counts = |of: &[(String, i64)]| of.iter().map(|it| it.1).take(10).collect::<Vec<_>>();
+        assert_eq!(counts(&top), counts(&often));
+        ok(folder.run(&format!("count add {name} text --words --lowercase")));
+        let twice = expected.iter().map(|(key, count)| (key.clone(), count * 2)).collect();
+        assert_eq!(dumped(&folder, name), twice);
+        assert_eq!(ok(folder.run(&format!("check {name}"))).code, 0);
+    }
+}
+
+#[test]
+fn get_prints_a_count_for_each_key_and_fails_where_none_is_there() {
+    let folder = folder(&[("lines", b"b\na\nb\n\xff\n\n")]);
+    for store in ["", "--fpr 1e-6", "--longest 8"] {
+        ok(folder.run(&format!("count build f{} lines {store}", store.len())));
+        let file = format!("f{}", store.len());
+        assert_eq!(ok(folder.run(&format!("count get {file} a b c"))).stdout, "1\n2\n0\n");
+        let none = folder.run(&format!("count get {file} c d"));
+        assert_eq!((none.code, none.stdout.as_str()), (1, "0\n0\n"));
+        let line = ok(folder.run(&format!("count get {file} b --json")));
+        assert_eq!(json(&line), serde_json::json!({ "key": "b", "count": 2 }));
+    }
+    // Keys are bytes: what is no UTF-8 comes back as it went in.
+    let bytes = folder.run_bytes("count dump f0");
+    assert!(bytes.windows(3).any(|it| it == b"\xff\t1"), "{bytes:?}");
+    let hex = printed(&ok(folder.run("count top f10 1")).stdout);
+    assert!(hex[0].1 == 2 && hex[0].0.chars().all(|digit| digit.is_ascii_hexdigit()), "{hex:?}");
+}
+
+#[test]
+fn numbers_and_amounts_add_up_and_removed_keys_are_gone() {
+    let folder = folder(&[("n", b"7\n18446744073709551615\n7\n"), ("w", b"7\t40\n8\t-3\n7\t-2\n")]);
+    ok(folder.run("count build c n --numbers"));
+    ok(folder.run("count add c w --weights"));
+    let last = u64::MAX.to_string();
+    let pairs = |of: &[(&str, i64)]| of.iter().map(|it| (it.0.to_owned(), it.1)).collect();
+    let all: BTreeMap<_, _> = pairs(&[("7", 40), ("8", -3), (&last, 1)]);
+    assert_eq!(dumped(&folder, "c"), all);
+    let removed = json(&ok(folder.run("count remove c 7 7 99 --json")));
+    assert_eq!((removed["removed"].as_u64(), removed["absent"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(dumped(&folder, "c"), pairs(&[("8", -3), (&last, 1)]));
+}
+
+#[test]
+fn merged_counts_add_up() {
+    let folder = folder(&[("one", b"a\nb\n"), ("two", b"b\nc\n")]);
+    ok(folder.run("count build 1 one"));
+    ok(folder.run("count build 2 two --keys 1e5"));
+    ok(folder.run("count merge -o all 1 2"));
+    let expected = [("a", 1), ("b", 2), ("c", 1)].map(|(key, count)| (key.to_owned(), count));
+    assert_eq!(dumped(&folder, "all"), expected.into());
+    ok(folder.run("count build n one --fpr 0.01"));
+    folder.assert_refused(
+        "1 | count merge -o other 1 n | only tables that store keys alike merge\n\
+         1 | count merge -o other 1 1 | is named twice\n\
+         1 | count merge -o all 1 2 | it exists",
+    );
+    assert!(!folder.path("other").exists() && !folder.path("other.unfinished").exists());
+}
+
+#[test]
+fn bad_input_is_told_and_what_came_before_is_kept() {
+    let long = "x".repeat(32);
+    let folder = folder(&[
+        ("long", format!("a\n{long}\n").as_bytes()),
+        ("endless", &vec![b'x'; (1 << 20) + 1]),
+        ("max", b"k\t9223372036854775807\n"),
+        ("lines", b"a\n"),
+    ]);
+    folder.assert_refused(
+        "1 | count build l long | line 2 of the input: it has 32 bytes\n\
+         1 | count dump l | it is unfinished\n\
+         1 | count build e endless | longer than 1048576 bytes\n\
+         1 | count build n lines --numbers | line 1 of the input: `a` is no number\n\
+         1 | count build w lines --weights | expected a key, a tab and an amount\n\
+         1 | count build x absent | cannot open absent\n\
+         2 | count build x lines --longest 32 | 32 is not in 8..=31\n\
+         2 | count build x lines --numbers --words | cannot be used with",
+    );
+    assert!(!folder.path("l").exists() && !folder.path("x").exists());
+    ok(folder.run("count build m max --weights"));
+    let over = folder.run("count add m max --weights");
+    let count = ok(folder.run("count get m k")).stdout;
+    assert_eq!((over.code, count.trim()), (1, "9223372036854775807"), "{over:?}");
+    ok(folder.run("filter build filter lines"));
+    folder.assert_refused(
+        "1 | count get filter a | the volume holds no counts\n\
+         1 | count get absent a | absent",
+    );
+}
