@@ -146,6 +146,8 @@ fn bad_input_is_told_and_what_came_before_is_kept() {
     let over = folder.run("count add m max --weights");
     let count = ok(folder.run("count get m k")).stdout;
     assert_eq!((over.code, count.trim()), (1, "9223372036854775807"), "{over:?}");
+    assert!(over.stderr.contains("stopped after 0 lines, which are in m"), "{over:?}");
+    assert!(over.stderr.contains("those before the failure may be counted"), "{over:?}");
     ok(folder.run("filter build filter lines"));
     folder.assert_refused(
         "1 | count get filter a | the volume holds no counts\n\

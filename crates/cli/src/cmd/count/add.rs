@@ -152,7 +152,8 @@ fn count(
     let (fed, result) = input.feed(opened.form, (console, interrupt), &mut |amounts| {
         let amounts: Vec<(&[u8], i64)> =
             amounts.iter().map(|it: &Amount| (&it.0[..], it.1)).collect();
-        opened.table.add_many(&amounts)?;
+        let partly = "of the lines after these, those before the failure may be counted, too";
+        opened.table.add_many(&amounts).context(partly)?;
         keys_counted += amounts.len() as u64;
         Ok(())
     });

@@ -17,10 +17,13 @@ use crate::key_feed::KeyArgs;
 /// Keys of the command line, or of stdin.
 #[derive(Debug, clap::Args)]
 pub struct NamedKeys {
-    /// Keys; `-`, or none, reads them from stdin, one a line
-    #[arg(value_name = "KEY", allow_hyphen_values = true)]
+    /// Keys, after `--` if one begins with a hyphen; `-`, or none, reads them from stdin, one a line
+    #[arg(value_name = "KEY")]
     keys: Vec<String>,
 }
+
+/// Takes keys as users write them, and as they are stored.
+type ActOnKeys<'a> = dyn FnMut(&[&[u8]], &[&[u8]]) -> Result<()> + 'a;
 
 impl NamedKeys {
     /// Passes all keys, as users write them and as they are stored, to `act`. Returns whether it was interrupted.
@@ -31,7 +34,7 @@ impl NamedKeys {
         &self,
         form: KeyForm,
         (console, interrupt): (&Console, &Interrupt),
-        act: &mut dyn FnMut(&[&[u8]], &[&[u8]]) -> Result<()>,
+        act: &mut ActOnKeys<'_>,
     ) -> Result<bool> {
         let mut before = 0;
         let mut pass = |keys: &[&[u8]]| {
