@@ -6,6 +6,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
 
 use common::{Folder, Outcome, json};
 
@@ -153,4 +156,33 @@ fn bad_input_is_told_and_what_came_before_is_kept() {
         "1 | count get filter a | the volume holds no counts\n\
          1 | count get absent a | absent",
     );
+}
+
+#[test]
+fn an_interrupted_build_leaves_counts_that_are_marked_unfinished_and_goes_on() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = folder(&[("rest", b"b\n")]);
+        let mut child = folder.start_piped("count build c - --json");
+        let stdin = child.stdin.as_mut().expect("stdin is piped");
+        stdin.write_all(b"a\n").expect("it reads");
+        while !folder.path("c.unfinished").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(kill.expect("kill can be started").success());
+        // Its stdin stays open, so only the signal ends it.
+        let stdin = child.stdin.take();
+        let output: Outcome = child.wait_with_output().expect("the command ends").into();
+        drop(stdin);
+        assert_eq!(output.code, 1, "{output:?}");
+        let built = json(&output);
+        assert_eq!((&built["interrupted"], &built["path"]), (&true.into(), &"c.unfinished".into()));
+        assert!(!folder.path("c").exists());
+        ok(folder.run("count add c.unfinished rest"));
+        let mut expected = BTreeMap::from([("b".to_owned(), 1)]);
+        if built["keys_counted"] == 1 {
+            expected.insert("a".into(), 1);
+        }
+        assert_eq!(dumped(&folder, "c.unfinished"), expected);
+    }
 }

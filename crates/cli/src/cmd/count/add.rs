@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::form::{KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use super::input::{Amount, InputArgs};
-use super::open::{Opened, create, open};
+use super::open::{OpenedCounts, create, open};
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
@@ -37,7 +37,7 @@ pub struct BuildArgs {
     numbers: bool,
     /// The longest key in bytes; all take that many and one more
     #[arg(long, value_name = "BYTES", default_value_t = TEXT_BYTES_MAX,
-        value_parser = clap::value_parser!(u8).range(TEXT_BYTES_MIN as i64..=TEXT_BYTES_MAX as i64))]
+        value_parser = longest_parser())]
     longest: u8,
     /// Keep fingerprints instead of keys, of any length: they are narrow and cannot be read back, and a key that was
     /// never counted has another's count at this rate
@@ -95,6 +95,11 @@ fn hasher() -> KeyHasher {
     KeyHasher::new(HashKind::Xxh3, SHARED_HASH_KEY)
 }
 
+/// Lengths that texts may be limited to.
+fn longest_parser() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(i64::from(TEXT_BYTES_MIN)..=TEXT_BYTES_MAX.into())
+}
+
 impl BuildArgs {
     fn config(&self) -> Result<Config> {
         let estimate = || self.input.keys.estimate();
@@ -144,7 +149,7 @@ pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
 }
 
 fn count(
-    opened: Opened,
+    opened: OpenedCounts,
     (volume, input): (&VolumeArgs, &InputArgs),
     (console, interrupt): (&Console, &Interrupt),
 ) -> Result<()> {

@@ -27,7 +27,8 @@ pub struct InputArgs {
 pub type Amount = (Vec<u8>, i64);
 
 impl InputArgs {
-    /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused whole.
+    /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused as a
+    /// whole.
     pub fn feed(
         &self,
         form: KeyForm,

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Context, Result};
 
 use super::form::KeyForm;
-use super::open::{Opened, open_to_read};
+use super::open::{OpenedCounts, open_to_read};
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::size;
@@ -53,7 +53,7 @@ pub fn dump(args: &DumpArgs, console: &Console) -> Result<()> {
 }
 
 fn print(
-    opened: &Opened,
+    opened: &OpenedCounts,
     console: &Console,
     entries: impl Iterator<Item = Result<(Vec<u8>, i64)>>,
 ) -> Result<()> {

@@ -19,7 +19,7 @@ const STRIPING: Striping = Striping::Extent { pages: 256 };
 
 /// An open volume and its table of counts.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedCounts {
     pub volume: Volume,
     pub table: Counting,
     pub form: KeyForm,
@@ -27,7 +27,7 @@ pub struct Opened {
     pub made: Unfinished,
 }
 
-impl Opened {
+impl OpenedCounts {
     /// Closes table and volume, in that order. Returns the files that were made and not published.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ pub fn create(
     (config, hasher): (Config, KeyHasher),
     durability: Durability,
     console: &Console,
-) -> Result<Opened> {
+) -> Result<OpenedCounts> {
     let devices = args.create(STRIPING, console)?;
     create_on(&devices, config, hasher, durability)
         .with_context(|| args.cannot("create"))
@@ -61,7 +61,7 @@ fn create_on(
     config: Config,
     hasher: KeyHasher,
     durability: Durability,
-) -> Result<Opened> {
+) -> Result<OpenedCounts> {
     let options = VolumeOptions {
         hash: hasher.kind(),
         hash_key: Some(hasher.key()),
@@ -72,14 +72,14 @@ fn create_on(
     };
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let table = Counting::create(&volume, "counts", config)?;
-    Ok(Opened { volume, table, form: KeyForm::of(config.keys)?, made: devices.made.clone() })
+    Ok(OpenedCounts { volume, table, form: KeyForm::of(config.keys)?, made: devices.made.clone() })
 }
 
 /// Opens a volume and its table of counts.
 ///
 /// # Errors
 /// A file that does not exist, is not a volume, is in use or damaged; a volume without exactly one such table.
-pub fn open(args: &VolumeArgs, durability: Durability) -> Result<Opened> {
+pub fn open(args: &VolumeArgs, durability: Durability) -> Result<OpenedCounts> {
     open_as(args, Access::ReadWrite, durability)
 }
 
@@ -87,16 +87,16 @@ pub fn open(args: &VolumeArgs, durability: Durability) -> Result<Opened> {
 ///
 /// # Errors
 /// As `open`.
-pub fn open_to_read(args: &VolumeArgs) -> Result<Opened> {
+pub fn open_to_read(args: &VolumeArgs) -> Result<OpenedCounts> {
     open_as(args, Access::ReadOnly, Durability::default())
 }
 
-fn open_as(args: &VolumeArgs, access: Access, durability: Durability) -> Result<Opened> {
+fn open_as(args: &VolumeArgs, access: Access, durability: Durability) -> Result<OpenedCounts> {
     let (volume, _) = open_volume(args, access, durability)?;
     let name = choose(&volume).with_context(|| args.cannot("open"))?;
     let table = Counting::open(&volume, &name)?;
     let form = KeyForm::of(table.config().keys).with_context(|| args.cannot("open"))?;
-    Ok(Opened { volume, table, form, made: Unfinished::default() })
+    Ok(OpenedCounts { volume, table, form, made: Unfinished::default() })
 }
 
 fn choose(volume: &Volume) -> Result<String> {
