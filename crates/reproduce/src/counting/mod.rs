@@ -1,7 +1,7 @@
 //! The experiments of "Hash in a Flash" (Clemons et al., BigData 2013): tables that count tokens on flash.
 //!
 //! The three designs run here as the paper states them, down to which page and which block each operation reads or
-//! writes; counts themselves are not kept, since no operation depends on them. Tokens are drawn by a [law] that is
+//! writes; counts themselves are not kept, since no operation depends on them. Tokens are drawn by a law that is
 //! fitted to the paper's numbers of tokens. Operations are played against models of its SSDs, one after another.
 //!
 //! ```text
