@@ -11,7 +11,6 @@
 //! 3. A [`Model`] is the index with its columns. A second pass over documents gives their rows, for
 //!    [scipy](Model::write_npz), [Parquet](Model::write_parquet) or [a function](Model::rows), their
 //!    [keywords](Model::keywords), or those that are [most like a query](Model::rank).
-//! 4. [`html`] shows an index to people.
 //! 4. [`Corpus::summary`] has an index's figures, and [`html`] shows them to people.
 //!
 //! What differs from scikit-learn: characters that are newer than Python's version of Unicode (see [`tokenise`]); which
