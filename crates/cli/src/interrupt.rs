@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// True once the user has asked to stop.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,17 @@ impl Interrupt {
     /// Has the user asked to stop?
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// The result of work that an interrupt ends with an error: then it says what is left, and not that error.
+    ///
+    /// # Errors
+    /// That of the work, or that it was stopped.
+    pub fn check<T>(&self, result: Result<T>, left: &str) -> Result<T> {
+        if result.is_err() && self.is_set() {
+            bail!("stopped; {left}");
+        }
+        result
     }
 
     /// The flag itself, for a library that reads it.

@@ -58,6 +58,8 @@ const DEDUP: Verb = Verb {
     fills: false,
 };
 
+const TFIDF: Verb =
+    Verb { words: "tfidf build w.nandex in.csv --ram 64MiB", files: &["w.nandex"], fills: false };
 const GROW: Verb = Verb {
     words: "load g.nandex in.csv --format csv --key-format u64",
     files: &["g.nandex"],
@@ -217,8 +219,9 @@ impl Verb {
         };
         add_inputs(self, &disk.folder);
         let mut failed = 0;
-        // A merge has no such flag.
-        let ways = if self.words.contains("merge") { &[""][..] } else { &["", " --sparse"] };
+        // A merge has no such flag, and an index of documents is always sparse.
+        let has_none = ["merge", "tfidf"].iter().any(|verb| self.words.contains(verb));
+        let ways = if has_none { &[""][..] } else { &["", " --sparse"] };
         for (spare, how) in
             SPARE_BYTES.iter().flat_map(|bytes| ways.iter().map(move |how| (*bytes, how)))
         {
@@ -290,6 +293,7 @@ survives! {
     build: BUILD
     merge: MERGE
     dedup: DEDUP
+    tfidf: TFIDF
 }
 
 /// A test of a disk without space for each verb.
@@ -314,6 +318,7 @@ survives_no_space! {
     build: BUILD
     merge: MERGE
     dedup: DEDUP
+    tfidf: TFIDF
     backup: BACKUP
     compact: COMPACT
 }
@@ -335,6 +340,10 @@ fn every_verb_tells_that_a_volume_is_unfinished() {
         "filter add t.nandex in",
         "filter delete t.nandex in",
         "filter merge -o m.nandex t.nandex in",
+        "tfidf query t.nandex 7",
+        "tfidf report t.nandex",
+        "tfidf update t.nandex in",
+        "tfidf merge in t.nandex",
     ] {
         let outcome = folder.run(words);
         assert_refused(&outcome, "cannot open t.nandex: it is unfinished");

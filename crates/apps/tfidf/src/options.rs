@@ -189,6 +189,19 @@ pub struct Weighting {
     pub norm: Norm,
 }
 
+impl Weighting {
+    /// The inverse document frequency of a term in `documents` of `all` documents; 1 if it is not used. It is infinite
+    /// for a term in no document, unless it is smooth.
+    #[must_use]
+    pub fn idf(&self, documents: u64, all: u64) -> f64 {
+        if !self.use_idf {
+            return 1.0;
+        }
+        let smooth = u64::from(self.smooth_idf);
+        ((all + smooth) as f64 / (documents + smooth) as f64).ln() + 1.0
+    }
+}
+
 impl Default for Weighting {
     fn default() -> Self {
         let (use_idf, smooth_idf) = (true, true);

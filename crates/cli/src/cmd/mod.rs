@@ -18,6 +18,7 @@ mod man;
 mod probe;
 mod reproduce;
 mod sim;
+mod tfidf;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -49,10 +50,12 @@ pub enum Command {
     Dump(dump::Args),
     /// Sets of keys in 11 bits each, bigger than RAM: make, ask, merge them
     Filter(filter::Args),
-    /// Say what a table would cost, before there is one
-    Advise(advise::Args),
     /// Counts of keys, bigger than RAM: words, lines, numbers
     Count(count::Args),
+    /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
+    Tfidf(tfidf::Args),
+    /// Say what a table would cost, before there is one
+    Advise(advise::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
     Probe(probe::Args),
     /// Run a workload or a trace on a simulated device, and report what came of it
@@ -84,6 +87,7 @@ impl Command {
             Self::Dump(args) => dump::run(&args, console),
             Self::Filter(args) => filter::run(&args, console),
             Self::Count(args) => count::run(&args, console),
+            Self::Tfidf(args) => tfidf::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
             Self::Sim(args) => sim::run(&args, console),

@@ -15,11 +15,7 @@ pub(super) struct Weigher {
 impl Weigher {
     /// The inverse document frequency of a term in `documents` documents of the index; 1 if it is not used.
     pub(super) fn idf(&self, documents: u64) -> f64 {
-        if !self.weighting.use_idf {
-            return 1.0;
-        }
-        let smooth = u64::from(self.weighting.smooth_idf);
-        ((self.documents + smooth) as f64 / (documents + smooth) as f64).ln() + 1.0
+        self.weighting.idf(documents, self.documents)
     }
 
     /// The weight of a term that occurs that often in a document, before rows are scaled.

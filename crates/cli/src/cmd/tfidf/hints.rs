@@ -1,0 +1,48 @@
+//! Errors of the library with the options of the command that mend them.
+
+use nandex_tfidf::Error;
+
+/// The error, and the option to change where there is one.
+pub fn explained(error: Error) -> anyhow::Error {
+    let Some(hint) = hint(&error) else { return error.into() };
+    let said = format!("{error} ({hint})");
+    anyhow::Error::from(error).context(said)
+}
+
+fn hint(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::Options { field, .. } => match *field {
+            "ram_bytes" => "--ram",
+            "text_bytes_max" => "--text-bytes",
+            "ngrams" => "--ngram",
+            "min_df" => "--min-df",
+            "max_df" => "--max-df",
+            "max_features" => "--max-features",
+            _ => return None,
+        },
+        Error::TextsFull { .. } => "--text-bytes",
+        Error::Utf8 { .. } => "--decoding replace or --decoding ignore reads it",
+        Error::DocumentTooLong { .. } => "--document-bytes",
+        Error::Repeated { .. } => "--skip-repeats leaves out those with the same text",
+        Error::NoTerms { .. } => "--min-df, --max-df",
+        Error::Scratch { .. } => "TMPDIR names that folder",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_option_and_stays_what_it_is() {
+        let error = Error::Options { field: "ram_bytes", reason: "1 bytes; give more".into() };
+        let explained = explained(error);
+        assert_eq!(crate::exit::words(&explained), "ram_bytes: 1 bytes; give more (--ram)");
+        assert!(explained.downcast_ref::<Error>().is_some());
+        assert_eq!(
+            crate::exit::words(&super::explained(Error::Interrupted)),
+            Error::Interrupted.to_string()
+        );
+    }
+}

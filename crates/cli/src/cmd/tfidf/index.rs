@@ -1,0 +1,80 @@
+//! The index of a verb: its file, its RAM, and how it is opened.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nandex::Durability;
+use nandex::device::Access;
+use nandex_tfidf::{Corpus, CorpusConfig};
+
+use crate::devices::VolumeArgs;
+use crate::place::open_volume;
+use crate::size;
+
+use super::hints::explained;
+
+/// The index, and what it may take.
+#[derive(Debug, clap::Args)]
+pub struct IndexArgs {
+    /// The file of the index
+    #[arg(value_name = "INDEX")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    ram: RamArgs,
+}
+
+/// The RAM of an index.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct RamArgs {
+    /// RAM for the index's tables and for the documents at hand, 64 MiB or more
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    ram: u64,
+}
+
+impl IndexArgs {
+    /// What the index may take, checked.
+    ///
+    /// # Errors
+    /// Too little RAM, or too much.
+    pub fn config(&self) -> Result<CorpusConfig> {
+        let config = CorpusConfig { ram_bytes: self.ram.ram, ..CorpusConfig::default() };
+        config.validate().map_err(explained)?;
+        Ok(config)
+    }
+
+    /// Opens the index to change it.
+    ///
+    /// # Errors
+    /// No such file, a file that is no index or is in use, an index that was interrupted, damage.
+    pub fn open(&self) -> Result<Corpus> {
+        open(&self.file, Access::ReadWrite, self.config()?)
+    }
+
+    /// Opens the index and leaves it as it is; several may do so at a time.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_to_read(&self) -> Result<Corpus> {
+        open(&self.file, Access::ReadOnly, self.config()?)
+    }
+}
+
+/// The file as a volume. It takes space when it is written, since its tables are made for much more than they hold.
+fn volume(file: &Path) -> VolumeArgs {
+    let mut volume = VolumeArgs::single(file.to_owned());
+    volume.devices.sparse = true;
+    volume
+}
+
+/// Opens the index of a file.
+///
+/// # Errors
+/// As [`IndexArgs::open`].
+pub fn open(file: &Path, access: Access, config: CorpusConfig) -> Result<Corpus> {
+    let (volume, _) = open_volume(&volume(file), access, Durability::default())?;
+    let not_one = || {
+        let shown = file.display();
+        format!("cannot open {shown} as a TF-IDF index, which `nandex tfidf build` makes")
+    };
+    Corpus::open_in(&volume, config).map_err(explained).with_context(not_one)
+}

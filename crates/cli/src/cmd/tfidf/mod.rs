@@ -1,0 +1,83 @@
+//! `nandex tfidf`: which words say most about each document of a collection, from the shell. One file per verb; the
+//! other files are shared.
+
+mod build;
+mod change;
+mod export;
+mod hints;
+mod index;
+mod input;
+mod keywords;
+mod merge;
+mod model;
+mod query;
+mod rank;
+mod remove;
+mod report;
+mod stream;
+mod update;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::console::Console;
+
+/// Which verb.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be done with an index of documents.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make an index of documents
+    #[command(after_help = INPUTS)]
+    Build(Box<build::Args>),
+    /// Add documents to an index
+    #[command(after_help = INPUTS)]
+    Update(update::Args),
+    /// Take documents back that were added
+    #[command(after_help = INPUTS)]
+    Remove(remove::Args),
+    /// Add all documents of other indexes
+    Merge(merge::Args),
+    /// Show how many documents have each term; exits with 1 if none has any
+    Query(query::Args),
+    /// Print the terms that say most about each document
+    #[command(after_help = INPUTS)]
+    Keywords(keywords::Args),
+    /// Print the documents most like a query, by an exact scan of them; exits with 1 if none is
+    #[command(after_help = INPUTS)]
+    Rank(rank::Args),
+    /// Write the TF-IDF matrix of documents for scipy or in Parquet
+    #[command(after_help = INPUTS)]
+    Export(Box<export::Args>),
+    /// Show what an index holds, and write it to a page
+    Report(report::Args),
+}
+
+/// What a document is, and what it is called.
+const INPUTS: &str = "A document is a file of a folder, a line of a text file or of stdin (-), an object of JSON lines \
+    (.jsonl, .ndjson), or a row of a Parquet file (.parquet). Its id is the field of --id, or the input as it is named, \
+    with the path in the folder or the number of the line or row behind it: texts/a.txt, posts.jsonl:7. Give inputs the \
+    same names each time, or --name.";
+
+/// Runs the verb.
+///
+/// # Errors
+/// The error of the verb; the exit code follows from it.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    match &args.verb {
+        Verb::Build(args) => build::run(args, console),
+        Verb::Update(args) => update::run(args, console),
+        Verb::Remove(args) => remove::run(args, console),
+        Verb::Merge(args) => merge::run(args, console),
+        Verb::Query(args) => query::run(args, console),
+        Verb::Keywords(args) => keywords::run(args, console),
+        Verb::Rank(args) => rank::run(args, console),
+        Verb::Export(args) => export::run(args, console),
+        Verb::Report(args) => report::run(args, console),
+    }
+}

@@ -1,0 +1,127 @@
+//! Documents as they come from a thread that reads, so that reading and counting overlap and an interrupt is seen
+//! while stdin has nothing.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use nandex_tfidf::{Document, Error};
+
+use crate::console::{Console, Meter};
+use crate::interrupt::Interrupt;
+
+use super::input::Inputs;
+
+/// Documents of a batch, at most.
+const BATCH_DOCUMENTS: usize = 256;
+/// A batch with this many bytes of text is full.
+const BATCH_BYTES: usize = 1 << 20;
+/// Batches that wait.
+const BATCHES: usize = 2;
+/// How often an interrupt is looked for while no documents come.
+const LOOK: Duration = Duration::from_millis(50);
+
+type Read = nandex_tfidf::Result<Document>;
+
+/// What an interrupt does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnInterrupt {
+    /// The documents end, and what was read counts.
+    End,
+    /// It is an error, so that nothing half is left.
+    Fail,
+}
+
+/// The documents of all inputs.
+pub struct Stream<'a> {
+    receiver: Receiver<Vec<Read>>,
+    interrupt: &'a Interrupt,
+    on_interrupt: OnInterrupt,
+    meter: Meter,
+    batch: std::vec::IntoIter<Read>,
+    bytes: u64,
+    /// Documents so far.
+    pub documents: u64,
+}
+
+impl<'a> Stream<'a> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// No thread.
+    pub fn start(
+        inputs: Inputs,
+        (what, on_interrupt): (&'static str, OnInterrupt),
+        (console, interrupt): (&Console, &'a Interrupt),
+    ) -> Result<Self> {
+        let (sender, receiver) = sync_channel(BATCHES);
+        let meter = console.meter(what, inputs.bytes);
+        thread::Builder::new().name("nandex-texts".into()).spawn(move || read(inputs, &sender))?;
+        let batch = Vec::new().into_iter();
+        Ok(Self { receiver, interrupt, on_interrupt, meter, batch, bytes: 0, documents: 0 })
+    }
+
+    /// The next batch; nothing at the end.
+    fn receive(&mut self) -> Option<Vec<Read>> {
+        loop {
+            if self.interrupt.is_set() {
+                return self.stop();
+            }
+            match self.receiver.recv_timeout(LOOK) {
+                Ok(batch) => return Some(batch),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    fn stop(&self) -> Option<Vec<Read>> {
+        let stopped = Error::Scratch { action: "go on", source: io::ErrorKind::Interrupted.into() };
+        (self.on_interrupt == OnInterrupt::Fail).then(|| vec![Err(stopped)])
+    }
+
+    /// Ends the progress.
+    pub fn finish(self) -> u64 {
+        self.meter.finish();
+        self.documents
+    }
+}
+
+impl Iterator for Stream<'_> {
+    type Item = Read;
+
+    fn next(&mut self) -> Option<Read> {
+        if self.batch.as_slice().is_empty() || self.interrupt.is_set() {
+            self.meter.at(self.bytes);
+            self.batch = self.receive()?.into_iter();
+        }
+        let next = self.batch.next();
+        if let Some(Ok(document)) = &next {
+            self.documents += 1;
+            self.bytes += document.text.len() as u64 + 1;
+        }
+        next
+    }
+}
+
+/// Sends all documents, until the first error or until nobody takes them.
+fn read(inputs: Inputs, sender: &SyncSender<Vec<Read>>) {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for document in inputs.documents() {
+        bytes += document.as_ref().map_or(0, |document| document.text.len());
+        let is_last = document.is_err();
+        batch.push(document);
+        if is_last || batch.len() >= BATCH_DOCUMENTS || bytes >= BATCH_BYTES {
+            bytes = 0;
+            if sender.send(std::mem::take(&mut batch)).is_err() || is_last {
+                return;
+            }
+        }
+    }
+    if !batch.is_empty() {
+        // Where this fails, nobody takes more.
+        let _ = sender.send(batch);
+    }
+}
