@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
 
 use nandex_device::MemoryDevice;
 use nandex_store::{OpenOptions, Volume, VolumeOptions};
@@ -230,9 +232,18 @@ fn as_much_ram_is_taken_as_is_predicted() {
         let keys: Vec<_> = (0..entries).map(key).collect();
         let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|it| (&it[..], &it[..])).collect();
         table.insert_many(&pairs).unwrap();
-        // Short blocks that wait to be written to the log, and buffers that are being flushed, come and go.
         table.flush().unwrap();
-        let held = table.stats().ram_bytes;
-        assert!(held <= predicted.ram_bytes(), "{kind}: {held} of {}", predicted.ram_bytes());
+        // Short blocks that wait to be written to the log, buffers that are being flushed, and an older table that its
+        // thread is about to drop come and go.
+        let most = predicted.ram_bytes();
+        let ram_bytes = || table.stats().ram_bytes;
+        let settled = (0..1000).any(|_| {
+            let fits = ram_bytes() <= most;
+            if !fits {
+                thread::sleep(Duration::from_millis(10));
+            }
+            fits
+        });
+        assert!(settled, "{kind}: {} of {most}", ram_bytes());
     }
 }
