@@ -74,7 +74,7 @@ impl Batch {
 }
 
 /// What was read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct FeedResult {
     /// Keys that were passed on.
     pub keys: u64,

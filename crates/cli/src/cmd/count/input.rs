@@ -1,6 +1,8 @@
 //! What is counted in the inputs: lines, words, or lines with amounts.
 
 use anyhow::{Context, Result, anyhow};
+use nandex_tfidf::Analysis;
+use nandex_tfidf::tokenise::{Analyser, Tokens};
 
 use super::form::KeyForm;
 use crate::console::Console;
@@ -35,12 +37,16 @@ impl InputArgs {
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&[Amount]) -> Result<()>,
     ) -> (FeedResult, Result<()>) {
+        let mut words = match Words::new(self.lowercase) {
+            Ok(words) => words,
+            Err(error) => return (FeedResult::default(), Err(error)),
+        };
         let mut before = 0;
         self.keys.feed("counting", (console, interrupt), &mut |lines| {
             let mut amounts = Vec::with_capacity(lines.len());
             for (line, number) in lines.iter().zip(before + 1..) {
                 let at = || format!("line {number} of the input");
-                self.read(line, form, &mut amounts).with_context(at)?;
+                self.read(line, form, &mut words, &mut amounts).with_context(at)?;
             }
             before += lines.len() as u64;
             act(&amounts)?;
@@ -48,16 +54,19 @@ impl InputArgs {
         })
     }
 
-    fn read(&self, line: &[u8], form: KeyForm, amounts: &mut Vec<Amount>) -> Result<()> {
+    fn read(
+        &self,
+        line: &[u8],
+        form: KeyForm,
+        words: &mut Words,
+        amounts: &mut Vec<Amount>,
+    ) -> Result<()> {
         if self.words {
-            let words = words(line).into_iter();
-            return words
-                .map(|word| if self.lowercase { word.to_lowercase() } else { word.to_owned() })
-                .try_for_each(|word| {
-                    let key = form.encode(word.as_bytes());
-                    amounts.push((key.with_context(|| format!("the word `{word}`"))?, 1));
-                    Ok(())
-                });
+            return words.each(line, |word| {
+                let at = || format!("the word `{}`", String::from_utf8_lossy(word));
+                amounts.push((form.encode(word).with_context(at)?, 1));
+                Ok(())
+            });
         }
         let (key, amount) = if self.weights { weighed(line)? } else { (line, 1) };
         amounts.push((form.encode(key)?, amount));
@@ -80,12 +89,27 @@ fn weighed(line: &[u8]) -> Result<(&[u8], i64)> {
     })
 }
 
-/// The words of a line, as scikit-learn finds them. Bytes that are no UTF-8 end a word.
-fn words(line: &[u8]) -> Vec<&str> {
-    let is_part = |char: char| char.is_alphanumeric() || char == '_';
-    let texts = line.utf8_chunks().map(|chunk| chunk.valid());
-    let words = texts.flat_map(|text| text.split(move |char| !is_part(char)));
-    words.filter(|word| word.chars().nth(1).is_some()).collect()
+/// Finds the words of lines, as scikit-learn finds them.
+#[derive(Debug)]
+struct Words {
+    analyser: Analyser,
+    tokens: Tokens,
+}
+
+impl Words {
+    fn new(lowercase: bool) -> Result<Self> {
+        let analysis = Analysis { lowercase, ..Analysis::default() };
+        Ok(Self { analyser: Analyser::new(&analysis)?, tokens: Tokens::default() })
+    }
+
+    /// Passes each word of a line. Bytes that are no UTF-8 end a word.
+    fn each(&mut self, line: &[u8], mut act: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        for chunk in line.utf8_chunks() {
+            self.analyser.analyse(chunk.valid(), &mut self.tokens);
+            self.analyser.terms(&self.tokens).try_for_each(&mut act)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -94,9 +118,20 @@ mod tests {
 
     #[test]
     fn words_are_runs_of_two_or_more() {
-        assert_eq!(words(b"I can't_do 7 or 42"), ["can", "t_do", "or", "42"]);
-        assert_eq!(words("größer\u{ff}".as_bytes()), ["größerÿ"]);
-        assert_eq!(words(b"ab\xffcd"), ["ab", "cd"]);
+        let words = |line: &[u8], lowercase| {
+            let mut found = Vec::new();
+            let each = |word: &[u8]| {
+                found.push(String::from_utf8(word.to_vec()).unwrap());
+                Ok(())
+            };
+            Words::new(lowercase).unwrap().each(line, each).unwrap();
+            found
+        };
+        assert_eq!(words(b"I can't_do 7 or 42", true), ["can", "t_do", "or", "42"]);
+        assert_eq!(words("Größer\u{ff}".as_bytes(), false), ["Größerÿ"]);
+        assert_eq!(words(b"AB\xffcd", true), ["ab", "cd"]);
+        // A mark that combines is no part of a word.
+        assert_eq!(words("ab\u{93e}cd".as_bytes(), true), ["ab", "cd"]);
     }
 
     #[test]
