@@ -41,8 +41,8 @@ struct FileArgs {
     /// Write the matrix in Parquet: a row with id, indices and values for each document
     #[arg(long, value_name = "FILE", conflicts_with = "npz")]
     parquet: Option<PathBuf>,
-    /// Where the terms of the columns are written: JSON lines, or Parquet with --parquet; without it next to the matrix,
-    /// with .vocabulary in its name
+    /// Where the terms of the columns are written: JSON lines, or Parquet with --parquet; without it next to the
+    /// matrix, with .vocabulary in its name
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
     /// Where the ids of the rows are written, as JSON lines; without it next to the matrix, with .documents in its name

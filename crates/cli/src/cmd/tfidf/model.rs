@@ -21,7 +21,7 @@ pub struct SelectionArgs {
     /// Leave out terms in more documents: a count, or a share with a point, such as 0.5
     #[arg(long, value_name = "LIMIT", default_value = "1.0")]
     max_df: Limit,
-    /// Keep only so many terms, those that occur most often
+    /// Keep at most that many terms, those that occur most often
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     max_features: Option<u64>,
 }

@@ -21,11 +21,12 @@ const METHOD: &str = "exact scan";
 /// The index, the query and the documents.
 #[derive(Debug, clap::Args)]
 #[command(
-    long_about = "Print the documents most like a query, the most alike first, with the cosine of their rows and \
-    the query's.\n\nThis is an exact scan in two passes: the first was over the documents that `build` and `update` \
-    counted; the second, now, reads and weighs every document of INPUT. It finds what a search over all rows would, and \
-    takes as long as reading all inputs. Nothing of INPUT need be in the index. Exits with 1 if no document shares a term with \
-    the query."
+    long_about = "Print the documents most like a query, the most alike first, with the cosine \
+    of their rows and the query's.\n\nThis is an exact scan in two passes: the first was over the \
+    documents that `build` and `update` counted; the second, now, reads and weighs every document \
+    of INPUT. It finds what a search over all rows would, and takes as long as reading all inputs. \
+    Nothing of INPUT need be in the index. Exits with 1 if no document shares a term with the \
+    query."
 )]
 pub struct Args {
     #[command(flatten)]
