@@ -169,6 +169,12 @@ barriers! {
     MoveTakesItsRuns,
     /// In the index: no merge takes place between the captures of buffers, runs and slicetables.
     CaptureHoldsMaps,
+    /// In the index: no buffer of counts is staged or merged between the captures of buffers and segments.
+    CountsCaptureHoldsMaps,
+    /// In the index: no buffer of fingerprints is merged between the captures of buffers and runs.
+    RunsCaptureHoldsMaps,
+    /// In the index: the pages of a snapshot that recovery needs belong to the structure.
+    SnapshotOwnsItsPages,
     /// A value log syncs the chunks it has written.
     ValuesSynced,
     /// A value log's segment is written again only once it is free in a durable checkpoint.

@@ -47,7 +47,7 @@ const CHECKS: [Check; 15] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 14] = [
+const KNOWN: [(&str, &str, &[Barrier]); 17] = [
     (
         STORE,
         "shadow::model::a_map_reads_back_as_it_was",
@@ -106,6 +106,9 @@ const KNOWN: [(&str, &str, &[Barrier]); 14] = [
     ),
     (INDEX, "slicehash::growing::tests::what_was", &[Barrier::RefusedKeepsInherited]),
     (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
+    (INDEX, "cascade::tests::while_a_checkpoint", &[Barrier::RunsCaptureHoldsMaps]),
+    (INDEX, "counting::tests::while_a_checkpoint", &[Barrier::CountsCaptureHoldsMaps]),
+    (SUITE, "crash::what_a_cascade", &[Barrier::SnapshotOwnsItsPages]),
     (SUITE, "faults::a_failed_sync", &[Barrier::FailedCheckpointPoisons]),
 ];
 

@@ -72,6 +72,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_store::fingerprint::{Split, Universe};
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::run::Run;
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Volume};
@@ -178,8 +179,7 @@ impl Part {
 
     /// The part's extents on flash: its levels, and the snapshot that recovery needs.
     fn extents(&self) -> impl Iterator<Item = Extent> {
-        let snapshot = self.needed_snapshot().and_then(|snapshot| snapshot.place.as_ref());
-        self.level.extents().chain(snapshot.map(|run| run.place().extent))
+        self.level.extents().chain(self.snapshot_extent())
     }
 }
 
@@ -227,7 +227,7 @@ impl Layout for CascadeLayout {
 
 impl Checkpoints for CascadeLayout {
     fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
-        Some(self.hold_maps())
+        is_on(Barrier::RunsCaptureHoldsMaps).then(|| self.hold_maps())
     }
 
     fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {

@@ -77,14 +77,15 @@ mod update;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::Extent;
 use nandex_store::{Lsn, Volume};
 
 use crate::Result;
 use crate::api::{Counter, Filter, FilterStats};
 use crate::write::{
-    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, OnFlash, PartitionState,
-    Retired, Usage, WritePolicy,
+    BufferRam, CapturedMaps, Checkpoints, Core, Frozen, Handle, Layout, PartitionState, Retired,
+    Usage, WritePolicy,
 };
 
 pub use change::Change;
@@ -154,8 +155,7 @@ impl Inner {
 impl State {
     /// The partition's extents on flash: its segments, and the snapshot that recovery needs.
     fn extents(&self) -> impl Iterator<Item = Extent> {
-        let snapshot = self.needed_snapshot().and_then(|snapshot| snapshot.place.as_ref());
-        self.level.extents().chain(snapshot.map(|segment| segment.extent()))
+        self.level.extents().chain(self.snapshot_extent())
     }
 }
 
@@ -202,7 +202,7 @@ impl Layout for CountingLayout {
 
 impl Checkpoints for CountingLayout {
     fn lock_maps(&self) -> Option<MutexGuard<'_, ()>> {
-        Some(self.hold_maps())
+        is_on(Barrier::CountsCaptureHoldsMaps).then(|| self.hold_maps())
     }
 
     fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {

@@ -10,6 +10,7 @@ use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
 
 use super::*;
 use crate::Error;
+use crate::write::capture_holds;
 
 const INLINE: RuntimeOptions =
     RuntimeOptions { merge_threads: 0, read_depth: 4, io_chunk_pages: 4, channels: None };
@@ -236,4 +237,12 @@ fn a_table_grows_past_the_keys_it_was_made_for() {
     assert_eq!(stats.keys_made_for, 500);
     let flash_bytes = stats.levels.last().unwrap().pages * 4096;
     assert!(flash_bytes < 20_000 * 11, "{stats:?}");
+}
+
+#[test]
+fn while_a_checkpoint_captures_no_buffer_is_staged_or_merged() {
+    // It would be on flash by the segments, and in the log by the buffers: counted twice after a crash.
+    let (_device, _volume, table) = table(Config::tiny());
+    let core = &table.handle.core;
+    assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }

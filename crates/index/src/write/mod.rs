@@ -41,6 +41,8 @@ mod background;
 mod boundary;
 mod buffer;
 mod buffer_ram;
+#[cfg(test)]
+mod capture_test;
 mod carry_over;
 pub(crate) mod check;
 mod core;
@@ -64,6 +66,8 @@ pub(crate) use self::core::{Core, Options, Stagger, WriteShape};
 pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
 pub(crate) use buffer::{LogCodec, WriteBuffer};
 pub(crate) use buffer_ram::BufferRam;
+#[cfg(test)]
+pub(crate) use capture_test::capture_holds;
 pub(crate) use handle::{Handle, delegate_table};
 pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, WritePolicy};
 pub(crate) use moves::apply_moves;

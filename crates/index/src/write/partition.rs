@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nandex_store::Lsn;
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::space::Extent;
 
-use super::{Boundary, Layout, Snapshot, SnapshotStore, WriteBuffer};
+use super::{Boundary, Layout, OnFlash, Snapshot, SnapshotStore, WriteBuffer};
 
 /// A partition; BufferHash calls it a super table, the cascade filter a part.
 #[derive(Debug)]
@@ -142,6 +144,15 @@ impl<L: Layout> PartitionState<L> {
             Some(snapshot) => Some(snapshot),
             None => self.snapshot.as_ref(),
         }
+    }
+
+    /// The extent of that snapshot, in a structure that takes one for each.
+    pub(crate) fn snapshot_extent<T: OnFlash>(&self) -> Option<Extent>
+    where
+        L::Buffer: WriteBuffer<Snapshots: SnapshotStore<L::Buffer, Ref = Option<Arc<T>>>>,
+    {
+        let snapshot = self.needed_snapshot().filter(|_| is_on(Barrier::SnapshotOwnsItsPages));
+        snapshot.and_then(|snapshot| Some(snapshot.place.as_ref()?.extent()))
     }
 
     /// The last boundary whose updates are on flash.

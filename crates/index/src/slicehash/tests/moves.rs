@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nandex_device::{Call, Device, Observer, OpKind, PageId, Watched};
 use nandex_sim::{Image, SimDevice};
@@ -17,7 +17,7 @@ use super::super::recover::{Maps, Source};
 use super::super::*;
 use super::inline;
 use crate::api::Table;
-use crate::write::Layout;
+use crate::write::{Layout, capture_holds};
 use crate::{Durability, OpenOptions, Threads, VolumeOptions};
 
 /// Nothing is durable before it is synced, so that a test says what a crash finds.
@@ -317,20 +317,8 @@ fn while_a_checkpoint_captures_no_merge_changes_the_maps() {
     // A merge between the captures of slicetables and runs would be in neither, where the log was too full
     // for its move: its runs would be gone, and the slicetable the old one.
     let table = create(Arc::new(SimDevice::instant()), Config::tiny());
-    let inner = &table.handle.core;
-    let last = inner.partitions.last().unwrap().write();
-    std::thread::scope(|scope| {
-        // It comes as far as the last partition.
-        let capture = scope.spawn(|| nandex_store::Checkpointed::capture(&**inner));
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while inner.layout.maps.try_lock().is_ok() && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
-        let is_held = inner.layout.maps.try_lock().is_err();
-        drop(last);
-        capture.join().unwrap();
-        assert!(is_held, "a merge could have changed them");
-    });
+    let core = &table.handle.core;
+    assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
 
 #[test]
