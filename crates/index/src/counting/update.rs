@@ -44,7 +44,9 @@ impl Inner {
         mut changes: impl Iterator<Item = (&'k [u8], Change)>,
     ) -> Result<()> {
         let width = self.placing().width();
-        let mut located: Vec<(KeyPlace, Change)> = Vec::new();
+        // As long as the batch from the start: a key and its place take 64 bytes, and growing would copy them.
+        let most = changes.size_hint().0.min(BATCH);
+        let mut located: Vec<(KeyPlace, Change)> = Vec::with_capacity(most);
         let mut records = Vec::new();
         loop {
             located.clear();
