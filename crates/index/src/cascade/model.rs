@@ -25,6 +25,7 @@ use nandex_store::run::RunShape;
 use super::config::MERGE_THREADS;
 use super::{Config, RuntimeOptions};
 use crate::model::PAGE_BYTES;
+use crate::model::StoredKeys;
 use crate::model::text::bytes;
 pub use crate::model::{FanOut, FilterRequirements};
 use crate::{Error, Result};
@@ -88,6 +89,10 @@ impl Config {
     /// [`Error::Config`] for keys, rates and fan-outs that cannot work, and for too little RAM, with the
     /// least that is enough.
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
+        if let StoredKeys::Whole(_) = requirements.stored_keys {
+            let reason = "whole; a cascade filter stores fingerprints, a counting table can store keys whole".into();
+            return Err(Error::Config { field: "stored_keys", reason });
+        }
         let with_buffers = |entries| with_buffers(requirements, entries);
         let universe = with_buffers(1).universe()?;
         let most = requirements.keys.min(universe.size() / 4).max(1);
@@ -335,6 +340,14 @@ mod tests {
         let fan_out = FanOut::Times(1);
         let times = FilterRequirements { fan_out, ..FilterRequirements::new(1000, 0.1, 1 << 30) };
         assert!(Config::advised(&times).unwrap_err().to_string().starts_with("fan_out"));
+        let stored_keys = StoredKeys::Whole(8);
+        let whole =
+            FilterRequirements { stored_keys, ..FilterRequirements::new(1000, 0.1, 1 << 30) };
+        let error = Config::advised(&whole).unwrap_err().to_string();
+        assert!(
+            error.starts_with("stored_keys: whole") && error.contains("counting table"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use nandex_store::hash::KeyHasher;
 
+use crate::model::{FilterRequirements, StoredKeys};
 use crate::{Error, Result};
 
 /// The widest key, in bytes.
@@ -51,6 +52,17 @@ impl Keys {
             Error::Config { field: "rate", reason }
         })?;
         Ok(Self::Fingerprints(bytes))
+    }
+
+    /// What a filter for these requirements stores.
+    ///
+    /// # Errors
+    /// As [`for_rate`](Self::for_rate).
+    pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
+        match requirements.stored_keys {
+            StoredKeys::Whole(key_bytes) => Ok(Self::Whole(key_bytes)),
+            StoredKeys::Fingerprints => Self::for_rate(requirements.keys, requirements.rate),
+        }
     }
 
     pub(super) fn validate(self) -> Result<()> {

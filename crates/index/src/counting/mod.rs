@@ -93,6 +93,7 @@ use check::check;
 pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline, RuntimeOptions};
 pub use iter::Counts;
 pub use keys::{KEY_BYTES_MAX, Keys};
+pub use read::CountStream;
 pub(crate) use row::ROW;
 pub use stats::CountingStats;
 
@@ -301,6 +302,32 @@ impl Counting {
     /// As [`sum`](Self::sum).
     pub fn sum_many(&self, keys: &[&[u8]]) -> Result<Vec<i64>> {
         self.handle.core.sum_many(keys)
+    }
+
+    /// Begins a stream of queries: the device's queue stays full from the first key to the last, without the ends of
+    /// batches to wait for. Each of several threads has a stream of its own.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use nandex::counting::Config;
+    /// # use nandex::{Counter, Counting, Volume, VolumeOptions, device::MemoryDevice};
+    /// # let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+    /// let words = Counting::create(&volume, "words", Config::tiny())?;
+    /// words.add(b"notebook", 2)?;
+    /// let mut stream = words.stream();
+    /// for (token, word) in (0..).zip([b"notebook", b"sketches"]) {
+    ///     stream.push(word, token)?;
+    /// }
+    /// let mut sums = [0; 2];
+    /// while let Some((token, sum)) = stream.pull()? {
+    ///     sums[token as usize] = sum;
+    /// }
+    /// assert_eq!(sums, [2, 0]);
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stream(&self) -> CountStream<'_> {
+        CountStream::new(&self.handle.core)
     }
 
     /// All keys, as they are stored, with their sums other than 0, in the order of their hash. Each partition is seen

@@ -59,13 +59,27 @@ impl Config {
         fitted(keys, q, ram_bytes, Discipline::Mb)
     }
 
-    /// The configuration for the requirements of a filter: fingerprints of the width that reaches the rate.
+    /// The configuration of this discipline with the largest buffers that fit the RAM, whether it suits or not.
+    ///
+    /// # Errors
+    /// As [`for_budget`](Self::for_budget).
+    pub fn of_discipline(
+        discipline: Discipline,
+        keys: Keys,
+        q: u64,
+        ram_bytes: u64,
+    ) -> Result<Self> {
+        fitted(keys, q, ram_bytes, discipline)
+    }
+
+    /// The configuration for the requirements of a filter: whole keys, or fingerprints of the width that reaches the
+    /// rate.
     ///
     /// # Errors
     /// As [`for_budget`](Self::for_budget).
     pub fn advised(requirements: &FilterRequirements) -> Result<Self> {
-        let FilterRequirements { keys, rate, ram_bytes, .. } = *requirements;
-        Self::for_budget(Keys::for_rate(keys, rate)?, keys, ram_bytes, 1.0)
+        let FilterRequirements { keys: q, ram_bytes, .. } = *requirements;
+        Self::for_budget(Keys::advised(requirements)?, q, ram_bytes, 1.0)
     }
 
     /// Bytes of flash for each key.
@@ -190,6 +204,7 @@ impl RuntimeOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::StoredKeys;
 
     #[test]
     fn buffers_fill_the_budget_and_never_more() {
@@ -204,6 +219,24 @@ mod tests {
             error.starts_with("ram_bytes: 1048576 bytes (1.00 MiB); a counting table"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn requirements_say_what_is_stored_and_a_discipline_is_taken_as_it_is() {
+        let asked = FilterRequirements::new(64_000_000, 1e-9, 200 << 20);
+        let fingerprints = Config::advised(&asked).unwrap();
+        assert_eq!(fingerprints.keys, Keys::Fingerprints(7));
+        let asked = FilterRequirements { stored_keys: StoredKeys::Whole(8), ..asked };
+        let whole = Config::advised(&asked).unwrap();
+        assert_eq!(whole.keys, Keys::Whole(8));
+        for discipline in [Discipline::Mb, Discipline::Mdb, Discipline::MdbL] {
+            let (q, ram_bytes) = (asked.keys, asked.ram_bytes);
+            let config = Config::of_discipline(discipline, whole.keys, q, ram_bytes).unwrap();
+            assert_eq!(config.discipline, discipline);
+            assert!(config.ram_bytes() <= ram_bytes, "{config:?}");
+        }
+        let wide = FilterRequirements { stored_keys: StoredKeys::Whole(33), ..asked };
+        assert!(Config::advised(&wide).unwrap_err().to_string().starts_with("keys: 33 bytes"));
     }
 
     #[test]

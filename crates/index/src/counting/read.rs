@@ -11,7 +11,7 @@ use super::keys::KEY_BYTES_MAX;
 use super::segment::Segment;
 use super::segments::PartitionSegments;
 use super::{Inner, State};
-use crate::lookup::{self, KeyLookup, Lookups};
+use crate::lookup::{self, KeyLookup, KeyStream, Lookups};
 use crate::{Error, Result};
 
 /// A lookup that has pages to read.
@@ -161,6 +161,53 @@ impl State {
             }
         }
         newer
+    }
+}
+
+/// A stream of queries over one queue of the device; see [`Counting::stream`](super::Counting::stream).
+pub struct CountStream<'t>(KeyStream<'t, CountLookup<'t>>);
+
+impl<'t> CountStream<'t> {
+    pub(super) fn new(core: &'t Inner) -> Self {
+        Self(KeyStream::new(&core.lookups, CountLookup(core)))
+    }
+
+    /// Starts a query; `token` comes back with the sum. Waits for one read when the limit of reads is in flight, never
+    /// for all of them. Sums wait in RAM until they are taken.
+    ///
+    /// # Errors
+    /// A key of the wrong width; a failed read or a damaged page of any query in progress. That query then has no
+    /// answer, and the others continue.
+    pub fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.0.push(key, token)
+    }
+
+    /// A token with its sum, if there is one now.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn poll(&mut self) -> Result<Option<(u64, i64)>> {
+        self.0.poll()
+    }
+
+    /// A token with its sum. Waits for one while any query is in progress, and returns nothing when there is none.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn pull(&mut self) -> Result<Option<(u64, i64)>> {
+        self.0.pull()
+    }
+
+    /// Queries whose sums were not taken yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.0.pending()
+    }
+}
+
+impl std::fmt::Debug for CountStream<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CountStream").field("pending", &self.pending()).finish_non_exhaustive()
     }
 }
 

@@ -246,3 +246,33 @@ fn while_a_checkpoint_captures_no_buffer_is_staged_or_merged() {
     let core = &table.handle.core;
     assert!(capture_holds(core, &core.layout.maps), "a merge could have changed them");
 }
+
+#[test]
+fn a_stream_says_what_a_batch_says_and_reads_as_much() {
+    for config in disciplines() {
+        let (_device, _volume, table) = table(config);
+        add(&table, (0..6000).map(|number| mix(number) % 1500));
+        let keys: Vec<_> = (0..1600).map(key).collect();
+        let reads = || table.stats().lookup_reads;
+        let before = reads();
+        let sums = table.sum_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        let of_batch = reads() - before;
+        let mut stream = table.stream();
+        let mut found = vec![None; keys.len()];
+        for (token, key) in (0..).zip(&keys) {
+            stream.push(key, token).unwrap();
+            if let Some((token, sum)) = stream.poll().unwrap() {
+                found[token as usize] = Some(sum);
+            }
+        }
+        assert!(stream.push(b"short", 0).is_err());
+        while let Some((token, sum)) = stream.pull().unwrap() {
+            found[token as usize] = Some(sum);
+        }
+        assert_eq!(stream.pending(), 0);
+        drop(stream);
+        assert_eq!(found, sums.into_iter().map(Some).collect::<Vec<_>>(), "{config:?}");
+        assert!(of_batch > 500, "{of_batch}");
+        assert_eq!(reads() - before, 2 * of_batch, "{config:?}");
+    }
+}

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 pub(crate) use cached::{Cached, TableCache, TableLookup};
 use counts::{LookupCounters, LookupCounts};
-pub(crate) use stream::stream;
+pub(crate) use stream::{KeyStream, stream};
 
 /// The widest key of a table, in bytes.
 const KEY_BYTES_MAX: usize = 32;

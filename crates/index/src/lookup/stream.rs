@@ -3,57 +3,49 @@
 use nandex_store::reads::{Answered, LookupStep, ReadPipeline};
 
 use super::counts::LookupCounts;
-use super::{Cached, KeyLookup, TableLookup, locate_and_prefetch};
+use super::{Cached, KeyLookup, Lookups, TableLookup, locate_and_prefetch};
 use crate::Result;
 use crate::api::{LookupStream, Value};
 
-/// The stream of one table.
-struct Stream<'t, T: TableLookup> {
-    reads: ReadPipeline<'t, Cached<'t, T>>,
+/// A stream of lookups in one structure.
+pub(crate) struct KeyStream<'t, U: KeyLookup> {
+    reads: ReadPipeline<'t, U>,
     counts: LookupCounts,
 }
 
 /// A stream of lookups in a table.
 pub(crate) fn stream<T: TableLookup>(table: &T) -> Box<dyn LookupStream + '_> {
-    let reads = table.lookups().reads.pipeline(Cached::new(table));
-    Box::new(Stream { reads, counts: LookupCounts::default() })
+    Box::new(KeyStream::new(table.lookups(), Cached::new(table)))
 }
 
-impl<T: TableLookup> Stream<'_, T> {
-    fn pop(&mut self) -> Option<(u64, Option<Value>)> {
-        let Answered { token, answer, reads } = self.reads.pop()?;
-        self.counts.count(T::is_found(&answer), reads);
-        Some((token, answer))
+impl<'t, U: KeyLookup> KeyStream<'t, U> {
+    /// A stream of `user`, whose lookups these are.
+    pub(crate) fn new(lookups: &'t Lookups, user: U) -> Self {
+        Self { reads: lookups.reads.pipeline(user), counts: LookupCounts::default() }
     }
 
-    /// Adds what was counted to the table's counters.
-    fn settle(&mut self) {
-        let counts = std::mem::take(&mut self.counts);
-        self.reads.user().lookups().counters.add(&counts);
-        self.reads.user().after_lookups();
-    }
-}
-
-impl<T: TableLookup> LookupStream for Stream<'_, T> {
-    fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
-        let table = self.reads.user();
-        table.check_key(key)?;
-        let place = locate_and_prefetch(table, key);
-        match table.search_ram(&place, key)? {
-            LookupStep::Answer(value) => self.reads.answer(token, value),
+    /// See [`LookupStream::push`].
+    pub(crate) fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
+        let user = self.reads.user();
+        user.check_key(key)?;
+        let place = locate_and_prefetch(user, key);
+        match user.search_ram(&place, key)? {
+            LookupStep::Answer(answer) => self.reads.answer(token, answer),
             LookupStep::Read(probe) => self.reads.start(token, probe)?,
         }
         Ok(())
     }
 
-    fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+    /// See [`LookupStream::poll`].
+    pub(crate) fn poll(&mut self) -> Result<Option<(u64, U::Answer)>> {
         if self.reads.ready() == 0 {
             self.reads.poll()?;
         }
         Ok(self.pop())
     }
 
-    fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+    /// See [`LookupStream::pull`].
+    pub(crate) fn pull(&mut self) -> Result<Option<(u64, U::Answer)>> {
         while self.reads.ready() == 0 && self.reads.pending() > 0 {
             self.reads.wait()?;
         }
@@ -65,12 +57,44 @@ impl<T: TableLookup> LookupStream for Stream<'_, T> {
         Ok(answered)
     }
 
-    fn pending(&self) -> usize {
+    /// See [`LookupStream::pending`].
+    pub(crate) fn pending(&self) -> usize {
         self.reads.ready() + self.reads.pending()
+    }
+
+    fn pop(&mut self) -> Option<(u64, U::Answer)> {
+        let Answered { token, answer, reads } = self.reads.pop()?;
+        self.counts.count(U::is_found(&answer), reads);
+        Some((token, answer))
+    }
+
+    /// Adds what was counted to the structure's counters.
+    fn settle(&mut self) {
+        let counts = std::mem::take(&mut self.counts);
+        self.reads.user().lookups().counters.add(&counts);
+        self.reads.user().after_lookups();
     }
 }
 
-impl<T: TableLookup> Drop for Stream<'_, T> {
+impl<T: TableLookup> LookupStream for KeyStream<'_, Cached<'_, T>> {
+    fn push(&mut self, key: &[u8], token: u64) -> Result<()> {
+        Self::push(self, key, token)
+    }
+
+    fn poll(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        Self::poll(self)
+    }
+
+    fn pull(&mut self) -> Result<Option<(u64, Option<Value>)>> {
+        Self::pull(self)
+    }
+
+    fn pending(&self) -> usize {
+        Self::pending(self)
+    }
+}
+
+impl<U: KeyLookup> Drop for KeyStream<'_, U> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
         self.settle();

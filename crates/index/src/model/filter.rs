@@ -20,6 +20,8 @@ pub struct FilterRequirements {
     pub ram_bytes: u64,
     /// Is it for counting?
     pub counts: bool,
+    /// What is kept of a key.
+    pub stored_keys: StoredKeys,
     /// How many levels there are.
     pub fan_out: FanOut,
     /// What happens when it has as many keys as it was made for.
@@ -31,8 +33,19 @@ impl FilterRequirements {
     #[must_use]
     pub fn new(keys: u64, rate: f64, ram_bytes: u64) -> Self {
         let (fan_out, when_full) = (FanOut::default(), WhenFull::default());
-        Self { keys, rate, ram_bytes, counts: false, fan_out, when_full }
+        let stored_keys = StoredKeys::default();
+        Self { keys, rate, ram_bytes, counts: false, stored_keys, fan_out, when_full }
     }
+}
+
+/// What a filter keeps of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StoredKeys {
+    /// A fingerprint as wide as the rate requires, of keys of any width.
+    #[default]
+    Fingerprints,
+    /// All of it: every key has that many bytes, and there are no false positives. The rate does not matter then.
+    Whole(u8),
 }
 
 /// What decides the number of levels on flash.

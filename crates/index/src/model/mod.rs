@@ -15,7 +15,7 @@ mod requirements;
 pub(crate) mod text;
 
 pub use costs::{FlashCosts, Linear, Medium};
-pub use filter::{FanOut, FilterRequirements, WhenFull};
+pub use filter::{FanOut, FilterRequirements, StoredKeys, WhenFull};
 pub(crate) use load::SECONDS_PER_YEAR;
 pub use load::{Budget, Load, OperationCosts};
 pub use pages::{
