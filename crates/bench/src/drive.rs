@@ -1,6 +1,5 @@
 //! The passes of workloads: each runs its operations on a number of threads.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,7 +9,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::keys::{ABSENT_START, Picker, Rng};
 use crate::subject::Subject;
-use crate::worker::{Change, Counters, Expect, Pass, Point, Step, Worker, check, on_threads};
+use crate::worker::{
+    Asks, Counters, Expect, KeyChange, Pass, Point, Step, Worker, check, on_threads, there,
+};
 use crate::workload::{Flow, Mix, Operation};
 
 /// Indices that a thread claims at once while it inserts, if a batch is not longer. Between two claims it
@@ -79,7 +80,7 @@ pub fn load(subject: &dyn Subject, pass: Pass, fill: Fill) -> Result<Counters> {
                 break;
             }
             let count = claim.min(fill.entries - first);
-            worker.changes(Change::Insert, count, pairs_from(pass, first))?;
+            worker.inserts(count, pairs_from(pass, first))?;
             curve.add(count);
         }
         Ok(())
@@ -148,35 +149,62 @@ pub fn lookup_stream(
         let mut rng = Rng::new(pass.seed, pass.number, thread);
         let count = pass.share(operations, thread);
         let mut keys = (0..count).map(|_| pass.keys.key(picker.pick(&mut rng)));
-        let counters = &mut worker.counters;
-        worker.client.stream(&mut keys, pass.batch, &mut |key, found| {
+        let Worker { counters, client, .. } = worker;
+        let mut answer = |key, found| {
             counters.lookups += 1;
             counters.hits += check(pass, key, Expect::Here, found)?;
             Ok(())
-        })?;
+        };
+        match pass.asks {
+            Asks::Values => client.stream(&mut keys, pass.batch, &mut answer)?,
+            Asks::Counts | Asks::ExactCounts => {
+                let mut answer = |key, count| answer(key, there(count));
+                client.count_stream(&mut keys, pass.batch, &mut answer)?;
+            }
+        }
         ensure!(counters.lookups == count, "{} answers to {count} lookups", counters.lookups);
         Ok(())
     })
 }
 
-/// Overwrites `operations` picked keys with values of `pass.number` as their version, or adds 1 to their counts.
+/// Overwrites `operations` picked keys with values of `pass.number` as their version.
 ///
 /// # Errors
 /// The engine's.
-pub fn change_picked(
+pub fn overwrite_picked(
     subject: &dyn Subject,
     pass: Pass,
     operations: u64,
     picker: &Picker,
-    change: Change,
 ) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
         let mut rng = Rng::new(pass.seed, pass.number, thread);
-        worker.changes(change, pass.share(operations, thread), || {
+        worker.inserts(pass.share(operations, thread), || {
             let key = pass.keys.key(picker.pick(&mut rng));
             (key, pass.keys.value(key, pass.number))
         })
     })
+}
+
+/// Adds 1 to the counts of `operations` picked keys, and makes that durable; both are timed.
+///
+/// # Errors
+/// The engine's.
+pub fn add_picked(
+    subject: &dyn Subject,
+    pass: Pass,
+    operations: u64,
+    picker: &Picker,
+) -> Result<Counters> {
+    let mut counters = on_threads(subject, pass, |thread, worker| {
+        let mut rng = Rng::new(pass.seed, pass.number, thread);
+        let key = || pass.keys.key(picker.pick(&mut rng));
+        worker.key_changes(KeyChange::Add, pass.share(operations, thread), key)
+    })?;
+    let sync_start = Instant::now();
+    subject.sync().context("the sync at the end of the additions failed")?;
+    counters.seconds += sync_start.elapsed().as_secs_f64();
+    Ok(counters)
 }
 
 /// Deletes the keys of `count` indices from `first` on.
@@ -186,44 +214,9 @@ pub fn change_picked(
 pub fn delete(subject: &dyn Subject, pass: Pass, first: u64, count: u64) -> Result<Counters> {
     on_threads(subject, pass, |thread, worker| {
         let before: u64 = (0..thread).map(|earlier| pass.share(count, earlier)).sum();
-        let pairs = pairs_from(pass, first + before);
-        worker.changes(Change::Delete, pass.share(count, thread), pairs)
+        let mut pair = pairs_from(pass, first + before);
+        worker.key_changes(KeyChange::Delete, pass.share(count, thread), || pair().0)
     })
-}
-
-/// Draws the keys of a pass of [`change_picked`] again, and asks for the counts of about `sample` of them.
-/// Returns the share of these counts that is above the true ones.
-///
-/// # Errors
-/// The engine's, or a count below the true one.
-pub fn check_counts(
-    subject: &dyn Subject,
-    pass: Pass,
-    operations: u64,
-    picker: &Picker,
-    sample: usize,
-) -> Result<f64> {
-    let mut truth: HashMap<u64, u64> = HashMap::new();
-    for thread in 0..pass.threads as u64 {
-        let mut rng = Rng::new(pass.seed, pass.number, thread);
-        for _ in 0..pass.share(operations, thread) {
-            let key = pass.keys.key(picker.pick(&mut rng));
-            if truth.len() < sample || truth.contains_key(&key) {
-                *truth.entry(key).or_default() += 1;
-            }
-        }
-    }
-    let keys: Vec<u64> = truth.keys().copied().collect();
-    let mut counts = Vec::new();
-    subject.client()?.count_many(&keys, &mut counts)?;
-    ensure!(counts.len() == keys.len(), "{} counts of {} keys", counts.len(), keys.len());
-    let mut above = 0u64;
-    for ((key, &expected), &found) in truth.iter().zip(&counts) {
-        let fits = found >= expected;
-        ensure!(fits, "key {key:#018x} was added {expected} times, but its count is {found}");
-        above += u64::from(found > expected);
-    }
-    Ok(above as f64 / keys.len().max(1) as f64)
 }
 
 /// A mixed stream of `operations`. New entries take the indices from `next` on, which is moved.

@@ -5,6 +5,7 @@ use nandex_device::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::counted::Counted;
 use crate::keys::ENTRY_BYTES;
 use crate::limit::Limits;
 use crate::process::DiskBytes;
@@ -76,7 +77,7 @@ const OF_TABLES: [&str; 13] = [
 ];
 
 /// Figures that only filters have.
-const OF_FILTERS: [&str; 20] = [
+const OF_FILTERS: [&str; 26] = [
     // Lookups answered with yes.
     "positives",
     // Inserts, deletes or increments per second.
@@ -112,6 +113,17 @@ const OF_FILTERS: [&str; 20] = [
     "rate_high",
     // Counts above the true ones, over those that were checked.
     "counts_above",
+    // Different keys that are in it, and for each of them RAM and flash that it reports. Only of a stream of additions
+    // and of lookups in a loaded counter or filter.
+    "distinct_keys",
+    "ram_bytes_per_key",
+    "flash_bytes_per_key",
+    // Bytes that it counts as written per change, to its data and to its log, settling included.
+    "data_bytes_per_change",
+    "log_bytes_per_change",
+    // Of additions: processor time of drawing the keys, which is in `cpu_us_per_op` and in the rate, in microseconds
+    // for each.
+    "draw_cpu_us_per_op",
 ];
 
 /// The data of a run that has ended.
@@ -236,6 +248,11 @@ impl Figures {
         self.set("disk_bytes_written_per_change", written);
         let read = run.disk.and_then(|disk| ratio(disk.read as f64, changes));
         self.set("disk_bytes_read_per_change", read);
+        if let Some((now, before)) = run.after.written.zip(run.before.written) {
+            let per_change = |now: u64, before: u64| ratio((now - before) as f64, changes);
+            self.set("data_bytes_per_change", per_change(now.data, before.data));
+            self.set("log_bytes_per_change", per_change(now.log, before.log));
+        }
         let mut per_entry = written;
         if let Some(delta) = run.delta() {
             let (data, log) = (delta.data_bytes_written, delta.log_bytes_written);
@@ -254,6 +271,24 @@ impl Figures {
         self.set("rate_measured", ratio(counters.hits as f64, counters.lookups as f64));
         self.set("rate_low", low);
         self.set("rate_high", high);
+    }
+
+    /// Space for each of the different keys that are in it.
+    pub(crate) fn per_key(&mut self, distinct_keys: u64) {
+        let of_each =
+            |bytes: Option<f64>| bytes.and_then(|bytes| ratio(bytes, distinct_keys as f64));
+        let (ram, flash) = (of_each(self.get("ram_bytes")), of_each(self.get("flash_bytes")));
+        self.set("distinct_keys", distinct_keys);
+        self.set("ram_bytes_per_key", ram);
+        self.set("flash_bytes_per_key", flash);
+    }
+
+    /// What drawing the stream of additions again has shown.
+    pub(crate) fn counted(&mut self, counted: Counted, operations: u64) {
+        self.set("counts_above", counted.above);
+        self.per_key(counted.distinct_keys);
+        let draw = ratio(counted.draw_cpu_ns as f64 / 1000.0, operations as f64);
+        self.set("draw_cpu_us_per_op", draw);
     }
 
     /// Compares the run with the device's limits before and after it.

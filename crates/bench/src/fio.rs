@@ -12,9 +12,21 @@ use nandex_device::PAGE_BYTES;
 use serde_json::Value;
 
 use crate::cgroup;
+use crate::reads::ReadLoad;
 
 /// Shorter measurements are left to our own engine: fio takes a third of a second to start.
 const TIME_MIN: Duration = Duration::from_millis(100);
+
+/// A part of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Region<'p> {
+    /// The file.
+    pub(crate) path: &'p Path,
+    /// Where the part begins.
+    pub(crate) start_bytes: u64,
+    /// How long it is.
+    pub(crate) bytes: u64,
+}
 
 /// Random reads of a page, by fio.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,24 +46,34 @@ fn is_installed() -> bool {
     })
 }
 
-/// Random reads of a file for about `time`; `None` if there is no fio, it fails, or the time is too short for it.
-pub(crate) fn reads(file: &Path, threads: usize, depth: usize, time: Duration) -> Option<FioReads> {
-    if time < TIME_MIN || !is_installed() {
+/// Random reads of a part of a file; `None` if there is no fio, it fails, or the time is too short for it.
+pub(crate) fn reads(region: Region<'_>, load: ReadLoad) -> Option<FioReads> {
+    if load.time < TIME_MIN || !is_installed() {
         return None;
     }
-    let output = outside_of_limits()
-        .args(["--name=limit", "--readonly", "--rw=randread", "--direct=1", "--ioengine=io_uring"])
-        .args(["--thread", "--group_reporting", "--time_based", "--randrepeat=0"])
-        .args(["--norandommap", "--output-format=json"])
-        .arg(format!("--bs={PAGE_BYTES}"))
-        .arg(format!("--iodepth={depth}"))
-        .arg(format!("--numjobs={threads}"))
-        .arg(format!("--runtime={}ms", time.as_millis()))
-        .arg(format!("--filename={}", file.display().to_string().replace(':', "\\:")))
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    let output =
+        outside_of_limits().args(options(region, load)).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| parse(&output.stdout)).flatten()
+}
+
+/// What fio is told. `--readonly` makes it refuse any write, whatever else it is told.
+fn options(region: Region<'_>, load: ReadLoad) -> Vec<String> {
+    let fixed = [
+        "--name=limit --readonly --rw=randread --direct=1 --ioengine=io_uring --thread",
+        "--group_reporting --time_based --randrepeat=0 --norandommap --output-format=json",
+    ];
+    let fixed = fixed.iter().flat_map(|words| words.split(' ')).map(str::to_owned);
+    let ReadLoad { threads, depth, time } = load;
+    let own = [
+        format!("--bs={PAGE_BYTES}"),
+        format!("--iodepth={depth}"),
+        format!("--numjobs={threads}"),
+        format!("--runtime={}ms", time.as_millis()),
+        format!("--offset={}", region.start_bytes),
+        format!("--size={}", region.bytes),
+        format!("--filename={}", region.path.display().to_string().replace(':', "\\:")),
+    ];
+    fixed.chain(own).collect()
 }
 
 /// The command `fio`. In a benchmark with a limit of memory the process first leaves the limit: it needs some 20 MiB of
@@ -91,6 +113,33 @@ mod tests {
              "read": {"iops": 0, "total_ios": 0}}]}"#;
         assert_eq!(parse(nothing), None);
         assert_eq!(parse(b"fio: no such file"), None);
-        assert_eq!(reads(Path::new("/"), 1, 1, Duration::from_millis(1)), None);
+        assert_eq!(reads(region("/"), load(Duration::from_millis(1))), None);
+    }
+
+    fn region(path: &str) -> Region<'_> {
+        Region { path: Path::new(path), start_bytes: 8192, bytes: 40_960 }
+    }
+
+    fn load(time: Duration) -> ReadLoad {
+        ReadLoad { threads: 2, depth: 32, time }
+    }
+
+    #[test]
+    fn it_is_told_to_read_a_part_of_the_file_past_the_page_cache_and_never_to_write() {
+        let options = options(region("/a:b"), load(Duration::from_secs(1)));
+        for option in [
+            "--readonly",
+            "--rw=randread",
+            "--direct=1",
+            "--bs=4096",
+            "--iodepth=32",
+            "--numjobs=2",
+            "--runtime=1000ms",
+            "--offset=8192",
+            "--size=40960",
+            "--filename=/a\\:b",
+        ] {
+            assert!(options.iter().any(|it| it == option), "{option}: {options:?}");
+        }
     }
 }

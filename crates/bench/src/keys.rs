@@ -4,6 +4,8 @@
 //! storage, every engine gets the same ones, and a key that was never inserted is one with an index past the
 //! end.
 
+use crate::zipf::Zipf;
+
 /// Bytes in every key.
 pub const KEY_BYTES: usize = 8;
 /// Bytes in every value.
@@ -105,6 +107,7 @@ impl Rng {
     }
 
     /// A number below `end`, which is at least 1; the bias is below 2^-32 for ends below 2^32.
+    #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         let product = u128::from(self.next()) * u128::from(end);
         u64::try_from(product >> 64).expect("the high half of a 128-bit word has 64 bits")
@@ -135,68 +138,22 @@ impl Picker {
         theta.map_or(Self::Uniform { entries }, |theta| Self::Zipf(Zipf::new(entries, theta)))
     }
 
+    /// How many it picks from.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        match self {
+            Self::Uniform { entries } => *entries,
+            Self::Zipf(zipf) => zipf.entries(),
+        }
+    }
+
     /// The index of a loaded entry.
+    #[inline]
     pub fn pick(&self, rng: &mut Rng) -> u64 {
         match self {
             Self::Uniform { entries } => rng.below(*entries),
             Self::Zipf(zipf) => zipf.pick(rng),
         }
-    }
-}
-
-/// A Zipf law over many entries in constant space, by rejection-inversion (Hoermann and
-/// Derflinger 1996). Ranks are scattered over the indices, so the hot entries are not the oldest.
-#[derive(Clone, Debug)]
-pub struct Zipf {
-    entries: u64,
-    theta: f64,
-    area_first: f64,
-    area_all: f64,
-    shortcut: f64,
-}
-
-impl Zipf {
-    /// A law over `entries` (at least 1) with exponent `theta` (above 0).
-    #[must_use]
-    pub fn new(entries: u64, theta: f64) -> Self {
-        let mut law = Self { entries, theta, area_first: 0.0, area_all: 0.0, shortcut: 0.0 };
-        law.area_first = law.area(1.5) - 1.0;
-        law.area_all = law.area(entries as f64 + 0.5);
-        law.shortcut = 2.0 - law.area_inverse(law.area(2.5) - law.height(2.0));
-        law
-    }
-
-    fn pick(&self, rng: &mut Rng) -> u64 {
-        let rank = self.rank(rng) - 1;
-        let scattered = u128::from(rank) * 0xFFFF_FFFF_FFFF_FFC5 % u128::from(self.entries);
-        u64::try_from(scattered).expect("a remainder is below its 64-bit divisor")
-    }
-
-    fn rank(&self, rng: &mut Rng) -> u64 {
-        loop {
-            let point = self.area_all + rng.unit() * (self.area_first - self.area_all);
-            let place = self.area_inverse(point);
-            let rank = place.round().clamp(1.0, self.entries as f64);
-            let near = rank - place <= self.shortcut;
-            if near || point >= self.area(rank + 0.5) - self.height(rank) {
-                return rank as u64;
-            }
-        }
-    }
-
-    fn height(&self, place: f64) -> f64 {
-        place.powf(-self.theta)
-    }
-
-    fn area(&self, place: f64) -> f64 {
-        let power = 1.0 - self.theta;
-        let log = place.ln();
-        if power.abs() < 1e-9 { log } else { (power * log).exp_m1() / power }
-    }
-
-    fn area_inverse(&self, area: f64) -> f64 {
-        let power = 1.0 - self.theta;
-        if power.abs() < 1e-9 { area.exp() } else { ((power * area).ln_1p() / power).exp() }
     }
 }
 
@@ -236,26 +193,5 @@ mod tests {
         };
         assert_eq!(stream(3), stream(3));
         assert_ne!(stream(3), stream(4));
-    }
-
-    #[test]
-    fn zipf_gives_each_rank_its_share_and_stays_in_range() {
-        for theta in [0.5, 0.99, 1.0, 1.3] {
-            let law = Zipf::new(100, theta);
-            let mut rng = Rng::new(5, 0, 0);
-            let mut counts = [0u32; 101];
-            for _ in 0..200_000 {
-                counts[usize::try_from(law.rank(&mut rng)).unwrap()] += 1;
-                assert!(law.pick(&mut rng) < 100);
-            }
-            let total: f64 = (1..=100).map(|rank| f64::from(rank).powf(-theta)).sum();
-            for rank in [1u32, 2, 10, 100] {
-                let share = f64::from(rank).powf(-theta) / total;
-                let expected = share * 200_000.0;
-                let bound = 6.0 * (expected * (1.0 - share)).sqrt();
-                let count = f64::from(counts[rank as usize]);
-                assert!((count - expected).abs() < bound, "theta {theta} rank {rank}: {count}");
-            }
-        }
     }
 }

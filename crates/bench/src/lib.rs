@@ -7,18 +7,22 @@
 
 pub mod cgroup;
 pub mod cold;
+pub mod counted;
 pub mod drive;
 pub mod figures;
+pub mod filters;
 mod fio;
 pub mod keys;
 pub mod limit;
 pub mod loaded;
+mod on_flash;
 pub mod order;
 pub mod percentiles;
 pub mod plan;
 pub mod process;
 pub mod quantity;
 pub mod quotient;
+pub mod reads;
 pub mod replay;
 pub mod report;
 pub mod session;
@@ -28,3 +32,4 @@ pub mod subject;
 pub mod text;
 pub mod worker;
 pub mod workload;
+pub mod zipf;

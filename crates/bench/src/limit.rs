@@ -1,9 +1,9 @@
 //! The device's own limits, measured in the same run and through the same engine as the index.
 //!
 //! An index can be no faster than its device, and devices vary from hour to hour. So a scratch file next to
-//! the index is really written once. Between the runs its random 4 KiB reads per second (same threads, same
-//! depth) and its sequential write bandwidth are measured, and more of it for filters. Random reads are
-//! measured through our engine and by fio; the larger figure is the limit.
+//! the index is really written once. Between the runs its sequential bandwidths are measured, and random 4 KiB
+//! reads per second with the same threads and depth: for lookups of the [pages of the table](crate::reads), else of
+//! the scratch. Random reads are measured through our engine and by fio; the larger figure is the limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,16 @@ use nandex_device::{
     PAGE_BYTES, PageBuf, PageId, Queue,
 };
 
-use crate::fio::{self, FioReads};
+use crate::fio::FioReads;
 use crate::keys::Rng;
 use crate::plan::Plan;
+use crate::reads::{RandomReads, ReadLoad};
 use crate::workload::Kind;
 
 /// Pages of an I/O chunk, a sequential transfer: 1 MiB.
 const CHUNK_PAGES: usize = 256;
 /// I/O chunks in flight.
 const CHUNK_DEPTH: usize = 4;
-/// Reads between two checks of the clock.
-const READS_PER_LOOK: u64 = 64;
-
 /// A file of known size to measure the device on; removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
@@ -92,60 +90,10 @@ impl Scratch {
         self.page_count * PAGE_BYTES as u64
     }
 
-    /// Random page reads per second for about `time`, by `threads` threads that each keep `depth` reads
-    /// in flight.
-    ///
-    /// # Errors
-    /// A failed read.
-    pub fn reads_per_s(&self, threads: usize, depth: usize, time: Duration) -> Result<f64> {
-        let start = Instant::now();
-        let counts = std::thread::scope(|scope| {
-            let read = |thread| move || self.read_randomly(thread, depth, start, time);
-            let all: Vec<_> = (0..threads as u64).map(|thread| scope.spawn(read(thread))).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<u64>>| {
-                thread.join().expect("a reading thread returns its errors and does not panic")
-            };
-            all.into_iter().map(join).collect::<Result<Vec<u64>>>()
-        })?;
-        Ok(counts.iter().sum::<u64>() as f64 / start.elapsed().as_secs_f64())
-    }
-
-    /// The same by fio, if it is installed and the scratch is a file.
-    fn fio_reads(&self, threads: usize, depth: usize, time: Duration) -> Option<FioReads> {
-        fio::reads(self.path.as_deref()?, threads, depth, time)
-    }
-
-    fn read_randomly(
-        &self,
-        thread: u64,
-        depth: usize,
-        start: Instant,
-        time: Duration,
-    ) -> Result<u64> {
-        let mut queue = self.device.queue(depth)?;
-        let mut rng = Rng::new(start.elapsed().subsec_nanos().into(), 0, thread);
-        let mut done = Vec::with_capacity(depth);
-        for _ in 0..depth {
-            self.push_read(&mut *queue, &mut rng, PageBuf::zeroed(1))?;
-        }
-        let mut reads = 0;
-        while queue.in_flight() > 0 {
-            queue.wait(1, &mut done)?;
-            let more = reads % READS_PER_LOOK != 0 || start.elapsed() < time;
-            for completion in done.drain(..) {
-                completion.result.context("the scratch file cannot be read")?;
-                reads += 1;
-                if more {
-                    self.push_read(&mut *queue, &mut rng, completion.buf)?;
-                }
-            }
-        }
-        Ok(reads)
-    }
-
-    fn push_read(&self, queue: &mut dyn Queue, rng: &mut Rng, buf: PageBuf) -> Result<()> {
-        let page = PageId(rng.below(self.page_count));
-        Ok(queue.push(Op { token: 0, kind: OpKind::Read, page, buf })?)
+    /// Random reads of all of it.
+    #[must_use]
+    pub fn reads(&self) -> RandomReads {
+        RandomReads::whole(Arc::clone(&self.device), self.path.clone())
     }
 
     /// Bytes per second of sequential writes for about `time`, the final sync included.
@@ -232,14 +180,20 @@ fn noise(seed: u64) -> PageBuf {
 pub struct Limits(pub(crate) Vec<(&'static str, f64)>);
 
 impl Limits {
-    /// Measures each limit of this kind of engine for about `time`.
+    /// Measures each limit of this kind of engine for about `--limit-seconds`: random reads of `reads`, the others of
+    /// the scratch.
     ///
     /// # Errors
-    /// A failed read or write of the scratch.
-    pub fn measure(scratch: &Scratch, kind: Kind, plan: &Plan) -> Result<Self> {
-        let (threads, depth, time) = (plan.threads, plan.depth, plan.limit_time);
-        let own = scratch.reads_per_s(threads, depth, time)?;
-        let fio = scratch.fio_reads(threads, depth, time);
+    /// A failed read, or a failed write of the scratch.
+    pub fn measure(
+        scratch: &Scratch,
+        reads: &RandomReads,
+        kind: Kind,
+        plan: &Plan,
+    ) -> Result<Self> {
+        let load = ReadLoad { threads: plan.threads, depth: plan.depth, time: plan.limit_time };
+        let own = reads.per_s(load)?;
+        let fio = reads.by_fio(load);
         let of_fio = |of: fn(FioReads) -> f64| fio.map_or(f64::NAN, of);
         let mut limits = vec![
             ("device_reads_per_s", own.max(of_fio(|fio| fio.reads_per_s))),
@@ -248,15 +202,15 @@ impl Limits {
             ("fio_cpu_us_per_read", of_fio(|fio| fio.cpu_us_per_read)),
         ];
         if kind == Kind::Filter {
-            let of_one = |other| {
-                let same = (threads, depth) == (1, other);
-                if same { Ok(own) } else { scratch.reads_per_s(1, other, time) }
+            let of_one = |depth| {
+                let one = ReadLoad { threads: 1, depth, ..load };
+                if one == load { Ok(own) } else { reads.per_s(one) }
             };
             limits.push(("device_reads_depth_1_per_s", of_one(1)?));
             limits.push(("device_reads_depth_32_per_s", of_one(32)?));
-            limits.push(("device_read_bytes_per_s", scratch.read_bytes_per_s(time)?));
+            limits.push(("device_read_bytes_per_s", scratch.read_bytes_per_s(load.time)?));
         }
-        limits.push(("device_write_bytes_per_s", scratch.write_bytes_per_s(time)?));
+        limits.push(("device_write_bytes_per_s", scratch.write_bytes_per_s(load.time)?));
         Ok(Self(limits))
     }
 
@@ -280,7 +234,9 @@ mod tests {
         assert_eq!(scratch.bytes(), 2 << 20);
         let page = scratch.device.read(PageId(511), PageBuf::zeroed(1)).unwrap();
         assert!(page.iter().any(|&byte| byte != 0));
-        assert!(scratch.reads_per_s(2, 4, Duration::from_millis(5)).unwrap() > 0.0);
+        let load = ReadLoad { threads: 2, depth: 4, time: Duration::from_millis(5) };
+        assert!(scratch.reads().per_s(load).unwrap() > 0.0);
+        assert_eq!(scratch.reads().source().bytes, 2 << 20);
         assert!(scratch.write_bytes_per_s(Duration::from_millis(5)).unwrap() > 0.0);
         assert!(scratch.read_bytes_per_s(Duration::from_millis(5)).unwrap() > 0.0);
     }

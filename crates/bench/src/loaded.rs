@@ -8,19 +8,21 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
-use crate::plan::{Load, Plan};
+use crate::plan::{FilterSettings, KeyStorage, Load, Plan, discipline_name};
 use crate::subject::{Durability, Maker};
 use crate::workload::Kind;
 
 /// Raised whenever keys, values or the note itself change meaning.
-const NOTE_VERSION: u32 = 1;
+const NOTE_VERSION: u32 = 2;
 
 /// The content of an engine in a directory. All of it must match for the engine to be reused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loaded {
     /// Version of this note.
     pub version: u32,
-    /// Name of the engine, with the settings that shape a filter's file.
+    /// Name of the engine. There is one note for each, as there is one file.
+    pub engine: String,
+    /// The same, with the settings that shape a filter's file.
     pub index: String,
     /// Entries asked for.
     pub entries: u64,
@@ -48,6 +50,7 @@ impl Loaded {
     pub fn of(plan: &Plan, maker: &dyn Maker, count: u64) -> Self {
         Self {
             version: NOTE_VERSION,
+            engine: maker.name().to_owned(),
             index: name(plan, maker),
             entries: plan.entries,
             entries_max: plan.entries_max(),
@@ -64,7 +67,7 @@ impl Loaded {
     /// The number of entries in this plan's engine, or `None` if it must be loaded first.
     #[must_use]
     pub fn find(plan: &Plan, maker: &dyn Maker) -> Option<u64> {
-        let text = fs::read_to_string(path(&plan.dir, &name(plan, maker))).ok()?;
+        let text = fs::read_to_string(path(&plan.dir, maker.name())).ok()?;
         let note: Self = serde_json::from_str(&text).ok()?;
         let complete = note.count == note.entries || plan.load_time_max.is_some();
         (note == Self::of(plan, maker, note.count) && complete && note.count > 0)
@@ -76,7 +79,7 @@ impl Loaded {
     /// # Errors
     /// The file system's.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        let path = path(dir, &self.index);
+        let path = path(dir, &self.engine);
         let text = serde_json::to_string_pretty(self)?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
@@ -86,7 +89,7 @@ impl Loaded {
     /// # Errors
     /// The file system's.
     pub fn forget(plan: &Plan, maker: &dyn Maker) -> Result<()> {
-        let path = path(&plan.dir, &name(plan, maker));
+        let path = path(&plan.dir, maker.name());
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("cannot remove {}", path.display()))
@@ -101,12 +104,18 @@ fn name(plan: &Plan, maker: &dyn Maker) -> String {
     match maker.kind() {
         Kind::Table => engine.to_owned(),
         Kind::Filter => {
-            let fan_out = plan.filter.fan_out.map(|times| format!("-x{times}"));
-            format!("{engine}-{}{}", plan.filter.rate, fan_out.unwrap_or_default())
+            let FilterSettings { rate, fan_out, stored_keys, discipline, .. } = plan.filter;
+            let stored = match stored_keys {
+                KeyStorage::Fingerprints => rate.to_string(),
+                KeyStorage::Whole => "whole".to_owned(),
+            };
+            let fan_out = fan_out.map(|times| format!("-x{times}")).unwrap_or_default();
+            let discipline = discipline.map(|it| format!("-{}", discipline_name(it)));
+            format!("{engine}-{stored}{fan_out}{}", discipline.unwrap_or_default())
         }
     }
 }
 
-fn path(dir: &Path, index: &str) -> PathBuf {
-    dir.join(format!("{index}.loaded.json"))
+fn path(dir: &Path, engine: &str) -> PathBuf {
+    dir.join(format!("{engine}.loaded.json"))
 }

@@ -71,6 +71,24 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
+impl LatencySummary {
+    /// The latencies of several processes, which have only their summaries: the count is of all, the longest is the
+    /// longest of all, and mean and percentiles are the medians of theirs.
+    #[must_use]
+    pub fn of_processes(all: &[Self]) -> Option<Self> {
+        let median = |of: fn(&Self) -> f64| Some(Spread::of(all.iter().map(of))?.median);
+        Some(Self {
+            count: all.iter().map(|one| one.count).sum(),
+            mean: median(|one| one.mean)?,
+            p50: median(|one| one.p50 as f64)? as u64,
+            p99: median(|one| one.p99 as f64)? as u64,
+            p999: median(|one| one.p999 as f64)? as u64,
+            p9999: median(|one| one.p9999 as f64)? as u64,
+            max: all.iter().map(|one| one.max).max()?,
+        })
+    }
+}
+
 /// Minimum, median and maximum of the runs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {

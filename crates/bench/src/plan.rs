@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use nandex::counting::Discipline;
+use nandex::model::StoredKeys;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{HARNESS_BYTES, MemoryCgroup, MemoryLimit};
+use crate::keys::KEY_BYTES;
 use crate::percentiles::Latency;
 use crate::quantity::{parse_fraction, parse_quantity, parse_seconds};
 use crate::subject::{Counts, Durability, Maker, Spec};
@@ -19,8 +22,6 @@ const OPERATIONS: u64 = 1_000_000;
 const BATCH_PER_DEPTH: usize = 8;
 /// Keys per call while a table is loaded for other workloads.
 pub const LOAD_BATCH: usize = 1024;
-/// Exponent of the Zipf law of counts, unless told otherwise.
-const COUNT_THETA: f64 = 0.99;
 
 /// How a table is loaded before it is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
@@ -126,6 +127,12 @@ pub struct FilterSettings {
     /// as gives one level.
     #[arg(long, value_name = "TIMES")]
     pub fan_out: Option<u32>,
+    /// Filters and counters: what is stored of a key.
+    #[arg(long, value_enum, default_value = "fingerprints")]
+    pub stored_keys: KeyStorage,
+    /// Counting tables: mb, mdb or mdb-l; by default the one that suits the RAM.
+    #[arg(long, value_parser = parse_discipline)]
+    pub discipline: Option<Discipline>,
     /// Filters: points of the curve of inserts over time.
     #[arg(long, default_value_t = 50)]
     pub points: u32,
@@ -133,8 +140,43 @@ pub struct FilterSettings {
 
 impl Default for FilterSettings {
     fn default() -> Self {
-        Self { rate: 0.0039, fan_out: None, points: 50 }
+        let stored_keys = KeyStorage::Fingerprints;
+        Self { rate: 0.0039, fan_out: None, stored_keys, discipline: None, points: 50 }
     }
+}
+
+/// What is stored of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyStorage {
+    /// Fingerprints as wide as --fpr requires: two keys may share one.
+    Fingerprints,
+    /// All 8 bytes: counts are exact, and a wrong one ends the run.
+    Whole,
+}
+
+impl From<KeyStorage> for StoredKeys {
+    fn from(storage: KeyStorage) -> Self {
+        match storage {
+            KeyStorage::Fingerprints => Self::Fingerprints,
+            KeyStorage::Whole => Self::Whole(KEY_BYTES as u8),
+        }
+    }
+}
+
+/// The name of a discipline on the command line.
+pub(crate) fn discipline_name(discipline: Discipline) -> String {
+    discipline.name().to_lowercase()
+}
+
+/// A discipline, by its name in small letters.
+///
+/// # Errors
+/// Another word, with those that would do.
+pub fn parse_discipline(word: &str) -> Result<Discipline, String> {
+    let all = [Discipline::Mb, Discipline::Mdb, Discipline::MdbL];
+    let found = all.into_iter().find(|discipline| discipline_name(*discipline) == word);
+    found.ok_or_else(|| format!("`{word}` is no discipline; choose mb, mdb or mdb-l"))
 }
 
 impl Plan {
@@ -166,7 +208,7 @@ impl Plan {
     }
 
     fn check_filter(&self) -> Result<()> {
-        let FilterSettings { rate, fan_out, points } = self.filter;
+        let FilterSettings { rate, fan_out, points, .. } = self.filter;
         ensure!((1e-9..=0.5).contains(&rate), "--fpr {rate}: from 1e-9 to 0.5, such as 0.0039");
         ensure!(points > 0, "--points 0: ask for at least 1");
         let fits = fan_out.is_none_or(|times| (2..=1024).contains(&times));
@@ -204,7 +246,7 @@ impl Plan {
     /// Keys per call of the measured operations; 1 uses the single calls.
     #[must_use]
     pub fn batch(&self) -> usize {
-        let changes = [Workload::Insert, Workload::Update, Workload::Delete, Workload::Count];
+        let changes = [Workload::Insert, Workload::Update, Workload::Delete, Workload::CountAdd];
         let single = changes.contains(&self.workload) || self.depth == 1;
         let usual = if single { 1 } else { self.depth.saturating_mul(BATCH_PER_DEPTH) };
         self.batch.map_or(usual, |batch| usize::try_from(batch).unwrap_or(usize::MAX))
@@ -214,7 +256,7 @@ impl Plan {
     #[must_use]
     pub fn operations(&self) -> u64 {
         let usual = match self.workload {
-            Workload::Insert | Workload::Update | Workload::Count => self.entries,
+            Workload::Insert | Workload::Update | Workload::CountAdd => self.entries,
             _ => OPERATIONS,
         };
         self.ops.unwrap_or(usual)
@@ -241,7 +283,7 @@ impl Plan {
     /// Exponent of the Zipf law that picks loaded keys; they are picked uniformly without one.
     #[must_use]
     pub fn theta(&self) -> Option<f64> {
-        self.zipf.or((self.workload == Workload::Count).then_some(COUNT_THETA))
+        self.zipf
     }
 
     /// The most entries that a run may put in: the loaded ones, and the new ones of mixed streams or during
@@ -262,7 +304,7 @@ impl Plan {
     /// The engine's spec.
     #[must_use]
     pub fn spec(&self) -> Spec {
-        let counting = self.workload == Workload::Count;
+        let counting = self.workload.counts();
         Spec {
             dir: self.dir.clone(),
             entries: self.entries_max(),
@@ -274,6 +316,8 @@ impl Plan {
             rate: self.filter.rate,
             fan_out: self.filter.fan_out,
             counts: if counting { Counts::Kept } else { Counts::Membership },
+            stored_keys: self.filter.stored_keys.into(),
+            discipline: self.filter.discipline,
         }
     }
 

@@ -5,6 +5,7 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anyhow::{Result, ensure};
+use nandex::model::StoredKeys;
 use nandex::quotient::{Counts as SlotCounts, QuotientFilter, Shape};
 use nandex::store::fingerprint::Universe;
 
@@ -36,6 +37,9 @@ impl QuotientSubject {
     /// # Errors
     /// Sizes that cannot work.
     pub fn create(spec: &Spec) -> Result<Self> {
+        let is_whole = spec.stored_keys != StoredKeys::Fingerprints;
+        ensure!(!is_whole, "--stored-keys whole: a quotient filter stores fingerprints");
+        ensure!(spec.discipline.is_none(), "--discipline: only a counting table has one");
         let universe = Universe::for_rate(spec.entries, spec.rate)?;
         let counts = match spec.counts {
             Counts::Membership => SlotCounts::One,

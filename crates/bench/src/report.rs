@@ -70,6 +70,26 @@ impl Case {
         self.runs.first().into_iter().flat_map(Figures::names).filter_map(spread).collect()
     }
 
+    /// The case of several processes, each of which has run it.
+    fn of_rounds(rounds: Vec<Self>) -> Option<Self> {
+        let summaries = |of: fn(&Self) -> Option<LatencySummary>| {
+            LatencySummary::of_processes(&rounds.iter().filter_map(of).collect::<Vec<_>>())
+        };
+        let (change_ns, lookup_ns) = (summaries(|it| it.change_ns), summaries(|it| it.lookup_ns));
+        let mut rounds = rounds.into_iter();
+        let mut all = Self { change_ns, lookup_ns, ..rounds.next()? };
+        for round in rounds {
+            all.runs.extend(round.runs);
+            all.curves.extend(round.curves);
+            if let Some((sum, more)) =
+                all.reads_per_operation.as_mut().zip(round.reads_per_operation)
+            {
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+        }
+        Some(all)
+    }
+
     /// The case that `json` was made from.
     fn parse(kind: Kind, json: &Value) -> Option<Self> {
         let part = |key: &str| json.get(key).cloned().unwrap_or_default();
@@ -121,6 +141,26 @@ pub struct Report {
 }
 
 impl Report {
+    /// One report of several processes that have run the same, with the runs of all and the settings of the last.
+    /// Percentiles of latencies are medians of the processes'. `None` without any, or if their cases differ.
+    #[must_use]
+    pub fn of_rounds(rounds: Vec<Self>) -> Option<Self> {
+        let count = rounds.len();
+        let last = rounds.last()?;
+        let (kind, mut settings) = (last.kind, last.settings.clone());
+        settings.insert("repetitions".to_owned(), json!(count));
+        let mut of_cases: Vec<Vec<Case>> = last.cases.iter().map(|_| Vec::new()).collect();
+        for round in rounds {
+            let fits = round.kind == kind && round.cases.len() == of_cases.len();
+            of_cases
+                .iter_mut()
+                .zip(fits.then_some(round.cases)?)
+                .for_each(|(all, one)| all.push(one));
+        }
+        let cases = of_cases.into_iter().map(Case::of_rounds).collect::<Option<_>>()?;
+        Some(Self { kind, settings, cases })
+    }
+
     /// The one JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -200,6 +240,30 @@ mod tests {
         let json = report(Kind::Table, vec![case("a")]).json();
         assert!(json["inserts_per_s"].is_null());
         assert!(json["spread"].get("inserts_per_s").is_none());
+    }
+
+    #[test]
+    fn rounds_become_one_report_with_all_runs() {
+        let latency = |p50, max| {
+            Some(LatencySummary { count: 10, mean: 2.0, p50, p99: 3, p999: 4, p9999: 5, max })
+        };
+        let round = |rate: f64, p50, max| {
+            let mut figures = Figures::of(Kind::Filter);
+            figures.set("operations_per_s", rate);
+            let case =
+                Case { runs: vec![figures], change_ns: latency(p50, max), ..case("count-add") };
+            report(Kind::Filter, vec![case])
+        };
+        let rounds = vec![round(1.0, 7, 20), round(9.0, 1, 90), round(5.0, 3, 10)];
+        let all = Report::of_rounds(rounds.clone()).unwrap();
+        assert_eq!(all.settings["repetitions"], 3);
+        let case = &all.cases[0];
+        assert_eq!((case.runs.len(), case.spread()["operations_per_s"].median), (3, 5.0));
+        assert_eq!(case.change_ns, latency(3, 90).map(|it| LatencySummary { count: 30, ..it }));
+        assert_eq!(case.lookup_ns, None);
+        let other = report(Kind::Filter, Vec::new());
+        assert_eq!(Report::of_rounds([rounds, vec![other]].concat()), None);
+        assert_eq!(Report::of_rounds(Vec::new()), None);
     }
 
     #[test]

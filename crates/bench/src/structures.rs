@@ -1,26 +1,25 @@
 //! The structures of nandex as subjects: those of the registry, each in a volume of its own in a file of the
 //! directory, the quotient filter in RAM, and the oracles that test the harness.
 
-use std::fs;
-use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use nandex::device::{Create, Device, FileDevice, FileOptions};
 use nandex::model::FanOut;
 use nandex::oracle::{MapTable, Multiset};
 use nandex::registry::{self, Family, TableRow};
 use nandex::{
-    AnyConfig, AnyFilter, AnyOptions, Counter, Filter, FilterRequirements, OpenOptions, Policy,
-    Prediction, Requirements, Table, Volume, VolumeOptions, cascade, slicehash,
+    AnyConfig, AnyFilter, AnyOptions, FilterRequirements, Policy, Prediction, Requirements, Table,
+    cascade, counting, slicehash,
 };
 
+use crate::filters::{FilterSubject, Keys};
 use crate::keys::{KEY_BYTES, VALUE_BYTES};
+use crate::on_flash::{OnFlash, create_volume, open_volume};
 use crate::quotient::QuotientSubject;
-use crate::subject::{Client, Counts, Durability, Maker, Spec, Status, Subject, number, yes};
+use crate::subject::{Client, Counts, Maker, Spec, Status, Subject, number};
 use crate::workload::Kind;
 
 /// The structure's name in its volume.
@@ -98,6 +97,11 @@ impl Maker for Structure {
         matches!(self, Self::Registered(_))
     }
 
+    fn describe(&self, spec: &Spec) -> Result<Option<String>> {
+        let Self::Registered(kind) = self else { return Ok(None) };
+        Ok(Some(config(kind, spec)?.describe().shape))
+    }
+
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
         match self {
             Self::Oracle => Ok(Box::new(map_table())),
@@ -124,14 +128,16 @@ fn family(kind: &str) -> Result<&'static Family> {
 /// An empty structure; an earlier one in the directory is removed.
 fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
     let config = config(kind, spec)?;
-    let options = options(kind, spec)?;
-    let volume = create_volume(file(kind, spec), config.log_bytes_best(), spec)?;
+    let (options, file) = (options(kind, spec)?, file(kind, spec));
+    let volume = create_volume(&file, config.log_bytes_best(), spec)?;
     Ok(match family(kind)? {
         Family::Table(row) => {
-            Box::new(TableSubject((row.create)(&volume, NAME, &config, &options)?))
+            let table = (row.create)(&volume, NAME, &config, &options)?;
+            Box::new(OnFlash { subject: TableSubject(table), volume, file })
         }
         Family::Filter(row) => {
-            Box::new(filter_subject((row.create)(&volume, NAME, &config, &options)?))
+            let filter = (row.create)(&volume, NAME, &config, &options)?;
+            Box::new(OnFlash { subject: filter_subject(filter), volume, file })
         }
         Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     })
@@ -139,15 +145,18 @@ fn create(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
 
 /// The structure that [`create`] made, with everything in RAM that lookups need.
 fn open(kind: &str, spec: &Spec) -> Result<Box<dyn Subject>> {
-    let options = options(kind, spec)?;
-    let volume = open_volume(file(kind, spec), spec)?;
+    let (options, file) = (options(kind, spec)?, file(kind, spec));
+    let volume = open_volume(&file, spec)?;
     Ok(match family(kind)? {
         Family::Table(row) => {
             let table = (row.open)(&volume, NAME, &options)?;
             table.warm_up()?;
-            Box::new(TableSubject(table))
+            Box::new(OnFlash { subject: TableSubject(table), volume, file })
         }
-        Family::Filter(row) => Box::new(filter_subject((row.open)(&volume, NAME, &options)?)),
+        Family::Filter(row) => {
+            let filter = (row.open)(&volume, NAME, &options)?;
+            Box::new(OnFlash { subject: filter_subject(filter), volume, file })
+        }
         Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     })
 }
@@ -171,15 +180,36 @@ fn config(kind: &str, spec: &Spec) -> Result<AnyConfig> {
     match family(kind)? {
         Family::Table(row) => Ok(prediction(kind, row, spec)?.config),
         Family::Filter(row) => {
-            let asked = FilterRequirements {
-                fan_out: spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times),
-                counts: spec.counts == Counts::Kept,
-                ..FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes)
+            let asked = filter_requirements(spec);
+            let config = match spec.discipline {
+                Some(_) if kind != counting::KIND => {
+                    bail!("--discipline: a {kind} has none, only a counting table has")
+                }
+                Some(discipline) => counting_config(discipline, &asked).map(Into::into),
+                None => (row.advise)(&asked),
             };
-            (row.advise)(&asked).with_context(|| format!("--ram {}", spec.ram_bytes))
+            config.with_context(|| format!("--ram {}", spec.ram_bytes))
         }
         Family::Part | Family::Generation => bail!("a {kind} is a part of other structures"),
     }
+}
+
+fn filter_requirements(spec: &Spec) -> FilterRequirements {
+    FilterRequirements {
+        fan_out: spec.fan_out.map_or(FanOut::OneLevel, FanOut::Times),
+        counts: spec.counts == Counts::Kept,
+        stored_keys: spec.stored_keys,
+        ..FilterRequirements::new(spec.entries, spec.rate, spec.ram_bytes)
+    }
+}
+
+/// The counting table of this discipline for the requirements.
+fn counting_config(
+    discipline: counting::Discipline,
+    asked: &FilterRequirements,
+) -> nandex::Result<counting::Config> {
+    let keys = counting::Keys::advised(asked)?;
+    counting::Config::of_discipline(discipline, keys, asked.keys, asked.ram_bytes)
 }
 
 /// The options to create and open a structure.
@@ -192,38 +222,19 @@ fn options(kind: &str, spec: &Spec) -> Result<AnyOptions> {
             None => prediction(kind, row, spec)?.cache_bytes(),
         };
     }
-    if kind != cascade::KIND {
-        return Ok(options);
-    }
-    // A cascade filter's other options suit its configuration.
-    let suited = cascade::RuntimeOptions::suited(config(kind, spec)?.of()?)?;
-    Ok(options.with(cascade::RuntimeOptions { read_depth: spec.depth, ..suited }))
-}
-
-/// An empty volume in `file`; an earlier one is removed.
-fn create_volume(file: PathBuf, log_bytes: u64, spec: &Spec) -> Result<Volume> {
-    if file.exists() {
-        fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))?;
-    }
-    let options = FileOptions { create: Create::New, ..FileOptions::default() };
-    let device: Arc<dyn Device> = Arc::new(FileDevice::open(&file, &options)?);
-    let durability = durability(spec.durability);
-    Ok(Volume::create(device, VolumeOptions { log_bytes, durability, ..Default::default() })?)
-}
-
-fn open_volume(file: PathBuf, spec: &Spec) -> Result<Volume> {
-    let device: Arc<dyn Device> = Arc::new(FileDevice::open(file, &FileOptions::default())?);
-    let durability = durability(spec.durability);
-    Ok(Volume::open(device, OpenOptions { durability, ..OpenOptions::default() })?)
-}
-
-/// The same for a volume.
-fn durability(durability: Durability) -> nandex::Durability {
-    match durability {
-        Durability::Always => nandex::Durability::Always,
-        Durability::Every => nandex::Durability::default(),
-        Durability::Never => nandex::Durability::Never,
-    }
+    // The other options of these suit their configurations.
+    let read_depth = spec.depth;
+    Ok(match kind {
+        cascade::KIND => {
+            let suited = cascade::RuntimeOptions::suited(config(kind, spec)?.of()?)?;
+            options.with(cascade::RuntimeOptions { read_depth, ..suited })
+        }
+        counting::KIND => {
+            let suited = counting::RuntimeOptions::suited(config(kind, spec)?.of()?);
+            options.with(counting::RuntimeOptions { read_depth, ..suited })
+        }
+        _ => options,
+    })
 }
 
 /// An empty table in a `HashMap`.
@@ -235,11 +246,15 @@ pub fn map_table() -> TableSubject<MapTable> {
 /// An empty exact multiset.
 #[must_use]
 pub fn multiset() -> FilterSubject<Box<Multiset>> {
-    FilterSubject { filter: Box::default(), counter: |multiset| Some(&**multiset) }
+    FilterSubject {
+        filter: Box::default(),
+        counter: |multiset| Some(&**multiset),
+        counting: |_| None,
+    }
 }
 
 fn filter_subject(filter: AnyFilter) -> FilterSubject<AnyFilter> {
-    FilterSubject { filter, counter: |filter| filter.counter() }
+    FilterSubject { filter, counter: |filter| filter.counter(), counting: |filter| filter.of() }
 }
 
 /// Any [`Table`] with 8-byte keys and values.
@@ -263,18 +278,6 @@ impl<T: Table> Subject for TableSubject<T> {
             table: Some(stats),
             ..Status::default()
         }
-    }
-}
-
-/// Bytes of keys, kept so that a batch costs one allocation and not two.
-#[derive(Default)]
-struct Keys(Vec<[u8; KEY_BYTES]>);
-
-impl Keys {
-    fn of(&mut self, keys: impl Iterator<Item = u64>) -> Vec<&[u8]> {
-        self.0.clear();
-        self.0.extend(keys.map(u64::to_le_bytes));
-        self.0.iter().map(<[u8; KEY_BYTES]>::as_slice).collect()
     }
 }
 
@@ -332,93 +335,10 @@ impl<T: Table> Client for TableClient<'_, T> {
     }
 }
 
-/// Any [`Filter`].
-pub struct FilterSubject<F> {
-    filter: F,
-    /// The same as a counter, if it can count.
-    counter: fn(&F) -> Option<&dyn Counter>,
-}
-
-impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
-    fn client(&self) -> Result<Box<dyn Client + '_>> {
-        let counter = (self.counter)(&self.filter);
-        Ok(Box::new(FilterClient { filter: &*self.filter, counter, keys: Keys::default() }))
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(self.filter.sync()?)
-    }
-
-    fn settle(&self) -> Result<()> {
-        Ok(self.filter.flush()?)
-    }
-
-    fn status(&self) -> Status {
-        let stats = self.filter.stats();
-        Status {
-            entries: Some(stats.entries),
-            ram_bytes: Some(stats.ram_bytes),
-            flash_bytes: stats.flash_bytes,
-            rate: stats.rate,
-            lookup_reads: Some(stats.lookup_reads),
-            levels: Some(stats.levels.len() as u64),
-            table: None,
-        }
-    }
-}
-
-struct FilterClient<'a, F: ?Sized> {
-    filter: &'a F,
-    counter: Option<&'a dyn Counter>,
-    keys: Keys,
-}
-
-impl<'a, F: ?Sized> FilterClient<'a, F> {
-    fn counter(&self) -> Result<&'a dyn Counter> {
-        self.counter.context("this filter cannot count")
-    }
-}
-
-impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
-    fn insert(&mut self, key: u64, _value: u64) -> Result<()> {
-        Ok(self.filter.insert(&key.to_le_bytes())?)
-    }
-
-    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
-        Ok(self.filter.insert_many(&self.keys.of(pairs.iter().map(|pair| pair.0)))?)
-    }
-
-    fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        Ok(yes(self.filter.contains(&key.to_le_bytes())?))
-    }
-
-    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
-        let answers = self.filter.contains_many(&self.keys.of(keys.iter().copied()))?;
-        found.extend(answers.into_iter().map(yes));
-        Ok(())
-    }
-
-    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
-        Ok(self.filter.delete_many(&self.keys.of(keys.iter().copied()))?)
-    }
-
-    fn add_many(&mut self, keys: &[u64]) -> Result<()> {
-        let counter = self.counter()?;
-        let keys = self.keys.of(keys.iter().copied());
-        let amounts: Vec<_> = keys.into_iter().map(|key| (key, 1)).collect();
-        Ok(counter.add_many(&amounts)?)
-    }
-
-    fn count_many(&mut self, keys: &[u64], counts: &mut Vec<u64>) -> Result<()> {
-        let counter = self.counter()?;
-        counts.extend(counter.count_many(&self.keys.of(keys.iter().copied()))?);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subject::{Durability, StoredKeys};
 
     #[test]
     fn a_client_gives_back_what_was_put_in_singly_and_in_batches() {
@@ -446,23 +366,51 @@ mod tests {
             (32 << 20, Some(8), Counts::Membership),
             (32 << 20, None, Counts::Kept),
         ] {
-            let spec = Spec {
-                dir: PathBuf::new(),
-                entries: 200_000_000,
-                rate: 0.0039,
-                ram_bytes,
-                cache_bytes: None,
-                fan_out,
-                depth: 32,
-                threads: 1,
-                durability: Durability::Every,
-                counts,
-            };
+            let entries = 200_000_000;
+            let spec = Spec { entries, ram_bytes, fan_out, counts, ..spec() };
             let advised = config(cascade::KIND, &spec).unwrap();
             let config = advised.of::<cascade::Config>().unwrap();
             assert_eq!((config.fan_out, config.counts), (fan_out, counts == Counts::Kept));
             assert!(config.costs().unwrap().ram_bytes <= ram_bytes);
-            assert!(super::config(cascade::KIND, &Spec { ram_bytes: 64 << 10, ..spec }).is_err());
+            let refused = |spec: Spec| super::config(cascade::KIND, &spec).unwrap_err().to_string();
+            assert!(refused(Spec { ram_bytes: 64 << 10, ..spec.clone() }).contains("--ram"));
+            let discipline = Some(counting::Discipline::Mb);
+            assert!(refused(Spec { discipline, ..spec }).contains("only a counting table has"));
+        }
+    }
+
+    #[test]
+    fn a_counting_table_is_of_the_discipline_and_stores_the_keys_that_were_asked_for() {
+        use counting::{Discipline, Keys as Stored};
+        for (discipline, stored_keys, keys) in [
+            (Discipline::Mb, StoredKeys::Whole(8), Stored::Whole(8)),
+            (Discipline::Mdb, StoredKeys::Fingerprints, Stored::Fingerprints(5)),
+            (Discipline::MdbL, StoredKeys::Whole(8), Stored::Whole(8)),
+        ] {
+            let spec = Spec { stored_keys, discipline: Some(discipline), ..spec() };
+            let advised = config(counting::KIND, &spec).unwrap();
+            let own = advised.of::<counting::Config>().unwrap();
+            assert_eq!((own.discipline, own.keys), (discipline, keys));
+            assert!(own.ram_bytes() <= spec.ram_bytes);
+        }
+        let advised = config(counting::KIND, &spec()).unwrap();
+        assert_eq!(advised.of::<counting::Config>().unwrap().keys, Stored::Fingerprints(5));
+    }
+
+    fn spec() -> Spec {
+        Spec {
+            dir: PathBuf::new(),
+            entries: 20_000_000,
+            rate: 0.0039,
+            ram_bytes: 64 << 20,
+            cache_bytes: None,
+            fan_out: None,
+            depth: 32,
+            threads: 1,
+            durability: Durability::Every,
+            counts: Counts::Kept,
+            stored_keys: StoredKeys::Fingerprints,
+            discipline: None,
         }
     }
 }

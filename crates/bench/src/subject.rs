@@ -8,10 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use nandex::TableStats;
+pub use nandex::counting::Discipline;
+pub use nandex::model::StoredKeys;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::VALUE_BYTES;
 use crate::order::Order;
+use crate::reads::RandomReads;
 use crate::workload::{Kind, Workload};
 
 /// When an acknowledged write is durable.
@@ -47,8 +50,12 @@ pub struct Spec {
     pub rate: f64,
     /// Of a filter with levels on flash: how many times larger each level is than the one before.
     pub fan_out: Option<u32>,
-    /// Of a filter: what it keeps of a key.
+    /// Of a filter: does it keep counts?
     pub counts: Counts,
+    /// Of a filter: what it stores of a key.
+    pub stored_keys: StoredKeys,
+    /// Of a counting table: how full buffers reach flash; `None` for what suits.
+    pub discipline: Option<Discipline>,
 }
 
 /// What a filter keeps of a key.
@@ -78,6 +85,14 @@ pub trait Maker {
     /// Can it do this workload, one of its kind?
     fn supports(&self, _workload: Workload) -> bool {
         true
+    }
+
+    /// In a few words, how it is configured for this spec, if it says so.
+    ///
+    /// # Errors
+    /// A spec that cannot be met.
+    fn describe(&self, _spec: &Spec) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// Does it take writes from one thread at a time? Then one thread loads it: more would only wait,
@@ -135,6 +150,15 @@ pub trait Subject: Send + Sync {
         Ok(None)
     }
 
+    /// The pages of its own file that lookups may read, if it knows. The device's limit is measured on them; without
+    /// them, on the scratch file.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn own_pages(&self) -> Result<Option<RandomReads>> {
+        Ok(None)
+    }
+
     /// Its present status.
     fn status(&self) -> Status {
         Status::default()
@@ -156,8 +180,19 @@ pub struct Status {
     pub lookup_reads: Option<u64>,
     /// Of a filter: levels on flash that lookups ask.
     pub levels: Option<u64>,
+    /// Of a filter: bytes written since it was opened, as it counts them.
+    pub written: Option<BytesWritten>,
     /// Of a table of nandex: its own figures since it was opened.
     pub table: Option<TableStats>,
+}
+
+/// Bytes that an engine has written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BytesWritten {
+    /// To its data.
+    pub data: u64,
+    /// To its log.
+    pub log: u64,
 }
 
 /// One thread's view of an engine.
@@ -197,17 +232,7 @@ pub trait Client {
         batch: usize,
         answer: &mut dyn FnMut(u64, Option<u64>) -> Result<()>,
     ) -> Result<()> {
-        let (mut some, mut found) = (Vec::new(), Vec::new());
-        loop {
-            some.clear();
-            some.extend((&mut *keys).take(batch));
-            if some.is_empty() {
-                return Ok(());
-            }
-            found.clear();
-            self.get_many(&some, &mut found)?;
-            some.iter().zip(&found).try_for_each(|(&key, &value)| answer(key, value))?;
-        }
+        in_batches(keys, batch, |some, found| self.get_many(some, found), answer)
     }
 
     /// Removes one insert of each key.
@@ -234,12 +259,45 @@ pub trait Client {
         bail!("{} counts asked of an engine that cannot count", keys.len())
     }
 
+    /// As [`stream`](Self::stream), of counts.
+    ///
+    /// # Errors
+    /// Any error of the engine or of `answer`.
+    fn count_stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        batch: usize,
+        answer: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        in_batches(keys, batch, |some, counts| self.count_many(some, counts), answer)
+    }
+
     /// Ends open work, such as a transaction; the last call, and timed.
     ///
     /// # Errors
     /// Any error of the engine.
     fn finish(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Looks up keys in batches, and passes each answer on with its key.
+pub(crate) fn in_batches<A: Copy>(
+    keys: &mut dyn Iterator<Item = u64>,
+    batch: usize,
+    mut look_up: impl FnMut(&[u64], &mut Vec<A>) -> Result<()>,
+    answer: &mut dyn FnMut(u64, A) -> Result<()>,
+) -> Result<()> {
+    let (mut some, mut found) = (Vec::new(), Vec::new());
+    loop {
+        some.clear();
+        some.extend((&mut *keys).take(batch));
+        if some.is_empty() {
+            return Ok(());
+        }
+        found.clear();
+        look_up(&some, &mut found)?;
+        some.iter().zip(&found).try_for_each(|(&key, &found)| answer(key, found))?;
     }
 }
 

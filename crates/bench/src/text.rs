@@ -70,7 +70,7 @@ const OF_TABLES: [(&str, Column); 14] = [
     ("ratio", Column::Figure("ratio_to_device", two)),
 ];
 
-const OF_FILTERS: [(&str, Column); 22] = [
+const OF_FILTERS: [(&str, Column); 26] = [
     ("FPR", Column::Figure("rate_measured", percent)),
     ("95 % of", Column::Other(bounds)),
     ("FPR stated", Column::Figure("rate_stated", percent)),
@@ -80,12 +80,16 @@ const OF_FILTERS: [(&str, Column); 22] = [
     ("disk rd/op", Column::Figure("disk_reads_per_lookup", three)),
     ("B read/ch", Column::Figure("disk_bytes_read_per_change", two)),
     ("B writ/ch", Column::Figure("disk_bytes_written_per_change", two)),
+    ("data B/ch", Column::Figure("data_bytes_per_change", two)),
+    ("log B/ch", Column::Figure("log_bytes_per_change", two)),
     ("p50", Column::Latency(|latency| latency.p50)),
     ("p99", Column::Latency(|latency| latency.p99)),
     ("p99.9", Column::Latency(|latency| latency.p999)),
     ("max", Column::Latency(|latency| latency.max)),
     ("cpu us/op", Column::Figure("cpu_us_per_op", two)),
+    ("draw us", Column::Figure("draw_cpu_us_per_op", three)),
     ("RAM", Column::Figure("ram_bytes", show_bytes)),
+    ("RAM B/key", Column::Figure("ram_bytes_per_key", two)),
     ("RSS", Column::Figure("rss_bytes", show_bytes)),
     ("rd/s d1", Column::Figure("device_reads_depth_1_per_s", show_count)),
     ("rd/s d32", Column::Figure("device_reads_depth_32_per_s", show_count)),

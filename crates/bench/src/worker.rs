@@ -29,6 +29,19 @@ pub struct Pass {
     pub batch: usize,
     /// Whether calls are timed.
     pub latency: Latency,
+    /// What lookups ask for.
+    pub asks: Asks,
+}
+
+/// What lookups ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asks {
+    /// A value, or whether a key is there.
+    Values,
+    /// How often a key was added; it may be too high.
+    Counts,
+    /// How often a key was added, exactly: once by a load.
+    ExactCounts,
 }
 
 impl Pass {
@@ -132,11 +145,9 @@ fn together(
     Ok(all)
 }
 
-/// A change of a key.
+/// A change of a key without a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
-    /// Put it, with its value.
-    Insert,
+pub(crate) enum KeyChange {
     /// Take back one insert.
     Delete,
     /// Add 1 to its count.
@@ -169,6 +180,7 @@ pub(crate) struct Worker<'a> {
     keys: Vec<u64>,
     expected: Vec<Expect>,
     found: Vec<Option<u64>>,
+    counts: Vec<u64>,
 }
 
 impl<'a> Worker<'a> {
@@ -181,26 +193,59 @@ impl<'a> Worker<'a> {
             keys: Vec::new(),
             expected: Vec::new(),
             found: Vec::new(),
+            counts: Vec::new(),
         }
     }
 
-    /// Changes `count` keys, in batches if the pass has them.
-    pub(crate) fn changes(
+    /// Puts in `count` pairs, in batches if the pass has them.
+    pub(crate) fn inserts(
         &mut self,
-        change: Change,
         count: u64,
         mut pair: impl FnMut() -> (u64, u64),
     ) -> Result<()> {
-        if self.pass.batch == 1 && change == Change::Insert {
+        if self.pass.batch == 1 {
             return self.single_inserts(count, pair);
         }
         let mut laps = Laps::start(self.pass.latency);
+        self.each_batch(count, |worker, size| {
+            worker.pairs.clear();
+            worker.pairs.extend((0..size).map(|_| pair()));
+            worker.insert_batch(&mut laps)
+        })
+    }
+
+    /// Deletes or adds to `count` keys, in batches if the pass has them.
+    pub(crate) fn key_changes(
+        &mut self,
+        change: KeyChange,
+        count: u64,
+        mut key: impl FnMut() -> u64,
+    ) -> Result<()> {
+        let mut laps = Laps::start(self.pass.latency);
+        self.each_batch(count, |worker, size| {
+            worker.keys.clear();
+            worker.keys.extend((0..size).map(|_| key()));
+            laps.restart();
+            match change {
+                KeyChange::Delete => worker.client.delete_many(&worker.keys)?,
+                KeyChange::Add => worker.client.add_many(&worker.keys)?,
+            }
+            laps.lap(&mut worker.counters.change_ns);
+            worker.counters.changes += size;
+            Ok(())
+        })
+    }
+
+    /// Calls `work` for batches of the pass's size until `count` is reached; the last one may be shorter.
+    fn each_batch(
+        &mut self,
+        count: u64,
+        mut work: impl FnMut(&mut Self, u64) -> Result<()>,
+    ) -> Result<()> {
         let mut left = count;
         while left > 0 {
             let size = left.min(self.pass.batch as u64);
-            self.pairs.clear();
-            self.pairs.extend((0..size).map(|_| pair()));
-            self.change_batch(change, &mut laps)?;
+            work(self, size)?;
             left -= size;
         }
         Ok(())
@@ -227,17 +272,13 @@ impl<'a> Worker<'a> {
         if self.pass.batch == 1 {
             return (0..count).try_for_each(|_| self.lookup(key(), expect, &mut laps));
         }
-        let mut left = count;
-        while left > 0 {
-            let size = left.min(self.pass.batch as u64);
-            self.keys.clear();
-            self.keys.extend((0..size).map(|_| key()));
-            self.expected.clear();
-            self.expected.resize(self.keys.len(), expect);
-            self.lookup_batch(&mut laps)?;
-            left -= size;
-        }
-        Ok(())
+        self.each_batch(count, |worker, size| {
+            worker.keys.clear();
+            worker.keys.extend((0..size).map(|_| key()));
+            worker.expected.clear();
+            worker.expected.resize(worker.keys.len(), expect);
+            worker.lookup_batch(&mut laps)
+        })
     }
 
     /// Up to a batch of steps: the inserts in one call, the lookups in another.
@@ -259,9 +300,9 @@ impl<'a> Worker<'a> {
             (&[pair], []) => self.insert(pair, &mut laps),
             ([], &[key]) => self.lookup(key, self.expected[0], &mut laps),
             ([], _) => self.lookup_batch(&mut laps),
-            (_, []) => self.change_batch(Change::Insert, &mut laps),
+            (_, []) => self.insert_batch(&mut laps),
             _ => {
-                self.change_batch(Change::Insert, &mut laps)?;
+                self.insert_batch(&mut laps)?;
                 self.lookup_batch(&mut laps)
             }
         }
@@ -275,24 +316,23 @@ impl<'a> Worker<'a> {
     }
 
     fn lookup(&mut self, key: u64, expect: Expect, laps: &mut Laps) -> Result<()> {
-        let found = self.client.get(key)?;
+        let found = match self.pass.asks {
+            Asks::Values => self.client.get(key)?,
+            Asks::Counts | Asks::ExactCounts => {
+                self.counts.clear();
+                self.client.count_many(&[key], &mut self.counts)?;
+                self.counts.first().copied().and_then(there)
+            }
+        };
         laps.lap(&mut self.counters.lookup_ns);
         self.counters.lookups += 1;
         self.counters.hits += check(self.pass, key, expect, found)?;
         Ok(())
     }
 
-    fn change_batch(&mut self, change: Change, laps: &mut Laps) -> Result<()> {
-        if change != Change::Insert {
-            self.keys.clear();
-            self.keys.extend(self.pairs.iter().map(|pair| pair.0));
-        }
+    fn insert_batch(&mut self, laps: &mut Laps) -> Result<()> {
         laps.restart();
-        match change {
-            Change::Insert => self.client.insert_many(&self.pairs)?,
-            Change::Delete => self.client.delete_many(&self.keys)?,
-            Change::Add => self.client.add_many(&self.keys)?,
-        }
+        self.client.insert_many(&self.pairs)?;
         laps.lap(&mut self.counters.change_ns);
         self.counters.changes += self.pairs.len() as u64;
         Ok(())
@@ -301,7 +341,14 @@ impl<'a> Worker<'a> {
     fn lookup_batch(&mut self, laps: &mut Laps) -> Result<()> {
         self.found.clear();
         laps.restart();
-        self.client.get_many(&self.keys, &mut self.found)?;
+        match self.pass.asks {
+            Asks::Values => self.client.get_many(&self.keys, &mut self.found)?,
+            Asks::Counts | Asks::ExactCounts => {
+                self.counts.clear();
+                self.client.count_many(&self.keys, &mut self.counts)?;
+                self.found.extend(self.counts.iter().copied().map(there));
+            }
+        }
         laps.lap(&mut self.counters.lookup_ns);
         if self.found.len() != self.keys.len() {
             bail!("{} answers to {} lookups", self.found.len(), self.keys.len());
@@ -315,10 +362,17 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// A count as an answer: a key with a count of 0 is not there.
+pub(crate) fn there(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
 /// 1 for a hit, 0 for a miss, an error for an impossible answer: any value but the right one from a table,
-/// "absent" from a filter for an inserted key. A table may have evicted it.
+/// "absent" from a filter for an inserted key, another count than 1 of such a key from an exact counter. A table may
+/// have evicted it.
 pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) -> Result<u64> {
-    let Pass { kind, keys, .. } = pass;
+    let Pass { kind, keys, asks, .. } = pass;
+    let is_exact = asks == Asks::ExactCounts;
     match (kind, expect, found) {
         (Kind::Table, Expect::Here, Some(value)) if value != keys.value(key, 0) => bail!(
             "wrong value under key {key:#018x}: expected {:#018x}, found {value:#018x}",
@@ -331,6 +385,12 @@ pub(crate) fn check(pass: Pass, key: u64, expect: Expect, found: Option<u64>) ->
             "false negative: the filter denies key {key:#018x}, the insert of index {}",
             keys.index_of(key)
         ),
+        (Kind::Filter, Expect::Here, Some(count)) if is_exact && count != 1 => {
+            bail!("key {key:#018x} was added once, but its count is {count}")
+        }
+        (Kind::Filter, Expect::Absent, Some(count)) if is_exact => {
+            bail!("key {key:#018x} was never added, but its count is {count}")
+        }
         (_, _, found) => Ok(found.is_some().into()),
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{ABSENT_START, Picker, Rng};
 
-/// The operations on the table or filter
+/// The operations on the table, filter or counter
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -31,15 +31,52 @@ pub enum Workload {
     Update,
     /// Filters: takes back inserts.
     Delete,
-    /// Filters: adds 1 to the counts of keys, which are picked by a Zipf law unless told otherwise.
-    Count,
+    /// Counters: adds 1 to the counts of picked keys of an empty counter.
+    CountAdd,
+    /// Counters: asks for the counts of keys that were added.
+    CountHit,
+    /// Counters: asks for the counts of keys that were not.
+    CountMiss,
+    /// Counters: asks for the counts of keys that were added, each thread's in one stream.
+    CountStream,
 }
 
 impl Workload {
     /// Does it leave the table unchanged, so that the next run can use it again?
     #[must_use]
     pub const fn only_reads(self) -> bool {
-        matches!(self, Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss)
+        match self {
+            Self::Load | Self::LookupHit | Self::LookupStream | Self::LookupMiss => true,
+            _ => self.asks_counts(),
+        }
+    }
+
+    /// Does it look up keys of a loaded engine, so that the device's limit is that of reading the engine's pages?
+    #[must_use]
+    pub const fn looks_up(self) -> bool {
+        match self {
+            Self::LookupDuringInserts | Self::Mixed => true,
+            Self::Load => false,
+            _ => self.only_reads(),
+        }
+    }
+
+    /// Does it ask for counts?
+    #[must_use]
+    pub const fn asks_counts(self) -> bool {
+        matches!(self, Self::CountHit | Self::CountMiss | Self::CountStream)
+    }
+
+    /// Does it count?
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        self.asks_counts() || matches!(self, Self::CountAdd)
+    }
+
+    /// Are its lookups of absent keys alone?
+    #[must_use]
+    pub const fn misses(self) -> bool {
+        matches!(self, Self::LookupMiss | Self::CountMiss)
     }
 
     /// Its name in reports and on the command line.
@@ -54,7 +91,11 @@ impl Workload {
     pub const fn kind(self) -> Option<Kind> {
         match self {
             Self::LookupStream | Self::LookupDuringInserts | Self::Update => Some(Kind::Table),
-            Self::Delete | Self::Count => Some(Kind::Filter),
+            Self::Delete
+            | Self::CountAdd
+            | Self::CountHit
+            | Self::CountMiss
+            | Self::CountStream => Some(Kind::Filter),
             Self::Load | Self::Insert | Self::LookupHit | Self::LookupMiss | Self::Mixed => None,
         }
     }

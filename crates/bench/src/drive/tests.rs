@@ -8,7 +8,8 @@ use crate::workload::Kind;
 
 fn pass(kind: Kind, threads: usize, batch: usize) -> Pass {
     let keys = KeySpace::new(3);
-    Pass { kind, keys, seed: 3, number: 1, threads, batch, latency: Latency::On }
+    let (latency, asks) = (Latency::On, Asks::Values);
+    Pass { kind, keys, seed: 3, number: 1, threads, batch, latency, asks }
 }
 
 fn oracle(kind: Kind) -> Box<dyn Subject> {
@@ -103,7 +104,7 @@ fn a_mixed_stream_inserts_new_keys_and_finds_loaded_ones() {
 fn updates_change_values_and_add_no_keys() {
     let subject = loaded(pass(Kind::Table, 1, 64), 256);
     let picker = Picker::new(256, None);
-    change_picked(&*subject, pass(Kind::Table, 2, 1), 1000, &picker, Change::Insert).unwrap();
+    overwrite_picked(&*subject, pass(Kind::Table, 2, 1), 1000, &picker).unwrap();
     assert_eq!(entries(&*subject), 256);
     let error = lookup_hits(&*subject, pass(Kind::Table, 1, 1), 1000, &picker).unwrap_err();
     assert!(error.to_string().contains("wrong value under key"), "{error}");
@@ -127,13 +128,27 @@ fn a_false_negative_ends_the_run_of_a_filter_and_a_false_positive_does_not() {
 }
 
 #[test]
-fn counts_are_compared_with_the_stream_drawn_once_more() {
-    let (subject, pass) = (multiset(), pass(Kind::Filter, 2, 16));
-    let picker = Picker::new(1000, Some(0.99));
-    change_picked(&subject, pass, 5000, &picker, Change::Add).unwrap();
-    assert_eq!(check_counts(&subject, pass, 5000, &picker, 50).unwrap(), 0.0);
-    let error = check_counts(&subject, pass, 9000, &picker, 50).unwrap_err().to_string();
-    assert!(error.contains("but its count is"), "{error}");
+fn counts_of_a_load_are_one_each_in_single_calls_in_batches_and_in_a_stream() {
+    let pass = pass(Kind::Filter, 2, 16);
+    let subject = loaded(pass, 256);
+    let picker = Picker::new(256, None);
+    for (asks, batch) in [(Asks::Counts, 1), (Asks::ExactCounts, 1), (Asks::ExactCounts, 16)] {
+        let pass = Pass { asks, batch, ..pass };
+        let hits = lookup_hits(&*subject, pass, 500, &picker).unwrap();
+        let streamed = lookup_stream(&*subject, pass, 500, &picker).unwrap();
+        let misses = lookup_misses(&*subject, pass, 500).unwrap();
+        assert_eq!([hits.hits, streamed.hits, misses.hits], [500, 500, 0]);
+    }
+    add_picked(&*subject, pass, 1000, &picker).unwrap();
+    let exact = Pass { asks: Asks::ExactCounts, ..pass };
+    let error = lookup_hits(&*subject, exact, 500, &picker).unwrap_err().to_string();
+    assert!(error.contains("was added once, but its count is"), "{error}");
+    let error = check(exact, 7, Expect::Absent, Some(1)).unwrap_err().to_string();
+    assert!(error.contains("was never added"), "{error}");
+    assert_eq!(
+        lookup_hits(&*subject, Pass { asks: Asks::Counts, ..pass }, 9, &picker).unwrap().hits,
+        9
+    );
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! The cases of each workload, and their repetitions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
 use super::{Loading, Measured, Session};
+use crate::counted::{self, Counted};
 use crate::drive;
 use crate::figures::ratio;
 use crate::keys::Picker;
+use crate::plan::KeyStorage;
 use crate::report::Case;
-use crate::worker::{Change, Counters, Pass};
+use crate::worker::{Counters, Pass};
 use crate::workload::{Kind, Mix, Workload};
 
 /// Keys whose counts are checked after each run, and keys looked up after deletes.
@@ -25,13 +26,16 @@ impl Session<'_> {
                 Ok(Vec::new())
             }
             Workload::Insert => Ok(vec![self.insert_case()?]),
-            Workload::Count => Ok(vec![self.count_case()?]),
+            Workload::CountAdd => Ok(vec![self.count_case()?]),
             Workload::Mixed => self.mixed_cases(),
             Workload::LookupDuringInserts => self.during_inserts_cases(),
             Workload::Delete => Ok(vec![self.delete_case()?]),
             Workload::LookupHit
             | Workload::LookupMiss
             | Workload::LookupStream
+            | Workload::CountHit
+            | Workload::CountMiss
+            | Workload::CountStream
             | Workload::Update => Ok(vec![self.plain_case()?]),
         }
     }
@@ -91,17 +95,22 @@ impl Session<'_> {
         let (workload, operations) = (self.plan.workload, self.plan.operations());
         self.repeat(workload.name(), |session, pass| {
             let mut run = session.between_limits(&loading, |subject| match workload {
-                Workload::LookupHit => drive::lookup_hits(subject, pass, operations, &picker),
-                Workload::LookupStream => drive::lookup_stream(subject, pass, operations, &picker),
-                Workload::LookupMiss => drive::lookup_misses(subject, pass, operations),
-                Workload::Update => {
-                    drive::change_picked(subject, pass, operations, &picker, Change::Insert)
+                Workload::LookupHit | Workload::CountHit => {
+                    drive::lookup_hits(subject, pass, operations, &picker)
                 }
+                Workload::LookupStream | Workload::CountStream => {
+                    drive::lookup_stream(subject, pass, operations, &picker)
+                }
+                Workload::LookupMiss | Workload::CountMiss => {
+                    drive::lookup_misses(subject, pass, operations)
+                }
+                Workload::Update => drive::overwrite_picked(subject, pass, operations, &picker),
                 other => bail!("{} has its own runs", other.name()),
             })?;
-            if workload == Workload::LookupMiss {
+            if workload.misses() {
                 run.figures.false_positives(&run.counters);
             }
+            run.figures.per_key(loading.count);
             Ok(run)
         })
     }
@@ -161,18 +170,24 @@ impl Session<'_> {
         self.repeat(self.plan.workload.name(), |session, pass| {
             let loading = session.empty()?;
             let mut run = session.between_limits(&loading, |subject| {
-                let start = Instant::now();
-                let mut counters =
-                    drive::change_picked(subject, pass, operations, &picker, Change::Add)?;
-                subject.sync()?;
-                counters.seconds = start.elapsed().as_secs_f64();
-                Ok(counters)
+                drive::add_picked(subject, pass, operations, &picker)
             })?;
             let subject = &*loading.subject;
-            let above = drive::check_counts(subject, pass, operations, &picker, CHECKED)?;
-            run.figures.set("counts_above", above);
+            let counted = counted::check_counts(subject, pass, operations, &picker, CHECKED)?;
+            session.check_exact(counted)?;
+            run.figures.counted(counted, operations);
             Ok(run)
         })
+    }
+
+    fn check_exact(&self, counted: Counted) -> Result<()> {
+        let is_exact = self.plan.filter.stored_keys == KeyStorage::Whole;
+        ensure!(
+            !is_exact || counted.above == 0.0,
+            "{:.4} of the counts are too high, and with whole keys none may be",
+            counted.above
+        );
+        Ok(())
     }
 
     /// Each run deletes keys that no run before has deleted; then some of the others are looked up.

@@ -16,12 +16,13 @@ use crate::keys::KeySpace;
 use crate::limit::{Limits, Scratch};
 use crate::loaded::Loaded;
 use crate::percentiles::{Latency, clock_ns};
-use crate::plan::{LOAD_BATCH, Load, Plan};
+use crate::plan::{KeyStorage, LOAD_BATCH, Load, Plan, discipline_name};
 use crate::process::{self, DiskBytes};
+use crate::reads::{RandomReads, ReadSource};
 use crate::report::{Report, object};
 use crate::sorted;
 use crate::subject::{Maker, Subject};
-use crate::worker::{Counters, Pass};
+use crate::worker::{Asks, Counters, Pass};
 use crate::workload::{Kind, Workload};
 
 /// What the binary provides to a session.
@@ -54,6 +55,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, surroundings: Surroundings<'_>) -> Re
         pass_number: 1,
         settings: Map::new(),
         limits: None,
+        read_source: None,
     };
     let cases = session.cases()?;
     Ok(Report { kind: session.kind, settings: session.settings(), cases })
@@ -83,6 +85,8 @@ struct Session<'a> {
     pass_number: u64,
     settings: Map<String, Value>,
     limits: Option<Limits>,
+    /// What the last limit of random reads was measured on.
+    read_source: Option<ReadSource>,
 }
 
 /// The engine under test, and the memory charged before it was made.
@@ -219,19 +223,30 @@ impl Session<'_> {
     ) -> Result<Measured> {
         let before = match self.limits.take() {
             Some(limits) => Some(limits),
-            None => self.measure_limits()?,
+            None => self.measure_limits(loading)?,
         };
         let mut run = self.measure(loading, work)?;
-        self.limits = self.measure_limits()?;
+        self.limits = self.measure_limits(loading)?;
         if let Some((before, after)) = before.as_ref().zip(self.limits.as_ref()) {
             run.figures.compare(before, after);
         }
         Ok(run)
     }
 
-    fn measure_limits(&self) -> Result<Option<Limits>> {
-        let measure = |scratch| Limits::measure(scratch, self.kind, self.plan);
-        self.scratch.as_ref().map(measure).transpose()
+    fn measure_limits(&mut self, loading: &Loading) -> Result<Option<Limits>> {
+        let Some(scratch) = &self.scratch else { return Ok(None) };
+        let reads = self.read_pages(scratch, loading)?;
+        self.read_source = Some(reads.source());
+        Limits::measure(scratch, &reads, self.kind, self.plan).map(Some)
+    }
+
+    /// The pages that lookups may read, if the engine knows them, else those of the scratch.
+    fn read_pages(&self, scratch: &Scratch, loading: &Loading) -> Result<RandomReads> {
+        let own = match self.plan.workload.looks_up() {
+            true => loading.subject.own_pages()?,
+            false => None,
+        };
+        Ok(own.unwrap_or_else(|| scratch.reads()))
     }
 
     fn measure(
@@ -274,7 +289,16 @@ impl Session<'_> {
         let number = self.pass_number;
         self.pass_number += 1;
         let Plan { seed, threads, latency, .. } = *self.plan;
-        Pass { kind: self.kind, keys: self.keys, seed, number, threads, batch, latency }
+        let asks = self.asks();
+        Pass { kind: self.kind, keys: self.keys, seed, number, threads, batch, latency, asks }
+    }
+
+    fn asks(&self) -> Asks {
+        match (self.plan.workload.asks_counts(), self.plan.filter.stored_keys) {
+            (false, _) => Asks::Values,
+            (true, KeyStorage::Fingerprints) => Asks::Counts,
+            (true, KeyStorage::Whole) => Asks::ExactCounts,
+        }
     }
 
     fn put(&mut self, key: &str, value: Value) {
@@ -305,6 +329,7 @@ impl Session<'_> {
                 "engine": engine.as_ref().map(|engine| &engine.name),
                 "reason": engine.as_ref().map(|engine| &engine.reason),
                 "scratch_bytes": scratch.map(Scratch::bytes),
+                "reads_of": &self.read_source,
                 "limit_seconds": plan.limit_time.as_secs_f64(),
             },
         });
@@ -319,6 +344,9 @@ impl Session<'_> {
                 "keys": plan.entries,
                 "rate_made_for": plan.filter.rate,
                 "fan_out": plan.filter.fan_out,
+                "stored_keys": plan.filter.stored_keys,
+                "discipline": plan.filter.discipline.map(discipline_name),
+                "configuration": self.maker.describe(&plan.spec()).ok().flatten(),
             }),
         };
         self.settings.append(&mut object(&common));

@@ -49,7 +49,7 @@ fn lookups_find_every_key_and_measure_the_rate_of_false_positives() {
 fn deletes_counts_and_mixed_streams_run_and_are_checked() {
     let deletes = json("--workload delete --batch 64");
     assert_eq!(deletes["cases"][0]["runs"][1]["operations"], 2000);
-    let counts = json("--workload count --threads 2 --batch 100");
+    let counts = json("--workload count-add --zipf 0.99 --threads 2 --batch 100");
     assert_eq!(counts["cases"][0]["spread"]["counts_above"]["max"], 0.0);
     assert_eq!(counts["distribution"], "zipf 0.99");
     let mixed = json("--workload mixed --lookups .5 --success 0,1");
@@ -72,6 +72,6 @@ fn what_does_not_fit_is_refused_with_the_way_out() {
     assert!(refusal(&format!("{index} insert --fpr 0")).contains("from 1e-9"));
     assert!(refusal(&format!("{index} insert --fan-out 1")).contains("from 2 to 1024"));
     assert!(refusal(&format!("{index} delete --ops 15k")).contains("ask for fewer"));
-    let table = refusal(&format!("{index} count --index oracle"));
+    let table = refusal(&format!("{index} count-add --index oracle"));
     assert!(table.contains("a workload of filters; oracle is a table"), "{table}");
 }

@@ -1,6 +1,7 @@
 //! Whole benchmarks: every workload runs, the report has its keys, mistakes are reported.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod counters;
 mod filters;
 mod scale;
 mod tables;

@@ -3,6 +3,7 @@
 use nandex_device::EngineReport;
 
 use super::Volume;
+use crate::space::Extent;
 
 /// A structure in a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +14,8 @@ pub struct StructureInfo {
     pub kind: String,
     /// Pages it occupies.
     pub pages: u64,
+    /// Where they are, as the newest checkpoint says.
+    pub extents: Vec<Extent>,
 }
 
 /// The figures of a volume.
@@ -66,6 +69,7 @@ impl Volume {
             name: entry.name.clone(),
             kind: entry.kind.clone(),
             pages: entry.extents.iter().map(|extent| extent.pages).sum(),
+            extents: entry.extents.clone(),
         };
         root.catalog.entries.iter().map(info).collect()
     }

@@ -1,0 +1,144 @@
+//! Filters and counters of nandex as subjects.
+
+use std::ops::Deref;
+
+use anyhow::{Context, Result};
+use nandex::{Counter, Counting, Filter};
+
+use crate::keys::KEY_BYTES;
+use crate::subject::{BytesWritten, Client, Status, Subject, yes};
+
+/// Bytes of keys, kept so that a batch costs one allocation and not two.
+#[derive(Default)]
+pub(crate) struct Keys(pub(crate) Vec<[u8; KEY_BYTES]>);
+
+impl Keys {
+    /// The bytes of these keys, in place of those before.
+    pub(crate) fn take(&mut self, keys: impl Iterator<Item = u64>) -> &[[u8; KEY_BYTES]] {
+        self.0.clear();
+        self.0.extend(keys.map(u64::to_le_bytes));
+        &self.0
+    }
+
+    pub(crate) fn of(&mut self, keys: impl Iterator<Item = u64>) -> Vec<&[u8]> {
+        self.take(keys).iter().map(<[u8; KEY_BYTES]>::as_slice).collect()
+    }
+}
+
+/// Any [`Filter`].
+pub struct FilterSubject<F> {
+    pub(crate) filter: F,
+    /// The same as a counter, if it can count.
+    pub(crate) counter: fn(&F) -> Option<&dyn Counter>,
+    /// The same as a counting table, if it is one: only these have streams.
+    pub(crate) counting: fn(&F) -> Option<&Counting>,
+}
+
+impl<F: Deref<Target: Filter> + Send + Sync> Subject for FilterSubject<F> {
+    fn client(&self) -> Result<Box<dyn Client + '_>> {
+        Ok(Box::new(FilterClient {
+            filter: &*self.filter,
+            counter: (self.counter)(&self.filter),
+            counting: (self.counting)(&self.filter),
+            keys: Keys::default(),
+        }))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.filter.sync()?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.filter.flush()?)
+    }
+
+    fn status(&self) -> Status {
+        let stats = self.filter.stats();
+        let written = BytesWritten { data: stats.data_bytes_written, log: stats.log_bytes_written };
+        Status {
+            entries: Some(stats.entries),
+            ram_bytes: Some(stats.ram_bytes),
+            flash_bytes: stats.flash_bytes,
+            rate: stats.rate,
+            lookup_reads: Some(stats.lookup_reads),
+            levels: Some(stats.levels.len() as u64),
+            written: Some(written),
+            table: None,
+        }
+    }
+}
+
+struct FilterClient<'a, F: ?Sized> {
+    filter: &'a F,
+    counter: Option<&'a dyn Counter>,
+    counting: Option<&'a Counting>,
+    keys: Keys,
+}
+
+impl<'a, F: ?Sized> FilterClient<'a, F> {
+    fn counter(&self) -> Result<&'a dyn Counter> {
+        self.counter.context("this filter cannot count")
+    }
+}
+
+impl<F: Filter + ?Sized> Client for FilterClient<'_, F> {
+    fn insert(&mut self, key: u64, _value: u64) -> Result<()> {
+        Ok(self.filter.insert(&key.to_le_bytes())?)
+    }
+
+    fn insert_many(&mut self, pairs: &[(u64, u64)]) -> Result<()> {
+        Ok(self.filter.insert_many(&self.keys.of(pairs.iter().map(|pair| pair.0)))?)
+    }
+
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(yes(self.filter.contains(&key.to_le_bytes())?))
+    }
+
+    fn get_many(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) -> Result<()> {
+        let answers = self.filter.contains_many(&self.keys.of(keys.iter().copied()))?;
+        found.extend(answers.into_iter().map(yes));
+        Ok(())
+    }
+
+    fn delete_many(&mut self, keys: &[u64]) -> Result<()> {
+        Ok(self.filter.delete_many(&self.keys.of(keys.iter().copied()))?)
+    }
+
+    fn add_many(&mut self, keys: &[u64]) -> Result<()> {
+        let counter = self.counter()?;
+        let keys = self.keys.take(keys.iter().copied());
+        let amounts: Vec<_> = keys.iter().map(|key| (key.as_slice(), 1)).collect();
+        Ok(counter.add_many(&amounts)?)
+    }
+
+    fn count_many(&mut self, keys: &[u64], counts: &mut Vec<u64>) -> Result<()> {
+        let counter = self.counter()?;
+        counts.extend(counter.count_many(&self.keys.of(keys.iter().copied()))?);
+        Ok(())
+    }
+
+    /// A counting table keeps its own number of reads in flight, whatever the batch.
+    fn count_stream(
+        &mut self,
+        keys: &mut dyn Iterator<Item = u64>,
+        batch: usize,
+        answer: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let Some(counting) = self.counting else {
+            let look_up = |some: &[u64], counts: &mut Vec<u64>| self.count_many(some, counts);
+            return crate::subject::in_batches(keys, batch, look_up, answer);
+        };
+        let count = |sum: i64| u64::try_from(sum).unwrap_or(0);
+        let mut stream = counting.stream();
+        for key in keys {
+            stream.push(&key.to_le_bytes(), key)?;
+            while let Some((key, sum)) = stream.poll()? {
+                answer(key, count(sum))?;
+            }
+        }
+        while let Some((key, sum)) = stream.pull()? {
+            answer(key, count(sum))?;
+        }
+        Ok(())
+    }
+}
