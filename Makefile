@@ -71,6 +71,12 @@ FILTERS ?= --all --workload insert --keys 100M --ram 32MiB --batch 1024 --runs 1
 filters: compiler ## Measure filters, ours and others', on the same keys, memory and disk (ARGS="...")
 	cd crates/peers && $(CARGO) run --locked --release --no-default-features --bin nandex-peers-filters -- $(or $(ARGS),$(FILTERS))
 
+.PHONY: counts
+COUNTERS = --counter counting-mb --counter counting-mdb --counter counting-mdb-l --counter rocksdb
+COUNTS ?= $(COUNTERS) --workload count-add --keys 64M --ram 256MiB --batch 1024 --latency off --runs 3 --cgroup
+counts: libraries ## Count keys in the counting table and in other engines, on the same keys, memory and disk (ARGS="...")
+	cd crates/peers && $(ROCKSDB_ENV) $(CARGO) run --locked --release --no-default-features --features rocksdb,lmdb --bin nandex-peers-counters -- $(or $(ARGS),$(COUNTS))
+
 .PHONY: crash
 SWEEP ?= full
 crash: compiler ## The long sweeps: a cut or a failure at every device operation, and kill -9

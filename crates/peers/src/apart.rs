@@ -32,6 +32,7 @@ impl Apart {
 
     /// Runs each engine by itself and prints all reports; `loaded_first` says which are loaded by another
     /// process before.
+    #[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
     pub fn run_each(
         &self,
         plan: &Plan,
@@ -41,12 +42,41 @@ impl Apart {
         let (mut reports, mut failures) = (Vec::new(), Vec::new());
         for &engine in engines {
             let loaded = if loaded_first(engine) { self.load(plan, engine) } else { Ok(()) };
-            match loaded.and_then(|()| self.run(engine, &[])) {
+            match loaded.and_then(|()| self.run(engine, Process::Measures)) {
                 Ok(report) => reports.push(report),
-                Err(error) => failures.push(format!("{}: {error:#}", engine.name())),
+                Err(error) => failures.push(failure(engine, &error)),
             }
         }
-        self.print(&reports, plan.json)?;
+        self.finish(plan, &reports, &failures)
+    }
+
+    /// Runs all engines as often as the plan has repetitions, one after the other in each round, so that what the
+    /// drive does from minute to minute affects all alike. Each repetition is a process of its own.
+    #[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
+    pub fn run_rounds(
+        &self,
+        plan: &Plan,
+        engines: &[&dyn Maker],
+        loaded_first: impl Fn(&dyn Maker) -> bool,
+    ) -> Result<()> {
+        let (mut rounds, mut failures) = (vec![Vec::new(); engines.len()], Vec::new());
+        for round in 1..=plan.runs {
+            for (&engine, reports) in engines.iter().zip(&mut rounds) {
+                let loaded = if loaded_first(engine) { self.load(plan, engine) } else { Ok(()) };
+                match loaded.and_then(|()| self.run(engine, Process::MeasuresOnce)) {
+                    Ok(report) => reports.push(report),
+                    Err(error) => {
+                        failures.push(format!("round {round}: {}", failure(engine, &error)))
+                    }
+                }
+            }
+        }
+        let reports: Vec<_> = rounds.into_iter().filter_map(Report::of_rounds).collect();
+        self.finish(plan, &reports, &failures)
+    }
+
+    fn finish(&self, plan: &Plan, reports: &[Report], failures: &[String]) -> Result<()> {
+        self.print(reports, plan.json)?;
         ensure!(failures.is_empty(), "not all engines went through:\n{}", failures.join("\n"));
         Ok(())
     }
@@ -55,19 +85,19 @@ impl Apart {
     /// for the process that looks up.
     fn load(&self, plan: &Plan, engine: &dyn Maker) -> Result<()> {
         if Loaded::find(&plan_of(plan, engine), engine).is_none() {
-            self.run(engine, &["--workload", "load"]).context("it could not be loaded")?;
+            self.run(engine, Process::Loads).context("it could not be loaded")?;
         }
         Ok(())
     }
 
     /// This program again, with the same settings except for one engine; a load has no memory limit.
-    fn run(&self, engine: &dyn Maker, other: &[&str]) -> Result<Report> {
+    fn run(&self, engine: &dyn Maker, process: Process) -> Result<Report> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut arguments = std::env::args_os().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.to_str() {
                 Some("--all") => {}
-                Some(text) if text.starts_with("--cgroup") && !other.is_empty() => {}
+                Some(text) if text.starts_with("--cgroup") && process == Process::Loads => {}
                 Some(text) if text == self.flag => drop(arguments.next()),
                 Some(text)
                     if text.strip_prefix(self.flag).is_some_and(|it| it.starts_with('=')) => {}
@@ -76,7 +106,7 @@ impl Apart {
         }
         let output = command
             .args(["--json", self.flag, engine.name()])
-            .args(other)
+            .args(process.arguments())
             .envs(self.environment.iter().copied())
             .stderr(Stdio::inherit())
             .output()
@@ -101,6 +131,33 @@ impl Apart {
             }
         }
     }
+}
+
+/// What a process of one engine does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(dead_code, reason = "a binary runs engines one after the other or in rounds")]
+enum Process {
+    /// All repetitions.
+    Measures,
+    /// One of them.
+    MeasuresOnce,
+    /// It only loads the engine.
+    Loads,
+}
+
+impl Process {
+    /// What it is told in addition; a later flag counts.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Measures => &[],
+            Self::MeasuresOnce => &["--runs", "1"],
+            Self::Loads => &["--workload", "load"],
+        }
+    }
+}
+
+fn failure(engine: &dyn Maker, error: &anyhow::Error) -> String {
+    format!("{}: {error:#}", engine.name())
 }
 
 fn killed(status: ExitStatus) -> &'static str {

@@ -9,6 +9,7 @@
 mod apart;
 #[cfg(feature = "bdb")]
 mod bdb;
+mod budget;
 mod engine;
 #[cfg(feature = "fjall")]
 mod fjall;

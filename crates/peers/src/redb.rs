@@ -20,7 +20,7 @@ use nandex_bench::keys::ENTRY_BYTES;
 use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError};
 
-use crate::engine::part;
+use crate::budget::part;
 
 const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("entries");
 /// Inserts per write transaction.

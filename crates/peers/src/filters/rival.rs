@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use nandex_bench::structures::Structure;
-use nandex_bench::subject::{Maker, Spec, Subject};
+use nandex_bench::subject::{Maker, Spec, StoredKeys, Subject};
 use nandex_bench::workload::{Kind as Engine, Workload};
 
 use crate::buffered::{Buffered, Kind};
@@ -107,7 +107,7 @@ impl Maker for Rival {
 
     fn supports(&self, workload: Workload) -> bool {
         match workload {
-            Workload::Count => matches!(self, Self::Own(_)),
+            workload if workload.counts() => matches!(self, Self::Own(_)),
             Workload::Delete => matches!(self, Self::Own(_) | Self::Qfilter),
             Workload::Mixed => *self != Self::Xorf,
             _ => true,
@@ -115,6 +115,11 @@ impl Maker for Rival {
     }
 
     fn create(&self, spec: &Spec) -> Result<Box<dyn Subject>> {
+        let is_whole = spec.stored_keys != StoredKeys::Fingerprints;
+        ensure!(
+            !is_whole || matches!(self, Self::Own(_)),
+            "--stored-keys whole: {self} keeps no keys; leave it out"
+        );
         Ok(match *self {
             Self::Own(structure) => structure.create(spec)?,
             Self::Buffered(kind) => Box::new(Buffered::create(spec, kind)?),

@@ -11,17 +11,15 @@
 //! * A load in key order appends (`MDB_APPEND`), which fills pages to the brim.
 //! * LMDB has no batched lookup; a batch is a loop.
 
+pub mod env;
+
 use std::path::Path;
 
 use anyhow::Result;
-use heed::byteorder::NativeEndian;
-use heed::types::U64;
-use heed::{
-    Database, Env, EnvFlags, EnvOpenOptions, IntegerComparator, PutFlags, RoTxn, RwTxn, WithoutTls,
-};
+use heed::{Env, PutFlags, RoTxn, RwTxn, WithoutTls};
 use nandex_bench::subject::{Bulk, Client, Durability, Spec, Subject};
 
-type Table = Database<U64<NativeEndian>, U64<NativeEndian>, IntegerComparator>;
+use env::Table;
 
 /// Inserts per write transaction.
 const COMMIT_AFTER: usize = 1 << 16;
@@ -38,28 +36,8 @@ pub struct Lmdb {
 impl Lmdb {
     /// Opens the environment in `dir`, or makes it.
     pub fn open(dir: &Path, spec: &Spec) -> Result<Self> {
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        // The map is address space, not memory: half-full pages and copies need space.
-        let map_bytes = (spec.entries.saturating_mul(128) + (1 << 30)).next_multiple_of(1 << 20);
-        options
-            .map_size(usize::try_from(map_bytes)?)
-            .max_readers(u32::try_from(spec.threads)? + 16);
+        let (env, table) = env::open(dir, spec)?;
         let durable = spec.durability == Durability::Always;
-        let fast =
-            if durable { EnvFlags::empty() } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
-        // SAFETY: NO_SYNC and WRITE_MAP drop durability and protection from stray writes, which a
-        // benchmark may; a damaged file is loaded again.
-        unsafe { options.flags(fast | EnvFlags::NO_READ_AHEAD | EnvFlags::NO_MEM_INIT) };
-        // SAFETY: the directory belongs to this benchmark; no other process changes or truncates the
-        // file while it is mapped, and this process opens it once.
-        let env = unsafe { options.open(dir) }?;
-        let mut write = env.write_txn()?;
-        let table = env
-            .database_options()
-            .types::<U64<NativeEndian>, U64<NativeEndian>>()
-            .key_comparator::<IntegerComparator>()
-            .create(&mut write)?;
-        write.commit()?;
         Ok(Self { env, table, commit_after: if durable { 1 } else { COMMIT_AFTER } })
     }
 }

@@ -1,0 +1,82 @@
+//! The tuning of RocksDB that tables and counters share.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use nandex_bench::subject::Spec;
+use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, DataBlockIndexType, Options};
+
+use crate::budget::part;
+
+const FILTER_BITS_PER_KEY: u64 = 12;
+/// The index has some 20 bytes for each block of 2 KiB, and a block some 75 entries.
+const INDEX_ENTRIES_PER_BYTE: u64 = 4;
+
+/// Its options for a memory budget.
+pub fn options(spec: &Spec) -> Result<Options> {
+    let write_buffers = part(spec.ram_bytes, 1, 8);
+    let filters = if filters_fit(spec) { spec.entries * FILTER_BITS_PER_KEY / 8 } else { 0 };
+    let left = spec
+        .ram_bytes
+        .saturating_sub(filters + spec.entries / INDEX_ENTRIES_PER_BYTE + write_buffers as u64);
+    let mut table = table();
+    table.set_block_cache(&Cache::new_lru_cache(part(left, 3, 4).max(1 << 20))?);
+    table.set_bloom_filter(FILTER_BITS_PER_KEY as f64, false);
+    table.set_whole_key_filtering(true);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&table);
+    options.set_optimize_filters_for_hits(!filters_fit(spec));
+    options.set_compression_type(DBCompressionType::None);
+    options.set_use_direct_reads(true);
+    options.set_use_direct_io_for_flush_and_compaction(true);
+    options.set_compaction_readahead_size(1 << 20);
+    options.set_level_compaction_dynamic_level_bytes(true);
+    options.set_write_buffer_size(write_buffers / 4);
+    options.set_db_write_buffer_size(write_buffers);
+    options.set_max_write_buffer_number(4);
+    options.set_max_background_jobs(2);
+    options.set_max_open_files(-1);
+    options.set_stats_dump_period_sec(0);
+    Ok(options)
+}
+
+/// Blocks of a file, without a filter.
+pub fn table() -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_size(2048);
+    table.set_cache_index_and_filter_blocks(false);
+    table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+    table.set_format_version(5);
+    table
+}
+
+/// Do filters of all keys fit into half of the budget?
+pub fn filters_fit(spec: &Spec) -> bool {
+    spec.entries * FILTER_BITS_PER_KEY / 8 <= spec.ram_bytes / 2
+}
+
+/// Waits for compactions.
+pub fn settle(db: &DB) -> Result<()> {
+    let busy = ["rocksdb.compaction-pending", "rocksdb.num-running-compactions"];
+    while busy.iter().map(|name| property(db, name)).sum::<Result<u64>>()? > 0 {
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// The memory that it says it holds.
+pub fn ram_bytes(db: &DB) -> Option<u64> {
+    let held = [
+        "rocksdb.estimate-table-readers-mem",
+        "rocksdb.cur-size-all-mem-tables",
+        "rocksdb.block-cache-usage",
+    ];
+    held.iter().map(|name| property(db, name)).sum::<Result<u64>>().ok()
+}
+
+/// A property that is a number.
+pub fn property(db: &DB, name: &str) -> Result<u64> {
+    Ok(db.property_int_value(name)?.unwrap_or(0))
+}
