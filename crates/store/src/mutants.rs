@@ -179,6 +179,8 @@ barriers! {
     ValuesSynced,
     /// A value log's segment is written again only once it is free in a durable checkpoint.
     ValuesSpareCheckpoint,
+    /// Segments that a value log has added are written only once a durable checkpoint names their extent.
+    ValuesGrowInCheckpoint,
     /// A value log searches for records written since the checkpoint.
     ValuesRolledForward,
     /// In the index: a large value is durable before the table has its place.

@@ -92,6 +92,11 @@ pub trait Contract: Clone + Debug + Send + 'static {
         OpenOptions { durability, threads, ..OpenOptions::default() }
     }
 
+    /// Does it go on with less when the device has no space for what it asks for?
+    fn asks_for_less(&self) -> bool {
+        false
+    }
+
     /// The same without threads in the background.
     #[must_use]
     fn without_threads(&self) -> Self;

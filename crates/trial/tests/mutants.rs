@@ -60,7 +60,7 @@ const KNOWN: [(&str, &str, &[Barrier]); 17] = [
             Barrier::ShadowTellsEpochs,
         ],
     ),
-    (STORE, "values::tests::", &[Barrier::ValuesSpareCheckpoint]),
+    (STORE, "values::tests::", &[Barrier::ValuesSpareCheckpoint, Barrier::ValuesGrowInCheckpoint]),
     (SUITE, "crash::what_a_slicehash", &[Barrier::CarryOverKeepsSnapshot]),
     (SUITE, "filters::threads::", &[Barrier::RetiredRunsKeepPages]),
     (STORE, "run::tests::", &[Barrier::RunProvesPages, Barrier::RunHearsItsWrites]),

@@ -2,15 +2,25 @@
 
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::values::format::LiveSegment;
-use nandex_store::values::{Purpose, ValueRef};
+use nandex_store::values::{LiveCounts, Purpose, ValueRef};
 
 use super::format::{FINGERPRINT_BYTES, Fingerprint};
 use super::{Inner, lock};
 use crate::api::Table;
+use crate::model::text;
 use crate::{Error, Result};
 
 /// Receives each record of a segment, with its place and fingerprint.
 type Visit<'a> = dyn FnMut(ValueRef, Fingerprint, &[u8]) -> Result<()> + 'a;
+
+/// How far a segment was cleaned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cleaned {
+    /// It was freed.
+    Whole,
+    /// There was no space for copies of all its live records.
+    InPart,
+}
 
 impl<T: Table> Inner<T> {
     /// Frees space for a record of this many bytes. The caller holds no stripe.
@@ -18,12 +28,12 @@ impl<T: Table> Inner<T> {
         let _lock = lock(&self.cleaner);
         // Two rounds are more than enough. Copies can fill what they free only if records are nearly as long
         // as segments.
-        for _ in 0..2 * self.values.config().segments {
+        for _ in 0..2 * self.values.segments() {
             if self.values.has_space(bytes) {
                 return Ok(());
             }
-            if !self.values.make_space()? && !self.values.has_space(bytes) {
-                self.clean_one()?;
+            if !self.values.make_space(bytes)? && !self.values.has_space(bytes) {
+                self.clean_one(bytes)?;
             }
         }
         if self.values.has_space(bytes) { Ok(()) } else { Err(self.full()) }
@@ -31,30 +41,38 @@ impl<T: Table> Inner<T> {
 
     /// Cleans the segment with the best ratio of garbage to copies. Crashes during cleaning may have used up
     /// the reserve for copies; those copies are then found to be garbage first.
-    fn clean_one(&self) -> Result<()> {
-        let segment = self.choose()?;
-        match self.clean(segment) {
-            Err(Error::ValuesFull { .. }) if self.values.uncounted().is_some() => {
-                while let Some(uncounted) = self.values.uncounted() {
-                    self.count_live(uncounted)?;
-                }
-                Ok(())
-            }
-            cleaned => cleaned,
+    fn clean_one(&self, bytes: u64) -> Result<()> {
+        let segment = self.choose(bytes)?;
+        if self.clean(segment)? == Cleaned::Whole {
+            return Ok(());
         }
+        if self.values.uncounted().is_none() {
+            return Err(self.full());
+        }
+        while let Some(uncounted) = self.values.uncounted() {
+            self.count_live(uncounted)?;
+        }
+        Ok(())
     }
 
     fn full(&self) -> Error {
         let stats = self.values.stats();
         let (live_bytes, flash_bytes) = (stats.live_bytes, stats.flash_bytes);
-        Error::ValuesFull { live_bytes, flash_bytes }
+        let Some(reason) = self.values.growth_stopped() else {
+            return Error::ValuesFull { live_bytes, flash_bytes };
+        };
+        let (live, flash) = (text::bytes(live_bytes), text::bytes(flash_bytes));
+        let reason = format!(
+            "its values take {live} of a log of {flash} that cannot grow: {reason}; make space for the volume, or remove some"
+        );
+        Error::GrowthStopped { entries: self.table.stats().entries, reason }
     }
 
     /// The next segment to clean. Before it reports that there is none, it recounts the live bytes of
     /// segments whose count a crash may have made too high.
-    fn choose(&self) -> Result<LiveSegment> {
+    fn choose(&self, bytes: u64) -> Result<LiveSegment> {
         loop {
-            if let Some(segment) = self.values.worth_cleaning() {
+            if let Some(segment) = self.values.worth_cleaning(bytes) {
                 return Ok(segment);
             }
             let Some(uncounted) = self.values.uncounted() else {
@@ -65,37 +83,45 @@ impl<T: Table> Inner<T> {
     }
 
     fn count_live(&self, segment: LiveSegment) -> Result<()> {
-        let mut live_bytes = 0;
+        let mut live = LiveCounts::default();
         self.visit(segment, &mut |reference, fingerprint, _| {
             if self.locate(&fingerprint)? == Some(reference) {
-                live_bytes += reference.whole_bytes();
+                live.note(reference);
             }
             Ok(())
         })?;
-        self.values.note_counted(segment, live_bytes);
+        self.values.note_counted(segment, live);
         Ok(())
     }
 
     /// Copies a segment's live records, and frees it once nothing durable refers to it.
-    fn clean(&self, segment: LiveSegment) -> Result<()> {
+    fn clean(&self, segment: LiveSegment) -> Result<Cleaned> {
+        let mut cleaned = Cleaned::Whole;
         self.visit(segment, &mut |reference, fingerprint, record| {
+            if cleaned == Cleaned::InPart {
+                return Ok(());
+            }
             self.publish_before(reference.whole_bytes())?;
             let _stripe = self.stripe(&fingerprint);
             if self.locate(&fingerprint)? != Some(reference) {
                 return Ok(());
             }
-            let copy = self.values.append(Purpose::Copy, &[record])?;
-            let copy = copy.ok_or_else(|| self.full())?;
-            self.note(fingerprint, Some(copy), Some(reference));
+            match self.values.append(Purpose::Copy, &[record])? {
+                Some(copy) => self.note(fingerprint, Some(copy), Some(reference)),
+                None => cleaned = Cleaned::InPart,
+            }
             Ok(())
         })?;
+        if cleaned == Cleaned::InPart {
+            return Ok(cleaned);
+        }
         self.publish_all()?;
         // The table that a crash would restore must not refer to the segment any more.
         if is_on(Barrier::CleaningSyncsReferences) {
             self.table.sync()?;
         }
         self.values.give_back(segment);
-        Ok(())
+        Ok(cleaned)
     }
 
     /// Visits the records of a segment, with their fingerprints.

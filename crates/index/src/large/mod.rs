@@ -35,6 +35,7 @@
 //! | put | the table's; one more where the fingerprint is there | the record, once; the table's |
 //! | put of a batch | the same, looked up together before the first is put | the same |
 //! | remove | as put | the table's |
+//! | growth of the value log | 0 | a checkpoint |
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod ahead;
@@ -98,7 +99,8 @@ const STRIPES: usize = 64;
 /// [module](self) for how it works and what it costs.
 ///
 /// A table that evicts by its policy drops keys here too. A value log with [`WhenFull::Overwrite`] may drop
-/// them too: lookups no longer find its oldest records.
+/// them too: lookups no longer find its oldest records. One with [`WhenFull::Grow`], over a table that grows, takes
+/// everything until the table's RAM or the device is spent.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -19,12 +19,15 @@ fn decode_maps(bytes: &[u8]) {
     if let Ok(config) = ValuesConfig::decode(&mut Reader::new(bytes, "configuration", PLACE)) {
         assert_eq!(config.encode(), bytes[..ValuesConfig::BYTES]);
     }
-    if let Ok(state) =
+    let decode = |bytes: &[u8]| {
         ValuesState::decode(&mut Reader::new(bytes, "state", PLACE), &ValuesConfig::tiny())
-    {
+    };
+    if let Ok(state) = decode(bytes) {
         let mut again = Vec::new();
         state.encode(&mut again);
-        assert!(bytes.starts_with(&again));
+        assert!(decode(&again).is_ok_and(|read| read == state));
+        // One of an earlier version ends before the counts.
+        assert!(bytes.starts_with(&again) || again.starts_with(bytes));
     }
 }
 

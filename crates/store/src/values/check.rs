@@ -4,10 +4,10 @@ use crate::bytes::Reader;
 use crate::check::{Checker, Contents, Subject};
 use crate::checkpoint::CatalogEntry;
 use crate::page::{PageKind, PageLabel};
-use crate::space::Extent;
 use crate::{Result, Structure};
 
 use super::ValuesConfig;
+use super::extents::Extents;
 use super::format::{LiveSegment, SEQUENCE_BITS, ValuesState};
 use super::recover::{mark_of, restore};
 use super::visit::Records;
@@ -18,20 +18,17 @@ pub fn check(checker: &mut Checker, contents: &Contents, entry: &CatalogEntry) {
     let subject = Subject { structure: Some(&entry.name), what: "configuration and state" };
     let place = contents.superblock.checkpoint.start;
     match decode(entry, contents) {
-        Ok((config, state, extent)) => {
+        Ok((state, extents)) => {
             let mark = mark_of(&contents.hasher());
             for segment in &state.live {
-                check_segment(checker, (entry, &config, extent, mark), *segment);
+                check_segment(checker, (entry, &extents, mark), *segment);
             }
         }
         Err(error) => checker.note_error(subject, place, &error),
     }
 }
 
-fn decode(
-    entry: &CatalogEntry,
-    contents: &Contents,
-) -> Result<(ValuesConfig, ValuesState, Extent)> {
+fn decode(entry: &CatalogEntry, contents: &Contents) -> Result<(ValuesState, Extents)> {
     let place = contents.superblock.checkpoint.start;
     let mut reader = Reader::new(&entry.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;
@@ -43,17 +40,16 @@ fn decode(
         extents: entry.extents.clone(),
         tail: entry.tail,
     };
-    Ok((config, restore(&structure, &config)?, structure.extent()?))
+    restore(&structure, &config)
 }
 
 fn check_segment(
     checker: &mut Checker,
-    (entry, config, extent, mark): (&CatalogEntry, &ValuesConfig, Extent, u64),
+    (entry, extents, mark): (&CatalogEntry, &Extents, u64),
     segment: LiveSegment,
 ) {
     let subject = Subject { structure: Some(&entry.name), what: "value segment" };
-    let first = u64::from(segment.slot) * u64::from(config.segment_pages);
-    let first = extent.start.plus(first);
+    let first = extents.first_page(segment.slot);
     let label = |index: u64| PageLabel {
         kind: PageKind::Value,
         structure: entry.id,

@@ -1,8 +1,11 @@
 //! What a value log is created with; kept with it on flash.
 
-use crate::bytes::Reader;
-use crate::{Error, Result};
+use nandex_device::PageId;
 
+use crate::bytes::Reader;
+use crate::{Error, Result, Volume};
+
+use super::KIND;
 use super::format::PAYLOAD_BYTES;
 
 /// The version of the configuration's bytes.
@@ -10,6 +13,13 @@ const VERSION: u8 = 1;
 
 /// Segments that only cleaning may use, so that a full log can still be cleaned.
 pub(super) const RESERVE_SEGMENTS: usize = 2;
+
+/// Segments of a value log, at most.
+pub(super) const SEGMENTS_MAX: u32 = 1 << 20;
+
+/// Pages of the segments of a small log, and of a small one that grows, whose I/O chunk stays as long as they are.
+const SMALL_SEGMENT_PAGES: u32 = 64;
+const SMALL_GROWING_SEGMENT_PAGES: u32 = 256;
 
 /// What happens when every segment is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,15 +30,25 @@ pub enum WhenFull {
     Overwrite = 0,
     /// Nothing is overwritten: segments are freed when their live records were copied out of them.
     Keep = 1,
+    /// As `Keep`, but where no segment is half garbage the log gets more segments, until the volume has no space.
+    Grow = 2,
+}
+
+impl WhenFull {
+    /// Are live records never overwritten?
+    #[must_use]
+    pub fn keeps(self) -> bool {
+        self != Self::Overwrite
+    }
 }
 
 /// Sizes of a value log, and what it does when it is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValuesConfig {
     /// Pages of 4 KiB in a segment, which is overwritten or cleaned as a whole; up to 2^20. No record crosses
-    /// from one segment into another, so this also limits a record.
+    /// from one segment into another, so this also limits a record. A log that grows makes longer ones.
     pub segment_pages: u32,
-    /// Segments, from 5 to 2^20.
+    /// Segments, from 5 to 2^20; of one that grows, those that it begins with.
     pub segments: u32,
     /// Pages of the longest single write, at most a segment. Records wait in RAM until they fill them, or
     /// somebody wants them durable.
@@ -41,18 +61,38 @@ impl ValuesConfig {
     /// Bytes of the encoded configuration.
     pub const BYTES: usize = 14;
 
+    /// The configuration of the value log of that name in a volume.
+    ///
+    /// # Errors
+    /// No value log of that name, damage.
+    pub fn of(volume: &Volume, name: &str) -> Result<Self> {
+        let bytes = volume.config_of(name, KIND)?;
+        Self::decode(&mut Reader::new(&bytes, "configuration of a value log", PageId(0)))
+    }
+
     /// One that holds `bytes` bytes of records, with segments of 32 MiB, or smaller ones if 16 of these would
-    /// be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free.
+    /// be too many, and chunks of up to 1 MiB. Counts the space that cleaning and overwriting keep free. One that grows
+    /// begins with that, and with at least 5 MiB.
     #[must_use]
     pub fn holding(bytes: u64, when_full: WhenFull) -> Self {
+        let least = match when_full {
+            WhenFull::Grow => SMALL_GROWING_SEGMENT_PAGES,
+            WhenFull::Overwrite | WhenFull::Keep => SMALL_SEGMENT_PAGES,
+        };
         let mut segment_pages = 8192u32;
-        while segment_pages > 64 && bytes < 16 * u64::from(segment_pages) * PAYLOAD_BYTES as u64 {
+        while segment_pages > least && bytes < 16 * u64::from(segment_pages) * PAYLOAD_BYTES as u64
+        {
             segment_pages /= 2;
         }
         let used = bytes.div_ceil(u64::from(segment_pages) * PAYLOAD_BYTES as u64);
         // An eighth more, for garbage that is not yet worth cleaning.
         let segments = u32::try_from(used + used / 8 + 4).unwrap_or(u32::MAX).max(5);
-        Self { segment_pages, segments, io_chunk_pages: segment_pages.min(256), when_full }
+        // Half a segment, so that the smallest logs that grow take little RAM.
+        let io_chunk_pages = match when_full {
+            WhenFull::Grow => (segment_pages / 2).min(256),
+            WhenFull::Overwrite | WhenFull::Keep => segment_pages.min(256),
+        };
+        Self { segment_pages, segments, io_chunk_pages, when_full }
     }
 
     /// The smallest limits that work, so that tests reach every one of them.
@@ -73,20 +113,21 @@ impl ValuesConfig {
             Err(Error::config(field, format!("{found} is not between {least} and {most}")))
         };
         in_range("segment_pages", self.segment_pages, (1, 1 << 20))?;
-        in_range("segments", self.segments, (5, 1 << 20))?;
+        in_range("segments", self.segments, (5, SEGMENTS_MAX))?;
         in_range("io_chunk_pages", self.io_chunk_pages, (1, self.segment_pages.min(4096)))
     }
 
-    /// Pages of all segments.
+    /// RAM of a log of that length, in bytes: a batch that fills up and one that is written, and an I/O chunk.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        // A batch takes up to twice its bytes while it fills.
+        5 * self.io_chunk_bytes() as u64
+    }
+
+    /// Pages of all segments that it begins with.
     #[must_use]
     pub fn pages(&self) -> u64 {
         u64::from(self.segments) * u64::from(self.segment_pages)
-    }
-
-    /// Bytes of records, their headers included, that a segment holds.
-    #[must_use]
-    pub fn segment_bytes(&self) -> u64 {
-        u64::from(self.segment_pages) * PAYLOAD_BYTES as u64
     }
 
     /// Bytes of records, their headers included, that a chunk holds.
@@ -117,7 +158,8 @@ impl ValuesConfig {
         let when_full = match reader.u8()? {
             0 => WhenFull::Overwrite,
             1 => WhenFull::Keep,
-            other => return Err(reader.refuse("0 or 1 for what happens when it is full", other)),
+            2 => WhenFull::Grow,
+            other => return Err(reader.refuse("0 to 2 for what happens when it is full", other)),
         };
         let (segment_pages, segments) = (reader.u32()?, reader.u32()?);
         let config = Self { segment_pages, segments, io_chunk_pages: reader.u32()?, when_full };

@@ -6,7 +6,7 @@ use crate::bytes::{Reader, get_u32, put_u16};
 use crate::page::PAGE_BODY_BYTES;
 use crate::{Error, Result};
 
-use super::config::ValuesConfig;
+use super::extents::SegmentGroup;
 
 /// Bytes of records in a page: its body without the place of the first record.
 pub const PAYLOAD_BYTES: usize = PAGE_BODY_BYTES - 2;
@@ -25,9 +25,6 @@ const NONE_BEGINS: u16 = u16::MAX;
 
 /// This page is empty: it closes a gap that a crash has left.
 const VOID: u16 = u16::MAX - 1;
-
-/// The version of the state's bytes.
-const STATE_VERSION: u8 = 1;
 
 /// The place of a record. The record is gone once its segment was overwritten, which the segment's number
 /// tells.
@@ -154,6 +151,17 @@ pub struct LiveSegment {
     pub pages: u32,
     /// Bytes of its records that have references, as far as is known.
     pub live_bytes: u64,
+    /// Its records that have references, as far as is known.
+    pub live_records: u32,
+}
+
+/// What a value log has overwritten over its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overwritten {
+    /// Segments.
+    pub segments: u64,
+    /// Records in them that had references, as far as is known.
+    pub records: u64,
 }
 
 /// A value log in a checkpoint.
@@ -165,82 +173,14 @@ pub struct ValuesState {
     pub live: Vec<LiveSegment>,
     /// The places of the others, in the order in which they will be used.
     pub free: Vec<u32>,
+    /// What was overwritten until the checkpoint.
+    pub overwritten: Overwritten,
+    /// The segments that growth has added, by extent.
+    pub added: Vec<SegmentGroup>,
 }
 
 /// Bits of a segment's number; the bits above them mark the volume.
 pub const SEQUENCE_BITS: u32 = 40;
-
-impl ValuesState {
-    /// The state of a value log that was just created.
-    #[must_use]
-    pub fn fresh(config: &ValuesConfig) -> Self {
-        Self { last_sequence: 0, live: Vec::new(), free: (0..config.segments).collect() }
-    }
-
-    /// Appends its bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let count = |count: usize| u32::try_from(count).expect("there are at most 2^20 segments");
-        out.push(STATE_VERSION);
-        out.extend_from_slice(&self.last_sequence.to_le_bytes());
-        out.extend_from_slice(&count(self.live.len()).to_le_bytes());
-        for segment in &self.live {
-            out.extend_from_slice(&segment.slot.to_le_bytes());
-            out.extend_from_slice(&segment.sequence.to_le_bytes());
-            out.extend_from_slice(&segment.pages.to_le_bytes());
-            out.extend_from_slice(&segment.live_bytes.to_le_bytes());
-        }
-        out.extend_from_slice(&count(self.free.len()).to_le_bytes());
-        for slot in &self.free {
-            out.extend_from_slice(&slot.to_le_bytes());
-        }
-    }
-
-    /// Reads a state from bytes that may be anything.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when they describe no value log of this configuration.
-    pub fn decode(reader: &mut Reader<'_>, config: &ValuesConfig) -> Result<Self> {
-        let version = reader.u8()?;
-        if version != STATE_VERSION {
-            let expected = format!("state of version {STATE_VERSION}");
-            return Err(reader.refuse(expected, format!("version {version}")));
-        }
-        let last_sequence = reader.u64()?;
-        let count = reader.count(24)?;
-        let mut live = Vec::with_capacity(count);
-        for _ in 0..count {
-            let (slot, sequence) = (reader.u32()?, reader.u64()?);
-            let (pages, live_bytes) = (reader.u32()?, reader.u64()?);
-            live.push(LiveSegment { slot, sequence, pages, live_bytes });
-        }
-        let count = reader.count(4)?;
-        let free = (0..count).map(|_| reader.u32()).collect::<Result<_>>()?;
-        let state = Self { last_sequence, live, free };
-        state.check(config).map_err(|(expected, found)| reader.refuse(expected, found))?;
-        Ok(state)
-    }
-
-    /// Returns the expected and the found value of the first contradiction.
-    fn check(&self, config: &ValuesConfig) -> std::result::Result<(), (String, String)> {
-        let refuse =
-            |expected: String, found: &dyn std::fmt::Display| Err((expected, found.to_string()));
-        let ascending = self.live.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
-        let newest = self.live.last().map_or(self.last_sequence, |segment| segment.sequence);
-        if !ascending || newest != self.last_sequence || newest >> (SEQUENCE_BITS - 1) != 0 {
-            return refuse("numbers of segments that ascend to the newest".into(), &newest);
-        }
-        if let Some(long) = self.live.iter().find(|it| it.pages > config.segment_pages) {
-            return refuse(format!("at most {} pages", config.segment_pages), &long.pages);
-        }
-        let mut slots: Vec<_> = self.live.iter().map(|segment| segment.slot).collect();
-        slots.extend_from_slice(&self.free);
-        slots.sort_unstable();
-        if !slots.iter().copied().eq(0..config.segments) {
-            return refuse(format!("each of {} segments once", config.segments), &slots.len());
-        }
-        Ok(())
-    }
-}
 
 /// The error for a record that does not match its reference.
 pub(super) fn damaged(page: PageId, expected: &str, found: &str) -> Error {

@@ -22,24 +22,29 @@
 //!    it empty, and the next record begins on the next page. So a torn write harms nothing acknowledged.
 //! 3. Chunks are written one at a time, each synced before the next. So after a crash everything committed
 //!    is before the first gap of a chunk's length.
-//! 4. A segment is written only once it is free in a durable checkpoint.
+//! 4. A segment is written only once it is free in a durable checkpoint. So is one that growth has added.
 //!
 //! | act | flash | memory |
 //! |---|---|---|
 //! | append | none | the record, until it is written |
 //! | commit | its pages, in chunks, one sync each | one chunk |
 //! | read | one operation, of the pages that the record touches | the record |
-//! | open | two chunks' pages, and of each segment begun since the last checkpoint all pages | one chunk |
+//! | growth | a checkpoint | 48 bytes a segment |
+//! | open | two chunks' pages, a chunk's for each further length of segments, and those begun since the checkpoint | one chunk |
 
 mod batch;
 mod check;
 mod config;
+mod extents;
 pub mod format;
+mod grow;
 mod read;
 mod recover;
 mod segments;
+mod state;
 mod stats;
 mod visit;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -50,20 +55,20 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use nandex_device::{PageBuf, PageId};
 
-use crate::mutants::{Barrier, is_on};
-use crate::page::{PageKind, PageLabel};
 use crate::reads::ReadPool;
-use crate::space::Extent;
 use crate::{Captured, Checkpointed, Error, Result, Shutdown, StructureId, Volume};
 
 pub use check::check;
 pub use config::{ValuesConfig, WhenFull};
+pub use extents::SegmentGroup;
 pub use format::{REF_BYTES, ValueRef};
+pub use segments::LiveCounts;
 pub use stats::ValuesStats;
 
 use batch::{Batch, Start};
 use config::RESERVE_SEGMENTS;
-use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES, SEQUENCE_BITS};
+use extents::{GROWN_SEGMENT_PAGES_MAX, payload};
+use format::{LiveSegment, PAYLOAD_BYTES, RECORD_HEADER_BYTES};
 use segments::Segments;
 
 /// The name of this kind in the catalog.
@@ -71,6 +76,9 @@ pub const KIND: &str = "values";
 
 /// Segments kept free ahead of the head, if the oldest is overwritten.
 const AHEAD_SEGMENTS: usize = 2;
+
+/// The part of a segment that is garbage where it is worth cleaning before the log refuses.
+const GARBAGE_PART: u64 = 8;
 
 /// Why a record is appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,12 +100,13 @@ struct Inner {
     volume: Volume,
     id: StructureId,
     config: ValuesConfig,
-    extent: Extent,
     /// In the generation of every page, above the segment's number; see [`recover`].
     mark: u64,
     state: Mutex<State>,
     /// Held while writing a batch. Taken before `state`.
     writer: Mutex<Option<PageBuf>>,
+    /// Held while more segments are added. Taken before `state`.
+    growing: Mutex<()>,
     reads: ReadPool,
     counters: Counters,
 }
@@ -112,6 +121,14 @@ struct State {
     /// Records appended, and how many of them are durable.
     appended: u64,
     durable: u64,
+    /// Why no segments can be added.
+    stopped: Option<String>,
+}
+
+impl State {
+    fn new(segments: Segments) -> Self {
+        Self { segments, open: None, closing: None, appended: 0, durable: 0, stopped: None }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +140,7 @@ struct Counters {
     reads: AtomicU64,
     pages_read: AtomicU64,
     overwritten_segments: AtomicU64,
+    overwritten_records: AtomicU64,
     cleaned_segments: AtomicU64,
 }
 
@@ -156,7 +174,18 @@ impl ValueLog {
     /// The longest record, in bytes.
     #[must_use]
     pub fn record_bytes_max(&self) -> u64 {
-        self.inner.config.segment_bytes() - RECORD_HEADER_BYTES as u64
+        let longest = self.inner.state().segments.extents().longest_pages();
+        let pages = match self.inner.config.when_full {
+            WhenFull::Grow => longest.max(GROWN_SEGMENT_PAGES_MAX),
+            WhenFull::Overwrite | WhenFull::Keep => longest,
+        };
+        payload(pages) - RECORD_HEADER_BYTES as u64
+    }
+
+    /// How many segments it has.
+    #[must_use]
+    pub fn segments(&self) -> u32 {
+        self.inner.state().segments.extents().slots()
     }
 
     /// Appends a record, given in parts, and returns its place; `None` if there is no space, which
@@ -183,7 +212,7 @@ impl ValueLog {
                 return Ok(Some(self.inner.push(&mut state, purpose, parts)));
             }
             if state.open.is_none() && state.closing.is_none() {
-                if self.inner.begin(&mut state, purpose).is_none() {
+                if self.inner.begin(&mut state, purpose, whole).is_none() {
                     return Ok(None);
                 }
                 continue;
@@ -197,23 +226,32 @@ impl ValueLog {
     /// Does a record of that length fit?
     #[must_use]
     pub fn has_space(&self, bytes: u64) -> bool {
+        let whole = bytes + RECORD_HEADER_BYTES as u64;
         let state = self.inner.state();
-        self.inner.head_takes(&state, Purpose::Put, bytes + RECORD_HEADER_BYTES as u64)
-            || state.segments.free_count() > self.inner.spared(Purpose::Put)
+        self.inner.head_takes(&state, Purpose::Put, whole)
+            || state.segments.has_free(whole, self.inner.spared(Purpose::Put))
     }
 
-    /// Frees space by a checkpoint, after freeing the oldest segment if the log may overwrite it; returns
-    /// whether that gained anything. Hold no lock that a checkpoint needs.
+    /// Makes space for a record of this many bytes by a checkpoint, after freeing the oldest segment if the log may
+    /// overwrite it, and adding segments if it grows and none is worth cleaning instead; returns whether that gained
+    /// anything. Hold no lock that a checkpoint needs.
     ///
     /// # Errors
     /// As [`Volume::checkpoint`].
-    pub fn make_space(&self) -> Result<bool> {
+    pub fn make_space(&self, bytes: u64) -> Result<bool> {
         self.inner.free_ahead(1);
-        if self.inner.state().segments.freed_count() == 0 {
+        let has_freed = self.inner.state().segments.freed_count() > 0;
+        if !has_freed && !self.inner.grow(bytes + RECORD_HEADER_BYTES as u64)? {
             return Ok(false);
         }
         self.inner.volume.checkpoint()?;
         Ok(true)
+    }
+
+    /// Why the log could not grow when it last had to.
+    #[must_use]
+    pub fn growth_stopped(&self) -> Option<String> {
+        self.inner.state().stopped.clone()
     }
 
     /// Makes every record appended before this call durable. Concurrent callers share writes and syncs;
@@ -253,12 +291,13 @@ impl ValueLog {
         self.inner.page(reference.slot, reference.offset / PAYLOAD_BYTES as u32)
     }
 
-    /// The segment with the best ratio of garbage to copies, if an eighth of it is garbage.
+    /// The segment with the best ratio of garbage to copies of those that take a record of this many bytes, if an
+    /// eighth of it is garbage.
     #[must_use]
-    pub fn worth_cleaning(&self) -> Option<LiveSegment> {
-        let segment_bytes = self.inner.config.segment_bytes();
-        let worth = |segment: &LiveSegment| segment.live_bytes <= segment_bytes - segment_bytes / 8;
-        self.inner.state().segments.emptiest().filter(worth)
+    pub fn worth_cleaning(&self, bytes: u64) -> Option<LiveSegment> {
+        let state = self.inner.state();
+        let found = state.segments.emptiest(bytes + RECORD_HEADER_BYTES as u64);
+        found.filter(|segment| state.segments.has_garbage(*segment, GARBAGE_PART))
     }
 
     /// A segment whose live bytes were not counted since the log was opened, and may be fewer than noted.
@@ -267,9 +306,9 @@ impl ValueLog {
         self.inner.state().segments.uncounted()
     }
 
-    /// Notes the live bytes of a segment, with records' headers, as its owner has counted them.
-    pub fn note_counted(&self, segment: LiveSegment, live_bytes: u64) {
-        self.inner.state().segments.note_counted(segment.slot, live_bytes);
+    /// Notes what of a segment is live, as its owner has counted it.
+    pub fn note_counted(&self, segment: LiveSegment, live: LiveCounts) {
+        self.inner.state().segments.note_counted(segment.slot, live);
     }
 
     /// Frees a segment without live records. Every reference that has replaced one into it must be durable.
@@ -289,11 +328,14 @@ impl ValueLog {
         let batches = state.open.as_ref().map_or(0, Batch::ram_bytes)
             + state.closing.as_ref().map_or(0, |batch| batch.ram_bytes());
         let chunk = self.inner.config.io_chunk_pages as usize * nandex_device::PAGE_BYTES;
+        let (extents, overwritten) = (state.segments.extents(), state.segments.overwritten());
         ValuesStats {
             live_bytes,
+            live_records: state.segments.live_records(),
             garbage_bytes,
             free_segments: (state.segments.free_count() + state.segments.freed_count()) as u64,
-            flash_bytes: self.inner.config.pages() * nandex_device::PAGE_BYTES as u64,
+            flash_bytes: extents.pages() * nandex_device::PAGE_BYTES as u64,
+            growths: extents.added().len() as u64,
             appended_bytes: counters.appended_bytes.load(Relaxed),
             copied_bytes: counters.copied_bytes.load(Relaxed),
             written_bytes: counters.written_bytes.load(Relaxed),
@@ -301,6 +343,9 @@ impl ValueLog {
             reads: counters.reads.load(Relaxed),
             pages_read: counters.pages_read.load(Relaxed),
             overwritten_segments: counters.overwritten_segments.load(Relaxed),
+            overwritten_records: counters.overwritten_records.load(Relaxed),
+            overwritten_segments_life: overwritten.segments,
+            overwritten_records_life: overwritten.records,
             cleaned_segments: counters.cleaned_segments.load(Relaxed),
             ram_bytes: (batches + chunk + state.segments.ram_bytes() + self.inner.reads.ram_bytes())
                 as u64,
@@ -325,9 +370,9 @@ impl Inner {
 
     /// Free segments that this purpose may not use.
     fn spared(&self, purpose: Purpose) -> usize {
-        match (self.config.when_full, purpose) {
-            (WhenFull::Keep, Purpose::Put) => RESERVE_SEGMENTS,
-            _ => 0,
+        match purpose {
+            Purpose::Put if self.config.when_full.keeps() => RESERVE_SEGMENTS,
+            Purpose::Put | Purpose::Copy => 0,
         }
     }
 
@@ -335,7 +380,7 @@ impl Inner {
     /// cleaning, after a crash during cleaning, only copies may use the rest of the head.
     fn head_takes(&self, state: &State, purpose: Purpose, whole_bytes: u64) -> bool {
         let Some(head) = state.segments.head() else { return false };
-        if state.segments.free_count() < self.spared(purpose) {
+        if state.segments.free_longest() < self.spared(purpose) {
             return false;
         }
         let used = match (&state.open, &state.closing) {
@@ -343,7 +388,7 @@ impl Inner {
             (None, Some(batch)) => batch.end_page() as usize * PAYLOAD_BYTES,
             (None, None) => head.pages as usize * PAYLOAD_BYTES,
         };
-        used as u64 + whole_bytes <= self.config.segment_bytes()
+        used as u64 + whole_bytes <= state.segments.extents().segment_bytes(head.slot)
     }
 
     fn push(&self, state: &mut State, purpose: Purpose, parts: &[&[u8]]) -> ValueRef {
@@ -361,8 +406,8 @@ impl Inner {
 
     /// Begins the next segment. A checkpoint soon limits what recovery has to read, and frees the segments
     /// that were given back.
-    fn begin(&self, state: &mut State, purpose: Purpose) -> Option<LiveSegment> {
-        let begun = state.segments.begin(self.spared(purpose))?;
+    fn begin(&self, state: &mut State, purpose: Purpose, whole: u64) -> Option<LiveSegment> {
+        let begun = state.segments.begin(whole, self.spared(purpose))?;
         self.volume.request_checkpoint();
         Some(begun)
     }
@@ -370,82 +415,15 @@ impl Inner {
     /// If the oldest segment may be overwritten, frees segments until `count` are free after the next
     /// checkpoint.
     fn free_ahead(&self, count: usize) {
-        if self.config.when_full == WhenFull::Keep {
+        if self.config.when_full.keeps() {
             return;
         }
         let mut state = self.state();
         while state.segments.free_count() + state.segments.freed_count() < count {
             let Some(oldest) = state.segments.oldest() else { return };
-            state.segments.free(oldest.slot);
+            state.segments.overwrite(oldest);
             self.counters.overwritten_segments.fetch_add(1, Relaxed);
-        }
-    }
-
-    fn commit(&self) -> Result<()> {
-        let wanted = self.state().appended;
-        let mut writer = self.writer.lock().expect("no holder of the writer's place panics");
-        self.volume.poison().check()?;
-        let (batch, target) = {
-            let mut state = self.state();
-            if state.durable >= wanted {
-                return Ok(());
-            }
-            let Some(open) = state.open.take() else { return Ok(()) };
-            let batch = Arc::new(open);
-            state.closing = Some(Arc::clone(&batch));
-            (batch, state.appended)
-        };
-        self.write(&batch, &mut writer)?;
-        let mut state = self.state();
-        state.segments.note_pages(batch.start.slot, batch.end_page());
-        state.closing = None;
-        state.durable = target;
-        Ok(())
-    }
-
-    /// Writes a batch chunk by chunk, each synced before the next.
-    fn write(&self, batch: &Batch, writer: &mut Option<PageBuf>) -> Result<()> {
-        let (mut at, pages) = (0, batch.pages());
-        while at < pages {
-            let count = (pages - at).min(self.config.io_chunk_pages) as usize;
-            let whole = writer.take().filter(|buf| buf.pages() == count);
-            let mut buf = whole.unwrap_or_else(|| PageBuf::zeroed(count));
-            batch.seal(at, &mut buf, |page| {
-                self.label(batch.start.slot, batch.start.sequence, page)
-            });
-            *writer =
-                Some(self.write_pages(self.page(batch.start.slot, batch.start.page + at), buf)?);
-            at += count as u32;
-        }
-        Ok(())
-    }
-
-    /// Writes sealed pages and makes them durable.
-    fn write_pages(&self, page: PageId, buf: PageBuf) -> Result<PageBuf> {
-        let poison = self.volume.poison();
-        self.counters.written_bytes.fetch_add(buf.len() as u64, Relaxed);
-        let buf = poison.guard(self.volume.device().write(page, buf))?;
-        if is_on(Barrier::ValuesSynced) {
-            poison.guard(self.volume.device().sync())?;
-        }
-        self.counters.syncs.fetch_add(1, Relaxed);
-        // A failed sync of another caller may have been the one that covered these pages.
-        poison.check().map(|()| buf)
-    }
-
-    /// The place of a page of a segment.
-    fn page(&self, slot: u32, index: u32) -> PageId {
-        let before = u64::from(slot) * u64::from(self.config.segment_pages);
-        self.extent.start.plus(before + u64::from(index))
-    }
-
-    /// What a page of a segment must prove to be.
-    fn label(&self, slot: u32, sequence: u64, index: u32) -> PageLabel {
-        PageLabel {
-            kind: PageKind::Value,
-            structure: self.id,
-            generation: self.mark << SEQUENCE_BITS | sequence,
-            page: self.page(slot, index),
+            self.counters.overwritten_records.fetch_add(oldest.live_records.into(), Relaxed);
         }
     }
 }
@@ -453,13 +431,17 @@ impl Inner {
 impl Checkpointed for Inner {
     fn prepare(&self) -> Result<()> {
         self.free_ahead(AHEAD_SEGMENTS);
+        self.grow_ahead();
         Ok(())
     }
 
     fn capture(&self) -> Captured {
-        let mut state = Vec::new();
-        self.state().segments.capture().encode(&mut state);
-        Captured { state, tail: self.volume.log().next_lsn(), extents: None }
+        let mut bytes = Vec::new();
+        let mut state = self.state();
+        state.segments.capture().encode(&mut bytes);
+        let grows = self.config.when_full == WhenFull::Grow;
+        let extents = grows.then(|| state.segments.extents().list());
+        Captured { state: bytes, tail: self.volume.log().next_lsn(), extents }
     }
 
     fn committed(&self) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nandex_device::PageBuf;
+use nandex_device::{PageBuf, PageId};
 
 use crate::page::RawPage;
 use crate::reads::{LookupStep, NextStep, PageReads, ReadPlace, UserStep};
@@ -27,6 +27,8 @@ const PART_PAGES: u32 = 256;
 pub(super) struct Reading {
     reference: ValueRef,
     segment: LiveSegment,
+    /// The segment's first page.
+    first: PageId,
     /// The record from its header on, as far as its pages were read.
     bytes: Vec<u8>,
     /// Why a page is invalid. That is no failure if the segment was overwritten.
@@ -109,29 +111,21 @@ impl Inner {
         if let Some(bytes) = batches.find_map(|batch| batch.record(reference, limit)) {
             return Ok(LookupStep::Answer(Some(bytes.to_vec())));
         }
-        self.check_reference(reference, segment)?;
+        let first = state.segments.extents().first_page(reference.slot);
+        drop(state);
+        check_reference(reference, segment, first)?;
         let wanted = RECORD_HEADER_BYTES + (reference.bytes as usize).min(limit);
         let bytes = vec![0; wanted];
-        Ok(LookupStep::Read(Reading { reference, segment, bytes, failed: None }))
-    }
-
-    /// Refuses a reference past the written part of its segment.
-    fn check_reference(&self, reference: ValueRef, segment: LiveSegment) -> Result<()> {
-        let end = u64::from(segment.pages) * PAYLOAD_BYTES as u64;
-        if reference.end() <= end {
-            return Ok(());
-        }
-        let page = self.page(reference.slot, 0);
-        Err(damaged(page, &format!("a record before byte {end}"), &format!("{reference:?}")))
+        Ok(LookupStep::Read(Reading { reference, segment, first, bytes, failed: None }))
     }
 
     /// Proves the pages of a part and copies the record's bytes.
     fn take_part(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {
         let numbers = reading.part(part);
-        let Reading { reference, segment, bytes, .. } = reading;
+        let Reading { reference, segment, first, bytes, .. } = reading;
         let (from, to) = (reference.offset as usize, reference.offset as usize + bytes.len());
         for (index, number) in numbers.enumerate() {
-            let label = self.label(segment.slot, segment.sequence, number);
+            let label = self.label(segment.sequence, first.plus(number.into()));
             let page = RawPage::new(pages.page(index)).check(label)?;
             let (begins, payload) = decode_page(page.body(), label.page)?;
             let start = number as usize * PAYLOAD_BYTES;
@@ -160,7 +154,7 @@ impl Inner {
             return Err(error);
         }
         if record_bytes(&bytes) != Some(reference.bytes) {
-            let page = self.page(reference.slot, reference.offset / PAYLOAD_BYTES as u32);
+            let page = reading.first.plus(u64::from(reference.offset) / PAYLOAD_BYTES as u64);
             let expected = format!("the header of {} bytes", reference.bytes);
             let found = format!("{:02x?}", &bytes[..RECORD_HEADER_BYTES]);
             return Err(damaged(page, &expected, &found));
@@ -168,6 +162,15 @@ impl Inner {
         bytes.drain(..RECORD_HEADER_BYTES);
         Ok(Some(bytes))
     }
+}
+
+/// Refuses a reference past the written part of its segment.
+fn check_reference(reference: ValueRef, segment: LiveSegment, first: PageId) -> Result<()> {
+    let end = u64::from(segment.pages) * PAYLOAD_BYTES as u64;
+    if reference.end() <= end {
+        return Ok(());
+    }
+    Err(damaged(first, &format!("a record before byte {end}"), &format!("{reference:?}")))
 }
 
 impl PageReads for Inner {
@@ -180,9 +183,9 @@ impl PageReads for Inner {
     }
 
     fn place(&self, reading: &Reading, part: u32) -> ReadPlace {
-        let (slot, Range { start, end }) = (reading.reference.slot, reading.part(part));
-        let write = SequentialWrite::at(self.page(slot, 0));
-        ReadPlace { page: self.page(slot, start), pages: end - start, write }
+        let Range { start, end } = reading.part(part);
+        let write = SequentialWrite::at(reading.first);
+        ReadPlace { page: reading.first.plus(start.into()), pages: end - start, write }
     }
 
     fn look(&self, reading: &mut Reading, part: u32, pages: &PageBuf) -> Result<()> {

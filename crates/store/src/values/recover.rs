@@ -2,12 +2,12 @@
 //!
 //! The write-ahead log has no entries for the value log; pages written after the checkpoint prove themselves.
 //! They are in the head after its known pages, and in the segments that come next in the order of the free
-//! ones, and carry their segment's number. A number is used once in a structure, but an earlier volume on the
+//! ones of each length, and carry their segment's number. A number is used once in a structure, but an earlier volume on the
 //! same device may have had the same structure and number at the same place; so generations are marked with
 //! bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else,
 //! since no reference leads there.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use nandex_device::PageBuf;
 
@@ -17,11 +17,14 @@ use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, RawPage, seal};
 use crate::reads::ReadPool;
 use crate::schedule::Channels;
+use crate::space::Extent;
 use crate::{Result, Structure, Volume};
 
+use super::extents::{Extents, SegmentGroup};
 use super::format::{LiveSegment, RecordStart, SEQUENCE_BITS, ValuesState};
 use super::read::READ_DEPTH;
-use super::segments::Segments;
+use super::segments::{LiveCounts, Segments};
+use super::visit::Records;
 use super::{Counters, Inner, ValueLog, ValuesConfig, weak};
 
 /// Opens a value log: a list of steps.
@@ -29,8 +32,9 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
     let place = structure.extent()?.start;
     let mut reader = Reader::new(&structure.config, "configuration of a value log", place);
     let config = ValuesConfig::decode(&mut reader)?;
-    let state = restore(&structure, &config)?;
-    let inner = Arc::new(assemble(volume, &structure, config, &state)?);
+    let (state, extents) = restore(&structure, &config)?;
+    let segments = Segments::new(extents, &state);
+    let inner = Arc::new(assemble(volume, &structure, config, segments));
     if is_on(Barrier::ValuesRolledForward) {
         inner.find_written()?;
     }
@@ -38,40 +42,48 @@ pub(super) fn open(volume: &Volume, structure: Structure) -> Result<ValueLog> {
     Ok(ValueLog { inner })
 }
 
-/// The state in the checkpoint; that of an empty log if there is none.
-pub(super) fn restore(structure: &Structure, config: &ValuesConfig) -> Result<ValuesState> {
-    let extent = structure.extent()?;
-    let mut reader = Reader::new(&structure.state, "state of a value log", extent.start);
-    if extent.pages < config.pages() {
-        return Err(reader.refuse(format!("{} pages", config.pages()), extent.pages));
+/// The state in the checkpoint, that of an empty log if there is none, and where the segments are.
+pub(super) fn restore(
+    structure: &Structure,
+    config: &ValuesConfig,
+) -> Result<(ValuesState, Extents)> {
+    let place = structure.extent()?.start;
+    let mut reader = Reader::new(&structure.state, "state of a value log", place);
+    let state = match structure.state.is_empty() {
+        true => ValuesState::fresh(config),
+        false => ValuesState::decode(&mut reader, config)?,
+    };
+    let groups = std::iter::once(SegmentGroup::from(config)).chain(state.added.iter().copied());
+    let groups: Vec<_> = groups.collect();
+    let fits = |(group, extent): (&SegmentGroup, &Extent)| extent.pages >= group.pages();
+    if groups.len() != structure.extents.len() || !groups.iter().zip(&structure.extents).all(fits) {
+        let expected = format!("extents for {groups:?}");
+        return Err(reader.refuse(expected, format!("{:?}", structure.extents)));
     }
-    if structure.state.is_empty() {
-        return Ok(ValuesState::fresh(config));
-    }
-    ValuesState::decode(&mut reader, config)
+    let extents = Extents::new(groups.into_iter().zip(structure.extents.iter().copied()));
+    Ok((state, extents))
 }
 
 fn assemble(
     volume: &Volume,
     structure: &Structure,
     config: ValuesConfig,
-    state: &ValuesState,
-) -> Result<Inner> {
-    let segments = Segments::new(&config, state);
+    segments: Segments,
+) -> Inner {
     let device = Arc::clone(volume.device());
     let channels = Channels::of(&device.geometry());
     let reads = ReadPool::new(device, channels, READ_DEPTH);
-    Ok(Inner {
+    Inner {
         volume: volume.clone(),
         id: structure.id,
         config,
-        extent: structure.extent()?,
         mark: mark_of(&volume.hasher()),
-        state: super::State { segments, open: None, closing: None, appended: 0, durable: 0 }.into(),
+        state: super::State::new(segments).into(),
         writer: None.into(),
+        growing: Mutex::default(),
         reads,
         counters: Counters::default(),
-    })
+    }
 }
 
 /// The mark of a volume in the generations of its value logs' pages.
@@ -88,54 +100,84 @@ impl Inner {
         if let Some(head) = head {
             self.find_pages(head)?;
         }
-        loop {
-            let next = self.state().segments.next();
-            let Some((slot, sequence)) = next else { return Ok(()) };
-            let unknown = LiveSegment { slot, sequence, pages: 0, live_bytes: 0 };
-            if self.proven_pages(unknown)?.is_empty() {
-                return Ok(());
-            }
-            self.state().segments.begin(0);
-            self.find_pages(unknown)?;
+        while let Some(next) = self.find_next()? {
+            self.state().segments.begin_slot(next.slot);
+            self.find_pages(next)?;
         }
+        Ok(())
+    }
+
+    /// The segment that was begun next, if one was and something of it was written.
+    fn find_next(&self) -> Result<Option<LiveSegment>> {
+        let candidates = self.state().segments.next();
+        for segment in candidates {
+            if !self.proven_pages(segment)?.pages.is_empty() {
+                return Ok(Some(segment));
+            }
+        }
+        Ok(None)
     }
 
     /// Finds the pages of a segment after the known ones, and closes the gaps between them.
     fn find_pages(&self, segment: LiveSegment) -> Result<()> {
-        let proven = self.proven_pages(segment)?;
+        let Proven { pages: proven, records } = self.proven_pages(segment)?;
         let Some(last) = proven.last() else { return Ok(()) };
+        let first = self.page(segment.slot, 0);
         let is_gap = |page: &u32| proven.binary_search(page).is_err();
         for page in (segment.pages..*last).filter(is_gap) {
             let mut buf = PageBuf::zeroed(1);
             let bytes = buf.page_mut(0);
+            let page = first.plus(page.into());
             RecordStart::Void.encode(&mut bytes[PAGE_HEADER_BYTES..]);
-            seal(bytes, self.label(segment.slot, segment.sequence, page));
-            self.write_pages(self.page(segment.slot, page), buf)?;
+            seal(bytes, self.label(segment.sequence, page));
+            self.write_pages(page, buf)?;
         }
         let mut state = self.state();
         state.segments.note_pages(segment.slot, last + 1);
-        let found = proven.len() as u64 * super::PAYLOAD_BYTES as u64;
-        state.segments.note_uncounted(segment.slot, segment.live_bytes + found);
+        let bytes = segment.live_bytes + proven.len() as u64 * super::PAYLOAD_BYTES as u64;
+        let records = segment.live_records.saturating_add(records);
+        state.segments.note_uncounted(segment.slot, LiveCounts { bytes, records });
         Ok(())
     }
 
     /// The pages of a segment after the known ones that prove themselves, up to a gap as long as a chunk.
-    fn proven_pages(&self, segment: LiveSegment) -> Result<Vec<u32>> {
-        let mut proven = Vec::new();
+    fn proven_pages(&self, segment: LiveSegment) -> Result<Proven> {
+        let mut proven = Proven::default();
+        let mut records = Records::new(segment);
+        let first = self.page(segment.slot, 0);
+        let segment_pages = self.segment_pages(segment.slot);
         let (chunk, mut at, mut end) = (self.config.io_chunk_pages, segment.pages, segment.pages);
-        while at < self.config.segment_pages && at < end + chunk {
-            let count = chunk.min(self.config.segment_pages - at);
+        while at < segment_pages && at < end + chunk {
+            let count = chunk.min(segment_pages - at);
             let buf = PageBuf::zeroed(count as usize);
-            let buf = self.volume.device().read(self.page(segment.slot, at), buf)?;
+            let buf = self.volume.device().read(first.plus(at.into()), buf)?;
             for index in 0..count {
-                let label = self.label(segment.slot, segment.sequence, at + index);
-                if RawPage::new(buf.page(index as usize)).check(label).is_ok() {
-                    proven.push(at + index);
-                    end = at + index + 1;
+                let label = self.label(segment.sequence, first.plus((at + index).into()));
+                let bytes = buf.page(index as usize);
+                if RawPage::new(bytes).check(label).is_err() {
+                    records.skip();
+                    continue;
                 }
+                proven.pages.push(at + index);
+                end = at + index + 1;
+                let mut count_one = |_, _: &[u8]| {
+                    proven.records += 1;
+                    Ok(())
+                };
+                // Whoever reads a record of a page that is damaged otherwise is told.
+                let _ = records.page(at + index, bytes, label, &mut count_one);
             }
             at += count;
         }
         Ok(proven)
     }
+}
+
+/// What was found in a segment.
+#[derive(Default)]
+struct Proven {
+    /// Its pages, in order.
+    pages: Vec<u32>,
+    /// Whole records in them.
+    records: u32,
 }

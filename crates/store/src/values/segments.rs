@@ -1,14 +1,16 @@
 //! Which segments hold records, which are free, and the order in which free ones are used.
 //!
-//! A freed segment is used again only after a durable checkpoint knows it as free. Free ones are used in the
-//! checkpoint's order, so that recovery knows where segments begun since then are.
+//! A freed segment is used again only after a durable checkpoint knows it as free. Free ones of one length are used in
+//! the checkpoint's order, so that recovery knows where segments begun since then are.
 
 use std::collections::VecDeque;
 
 use crate::mutants::{Barrier, is_on};
 
-use super::config::ValuesConfig;
-use super::format::{LiveSegment, ValueRef, ValuesState};
+use super::config::RESERVE_SEGMENTS;
+use super::extents::{Extents, SegmentGroup};
+use super::format::{LiveSegment, Overwritten, ValueRef, ValuesState};
+use crate::space::Extent;
 
 /// A segment in use.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,23 @@ struct Segment {
     known: LiveSegment,
     /// Were its live bytes counted since the log was opened? A crash forgets what became garbage.
     is_counted: bool,
+}
+
+/// What of a segment has references.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LiveCounts {
+    /// Bytes of records with their headers.
+    pub bytes: u64,
+    /// Records.
+    pub records: u32,
+}
+
+impl LiveCounts {
+    /// Counts a record.
+    pub fn note(&mut self, reference: ValueRef) {
+        self.bytes += reference.whole_bytes();
+        self.records += 1;
+    }
 }
 
 /// The segments of a value log.
@@ -29,24 +48,60 @@ pub(super) struct Segments {
     freed: VecDeque<u32>,
     /// How many of those the last capture has.
     captured: usize,
-    segment_bytes: u64,
+    /// How many of the free ones are as long as the longest.
+    free_longest: usize,
+    extents: Extents,
+    overwritten: Overwritten,
 }
 
 impl Segments {
-    pub(super) fn new(config: &ValuesConfig, state: &ValuesState) -> Self {
-        let mut by_slot = vec![None; config.segments as usize];
+    pub(super) fn new(extents: Extents, state: &ValuesState) -> Self {
+        let mut by_slot = vec![None; extents.slots() as usize];
         for known in &state.live {
             by_slot[known.slot as usize] = Some(Segment { known: *known, is_counted: false });
         }
-        Self {
+        let mut segments = Self {
             by_slot,
             last_sequence: state.last_sequence,
             head: state.live.last().map(|segment| segment.slot),
             free: state.free.iter().copied().collect(),
             freed: VecDeque::new(),
             captured: 0,
-            segment_bytes: config.segment_bytes(),
-        }
+            free_longest: 0,
+            extents,
+            overwritten: state.overwritten,
+        };
+        segments.count_longest();
+        segments
+    }
+
+    /// Where they are.
+    pub(super) fn extents(&self) -> &Extents {
+        &self.extents
+    }
+
+    /// What was overwritten over the log's life.
+    pub(super) fn overwritten(&self) -> Overwritten {
+        self.overwritten
+    }
+
+    /// Adds free segments in a new extent. They can be begun after the next checkpoint.
+    pub(super) fn add(&mut self, group: SegmentGroup, extent: Extent) {
+        let slots = self.extents.push(group, extent);
+        self.by_slot.resize(slots.end as usize, None);
+        let waits = is_on(Barrier::ValuesGrowInCheckpoint);
+        let list = if waits { &mut self.freed } else { &mut self.free };
+        list.extend(slots);
+        self.count_longest();
+    }
+
+    fn count_longest(&mut self) {
+        self.free_longest = self.longest_among(self.free.iter());
+    }
+
+    fn longest_among<'s>(&self, slots: impl Iterator<Item = &'s u32>) -> usize {
+        let longest = self.extents.longest_pages();
+        slots.filter(|slot| self.extents.segment_pages(**slot) == longest).count()
     }
 
     /// The segment that is written.
@@ -65,22 +120,85 @@ impl Segments {
         ((found.sequence & u64::from(u32::MAX)) as u32 == reference.sequence).then_some(found)
     }
 
-    /// The place and number of the next segment.
-    pub(super) fn next(&self) -> Option<(u32, u64)> {
-        Some((*self.free.front()?, self.last_sequence + 1))
+    /// What the next segment can be, if one was begun: the first free one of each length.
+    pub(super) fn next(&self) -> Vec<LiveSegment> {
+        let mut lengths = Vec::new();
+        let mut next = Vec::new();
+        for slot in &self.free {
+            let pages = self.extents.segment_pages(*slot);
+            if !lengths.contains(&pages) {
+                lengths.push(pages);
+                next.push(unwritten(*slot, self.last_sequence + 1));
+            }
+        }
+        next
     }
 
-    /// Begins the next segment, if more than `spared` are free.
-    pub(super) fn begin(&mut self, spared: usize) -> Option<LiveSegment> {
-        if self.free.len() <= spared {
-            return None;
-        }
-        let (slot, sequence) = self.next()?;
-        self.free.pop_front();
-        let known = LiveSegment { slot, sequence, pages: 0, live_bytes: 0 };
+    /// The first free segment for a record of this many bytes, if `spared` of the longest stay free without it.
+    fn first_for(&self, whole_bytes: u64, spared: usize) -> Option<u32> {
+        let slots = self.free.iter();
+        self.first_of(slots, self.free_longest, (whole_bytes, spared))
+    }
+
+    fn first_of<'s>(
+        &self,
+        mut slots: impl Iterator<Item = &'s u32>,
+        longest_count: usize,
+        (whole_bytes, spared): (u64, usize),
+    ) -> Option<u32> {
+        let longest = self.extents.longest_pages();
+        let may_go = |slot: u32| {
+            let is_longest = self.extents.segment_pages(slot) == longest;
+            longest_count >= spared + usize::from(is_longest)
+        };
+        slots
+            .find(|slot| self.extents.segment_bytes(**slot) >= whole_bytes && may_go(**slot))
+            .copied()
+    }
+
+    /// Is there a free segment for a record of this many bytes?
+    pub(super) fn has_free(&self, whole_bytes: u64, spared: usize) -> bool {
+        self.first_for(whole_bytes, spared).is_some()
+    }
+
+    /// Will there be one after the next checkpoint?
+    pub(super) fn will_have_free(&self, whole_bytes: u64, spared: usize) -> bool {
+        let slots = || self.free.iter().chain(&self.freed);
+        let longest = self.longest_among(slots());
+        self.first_of(slots(), longest, (whole_bytes, spared)).is_some()
+    }
+
+    /// Are fewer segments free, or will be after the next checkpoint, than cleaning needs?
+    pub(super) fn lacks_reserve(&self) -> bool {
+        self.longest_among(self.free.iter().chain(&self.freed)) < RESERVE_SEGMENTS
+    }
+
+    /// How many of the longest segments are free.
+    pub(super) fn free_longest(&self) -> usize {
+        self.free_longest
+    }
+
+    /// Begins the next segment, for a record of this many bytes, if `spared` of the longest stay free.
+    pub(super) fn begin(&mut self, whole_bytes: u64, spared: usize) -> Option<LiveSegment> {
+        let slot = self.first_for(whole_bytes, spared)?;
+        Some(self.begin_slot(slot))
+    }
+
+    /// Begins a free segment.
+    pub(super) fn begin_slot(&mut self, slot: u32) -> LiveSegment {
+        self.free.retain(|free| *free != slot);
+        self.count_longest();
+        let known = unwritten(slot, self.last_sequence + 1);
         self.by_slot[slot as usize] = Some(Segment { known, is_counted: true });
-        (self.head, self.last_sequence) = (Some(slot), sequence);
-        Some(known)
+        (self.head, self.last_sequence) = (Some(slot), known.sequence);
+        known
+    }
+
+    /// Frees a segment whose records may be live.
+    pub(super) fn overwrite(&mut self, segment: LiveSegment) {
+        self.overwritten.segments += 1;
+        self.overwritten.records += u64::from(segment.live_records);
+        self.free(segment.slot);
     }
 
     /// Frees a segment.
@@ -89,6 +207,7 @@ impl Segments {
             let spared = is_on(Barrier::ValuesSpareCheckpoint);
             let list = if spared { &mut self.freed } else { &mut self.free };
             list.push_back(slot);
+            self.count_longest();
         }
     }
 
@@ -97,10 +216,19 @@ impl Segments {
         self.closed().map(|segment| segment.known).min_by_key(|known| known.sequence)
     }
 
-    /// The segment with the fewest live bytes, except the head.
-    pub(super) fn emptiest(&self) -> Option<LiveSegment> {
-        let bytes = |known: &LiveSegment| (known.live_bytes, known.sequence);
-        self.closed().map(|segment| segment.known).min_by_key(bytes)
+    /// The segment with the least live share, except the head, of those that take a record of this many bytes.
+    pub(super) fn emptiest(&self, whole_bytes: u64) -> Option<LiveSegment> {
+        let bytes = |known: &LiveSegment| self.extents.segment_bytes(known.slot);
+        let share = |known: &LiveSegment| (known.live_bytes << 20) / bytes(known).max(1);
+        let closed = self.closed().map(|segment| segment.known);
+        let fitting = closed.filter(|known| bytes(known) >= whole_bytes);
+        fitting.min_by_key(|known| (share(known), known.sequence))
+    }
+
+    /// Is at least one in `part` bytes of a segment garbage?
+    pub(super) fn has_garbage(&self, segment: LiveSegment, part: u64) -> bool {
+        let bytes = self.extents.segment_bytes(segment.slot);
+        segment.live_bytes <= bytes - bytes / part
     }
 
     /// The oldest segment, except the head, whose live bytes were not counted since the log was opened.
@@ -128,6 +256,7 @@ impl Segments {
     pub(super) fn note_live(&mut self, reference: ValueRef) {
         if let Some(known) = self.known(reference.slot) {
             known.live_bytes += reference.whole_bytes();
+            known.live_records += 1;
         }
     }
 
@@ -138,22 +267,24 @@ impl Segments {
         }
         if let Some(known) = self.known(reference.slot) {
             known.live_bytes = known.live_bytes.saturating_sub(reference.whole_bytes());
+            known.live_records = known.live_records.saturating_sub(1);
         }
     }
 
-    /// Notes the counted live bytes of a segment.
-    pub(super) fn note_counted(&mut self, slot: u32, live_bytes: u64) {
-        if let Some(segment) = &mut self.by_slot[slot as usize] {
-            segment.known.live_bytes = live_bytes;
-            segment.is_counted = true;
-        }
+    /// Notes what was counted in a segment.
+    pub(super) fn note_counted(&mut self, slot: u32, live: LiveCounts) {
+        self.note_live_counts(slot, live, true);
     }
 
-    /// Notes the most bytes that may be live in a segment found after a crash.
-    pub(super) fn note_uncounted(&mut self, slot: u32, live_bytes: u64) {
-        if let Some(segment) = &mut self.by_slot[slot as usize] {
-            segment.known.live_bytes = live_bytes;
-            segment.is_counted = false;
+    /// Notes what at most may be live in a segment found after a crash.
+    pub(super) fn note_uncounted(&mut self, slot: u32, live: LiveCounts) {
+        self.note_live_counts(slot, live, false);
+    }
+
+    fn note_live_counts(&mut self, slot: u32, live: LiveCounts, is_counted: bool) {
+        if let Some(Some(segment)) = self.by_slot.get_mut(slot as usize) {
+            (segment.known.live_bytes, segment.known.live_records) = (live.bytes, live.records);
+            segment.is_counted = is_counted;
         }
     }
 
@@ -173,10 +304,17 @@ impl Segments {
         all.fold((0, 0), |(live, garbage), segment| {
             let known = segment.known;
             let is_head = Some(known.slot) == self.head;
-            let used =
-                if is_head { u64::from(known.pages) * page_bytes } else { self.segment_bytes };
+            let used = match is_head {
+                true => u64::from(known.pages) * page_bytes,
+                false => self.extents.segment_bytes(known.slot),
+            };
             (live + known.live_bytes, garbage + used.saturating_sub(known.live_bytes))
         })
+    }
+
+    /// Records with references.
+    pub(super) fn live_records(&self) -> u64 {
+        self.by_slot.iter().flatten().map(|segment| u64::from(segment.known.live_records)).sum()
     }
 
     /// The state for the checkpoint.
@@ -185,13 +323,15 @@ impl Segments {
         let mut live: Vec<_> = self.by_slot.iter().flatten().map(|segment| segment.known).collect();
         live.sort_by_key(|known| known.sequence);
         let free = self.free.iter().chain(&self.freed).copied().collect();
-        ValuesState { last_sequence: self.last_sequence, live, free }
+        let (overwritten, added) = (self.overwritten, self.extents.added());
+        ValuesState { last_sequence: self.last_sequence, live, free, overwritten, added }
     }
 
     /// The last capture is durable.
     pub(super) fn committed(&mut self) {
         let captured = std::mem::take(&mut self.captured);
         self.free.extend(self.freed.drain(..captured));
+        self.count_longest();
     }
 
     /// RAM it holds, in bytes.
@@ -199,4 +339,9 @@ impl Segments {
         self.by_slot.capacity() * size_of::<Option<Segment>>()
             + (self.free.capacity() + self.freed.capacity()) * size_of::<u32>()
     }
+}
+
+/// A segment of which nothing is written.
+fn unwritten(slot: u32, sequence: u64) -> LiveSegment {
+    LiveSegment { slot, sequence, pages: 0, live_bytes: 0, live_records: 0 }
 }

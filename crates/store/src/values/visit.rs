@@ -23,13 +23,14 @@ impl ValueLog {
     pub fn visit(&self, segment: LiveSegment, visit: &mut Visit<'_>) -> Result<()> {
         let inner = &*self.inner;
         let mut records = Records::new(segment);
+        let first = inner.page(segment.slot, 0);
         let mut at = 0;
         while at < segment.pages {
             let count = inner.config.io_chunk_pages.min(segment.pages - at);
             let buf = PageBuf::zeroed(count as usize);
-            let buf = inner.volume.device().read(inner.page(segment.slot, at), buf)?;
+            let buf = inner.volume.device().read(first.plus(at.into()), buf)?;
             for index in 0..count {
-                let label = inner.label(segment.slot, segment.sequence, at + index);
+                let label = inner.label(segment.sequence, first.plus((at + index).into()));
                 records.page(at + index, buf.page(index as usize), label, visit)?;
             }
             at += count;
@@ -49,6 +50,11 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new(segment: LiveSegment) -> Self {
         Self { segment, begun: None }
+    }
+
+    /// Passes over a page that holds nothing of the log.
+    pub(super) fn skip(&mut self) {
+        self.begun = None;
     }
 
     /// Processes the next page, unproven.

@@ -286,6 +286,14 @@ impl Volume {
         Ok(structure)
     }
 
+    /// What a structure of that kind was created with, in its own bytes; it need not be closed.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchStructure`], [`Error::Kind`].
+    pub fn config_of(&self, name: &str, kind: &str) -> Result<Vec<u8>> {
+        Ok(self.inner.root().find(name, kind)?.config)
+    }
+
     /// Is there a structure of that name, and is it open?
     #[must_use]
     pub fn is_open(&self, name: &str) -> bool {

@@ -1,8 +1,8 @@
 //! Large values under trial: their calls. What they must answer is what a table must.
 
-use nandex::large::WhenFull;
+use nandex::large::{ValuesConfig, WhenFull};
 use nandex::testing::Retention;
-use nandex::{BufferHash, LargeTable, Result, Threads, Volume, VolumeOptions};
+use nandex::{AnyTable, LargeTable, Result, Threads, Volume, VolumeOptions};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::{Found, Past, stretch};
 use nandex_trial::{Contract, Session, Stop};
@@ -12,12 +12,14 @@ use super::support::{DURABILITIES, Setup, key, value_bytes};
 /// Keys that come and go.
 const KEYS: u64 = 24;
 
-/// Each durability with a value log that is cleaned, and one that is overwritten.
+/// Each durability with a value log that is cleaned, one that is overwritten, and one that grows.
 pub fn configurations() -> impl Iterator<Item = Setup> + Clone {
     DURABILITIES.into_iter().flat_map(|durability| {
         let mut keep = Setup::new(durability, WhenFull::Keep);
         keep.values.segments = 9;
-        [keep, Setup::new(durability, WhenFull::Overwrite)]
+        let mut grow = Setup::new(durability, WhenFull::Grow);
+        grow.values = ValuesConfig { segment_pages: 2, segments: 5, ..grow.values };
+        [keep, Setup::new(durability, WhenFull::Overwrite), grow]
     })
 }
 
@@ -35,7 +37,7 @@ impl Setup {
 }
 
 impl Contract for Setup {
-    type Handle = LargeTable<BufferHash>;
+    type Handle = LargeTable<AnyTable>;
     type Past = Past;
 
     fn past(&self) -> Past {
@@ -51,13 +53,17 @@ impl Contract for Setup {
     }
 
     fn create(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
-        let table = BufferHash::create_with(volume, name, self.table(), self.runtime())?;
+        let table = AnyTable::create_with(volume, name, &self.index(), &self.options())?;
         LargeTable::create(volume, &format!("{name}-values"), table, self.values)
     }
 
     fn open(&self, volume: &Volume, name: &str) -> Result<Self::Handle> {
-        let table = BufferHash::open_with(volume, name, self.runtime())?;
+        let table = AnyTable::open_with(volume, name, &self.options())?;
         LargeTable::open(volume, &format!("{name}-values"), table)
+    }
+
+    fn asks_for_less(&self) -> bool {
+        self.values.when_full == WhenFull::Grow
     }
 
     fn without_threads(&self) -> Self {
@@ -145,7 +151,7 @@ fn get_many(
 }
 
 #[test]
-fn lives_overwrite_and_clean_segments() {
+fn lives_overwrite_and_clean_segments_and_add_some() {
     for setup in configurations() {
         let mut session = Session::new(setup);
         session.create(std::sync::Arc::new(nandex_sim::SimDevice::instant())).unwrap();
@@ -158,6 +164,7 @@ fn lives_overwrite_and_clean_segments() {
         let is_reached = match setup.values.when_full {
             WhenFull::Overwrite => stats.overwritten_segments > 0,
             WhenFull::Keep => stats.cleaned_segments > 0,
+            WhenFull::Grow => stats.growths > 1 && stats.cleaned_segments > 0,
         };
         assert!(is_reached, "{setup:?}: {stats:?}");
     }

@@ -7,7 +7,7 @@ use nandex::device::{
     Call, Counted, Ended, Error, MemoryDevice, Observer, OpKind, PAGE_BYTES, Watched,
 };
 use nandex::large::WhenFull;
-use nandex::{BufferHash, Durability, LargeTable};
+use nandex::{AnyTable, Durability, LargeTable};
 use nandex_trial::Contract;
 
 use super::support::{Setup, key, value};
@@ -19,7 +19,7 @@ const HEADERS: usize = 8 + 20 + 8;
 const PAYLOAD: usize = PAGE_BYTES - 34;
 
 /// Pages that the table of references has read for lookups.
-fn table_reads(table: &LargeTable<BufferHash>) -> u64 {
+fn table_reads(table: &LargeTable<AnyTable>) -> u64 {
     let stats = table.stats().table;
     stats.hit_reads + stats.miss_reads
 }
@@ -42,7 +42,7 @@ fn a_lookup_reads_the_tables_page_and_the_pages_that_the_record_touches() {
     assert!(at > 100 * PAGE_BYTES);
     table.close().unwrap();
     let table = setup.open_on(device.clone()).unwrap();
-    table.table().load_filters().unwrap();
+    table.table().warm_up().unwrap();
     let (mut on_flash, before_all) = (0, table.stats());
     for number in 1..1500 {
         let before = device.snapshot();

@@ -29,8 +29,16 @@ fn a_log_that_overwrites_keeps_the_newest_and_counts_what_it_dropped() {
         let stats = table.stats();
         assert!(stats.overwritten >= 99, "{stats:?}");
         assert!(stats.values.overwritten_segments > 10, "{stats:?}");
+        // No key was put twice, so all records had references.
+        let gone = stats.values.overwritten_records_life;
+        assert_eq!(gone + stats.values.live_records, 299, "{stats:?}");
+        assert_eq!(stats.values.overwritten_records, gone);
         table.close().unwrap();
         let table = setup.open_on(Arc::new(device)).unwrap();
+        let later = table.stats().values;
+        assert_eq!((later.overwritten_segments, later.overwritten_records), (0, 0));
+        assert!(later.overwritten_segments_life >= stats.values.overwritten_segments, "{later:?}");
+        assert_eq!(later.overwritten_records_life + later.live_records, 299, "{later:?}");
         for number in 1..300 {
             let found = table.get(&key(number)).unwrap();
             assert!(found.is_none_or(|found| found == value(number, 1500)));

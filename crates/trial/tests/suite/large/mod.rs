@@ -6,6 +6,7 @@ mod cost;
 mod faults;
 mod format;
 mod full;
+mod grow;
 mod support;
 mod threads;
 

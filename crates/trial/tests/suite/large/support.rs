@@ -1,11 +1,11 @@
 //! What all modules share: configurations, keys and values made from numbers, and the oracle.
 
 use nandex::bufferhash::filter::FilterShape;
-use nandex::bufferhash::{Config, Policy, RuntimeOptions};
+use nandex::bufferhash::{Config, Policy, RuntimeOptions, growing};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::store::entries::EntryLayout;
 use nandex::store::hash::HashKind;
-use nandex::{Durability, Threads};
+use nandex::{AnyConfig, AnyOptions, Durability, Threads};
 use nandex_sim::workload::SplitMix64;
 use nandex_trial::table::stretch;
 
@@ -61,8 +61,20 @@ impl Setup {
         }
     }
 
-    pub fn runtime(&self) -> RuntimeOptions {
-        RuntimeOptions { flush_threads: self.flush_threads(), ..RuntimeOptions::default() }
+    /// The table of references, which grows with a value log that does.
+    pub fn index(&self) -> AnyConfig {
+        let tiny = growing::Config::tiny();
+        let Config { key_bytes, value_bytes, filter, .. } = self.table();
+        let first = Config { key_bytes, value_bytes, filter, ..tiny.first };
+        match self.values.when_full {
+            WhenFull::Grow => growing::Config { first, ..tiny }.into(),
+            WhenFull::Overwrite | WhenFull::Keep => self.table().into(),
+        }
+    }
+
+    pub fn options(&self) -> AnyOptions {
+        let runtime = RuntimeOptions { flush_threads: self.flush_threads(), ..Default::default() };
+        AnyOptions::default().with(runtime)
     }
 
     /// The same with threads in the background.

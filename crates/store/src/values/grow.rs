@@ -1,0 +1,110 @@
+//! Growth: more segments, in a new extent of the volume.
+//!
+//! An extent belongs to the log once a capture names it, and its segments are written only when a checkpoint with that
+//! capture is durable. So a crash leaves the log as it was, with the extent free, or with segments that are free.
+//!
+//! A log grows where none of its segments is half garbage. Cleaning a segment with a live share of u writes u/(1 - u)
+//! bytes for each byte that it frees. At half that is one byte, so puts and copies together never write more than twice
+//! what is put, while a log takes at most twice the space of its live records. Overwritten at random, a log of which
+//! 72 % are live has such a segment: with a live share of s, the emptiest of them is found where s = (u - 1)/ln u.
+
+use crate::space::Extent;
+use crate::{Error, Result, Threads};
+
+use super::extents::SegmentGroup;
+use super::segments::Segments;
+use super::{Inner, Purpose, WhenFull};
+
+/// The part of a segment that is garbage where it is worth cleaning instead of growing.
+const GARBAGE_PART: u64 = 2;
+
+/// Of what a log takes, the part that the volume has free besides, and pages at least. Checkpoints need it, and the
+/// table of references: with none, not even a removal would be possible.
+const LEFT_PART: u64 = 16;
+const LEFT_PAGES_MIN: u64 = 64;
+
+impl Inner {
+    /// Adds segments for a record of this many bytes, if the log grows and none of it is worth cleaning instead;
+    /// returns whether a checkpoint will free one.
+    ///
+    /// # Errors
+    /// A failure of the device other than that it has no space; the log notes that.
+    pub(super) fn grow(&self, whole_bytes: u64) -> Result<bool> {
+        if self.config.when_full != WhenFull::Grow {
+            return Ok(false);
+        }
+        let _growing = self.growing.lock().expect("no holder of the growth's lock panics");
+        let spared = self.spared(Purpose::Put);
+        let growths = {
+            let state = self.state();
+            if state.segments.will_have_free(whole_bytes, spared) {
+                return Ok(true);
+            }
+            // After crashes during cleaning its reserve may be used up.
+            if is_cleaned_first(&state.segments, whole_bytes) && !state.segments.lacks_reserve() {
+                return Ok(false);
+            }
+            state.segments.extents().growths(whole_bytes)
+        };
+        self.add_first_possible(&growths)
+    }
+
+    /// Grows before the last segment is full, so that no put waits for it. A failure is told by the put that needs the
+    /// space, which tries again. Without background threads, puts would wait for this too, so they do it when it is due.
+    pub(super) fn grow_ahead(&self) {
+        let grows = self.config.when_full == WhenFull::Grow;
+        if !grows || self.volume.threads() == Threads::Inline {
+            return;
+        }
+        // While a segment is cleaned, its reserve is in use and no sign of a lack.
+        if !is_cleaned_first(&self.state().segments, 1) {
+            let _ = self.grow(1);
+        }
+    }
+
+    /// Adds the first of these groups of segments for which the volume has space.
+    fn add_first_possible(&self, growths: &[SegmentGroup]) -> Result<bool> {
+        let mut reason = "it has as many segments as a log can have".to_owned();
+        for group in growths {
+            match self.allocate_and_leave_some(group.pages()) {
+                Ok(extent) => {
+                    let mut state = self.state();
+                    state.segments.add(*group, extent);
+                    state.stopped = None;
+                    return Ok(true);
+                }
+                Err(Error::Device(error @ nandex_device::Error::NoSpace { .. })) => {
+                    reason = error.to_string();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.state().stopped = Some(reason);
+        Ok(false)
+    }
+
+    /// Takes an extent, if the volume then has pages left for others.
+    fn allocate_and_leave_some(&self, pages: u64) -> Result<Extent> {
+        let extent = self.volume.allocate(pages)?;
+        let log_pages = self.state().segments.extents().pages() + pages;
+        let left = (log_pages / LEFT_PART).max(LEFT_PAGES_MIN);
+        let missing = left.saturating_sub(self.volume.stats().free_pages);
+        if missing == 0 {
+            return Ok(extent);
+        }
+        match self.volume.allocate(missing) {
+            Ok(left) => self.volume.give_back(left),
+            Err(error) => {
+                self.volume.give_back(extent);
+                return Err(error);
+            }
+        }
+        Ok(extent)
+    }
+}
+
+/// Is a segment for a record of this many bytes worth cleaning instead of growing?
+fn is_cleaned_first(segments: &Segments, whole_bytes: u64) -> bool {
+    let emptiest = segments.emptiest(whole_bytes);
+    emptiest.is_some_and(|segment| segments.has_garbage(segment, GARBAGE_PART))
+}
