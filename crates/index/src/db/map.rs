@@ -2,57 +2,64 @@
 
 use super::{Database, Quantity, TableBuilder};
 use crate::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
-use crate::{AnyTable, LargeTable, Policy, Result};
+use crate::{AnyTable, Error, LargeTable, Policy, Result};
 
 /// The default for the bytes of a key and its value, with a record's overhead.
 const RECORD_BYTES: u64 = 256;
 
-/// The default number of entries of a map.
+/// The default number of entries of a map that keeps its size, and of those with which one that grows begins.
 const ENTRIES: u64 = 1_000_000;
+const ENTRIES_GROWING: u64 = 100_000;
 
 /// Builds or opens a table of keys and values of any size; see [`Database::map`].
 ///
-/// By default it holds a million entries, 256 bytes of flash for each, and refuses more. It is two structures
-/// of the volume: a value log of its name, and a table of its name and `-keys`.
+/// By default it grows until its RAM or the device is full. One whose `entries` or `bytes` are stated holds these and
+/// refuses more, unless its `policy` is stated too. It is two structures of the volume: a value log of its name, and a
+/// table of its name and `-keys`.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `create_or_open`"]
 pub struct MapBuilder<'db> {
     db: &'db Database,
     name: String,
-    entries: Quantity,
+    entries: Option<Quantity>,
     bytes: Option<Quantity>,
     ram: Option<Quantity>,
-    when_full: WhenFull,
+    policy: Option<Policy>,
 }
 
 impl<'db> MapBuilder<'db> {
     pub(super) fn new(db: &'db Database, name: String) -> Self {
-        let (entries, when_full) = (ENTRIES.into(), WhenFull::Keep);
-        Self { db, name, entries, bytes: None, ram: None, when_full }
+        Self { db, name, entries: None, bytes: None, ram: None, policy: None }
     }
 
-    /// Entries that it must hold.
+    /// Entries that it must hold; those that it begins with if it grows.
     pub fn entries(mut self, count: impl Into<Quantity>) -> Self {
-        self.entries = count.into();
+        self.entries = Some(count.into());
         self
     }
 
-    /// Bytes of all keys and values that it must hold, including about 40 more for each entry.
+    /// Bytes of all keys and values that it must hold, or begins with, including about 40 more for each entry. If
+    /// `entries` are stated and these are not, 256 for each.
     pub fn bytes(mut self, bytes: impl Into<Quantity>) -> Self {
         self.bytes = Some(bytes.into());
         self
     }
 
-    /// The RAM that its table may take, at most.
+    /// The RAM that its table may take, at most; that is how far one grows.
     pub fn ram(mut self, bytes: impl Into<Quantity>) -> Self {
         self.ram = Some(bytes.into());
         self
     }
 
-    /// Makes it a cache: when it is full the oldest entries are evicted.
-    pub fn evict_oldest(mut self) -> Self {
-        self.when_full = WhenFull::Overwrite;
+    /// The policy of a full map: [`Policy::Grow`], [`Policy::Reject`] or [`Policy::Fifo`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
+    }
+
+    /// Makes it a cache: when it is full the oldest entries are evicted. The same as [`Policy::Fifo`].
+    pub fn evict_oldest(self) -> Self {
+        self.policy(Policy::Fifo)
     }
 
     /// Opens the map of that name, or creates it.
@@ -63,9 +70,12 @@ impl<'db> MapBuilder<'db> {
     pub fn create_or_open(self) -> Result<LargeTable<AnyTable>> {
         let (db, name) = (self.db, &self.name);
         let is_there = db.kind(name, "map")?.is_some();
-        let table = self.table();
+        let config = match is_there {
+            true => ValuesConfig::of(&db.volume, name)?,
+            false => self.config()?,
+        };
+        let table = self.table(policy_of(config.when_full));
         let kind = db.kind(table.name(), "table")?;
-        let config = self.config()?;
         let mut shares = db.shares();
         // The table first: a crash then leaves a table without entries.
         let table = table.create_or_open_in(&mut shares, kind.as_deref())?;
@@ -74,18 +84,22 @@ impl<'db> MapBuilder<'db> {
         } else {
             LargeTable::create(&db.volume, name, table, config)?
         };
-        let needed = map.stats().values.ram_bytes.max(chunk_bytes(&config));
+        let needed = map.stats().values.ram_bytes.max(config.ram_bytes());
         shares.take(&db.volume, name, needed).map(|()| map)
     }
 
-    fn table(&self) -> TableBuilder<'db> {
+    /// What was stated; else it grows if no size was.
+    fn chosen_policy(&self) -> Policy {
+        let has_size = self.entries.is_some() || self.bytes.is_some();
+        self.policy.unwrap_or(if has_size { Policy::Reject } else { Policy::Grow })
+    }
+
+    fn table(&self, policy: Policy) -> TableBuilder<'db> {
+        let usual = if policy == Policy::Grow { ENTRIES_GROWING } else { ENTRIES };
         let table = TableBuilder::new(self.db, table_name(&self.name))
-            .entries(self.entries.clone())
+            .entries(self.entries.clone().unwrap_or(usual.into()))
             .widths(TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32)
-            .policy(match self.when_full {
-                WhenFull::Keep => Policy::Reject,
-                WhenFull::Overwrite => Policy::Fifo,
-            });
+            .policy(policy);
         match &self.ram {
             Some(ram) => table.ram(ram.clone()),
             None => table,
@@ -93,15 +107,43 @@ impl<'db> MapBuilder<'db> {
     }
 
     fn config(&self) -> Result<ValuesConfig> {
-        let bytes = match &self.bytes {
-            Some(bytes) => bytes.bytes("bytes")?,
-            None => self.entries.count("entries")?.saturating_mul(RECORD_BYTES),
+        let policy = self.chosen_policy();
+        let bytes = match (&self.bytes, &self.entries) {
+            (Some(bytes), _) => bytes.bytes("bytes")?,
+            // It takes flash when it needs it.
+            (None, _) if policy == Policy::Grow => 0,
+            (None, entries) => {
+                let entries = entries.as_ref().map_or(Ok(ENTRIES), |it| it.count("entries"))?;
+                entries.saturating_mul(RECORD_BYTES)
+            }
         };
-        Ok(ValuesConfig::holding(bytes, self.when_full))
+        Ok(ValuesConfig::holding(bytes, when_full(policy)?))
     }
 }
 
-/// RAM of the batch of records that fills up and the one that is written.
-fn chunk_bytes(config: &ValuesConfig) -> u64 {
-    2 * config.io_chunk_bytes() as u64
+/// What the value log does for a table of that policy.
+///
+/// # Errors
+/// [`Error::Config`] for a policy that keys and values of any size cannot have.
+pub(crate) fn when_full(policy: Policy) -> Result<WhenFull> {
+    match policy {
+        Policy::Grow => Ok(WhenFull::Grow),
+        Policy::Reject => Ok(WhenFull::Keep),
+        Policy::Fifo => Ok(WhenFull::Overwrite),
+        policy => {
+            let reason = format!(
+                "{policy}: keys and values of any size take grow, reject or fifo; a table of fixed widths takes the others"
+            );
+            Err(Error::Config { field: "policy", reason })
+        }
+    }
+}
+
+/// The policy of the table over a value log.
+fn policy_of(when_full: WhenFull) -> Policy {
+    match when_full {
+        WhenFull::Grow => Policy::Grow,
+        WhenFull::Keep => Policy::Reject,
+        WhenFull::Overwrite => Policy::Fifo,
+    }
 }

@@ -192,3 +192,60 @@ fn a_table_that_grows_takes_no_more_than_its_ram_and_more_at_a_later_opening() {
     let (large, _) = grown("8MiB", small);
     assert!(small > 20_000 && large > 500_000, "{small} {large}");
 }
+
+fn policy_of(map: &LargeTable<AnyTable>) -> String {
+    map.table().config().describe().when_full
+}
+
+#[test]
+fn a_map_of_which_no_size_is_stated_grows() {
+    let (_folder, path) = file();
+    let value = vec![7; 10_000];
+    let db = open(&path).unwrap();
+    let map = db.map("m").create_or_open().unwrap();
+    assert_eq!(policy_of(&map), "grow");
+    assert!(map.stats().values.flash_bytes < 6 << 20, "it takes flash when it needs it");
+    (0..2000_u64).for_each(|key| map.put(&key.to_le_bytes(), &value).unwrap());
+    let large = vec![5; 16 << 20];
+    map.put(b"large", &large).unwrap();
+    assert!(map.stats().values.growths > 3, "{:?}", map.stats().values);
+    map.close().unwrap();
+    let map = db.map("m").entries(10).create_or_open().unwrap();
+    assert_eq!(policy_of(&map), "grow", "what is there stays as it is");
+    assert!((0..2000_u64).all(|key| map.get(&key.to_le_bytes()).unwrap().as_ref() == Some(&value)));
+    assert!(map.get(b"large").unwrap() == Some(large));
+}
+
+#[test]
+fn a_map_whose_size_is_stated_keeps_it_unless_its_policy_is_stated_too() {
+    let (_folder, path) = file();
+    let db = open(&path).unwrap();
+    let small = db.map("small").entries(1000).bytes("1MiB").create_or_open().unwrap();
+    assert_eq!(policy_of(&small), "reject");
+    let mut puts = (0..1000_u64).map(|key| small.put(&key.to_le_bytes(), &[7; 10_000]));
+    assert!(matches!(puts.find_map(Result::err), Some(Error::ValuesFull { .. })));
+    let begins = db.map("begins").entries(1000).policy(Policy::Grow).create_or_open().unwrap();
+    assert_eq!(policy_of(&begins), "grow");
+    let cache = db.map("cache").bytes("1MiB").evict_oldest().create_or_open().unwrap();
+    assert_eq!(policy_of(&cache), "fifo");
+    let refused = text(db.map("lru").policy(Policy::Lru).create_or_open());
+    assert!(refused.contains("take grow, reject or fifo"), "{refused}");
+}
+
+/// A table that refuses takes the entries that were stated, whatever its RAM and log made of it.
+#[test]
+fn a_table_takes_as_many_entries_as_were_stated() {
+    for (ram, entries) in [("16MiB", 100_000_u64), ("32MiB", 1_000_000)] {
+        let (_folder, path) = file();
+        let db = options().ram(ram).open(&path).unwrap();
+        let keys: Vec<_> = (0..entries).map(u64::to_le_bytes).collect();
+        for half in keys.chunks(keys.len() / 2) {
+            let table = db.table("t").entries(entries).create_or_open().unwrap();
+            for keys in half.chunks(1000) {
+                let pairs: Vec<_> = keys.iter().map(|key| (&key[..], &key[..])).collect();
+                table.insert_many(&pairs).unwrap();
+            }
+            table.close().unwrap();
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod check;
 mod chip;
 mod chip_costs;
 mod damage;
+mod entries;
 mod format;
 
 use nandex_sim::spec::{Flash, Ftl, FtlKind, Host, Level, Mapping, Parallel, Spec, Timing};
