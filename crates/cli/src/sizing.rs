@@ -80,6 +80,11 @@ impl RequirementArgs {
         counts && miss_reads.is_none() && worst_insert.is_none()
     }
 
+    /// Is its RAM stated?
+    pub fn has_ram(&self) -> bool {
+        self.ram.is_some()
+    }
+
     /// A table for that many entries of these widths, within these limits.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A table as the verbs use it: of fixed widths, or of keys and values of any size.
 
 use anyhow::{Result, bail};
-use nandex::large::table_name;
+use nandex::large::{ValuesConfig, table_name};
 use nandex::registry::{self, Family};
 use nandex::{AnyOptions, AnyTable, Damage, LargeTable, Table, Volume};
 
@@ -53,6 +53,15 @@ pub struct ValueLogUse {
     pub garbage_bytes: u64,
     /// Bytes in all.
     pub flash_bytes: u64,
+    /// How often it has grown.
+    pub growths: u64,
+    /// Segments of it that were overwritten in all openings.
+    pub overwritten_segments_life: u64,
+    /// Records in them that were there, as far as is known.
+    pub overwritten_records_life: u64,
+    /// Those of them since this opening.
+    #[serde(skip)]
+    pub overwritten_records: u64,
 }
 
 /// The RAM that a table may take.
@@ -63,6 +72,9 @@ pub struct Memory {
     /// Its cache of entries.
     pub cache_bytes: u64,
 }
+
+/// Bytes of a record of any size in a table that has none yet.
+const RECORD_BYTES: f64 = 256.0;
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
@@ -86,12 +98,14 @@ impl Keyed {
         let mut options = AnyOptions::default();
         options.ram_bytes_max = ram_bytes_max;
         options.cache_bytes = cache_bytes;
-        let open = |name: &str| AnyTable::open_with(volume, name, &options);
         let table = match registry::find(&kind).map(|row| &row.family) {
             Some(Family::Part) => {
-                Self::AnySize(LargeTable::open(volume, name, open(&table_name(name))?)?)
+                let of_values = ValuesConfig::of(volume, name)?.ram_bytes();
+                options.ram_bytes_max = ram_bytes_max.map(|most| most.saturating_sub(of_values));
+                let index = AnyTable::open_with(volume, &table_name(name), &options)?;
+                Self::AnySize(LargeTable::open(volume, name, index)?)
             }
-            _ => Self::Fixed(open(name)?),
+            _ => Self::Fixed(AnyTable::open_with(volume, name, &options)?),
         };
         if let Some(ram_bytes) = ram_bytes_max.filter(|_| table.grows()) {
             table.refuse_too_little(name, ram_bytes)?;
@@ -118,7 +132,16 @@ impl Keyed {
 
     /// Bytes of flash for each entry that it grows by, where nothing but the device limits it.
     pub fn growth_per_entry(&self) -> Option<f64> {
-        self.index().config().growth_bytes_per_entry()
+        let of_index = self.index().config().growth_bytes_per_entry()?;
+        let of_values = match self {
+            Self::Fixed(_) => 0.0,
+            Self::AnySize(table) => {
+                let stats = table.stats().values;
+                let mean = stats.live_bytes as f64 / stats.live_records.max(1) as f64;
+                if stats.live_records > 0 { mean } else { RECORD_BYTES }
+            }
+        };
+        Some(of_index + of_values)
     }
 
     /// Its widths; none where keys and values may have any size.
@@ -249,8 +272,15 @@ impl Keyed {
     pub fn log_of_values(&self) -> Option<ValueLogUse> {
         let Self::AnySize(table) = self else { return None };
         let stats = table.stats().values;
-        let (live_bytes, garbage_bytes) = (stats.live_bytes, stats.garbage_bytes);
-        Some(ValueLogUse { live_bytes, garbage_bytes, flash_bytes: stats.flash_bytes })
+        Some(ValueLogUse {
+            live_bytes: stats.live_bytes,
+            garbage_bytes: stats.garbage_bytes,
+            flash_bytes: stats.flash_bytes,
+            growths: stats.growths,
+            overwritten_segments_life: stats.overwritten_segments_life,
+            overwritten_records_life: stats.overwritten_records_life,
+            overwritten_records: stats.overwritten_records,
+        })
     }
 
     /// Makes everything durable.

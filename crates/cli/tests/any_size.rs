@@ -117,20 +117,95 @@ fn deleted_keys_are_gone_from_tables_of_either_sort() {
 fn a_full_table_of_any_size_refuses_or_evicts() {
     let folder = Folder::new();
     let records: String =
-        (0..30_000).map(|key| format!("key {key},{}\n", "x".repeat(400))).collect();
+        (0..30_000).map(|key| format!("key_{key},{}\n", "x".repeat(400))).collect();
     fs::write(folder.path("in.csv"), records).expect("the folder is writable");
-    ok(folder.run("create r.nandex --entries 1e5 --bytes 4MiB"));
+    ok(folder.run("create r.nandex --entries 1e5 --bytes 4MiB --policy reject"));
     let refused = folder.run("load r.nandex in.csv --format csv");
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("full"), "{refused:?}");
     ok(folder.run("create f.nandex --entries 1e5 --bytes 4MiB --policy fifo"));
-    ok(folder.run("load f.nandex in.csv --format csv"));
+    let loaded = json(&ok(folder.run("load f.nandex in.csv --format csv --json")));
     assert_eq!(folder.run("get f.nandex key_0").code, 1);
+    let info = json(&ok(folder.run("info f.nandex --json")));
+    let log = &info["tables"][0]["value_log"];
+    let overwritten = log["overwritten_records_life"].as_u64().expect("a count");
+    assert_eq!(loaded["overwritten"].as_u64(), Some(overwritten), "{loaded}");
+    assert!(overwritten > 10_000 && log["overwritten_segments_life"].as_u64() > Some(10), "{log}");
+    let dumped = ok(folder.run("dump f.nandex --format csv")).stdout.lines().count();
+    assert_eq!(dumped as u64 + overwritten, 30_000);
+    let shown = folder.run("info f.nandex").stdout;
+    assert!(shown.contains("segments of values in its life, with"), "{shown}");
+}
+
+/// 300,000 records of varied length in a table of which nothing was said.
+#[test]
+fn a_table_of_which_no_size_is_stated_takes_everything() {
+    let folder = Folder::new();
+    let created = json(&ok(folder.run("create t.nandex --json")));
+    assert_eq!((&created["policy"], &created["key_bytes"]), (&"grow".into(), &Value::Null));
+    assert!(created["structure"].as_str().is_some_and(|it| it.starts_with("growing")), "{created}");
+    let value =
+        |key: usize| "v".repeat(key * 7919 % 401 + usize::from(key % 10_000 == 0) * 300_000);
+    let records: String = (0..300_000).map(|key| format!("key_{key},{}\n", value(key))).collect();
+    fs::write(folder.path("in.csv"), &records).expect("the folder is writable");
+    let loaded = json(&ok(folder.run("load t.nandex in.csv --format csv --json")));
+    assert_eq!((&loaded["records"], &loaded["evicted"]), (&300_000.into(), &0.into()));
+    let info = json(&ok(folder.run("info t.nandex --json")));
+    let table = &info["tables"][0];
+    assert_eq!(&table["entries"], 300_000, "{info}");
+    assert!(table["value_log"]["growths"].as_u64() > Some(3), "{info}");
+    let shown = ok(folder.run("info t.nandex")).stdout;
+    assert!(shown.contains("it grows with the device") && shown.contains("grown "), "{shown}");
+    let mut dumped: Vec<_> =
+        ok(folder.run("dump t.nandex --format csv")).stdout.lines().map(str::to_owned).collect();
+    let mut expected: Vec<_> = records.lines().map(str::to_owned).collect();
+    dumped.sort_unstable();
+    expected.sort_unstable();
+    assert!(dumped == expected, "{} of {} records", dumped.len(), expected.len());
+    let got = ok(folder.run("get t.nandex key_0 key_299999"));
+    assert!(got.stdout == format!("key_0\t{}\nkey_299999\t{}\n", value(0), value(299_999)));
+    ok(folder.run("check t.nandex"));
+}
+
+#[test]
+fn a_table_of_any_size_grows_as_far_as_its_ram_and_further_with_more() {
+    let folder = Folder::new();
+    let records: String = (0..400_000).map(|key| format!("key_{key},{key}\n")).collect();
+    fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+    ok(folder.run("create t.nandex --ram 8MiB"));
+    let refused = folder.run("load t.nandex in.csv --format csv");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("open it with more RAM"), "{refused:?}");
+    let shown = ok(folder.run("info t.nandex")).stdout;
+    assert!(shown.contains("all within"), "{shown}");
+    let refused = folder.run("load t.nandex in.csv --format csv --ram 3MiB");
+    assert!(refused.code == 1 && refused.stderr.contains("--ram 3"), "{refused:?}");
+    ok(folder.run("load t.nandex in.csv --format csv --ram 32MiB"));
+    assert_eq!(folder.run("get t.nandex key_399999").stdout, "key_399999\t399999\n");
+}
+
+/// Each key once in the index, however often it is loaded.
+#[test]
+fn a_table_of_any_size_grows_over_slices_too() {
+    let folder = Folder::new();
+    ok(folder.run("create t.nandex --structure growing-slicehash"));
+    for round in 0..3 {
+        let records: String = (0..20_000).map(|key| format!("key_{key},{round} {key}\n")).collect();
+        fs::write(folder.path("in.csv"), records).expect("the folder is writable");
+        ok(folder.run("load t.nandex in.csv --format csv"));
+    }
+    let table = &json(&ok(folder.run("info t.nandex --json")))["tables"][0];
+    assert_eq!((&table["kind"], &table["policy"]), (&"growing-slicehash".into(), &"grow".into()));
+    assert_eq!(folder.run("get t.nandex key_777").stdout, "key_777\t2 777\n");
+    assert_eq!(ok(folder.run("dump t.nandex --format csv")).stdout.lines().count(), 20_000);
+    ok(folder.run("check t.nandex"));
 }
 
 /// Exit codes, commands, and what they say.
 const WRONG: &str = r#"
-1 | create n.nandex --entries 1e4 --policy lru | policy lru: keys and values of any size take reject or fifo
+1 | create n.nandex --entries 1e4 --policy lru | policy lru: keys and values of any size take grow, reject or fifo
+1 | create n.nandex --policy reject | say how many entries
+1 | create n.nandex --ram 2MiB | of --ram, the log of keys and values takes
 2 | create n.nandex --entries 1e4 --bytes 1MiB --key-bytes 8 | cannot be used with
 1 | dump t.nandex --format binary | the binary format is for fixed widths
 1 | load t.nandex in.csv --format binary | the binary format is for fixed widths

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull};
 use nandex::{Policy, Requirements, registry};
 use serde::Serialize;
@@ -26,16 +26,17 @@ pub struct Args {
     /// The table's name
     #[arg(long, default_value = "main")]
     table: String,
-    /// Entries the table must hold
+    /// Entries the table must hold, or those that one which grows begins with; without it, these are 100,000
     #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
-    entries: u64,
+    entries: Option<u64>,
     /// Bytes of each key, 8 to 32, for fixed widths; without this and --value-bytes, keys and values have any size
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     key_bytes: Option<u64>,
     /// Bytes of each value, 0 to 64, for fixed widths
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     value_bytes: Option<u64>,
-    /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry
+    /// Bytes of all keys and values of any size, with about 40 more for each entry; without it, 256 for each entry, and
+    /// 5 MiB to begin with for a table that grows
     #[arg(
         long,
         value_name = "SIZE",
@@ -51,8 +52,8 @@ pub struct Args {
     /// Full buffers of a SliceHash that may wait on flash while inserts come in bursts
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     front_runs: u32,
-    /// What happens when the table is full; without it, a table of fixed widths grows unless --structure or a
-    /// limit other than --ram says otherwise, and others reject
+    /// What happens when the table is full; without it, a table grows unless --structure or a limit other than --ram
+    /// says otherwise, and then it rejects
     #[arg(long, value_parser = sizing::policy)]
     policy: Option<Policy>,
     /// When an acknowledged update is durable; a word for this run, chosen again at each opening
@@ -64,6 +65,8 @@ pub struct Args {
 const FIELD_BYTES: u64 = 8;
 /// Bytes of a key and its value of any size, unless they are given.
 const RECORD_BYTES: u64 = 256;
+/// Entries that a table that grows begins with, unless they are given.
+const ENTRIES_GROWING: u64 = 100_000;
 
 /// Widths of the table to make; those of the index where keys and values have any size.
 struct Widths {
@@ -76,29 +79,56 @@ impl Args {
         self.key_bytes.is_none() && self.value_bytes.is_none()
     }
 
-    /// The table with the policy that was asked for, and where its values go. Otherwise a table of fixed widths grows,
-    /// if nothing stated speaks against it.
+    /// The table with the policy that was asked for, and where its values go. Otherwise it grows, if nothing stated
+    /// speaks against it.
     fn choose(&self) -> Result<(Option<ValuesConfig>, Choice)> {
         let may_grow = self.structure.0.is_none_or(registry::grows)
             && self.front_runs == 0
-            && !self.has_any_size()
             && self.requirements.is_free();
-        let with = |policy| {
-            let values = self.values(policy)?;
-            Ok((values, sizing::choose(self.structure, &self.requirements(policy)?)?))
-        };
+        let must_grow = self.structure.0.is_some() || self.entries.is_none();
         match self.policy {
-            Some(policy) => with(policy),
-            None if may_grow && self.structure.0.is_some() => with(Policy::Grow),
-            None if may_grow => with(Policy::Grow).or_else(|_| with(Policy::Reject)),
-            None => with(Policy::Reject),
+            Some(policy) => self.choose_with(policy),
+            None if may_grow && must_grow => self.choose_with(Policy::Grow),
+            None if may_grow => {
+                self.choose_with(Policy::Grow).or_else(|_| self.choose_with(Policy::Reject))
+            }
+            None => self.choose_with(Policy::Reject),
         }
+    }
+
+    fn choose_with(&self, policy: Policy) -> Result<(Option<ValuesConfig>, Choice)> {
+        let values = self.values(policy)?;
+        let values_ram_bytes = values.map_or(0, |values| values.ram_bytes());
+        let asked = self.requirements(policy)?;
+        let ram_bytes = asked.ram_bytes.map(|most| most.saturating_sub(values_ram_bytes));
+        let choice = sizing::choose(self.structure, &Requirements { ram_bytes, ..asked });
+        let of_values = || {
+            let taken = show_bytes(values_ram_bytes);
+            format!(
+                "of --ram, the log of keys and values takes {taken}, and its index has the rest"
+            )
+        };
+        let is_shared = values.is_some() && self.requirements.has_ram();
+        let choice = if is_shared { choice.with_context(of_values)? } else { choice? };
+        Ok((values, choice))
     }
 
     fn requirements(&self, policy: Policy) -> Result<Requirements> {
         let Widths { key_bytes, value_bytes } = self.index_widths();
-        let asked = self.requirements.of(self.entries, key_bytes, value_bytes)?;
+        let entries = self.entries_of(policy)?;
+        let asked = self.requirements.of(entries, key_bytes, value_bytes)?;
         Ok(Requirements { policy, front_runs: self.front_runs, ..asked })
+    }
+
+    /// The entries that it must hold, or begins with.
+    fn entries_of(&self, policy: Policy) -> Result<u64> {
+        match self.entries {
+            Some(entries) => Ok(entries),
+            None if policy == Policy::Grow => Ok(ENTRIES_GROWING),
+            None => bail!(
+                "--entries: say how many entries the table must hold; only one that grows may do without"
+            ),
+        }
     }
 
     fn index_widths(&self) -> Widths {
@@ -114,14 +144,19 @@ impl Args {
     fn values(&self, policy: Policy) -> Result<Option<ValuesConfig>> {
         let when_full = match policy {
             _ if !self.has_any_size() => return Ok(None),
+            Policy::Grow => WhenFull::Grow,
             Policy::Reject => WhenFull::Keep,
             Policy::Fifo => WhenFull::Overwrite,
             policy => bail!(
-                "policy {policy}: keys and values of any size take reject or fifo; give their widths with \
+                "policy {policy}: keys and values of any size take grow, reject or fifo; give their widths with \
                  --key-bytes and --value-bytes for the others"
             ),
         };
-        let bytes = self.bytes.unwrap_or_else(|| self.entries.saturating_mul(RECORD_BYTES));
+        let bytes = match self.bytes {
+            Some(bytes) => bytes,
+            None if policy == Policy::Grow => 0,
+            None => self.entries_of(policy)?.saturating_mul(RECORD_BYTES),
+        };
         Ok(Some(ValuesConfig::holding(bytes, when_full)))
     }
 }
@@ -169,8 +204,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         entries_capacity: prediction.entries_capacity,
         key_bytes: widths.map(|it| it.key_bytes),
         value_bytes: widths.map(|it| it.value_bytes),
-        entries: args.entries,
-        predicted_ram_bytes: prediction.ram_bytes(),
+        entries: prediction.requirements.entries,
+        predicted_ram_bytes: prediction.ram_bytes() + values.map_or(0, |it| it.ram_bytes()),
         ram_bytes: held.ram_bytes,
         flash_bytes: held.flash_bytes,
         filter_bytes: prediction.optional_filter_bytes,

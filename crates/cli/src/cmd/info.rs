@@ -203,9 +203,25 @@ fn table_text(table: &TableInfo) -> String {
 }
 
 fn shown_log(log: ValueLogUse) -> String {
-    let ValueLogUse { live_bytes, garbage_bytes, flash_bytes } = log;
-    let (live, garbage) = (show_bytes(live_bytes), show_bytes(garbage_bytes));
-    format!("{live} live and {garbage} garbage, of {}", show_bytes(flash_bytes))
+    let (live, garbage) = (show_bytes(log.live_bytes), show_bytes(log.garbage_bytes));
+    let grown = match log.growths {
+        0 => String::new(),
+        1 => ", grown once".into(),
+        times => format!(", grown {times} times"),
+    };
+    format!("{live} live and {garbage} garbage, of {}{grown}", show_bytes(log.flash_bytes))
+}
+
+/// What a log that overwrites its oldest records has dropped.
+fn shown_overwritten(log: ValueLogUse) -> Option<String> {
+    let (segments, records) = (log.overwritten_segments_life, log.overwritten_records_life);
+    let records = show_count(records);
+    let segments = match segments {
+        0 => return None,
+        1 => "1 segment".to_owned(),
+        more => format!("{} segments", show_count(more)),
+    };
+    Some(format!("{segments} of values in its life, with {records} records that were there"))
 }
 
 fn shown_evictions(it: &Figures) -> String {
@@ -232,6 +248,7 @@ fn figure_rows(it: &Figures) -> Vec<(&'static str, String)> {
         ("widths", shown_widths(it.key_bytes, it.value_bytes)),
     ];
     rows.extend(it.value_log.map(|log| ("values", shown_log(log))));
+    rows.extend(it.value_log.and_then(shown_overwritten).map(|text| ("overwritten", text)));
     rows.extend(it.costs.rows());
     rows.extend([
         ("RAM", format!("{ram}, {:.2} bytes per entry", it.ram_bytes_per_entry)),

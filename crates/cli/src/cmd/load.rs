@@ -54,6 +54,8 @@ struct Loaded {
     records_per_s: f64,
     /// Entries that the table's policy dropped meanwhile.
     evicted: u64,
+    /// Records of any size that its log overwrote meanwhile.
+    overwritten: u64,
     interrupted: bool,
     #[serde(flatten)]
     files: Option<FileBytes>,
@@ -86,6 +88,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         elapsed_s,
         records_per_s: records as f64 / elapsed_s.max(f64::MIN_POSITIVE),
         evicted: opened.table.held().evicted,
+        overwritten: opened.table.log_of_values().map_or(0, |log| log.overwritten_records),
         interrupted: interrupt.is_set(),
         files: None,
     };
@@ -96,10 +99,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 }
 
 fn text(loaded: &Loaded) -> String {
-    let Loaded { table, records, elapsed_s, records_per_s, evicted, interrupted, files } = loaded;
+    let Loaded { table, records, elapsed_s, records_per_s, evicted, .. } = loaded;
+    let Loaded { overwritten, interrupted, files, .. } = loaded;
     let mut note = if *interrupted { ", interrupted" } else { "" }.to_owned();
     if *evicted > 0 {
         note.push_str(&format!(", {} entries evicted", show_count(*evicted)));
+    }
+    if *overwritten > 0 {
+        note.push_str(&format!(", {} records overwritten", show_count(*overwritten)));
     }
     let records = show_count(*records);
     let files = files.map_or(String::new(), |files| format!("; the file is {}", files.shown()));
