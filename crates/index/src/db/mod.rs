@@ -24,8 +24,8 @@
 //! # Ok::<(), nandex::Error>(())
 //! ```
 //!
-//! **Growth.** A map of which no size is stated grows until its RAM or the device is spent. Tables refuse more than their
-//! `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
+//! **Growth.** A map of which no size is stated grows until its RAM or the device is spent. Tables refuse more than
+//! their `entries`, unless [`Policy::Grow`](crate::Policy::Grow) is stated.
 //!
 //! **RAM** is stated once, for all structures that are open at the same time: 64 MiB, or
 //! [`DatabaseOptions::ram`]. A builder's own `ram` is a limit for its structure. One without takes what its

@@ -18,8 +18,8 @@ use super::{Inner, Purpose, WhenFull};
 /// The part of a segment that is garbage where it is worth cleaning instead of growing.
 const GARBAGE_PART: u64 = 2;
 
-/// Of what a log takes, the part that the volume has free besides, and pages at least. Checkpoints need it, and the
-/// table of references: with none, not even a removal would be possible.
+/// The part of a log's length that stays free in the volume, and pages at least. Checkpoints need it, and the table
+/// of references: with none, not even a removal would be possible.
 const LEFT_PART: u64 = 16;
 const LEFT_PAGES_MIN: u64 = 64;
 
@@ -49,8 +49,8 @@ impl Inner {
         self.add_first_possible(&growths)
     }
 
-    /// Grows before the last segment is full, so that no put waits for it. A failure is told by the put that needs the
-    /// space, which tries again. Without background threads, puts would wait for this too, so they do it when it is due.
+    /// Grows before the last segment is full, so that no put waits for it. A failure is told by the put that needs
+    /// the space, which tries again. Without background threads puts would wait for this too, and grow when it is due.
     pub(super) fn grow_ahead(&self) {
         let grows = self.config.when_full == WhenFull::Grow;
         if !grows || self.volume.threads() == Threads::Inline {

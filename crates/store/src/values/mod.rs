@@ -30,7 +30,7 @@
 //! | commit | its pages, in chunks, one sync each | one chunk |
 //! | read | one operation, of the pages that the record touches | the record |
 //! | growth | a checkpoint | 48 bytes a segment |
-//! | open | two chunks' pages, a chunk's for each further length of segments, and those begun since the checkpoint | one chunk |
+//! | open | a chunk of the head and of a free segment of each length; segments begun since the checkpoint | one chunk |
 
 mod batch;
 mod check;

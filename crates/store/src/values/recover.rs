@@ -2,9 +2,9 @@
 //!
 //! The write-ahead log has no entries for the value log; pages written after the checkpoint prove themselves.
 //! They are in the head after its known pages, and in the segments that come next in the order of the free
-//! ones of each length, and carry their segment's number. A number is used once in a structure, but an earlier volume on the
-//! same device may have had the same structure and number at the same place; so generations are marked with
-//! bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else,
+//! ones of each length, and carry their segment's number. A number is used once in a structure, but an earlier
+//! volume on the same device may have had the same structure and number at the same place; so generations are
+//! marked with bits of the volume's hash key. A page taken for ours by chance would cost its space, and nothing else,
 //! since no reference leads there.
 
 use std::sync::{Arc, Mutex};
