@@ -41,8 +41,6 @@ mod background;
 mod boundary;
 mod buffer;
 mod buffer_ram;
-#[cfg(test)]
-mod capture_test;
 mod carry_over;
 pub(crate) mod check;
 mod core;
@@ -60,14 +58,14 @@ mod retired;
 mod snapshot;
 pub(crate) mod stats;
 mod table;
+#[cfg(test)]
+mod tests;
 mod update;
 
 pub(crate) use self::core::{Core, Options, Stagger, WriteShape};
 pub(crate) use boundary::{BOUNDARY_BYTES, Boundary, BoundaryRecord};
 pub(crate) use buffer::{LogCodec, WriteBuffer};
 pub(crate) use buffer_ram::BufferRam;
-#[cfg(test)]
-pub(crate) use capture_test::capture_holds;
 pub(crate) use handle::{Handle, delegate_table};
 pub(crate) use layout::{CapturedMaps, Checkpoints, Layout, TableLayout, Usage, WritePolicy};
 pub(crate) use moves::apply_moves;
@@ -79,4 +77,6 @@ pub(crate) use recover::{
 pub(crate) use retired::{OnFlash, Retired};
 pub(crate) use snapshot::{Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
+#[cfg(test)]
+pub(crate) use tests::capture_holds;
 pub(crate) use update::by_partition;
