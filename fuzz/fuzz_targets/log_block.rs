@@ -22,7 +22,15 @@ fuzz_target!(|data: (Option<u32>, u64, u64, u8, u8, &[u8])| {
         Some(payload) => {
             let payload_bytes = payload % (space.len() as u32 + 1);
             let (prev_crc, synced) = (0, Lsn(0));
-            let header = BlockHeader { payload_bytes, lsn, epoch, volume_id, prev_crc, synced };
+            let header = BlockHeader {
+                payload_bytes,
+                lsn,
+                epoch,
+                volume_id,
+                prev_crc,
+                superblock: 0,
+                synced,
+            };
             seal(&mut block, &header);
         }
         None => block[..length.min(BLOCK_HEADER_BYTES)]

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use nandex::Completion;
 use nandex::device::{Access, Allocation, ArrayOptions, Create, Device, EngineChoice, FileDevice};
 use nandex::device::{FileOptions, LabelledArray, Member, PAGE_BYTES, Striping, growth_bytes};
+use nandex::store::{Holds, holds, remove_unfinished};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -41,6 +43,12 @@ pub struct DeviceArgs {
     /// How devices are read and written
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineArg,
+    /// Make block devices again that a run which was stopped has left unfinished
+    #[arg(long)]
+    pub force: bool,
+    /// Open what an older superblock leads to if the drive has lost the newest one; what came later is missing
+    #[arg(long)]
+    pub older_state: bool,
     /// Take space of the file system when it is written, not when a file is made or grows; a write may find none then
     #[arg(long)]
     pub sparse: bool,
@@ -151,6 +159,15 @@ pub struct Devices {
     pub members: Vec<String>,
     /// Files that this call makes.
     pub made: Unfinished,
+    /// How a new volume is made: on block devices it is marked until it is whole.
+    pub completion: Completion,
+}
+
+impl Devices {
+    fn of(volume: Arc<dyn Device>, log: Option<Arc<dyn Device>>, members: Vec<String>) -> Self {
+        let completion = Completion::default();
+        Self { volume, log, members, made: Unfinished::default(), completion }
+    }
 }
 
 impl VolumeArgs {
@@ -161,6 +178,8 @@ impl VolumeArgs {
             members: Vec::new(),
             log_device: None,
             engine: EngineArg::default(),
+            force: false,
+            older_state: false,
             sparse: false,
         };
         Self { file, devices }
@@ -183,12 +202,37 @@ impl VolumeArgs {
             None => None,
         };
         if let ([one], false) = (&members[..], self.is_labelled(&members)?) {
-            let volume = Arc::clone(&one.device);
-            return Ok(Devices { volume, log, members: Vec::new(), made: Unfinished::default() });
+            self.refuse_marked(&one.device, "open")?;
+            return Ok(Devices::of(Arc::clone(&one.device), log, Vec::new()));
         }
         let array = LabelledArray::open(members, access).with_context(|| self.cannot("open"))?;
         let members = array.names().to_vec();
-        Ok(Devices { volume: Arc::new(array), log, members, made: Unfinished::default() })
+        let array: Arc<dyn Device> = Arc::new(array);
+        self.refuse_marked(&array, "open")?;
+        Ok(Devices::of(array, log, members))
+    }
+
+    /// Refuses a volume that is marked as unfinished. What cannot be read is told by who opens it.
+    fn refuse_marked(&self, device: &Arc<dyn Device>, verb: &str) -> Result<()> {
+        match holds(device) {
+            Ok(Holds::Unfinished) => Err(unfinished::marked(&self.cannot(verb))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Is there something to open? A block device is there before: one that holds nothing is to be made, and one that
+    /// is unfinished with `--force`.
+    pub fn is_made(&self) -> bool {
+        if !is_block_device(&self.file) || !self.devices.members.is_empty() {
+            return self.file.exists();
+        }
+        let options = FileOptions { access: Access::ReadOnly, ..self.devices.options() };
+        let Ok(member) = member(&self.file, &options) else { return true };
+        match holds(&member.device) {
+            Ok(Holds::Nothing) => false,
+            Ok(Holds::Unfinished) => !self.devices.force,
+            Ok(Holds::Volume) | Err(_) => true,
+        }
     }
 
     fn is_labelled(&self, members: &[Member]) -> Result<bool> {
@@ -222,14 +266,57 @@ impl VolumeArgs {
             Some(path) => Some(self.make(path, made, console)?.device),
             None => None,
         };
-        if let ([one], true) = (&members[..], self.devices.members.is_empty()) {
-            let volume = Arc::clone(&one.device);
-            return Ok(Devices { volume, log, members: Vec::new(), made: made.clone() });
+        let devices = match (&members[..], self.devices.members.is_empty()) {
+            ([one], true) => {
+                self.clear_marked(&one.device)?;
+                Devices::of(Arc::clone(&one.device), log, Vec::new())
+            }
+            _ => {
+                self.clear_array(&members)?;
+                let array = LabelledArray::create(members, &ArrayOptions::new(striping))
+                    .with_context(|| self.cannot("create"))?;
+                let names = array.names().to_vec();
+                Devices::of(Arc::new(array), log, names)
+            }
+        };
+        Ok(Devices { made: made.clone(), completion: self.completion(), ..devices })
+    }
+
+    /// Files get their names when they are whole; a volume on a block device has to say it itself.
+    fn completion(&self) -> Completion {
+        if self.paths().any(is_block_device) { Completion::Unfinished } else { Completion::Whole }
+    }
+
+    /// Removes an unfinished volume, with `--force`.
+    fn clear_marked(&self, device: &Arc<dyn Device>) -> Result<()> {
+        if !self.devices.force {
+            return self.refuse_marked(device, "create");
         }
-        let array = LabelledArray::create(members, &ArrayOptions::new(striping))
-            .with_context(|| self.cannot("create"))?;
-        let members = array.names().to_vec();
-        Ok(Devices { volume: Arc::new(array), log, members, made: made.clone() })
+        match holds(device)? {
+            // Who makes the volume refuses to replace it.
+            Holds::Volume => Ok(()),
+            Holds::Nothing | Holds::Unfinished => Ok(remove_unfinished(device)?),
+        }
+    }
+
+    /// Resets an array with an unfinished volume or none, with `--force`. Members of any other stay as they are, and
+    /// are refused.
+    fn clear_array(&self, members: &[Member]) -> Result<()> {
+        let open = |access| LabelledArray::open(members.to_vec(), access);
+        let Ok(array) = open(Access::ReadOnly) else { return Ok(()) };
+        let is_grown = array.label().page_count > 0;
+        let array: Arc<dyn Device> = Arc::new(array);
+        match (holds(&array)?, self.devices.force) {
+            (Holds::Volume, _) => Ok(()),
+            (Holds::Nothing, _) if !is_grown => Ok(()),
+            (_, false) => Err(unfinished::marked(&self.cannot("create"))),
+            (_, true) => {
+                let array = Arc::new(open(Access::ReadWrite)?);
+                // First the volume, so that none is in an array that says that it is empty.
+                remove_unfinished(&(Arc::clone(&array) as Arc<dyn Device>))?;
+                Ok(array.reset()?)
+            }
+        }
     }
 
     fn make(&self, path: &Path, made: &mut Unfinished, console: &Console) -> Result<Member> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use nandex::device::{Access, Device, Overlay, Striping};
 use nandex::large::{ValuesConfig, table_name};
-use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, Volume, VolumeOptions};
+use nandex::{AnyTable, Durability, LargeTable, OpenOptions, Prediction, StaleSuperblock};
+use nandex::{Volume, VolumeOptions};
 
 use crate::console::Console;
 use crate::devices::{Devices, VolumeArgs};
@@ -128,6 +129,7 @@ pub fn create(
         log_bytes: plan.prediction.config.log_bytes_best(),
         log_device: devices.log.clone(),
         durability,
+        completion: devices.completion,
         ..VolumeOptions::default()
     };
     fill(&devices, options, plan)
@@ -145,7 +147,8 @@ fn fill(devices: &Devices, options: VolumeOptions, plan: Plan<'_>) -> Result<Ope
             Keyed::AnySize(LargeTable::create(&volume, name, index, values)?)
         }
     };
-    Ok(Opened { volume, name: name.to_owned(), table, made: devices.made.clone() })
+    let made = devices.made.clone().of(&volume);
+    Ok(Opened { volume, name: name.to_owned(), table, made })
 }
 
 /// Opens a volume, and returns its devices. One that is opened to be read stays as it is: what an opening writes stays
@@ -166,7 +169,11 @@ pub fn open_volume(
         (devices.volume, devices.log) = (over(&devices.volume), devices.log.as_ref().map(over));
     }
     let log_device = devices.log.clone();
-    let options = OpenOptions { durability, log_device, ..OpenOptions::default() };
+    let stale = match volume.devices.older_state {
+        true => StaleSuperblock::Open,
+        false => StaleSuperblock::Refuse,
+    };
+    let options = OpenOptions { access, stale, durability, log_device, ..OpenOptions::default() };
     let opened = Volume::open(Arc::clone(&devices.volume), options);
     Ok((opened.with_context(|| volume.cannot("open"))?, devices))
 }

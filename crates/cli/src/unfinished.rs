@@ -4,19 +4,27 @@
 //! space leaves a file that passes as whole. The next run of the verb replaces what such a run has left. The files of
 //! one volume are renamed only when all of them are whole, the one that was named first last; whoever opens some of
 //! them while others have no name yet is told.
+//!
+//! A block device has its name already. There the volume itself is marked until it is whole
+//! ([`Completion`](nandex::Completion)), and `--force` makes a marked one again.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use nandex::Volume;
 use nandex::device::{Error, FileDevice, FileOptions};
 
 use crate::console::Console;
 
 /// The files of one volume that are being made, by the names that they will have.
 #[derive(Clone, Debug, Default)]
-pub struct Unfinished(Vec<PathBuf>);
+pub struct Unfinished {
+    names: Vec<PathBuf>,
+    /// A volume that is marked, because some of it is on block devices.
+    marked: Option<Volume>,
+}
 
 impl Unfinished {
     /// Where to make the file of this name, which nobody has. Removes what an earlier run left there.
@@ -30,16 +38,35 @@ impl Unfinished {
             let left = path.display();
             console.note(&format!("{left} is replaced: the run that made it did not finish"));
         }
-        self.0.push(name.to_owned());
+        self.names.push(name.to_owned());
         Ok(path)
     }
 
-    /// Gives the files their names, durably.
+    /// Notes the volume that is made, which may be marked.
+    #[must_use]
+    pub fn of(mut self, volume: &Volume) -> Self {
+        self.marked = volume.is_unfinished().then(|| volume.clone());
+        self
+    }
+
+    /// What to do with what a stopped run has left of a new volume, which is in `place`.
+    #[must_use]
+    pub fn remedy(&self, name: &Path, place: &Path) -> Option<String> {
+        if self.marked.is_some() {
+            return Some(format!("{} stays unfinished; --force makes it again", name.display()));
+        }
+        (place != name).then(|| "add the rest there, then rename it".to_owned())
+    }
+
+    /// Takes the mark of a volume on block devices away, and gives the files their names, durably.
     ///
     /// # Errors
     /// A file that has got one of the names meanwhile; a folder that cannot be written to.
     pub fn publish(&mut self) -> Result<()> {
-        for name in std::mem::take(&mut self.0).iter().rev() {
+        if let Some(volume) = self.marked.take() {
+            volume.finish()?;
+        }
+        for name in std::mem::take(&mut self.names).iter().rev() {
             rename(&unfinished(name), name)
                 .with_context(|| format!("cannot rename {}", unfinished(name).display()))?;
         }
@@ -51,7 +78,7 @@ impl Unfinished {
     /// # Errors
     /// A folder that cannot be written to.
     pub fn replace(&mut self) -> Result<()> {
-        for name in std::mem::take(&mut self.0) {
+        for name in std::mem::take(&mut self.names) {
             let place = unfinished(&name);
             let renamed = fs::rename(&place, &name).and_then(|()| sync_folder(&name));
             renamed.with_context(|| format!("cannot rename {}", place.display()))?;
@@ -61,12 +88,12 @@ impl Unfinished {
 
     /// The files need no names.
     pub fn forget(&mut self) {
-        self.0.clear();
+        self.names.clear();
     }
 
     /// Removes the files after a failure.
     pub fn remove(&self) {
-        for name in &self.0 {
+        for name in &self.names {
             // Best effort: the first error counts.
             let _ = fs::remove_file(unfinished(name));
         }
@@ -75,7 +102,7 @@ impl Unfinished {
     /// Where the file of this name is now.
     #[must_use]
     pub fn path_of(&self, name: &Path) -> PathBuf {
-        if self.0.iter().any(|made| made == name) { unfinished(name) } else { name.to_owned() }
+        if self.names.iter().any(|made| made == name) { unfinished(name) } else { name.to_owned() }
     }
 }
 
@@ -119,6 +146,15 @@ fn refuse_half_named(names: &[&Path], verb: &str) -> Result<()> {
     bail!(
         "cannot {verb} {unnamed}: {named} has its name and {left} not yet: the run that made them was stopped \
          between its renames, when all were whole; finish it with mv {left} {unnamed}, or remove them all"
+    )
+}
+
+/// The refusal of a volume that is marked as unfinished.
+#[must_use]
+pub fn marked(cannot: &str) -> anyhow::Error {
+    anyhow!(
+        "{cannot}: it is unfinished: the run that makes it has failed or was stopped; run that command again with \
+         --force, which makes it again"
     )
 }
 

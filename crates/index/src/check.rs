@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use nandex_device::Device;
+use nandex_store::UNFINISHED_KIND;
 use nandex_store::check::{Checker, Report, Subject};
 
 use crate::{Result, registry};
@@ -61,9 +62,16 @@ pub fn check(
             (row.check)(&mut checker, &contents, entry, progress)?;
             continue;
         }
+        let place = contents.superblock.checkpoint.start;
+        if entry.kind == UNFINISHED_KIND {
+            let why =
+                "it is unfinished: whoever makes it has failed or was stopped, or has not ended";
+            checker.note(Subject::of_volume("volume"), place, why);
+            continue;
+        }
         let subject = Subject { structure: Some(&entry.name), what: "structure" };
         let message = format!("this nandex has no reader for its kind, {:?}", entry.kind);
-        checker.note(subject, contents.superblock.checkpoint.start, message);
+        checker.note(subject, place, message);
     }
     Ok(checker.finish())
 }

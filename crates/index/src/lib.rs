@@ -74,7 +74,9 @@ pub use model::{FilterRequirements, Policy, Prediction, Requirements};
 pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
-pub use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+pub use nandex_store::{
+    Completion, Durability, OpenOptions, StaleSuperblock, Threads, Volume, VolumeOptions,
+};
 pub use slicehash::SliceHash;
 
 /// Runs the example of the README.

@@ -305,7 +305,7 @@ impl Checker {
 
 /// The steps, in the order of a volume's opening.
 impl Checker {
-    /// Checks both superblocks; returns the valid one.
+    /// Checks all superblocks; returns the valid one.
     fn superblocks(&mut self) -> Result<Option<Superblock>> {
         const SUBJECT: Subject<'static> = Subject::of_volume("superblock");
         if self.device.page_count() < SUPERBLOCK_PAGES {
@@ -336,7 +336,44 @@ impl Checker {
                 (Ok(_), None) => {}
             }
         }
-        Ok(chosen)
+        Ok(chosen.map(|chosen| self.third_copy(chosen)))
+    }
+
+    /// Checks the third copy; returns the newer one of it and the chosen superblock. It is written with the first of
+    /// two generations, and a power cut may leave it a generation ahead of the others or one write behind them.
+    fn third_copy(&mut self, chosen: Superblock) -> Superblock {
+        let subject = Subject::of_volume("superblock");
+        let there = |place: &PageId| place.0 < self.device.page_count();
+        let Some(place) = chosen.copy.filter(there) else { return chosen };
+        let page = match self.read(place, 1) {
+            Ok(page) => page,
+            Err(error) => {
+                self.note_error(subject, place, &error);
+                return chosen;
+            }
+        };
+        match Superblock::decode(&page, place) {
+            Err(error) => self.note_error(subject, place, &error),
+            Ok(copy) if copy.volume_id != chosen.volume_id => {
+                self.note(subject, place, "it belongs to another volume");
+            }
+            Ok(copy) => self.third_generation(&chosen, &copy, place),
+        }
+        chosen.or_copy(&page, place)
+    }
+
+    fn third_generation(&mut self, chosen: &Superblock, copy: &Superblock, place: PageId) {
+        let subject = Subject::of_volume("superblock");
+        let (newest, third) = (chosen.generation, copy.generation);
+        if third > newest + 1 {
+            let message = format!(
+                "expected generation {third} as in the third copy at {place}, found {newest}; the drive has lost writes"
+            );
+            self.note(subject, chosen.place(), message);
+        } else if third + 2 < newest {
+            let least = newest - 2;
+            self.note(subject, place, format!("expected generation {least}, found {third}"));
+        }
     }
 
     /// The two superblocks belong to the same volume, and one was written right after the other.

@@ -167,11 +167,26 @@ pub fn read(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<Catalog
     let buf = device.read(place, PageBuf::zeroed(pages))?;
     let mut all = Vec::with_capacity(pages * PAGE_BYTES);
     for index in 0..pages {
-        let expected = label(superblock.checkpoint_generation, place.plus(index as u64));
+        let page = place.plus(index as u64);
+        refuse_newer(buf.page(index), page, superblock)?;
+        let expected = label(superblock.checkpoint_generation, page);
         all.extend_from_slice(RawPage::new(buf.page(index)).check(expected)?.body());
     }
     all.truncate(bytes);
     Catalog::decode(&all, place)
+}
+
+/// Nothing is written over the checkpoint of the newest superblock.
+fn refuse_newer(bytes: &[u8], page: PageId, superblock: &Superblock) -> Result<()> {
+    let found = superblock.generation;
+    let newest = RawPage::new(bytes).check_sum(page).map_or(found, |page| page.generation());
+    let known = found.max(superblock.checkpoint_generation);
+    let is_newer = newest > known && RawPage::new(bytes).check(label(newest, page)).is_ok();
+    if is_newer && is_on(Barrier::StaleSuperblockRefused) {
+        // Its superblock came after it; those before were durable.
+        return Err(Error::Stale { found, newest: newest - 1, what: "checkpoint", page });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

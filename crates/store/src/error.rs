@@ -15,7 +15,8 @@ pub enum Error {
     /// Bytes on flash are not what was written there.
     #[error(
         "{what} at {page} is damaged: expected {expected}, found {found}; run `nandex check` on the \
-         volume to see how far the damage reaches, and restore the volume from a copy"
+         volume to see how far the damage reaches, and restore the volume from a copy, or write what is whole of a \
+         table with `nandex dump --skip-damaged`"
     )]
     Corrupt {
         /// What should have been there.
@@ -44,6 +45,23 @@ pub enum Error {
         /// The one that this build reads.
         supported: u16,
     },
+    /// The superblock is older than something else on the volume, which only a drive that loses writes leaves.
+    #[error(
+        "the volume's superblock is stale: it is generation {found}, and the {what} at {page} was written after \
+         generation {newest}; the drive has lost the newer ones, so structures and updates since may be missing; \
+         restore the volume from a copy, or open the older state with --older-state (OpenOptions::stale) and take \
+         from it what is there"
+    )]
+    Stale {
+        /// The generation of the superblock.
+        found: u64,
+        /// A generation that was durable.
+        newest: u64,
+        /// What proves that.
+        what: &'static str,
+        /// Where.
+        page: PageId,
+    },
     /// The volume is shorter than its superblock says.
     #[error(
         "the volume is truncated: it needs {expected_pages} pages of 4096 bytes, the device has \
@@ -64,6 +82,9 @@ pub enum Error {
         /// The first failure.
         cause: String,
     },
+    /// An update of a volume that was opened to be read.
+    #[error("the volume is open to be read only; open it to be written to change it")]
+    ReadOnly,
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

@@ -33,7 +33,7 @@ pub use log::{Durability, Log, Lsn};
 pub use page::StructureId;
 pub use poison::{PanicGuard, Poison};
 pub use volume::{
-    Captured, Checkpointed, OpenOptions, Shutdown, Structure, StructureInfo, Threads, Volume,
-    VolumeDevices, VolumeOptions, VolumeStats, copy_closed, is_part_of, part_name,
-    superblock_generation,
+    Captured, Checkpointed, Completion, Holds, OpenOptions, Shutdown, StaleSuperblock, Structure,
+    StructureInfo, Threads, UNFINISHED_KIND, Volume, VolumeDevices, VolumeOptions, VolumeStats,
+    copy_closed, holds, is_part_of, part_name, remove_unfinished, superblock_generation,
 };

@@ -84,6 +84,12 @@ barriers! {
     SuperblockSynced,
     /// Superblocks alternate, so that a torn one leaves the other.
     SuperblocksAlternate,
+    /// The superblock has a third copy, and the newest one is chosen.
+    SuperblockCopied,
+    /// A superblock that is older than a block of the log or a checkpoint is not taken for the newest.
+    StaleSuperblockRefused,
+    /// Blocks of the log name the newest superblock that is durable.
+    BlockNamesSuperblock,
     /// The newer superblock is chosen.
     SuperblockNewest,
     /// A checkpoint is not written over the one that is valid.

@@ -1,13 +1,14 @@
-//! The superblock: the first thing read, twice on the volume.
+//! The superblock: the first thing read, three times on the volume.
 //!
 //! Pages 0 and 1 alternate; the one with the higher generation that proves itself is valid. So a torn write
-//! of one leaves the other. docs/format.md draws the bytes.
+//! of one leaves the other. Drives keep neighbouring pages together and may lose the writes to both; so there is a
+//! third copy, elsewhere, which the others name. docs/format.md draws the bytes.
 
 use nandex_device::{PAGE_BYTES, PageId};
 
 use crate::bytes::{Reader, get_u16};
 use crate::hash::{HashKind, KeyHasher};
-use crate::log::{LogAnchor, Lsn};
+use crate::log::{AnchorSource, LogAnchor, Lsn};
 use crate::mutants::{Barrier, is_on};
 use crate::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use crate::space::Extent;
@@ -50,6 +51,8 @@ pub struct Superblock {
     pub log_tail: Lsn,
     /// Everything in the log before this place was durable.
     pub log_synced: Lsn,
+    /// The page of its third copy; none in volumes that were made before there was one.
+    pub copy: Option<PageId>,
 }
 
 impl Superblock {
@@ -63,7 +66,8 @@ impl Superblock {
     /// The anchor to read the log from.
     #[must_use]
     pub fn log_anchor(&self) -> LogAnchor {
-        LogAnchor { tail: self.log_tail, synced: self.log_synced, epoch: self.epoch }
+        let source = AnchorSource::Superblock(self.generation);
+        LogAnchor { tail: self.log_tail, synced: self.log_synced, epoch: self.epoch, source }
     }
 
     /// The volume's hash function.
@@ -72,8 +76,13 @@ impl Superblock {
         KeyHasher::new(self.hash, self.hash_key)
     }
 
-    /// Writes the superblock into a page and seals it.
+    /// Writes the superblock into the page of its generation, and seals it.
     pub fn encode(&self, page: &mut [u8]) {
+        self.encode_at(page, self.place());
+    }
+
+    /// Writes the superblock into the page at `place`, and seals it.
+    pub fn encode_at(&self, page: &mut [u8], place: PageId) {
         let mut body = Vec::with_capacity(160);
         body.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         body.extend_from_slice(&[self.hash as u8, u8::from(self.log_apart)]);
@@ -85,10 +94,10 @@ impl Superblock {
         }
         page.fill(0);
         page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + body.len()].copy_from_slice(&body);
-        seal(page, label(self.generation, self.place()));
+        seal(page, label(self.generation, place));
     }
 
-    fn numbers(&self) -> [u64; 10] {
+    fn numbers(&self) -> [u64; 11] {
         [
             self.epoch,
             self.page_count,
@@ -100,6 +109,7 @@ impl Superblock {
             self.log.pages,
             self.log_tail.0,
             self.log_synced.0,
+            self.copy.map_or(0, |page| page.0),
         ]
     }
 
@@ -119,12 +129,12 @@ impl Superblock {
         let (hash, apart) = (reader.u8()?, reader.u8()?);
         let log_block_bytes = reader.u32()?;
         let (volume_id, hash_key) = (reader.u128()?, reader.u128()?);
-        let mut numbers = [0; 10];
+        let mut numbers = [0; 11];
         for number in &mut numbers {
             *number = reader.u64()?;
         }
         let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
-        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced] =
+        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced, copy] =
             numbers;
         let superblock = Self {
             generation: page.generation(),
@@ -141,6 +151,7 @@ impl Superblock {
             log_block_bytes,
             log_tail: Lsn(tail),
             log_synced: Lsn(synced),
+            copy: (copy != 0).then_some(PageId(copy)),
         };
         superblock.check_sizes(&reader)?;
         Ok(superblock)
@@ -157,7 +168,21 @@ impl Superblock {
         if !inside(self.checkpoint) || !(self.log_apart || inside(self.log)) {
             return Err(reader.refuse("extents inside the volume", "one past its end"));
         }
+        let in_place = |page: PageId| (SUPERBLOCK_PAGES..self.page_count).contains(&page.0);
+        if let Some(copy) = self.copy.filter(|copy| !in_place(*copy)) {
+            return Err(reader.refuse("a third copy inside the volume", copy));
+        }
         Ok(())
+    }
+
+    /// The newer one of the superblock and its third copy, whose page this is.
+    #[must_use]
+    pub fn or_copy(self, page: &[u8], place: PageId) -> Self {
+        let copy = Self::decode(page, place).ok();
+        let copy = copy.filter(|_| is_on(Barrier::SuperblockCopied));
+        let is_newer =
+            |copy: &Self| copy.volume_id == self.volume_id && copy.generation > self.generation;
+        copy.filter(is_newer).unwrap_or(self)
     }
 
     /// Chooses the valid one of the two pages at the start of a volume.
@@ -219,6 +244,7 @@ mod tests {
             log_block_bytes: 1 << 18,
             log_tail: Lsn(4096),
             log_synced: Lsn(8192),
+            copy: Some(PageId(34)),
         }
     }
 

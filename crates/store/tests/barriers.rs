@@ -22,7 +22,8 @@ fn options() -> VolumeOptions {
 
 fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Volume> {
     let (durability, threads) = (Durability::Never, Threads::Inline);
-    Volume::open(device, OpenOptions { durability, log_device, threads })
+    let options = OpenOptions { durability, log_device, threads, ..OpenOptions::default() };
+    Volume::open(device, options)
 }
 
 /// What a power cut leaves.

@@ -27,8 +27,9 @@ const INDEX: &str = "unittests src/lib.rs (nandex)";
 const SUITE: &str = "tests/suite/main.rs";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
+    Check { program: "tests/stale.rs", filter: "", hang_seconds: 30 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
     Check { program: STORE, filter: "", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::tests::moves::", hang_seconds: 60 },
@@ -47,7 +48,16 @@ const CHECKS: [Check; 15] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 17] = [
+const KNOWN: [(&str, &str, &[Barrier]); 18] = [
+    (
+        "tests/stale.rs",
+        "put_back",
+        &[
+            Barrier::SuperblockCopied,
+            Barrier::StaleSuperblockRefused,
+            Barrier::BlockNamesSuperblock,
+        ],
+    ),
     (
         STORE,
         "shadow::model::a_map_reads_back_as_it_was",

@@ -174,7 +174,7 @@ impl Label {
 
     /// Is the array empty for certain? It is until it is grown.
     pub(super) fn is_fresh(&self) -> bool {
-        self.generation == 1 && self.page_count == 0
+        self.page_count == 0
     }
 
     /// Do both give the array the same shape?

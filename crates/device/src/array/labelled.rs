@@ -227,6 +227,17 @@ impl LabelledArray {
         Ok(())
     }
 
+    /// Makes it an array that was never grown, durably, so that its members may become those of another: see
+    /// [`create`](Self::create). Their bytes stay. A crash leaves it as it was, or reset, or to be reset again.
+    ///
+    /// # Errors
+    /// A failed write or sync of a member.
+    pub fn reset(&self) -> Result<()> {
+        let _alone = self.taking.lock().expect("no holder of this lock panics");
+        let label = self.label();
+        self.write_labels(&Label { page_count: 0, generation: label.generation + 1, ..label })
+    }
+
     /// The content of the members' labels, as that of member 0.
     #[must_use]
     pub fn label(&self) -> Label {

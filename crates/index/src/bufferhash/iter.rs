@@ -51,16 +51,17 @@ impl<'t> Iter<'t> {
             return Ok(false);
         }
         self.inner.load_filters(self.table)?;
-        self.take_buffers();
+        self.take_buffers()?;
         self.table += 1;
         Ok(true)
     }
 
     /// Takes what the buffers of the next super table hold, and notes its incarnations.
-    fn take_buffers(&mut self) {
+    fn take_buffers(&mut self) -> Result<()> {
         self.buffered.clear();
         self.read = 0;
         let state = self.inner.partitions[self.table].read();
+        state.refuse_lost()?;
         let frozen = state.frozen.iter().rev().map(|frozen| &*frozen.buffer);
         for buffer in std::iter::once(&state.active).chain(frozen) {
             let entries = buffer.page_entries().map(|(_, _, entry)| entry);
@@ -71,6 +72,7 @@ impl<'t> Iter<'t> {
             }
         }
         self.incarnations = state.level.newest_first();
+        Ok(())
     }
 
     fn read_incarnation(&mut self) -> Result<()> {

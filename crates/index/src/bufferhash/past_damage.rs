@@ -63,6 +63,7 @@ impl<'t> Group<'t> {
         let incarnations = {
             let state = core.partitions[index].read();
             self.add_buffers(&state);
+            self.add_lost(core, &state);
             state.level.newest_first()
         };
         for (_, incarnation) in incarnations {
@@ -83,13 +84,26 @@ impl<'t> Group<'t> {
         }
     }
 
+    /// Adds the damage of pages that the buffers would have been loaded from.
+    fn add_lost(&mut self, core: &Inner, state: &State) {
+        if self.tells(core) {
+            let slots = core.entry_layout().slots();
+            let damage = state.lost.iter().filter_map(|lost| lost.damage(&self.pages, slots));
+            self.items.extend(damage.map(Err));
+        }
+    }
+
+    /// Several groups read a page that they share; the first of them tells of it.
+    fn tells(&self, core: &Inner) -> bool {
+        self.table.is_multiple_of(self.tables_per_table(core))
+    }
+
     fn add_incarnation(&mut self, core: &Inner, index: usize, id: SegmentId) {
         let ring = core.layout.rings.of(index);
         let label = |page: usize| ring.label(id, page as u64, PageKind::Data);
         let labels: Vec<_> = self.pages.clone().map(label).collect();
         let layout = core.entry_layout();
-        // Several groups read a page that they share; the first of them tells of it.
-        let tells = self.table.is_multiple_of(self.tables_per_table(core));
+        let tells = self.tells(core);
         let device = &**core.layout.rings.device();
         read_each(device, &labels, FailedRead::Splits, &mut |at, page| match page {
             Ok(page) => layout.entries(page.bytes()).for_each(|(_, entry)| self.add(entry)),

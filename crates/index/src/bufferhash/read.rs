@@ -135,7 +135,8 @@ impl Inner {
     ) -> Result<LookupStep<IncarnationProbe, KeyState>> {
         let index = self.partition_of(place.hash);
         loop {
-            if let Some(step) = self.partitions[index].search_ram(&self.layout.filter, place, key) {
+            let partition = &self.partitions[index];
+            if let Some(step) = partition.search_ram(&self.layout.filter, place, key)? {
                 let probe =
                     |candidates| IncarnationProbe::new(LookupKey::new(place.hash, key), candidates);
                 return Ok(step.map_read(probe));

@@ -127,25 +127,28 @@ impl SuperTable {
 
     /// What RAM knows of a key: buffers first, newest to oldest, then the filters of all incarnations.
     /// `None` if the filters have to be loaded first.
+    ///
+    /// # Errors
+    /// A lost page that may have the key.
     #[inline]
     pub(super) fn search_ram(
         &self,
         filter: &IncarnationFilter,
         place: &KeyPlace,
         key: &[u8],
-    ) -> Option<Step> {
+    ) -> crate::Result<Option<Step>> {
         let KeyPlace { hash, positions } = place;
         let state = self.read();
-        if let Some(answer) = state.answer(*hash, key) {
-            return Some(LookupStep::Answer(answer.map_or(KeyState::Removed, KeyState::Live)));
+        if let Some(answer) = state.answer(*hash, key)? {
+            return Ok(Some(LookupStep::Answer(answer.map_or(KeyState::Removed, KeyState::Live))));
         }
         if !state.level.filters_loaded {
-            return None;
+            return Ok(None);
         }
         let level = &state.level;
         let mask = filter.candidates_at(&level.slices, positions, &level.window.live_mask());
         let candidates = level.candidates(mask, u64::MAX);
-        Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read))
+        Ok(Some(candidates.map_or(LookupStep::Answer(KeyState::Unknown), LookupStep::Read)))
     }
 
     /// The next older candidate, after the one before did not hold the key. `None` if incarnations were

@@ -88,6 +88,7 @@ impl KeyLookup for CascadeLookup<'_> {
 
     fn search_ram(&self, &(part, fingerprint): &(usize, u64), _key: &[u8]) -> UserStep<Self> {
         let state = self.inner.partitions[part].read();
+        state.refuse_lost()?;
         let sum = state.buffered(fingerprint);
         let first_decides = self.kind == QueryKind::Presence && !state.may_have_tombstones();
         if first_decides && sum > 0 {

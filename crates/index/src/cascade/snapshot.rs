@@ -10,7 +10,7 @@ use nandex_store::run::Run;
 use super::buffer::{Content, FingerprintBuffer};
 use super::runs::Runs;
 use crate::Result;
-use crate::write::SnapshotStore;
+use crate::write::{LostPage, SnapshotStore};
 
 /// A snapshot: a run, or nothing if everything in the buffer cancelled out.
 pub(crate) type SavedRun = Option<Arc<Run>>;
@@ -48,6 +48,16 @@ impl SnapshotStore<FingerprintBuffer> for RunSnapshots {
         buffer.load(&mut self.0.reader(run)?)?;
         buffer.has_tombstones |= run.tombstones() > 0;
         Ok(())
+    }
+
+    fn load_past(
+        &self,
+        part: usize,
+        from: &SavedRun,
+        buffer: &mut FingerprintBuffer,
+    ) -> Result<Vec<LostPage>> {
+        let loaded = self.load(part, from, buffer).map(|()| Vec::new());
+        loaded.or_else(|error| LostPage::whole(error, buffer))
     }
 
     fn overwrites(_newer: &SavedRun, _older: &SavedRun) -> bool {

@@ -83,6 +83,7 @@ impl KeyLookup for CountLookup<'_> {
     fn search_ram(&self, at: &KeyPlace, _key: &[u8]) -> UserStep<Self> {
         let KeyPlace { key, partition, place } = *at;
         let state = self.0.partitions[partition].read();
+        state.refuse_lost()?;
         let newer = state.buffered(place, &key[..self.0.placing().width()]);
         if newer.removes {
             return Ok(LookupStep::Answer(newer.amount));

@@ -49,7 +49,12 @@ pub(super) fn open(
     };
     for level in &mut levels {
         for staged in &mut level.staged {
-            *staged = Arc::new(with_filter(&segments, staged)?);
+            match with_filter(&segments, staged) {
+                Ok(filtered) => *staged = Arc::new(filtered),
+                // A segment without a filter is read by each lookup, which then meets the damage itself.
+                Err(_) if volume.is_read_only() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));

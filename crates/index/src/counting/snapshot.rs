@@ -10,7 +10,7 @@ use super::buffer::{SumBuffer, Sums};
 use super::entries::Listed;
 use super::segment::{Segment, SegmentContent, Segments};
 use crate::Result;
-use crate::write::{OnFlash, SnapshotStore};
+use crate::write::{LostPage, OnFlash, SnapshotStore};
 
 /// A snapshot: a segment, or nothing if everything in the buffer cancelled out.
 pub(crate) type Saved = Option<Arc<Segment>>;
@@ -47,6 +47,16 @@ impl SnapshotStore<SumBuffer> for SegmentSnapshots {
     fn load(&self, _partition: usize, from: &Saved, buffer: &mut SumBuffer) -> Result<()> {
         let Some(segment) = from else { return Ok(()) };
         buffer.load(&mut self.0.reader(segment)?)
+    }
+
+    fn load_past(
+        &self,
+        partition: usize,
+        from: &Saved,
+        buffer: &mut SumBuffer,
+    ) -> Result<Vec<LostPage>> {
+        let loaded = self.load(partition, from, buffer).map(|()| Vec::new());
+        loaded.or_else(|error| LostPage::whole(error, buffer))
     }
 
     fn overwrites(_newer: &Saved, _older: &Saved) -> bool {

@@ -10,6 +10,7 @@ use nandex_store::ring::SegmentId;
 use super::older::SlicetablePlace;
 use super::{Inner, Slicetables, State};
 use crate::api::Value;
+use crate::write::LostPage;
 use crate::{Damage, Error, Result};
 
 /// An entry of the iteration: key and value.
@@ -41,6 +42,12 @@ impl Contents {
         if self.seen.insert(entry.key.to_vec()) && entry.state == SlotState::Live {
             self.pairs.push_back((entry.key.to_vec(), Value::new(entry.value)));
         }
+    }
+
+    /// Adds the damage of pages that a partition's buffers would have been loaded from.
+    fn add_lost(&mut self, state: &State, slots: usize) {
+        let damage = |lost: &LostPage| Damage::new(lost.page, slots, lost.error());
+        self.damage.extend(state.lost.iter().map(damage));
     }
 
     /// Adds the entries in RAM whose keys `is_own` accepts.
@@ -114,6 +121,7 @@ impl Inner {
         let mut contents = Contents::default();
         let state = self.partitions[index].read();
         contents.add_ram(&state, |_| true);
+        contents.add_lost(&state, self.entry_layout().slots());
         let runs = state.level.runs.iter().rev().map(|run| run.id).collect();
         let Some(older) = self.older_of(index) else {
             let own = self.layout.shadow.block(index as u32);
@@ -122,6 +130,7 @@ impl Inner {
         let from = self.index_in(&older, index);
         let state = older.partitions[from].read();
         contents.add_ram(&state, |key| self.is_own(index, key));
+        contents.add_lost(&state, self.entry_layout().slots());
         let block = older.layout.shadow.block(from as u32);
         drop(state);
         (contents, runs, block.map(|block| SlicetablePlace { block, older: Some(older) }))

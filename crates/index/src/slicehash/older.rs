@@ -153,22 +153,25 @@ impl Inner {
     }
 
     /// What the older table knows of a key, without a read.
+    ///
+    /// # Errors
+    /// A lost page that may have the key.
     pub(super) fn known_in_older(
         older: Arc<Inner>,
         hash: KeyHash,
         key: &[u8],
-    ) -> LookupStep<SlicetablePlace, Option<Value>> {
+    ) -> Result<LookupStep<SlicetablePlace, Option<Value>>> {
         let index = older.partition_of(hash);
         let state = older.partitions[index].read();
-        if let Some(answer) = Self::known(&state, hash, key) {
-            return LookupStep::Answer(answer);
+        if let Some(answer) = Self::known(&state, hash, key)? {
+            return Ok(LookupStep::Answer(answer));
         }
         let block = older.block_for(index, &state, hash);
         drop(state);
-        match block {
+        Ok(match block {
             Some(block) => LookupStep::Read(SlicetablePlace { block, older: Some(older) }),
             None => LookupStep::Answer(None),
-        }
+        })
     }
 
     /// The slicetable of a partition, if it may hold a key.

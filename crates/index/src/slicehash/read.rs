@@ -89,14 +89,15 @@ impl KeyLookup for Inner {
         let hash = *hash;
         let index = self.partition_of(hash);
         let state = self.partitions[index].read();
-        if let Some(answer) = Self::known(&state, hash, key) {
+        if let Some(answer) = Self::known(&state, hash, key)? {
             return Ok(LookupStep::Answer(answer));
         }
         let runs = state.level.runs_of(hash);
         let own = self.block_for(index, &state, hash);
         let mut slicetable = own.map(|block| SlicetablePlace { block, older: None });
         if slicetable.is_none() {
-            match self.older_of(index).map(|older| Self::known_in_older(older, hash, key)) {
+            let in_older = |older| Self::known_in_older(older, hash, key);
+            match self.older_of(index).map(in_older).transpose()? {
                 Some(LookupStep::Answer(answer)) => return Ok(LookupStep::Answer(answer)),
                 Some(LookupStep::Read(place)) => slicetable = Some(place),
                 None if self.layout.shadow.block(index as u32).is_some() => {
@@ -204,8 +205,9 @@ impl TableLayout for Slicetables {
 impl Inner {
     /// What a partition knows of a key without runs and slicetable.
     #[inline]
-    pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Option<Option<Value>> {
-        state.answer(hash, key).or_else(|| Some(Some(state.level.overflow.find(key)?)))
+    pub(super) fn known(state: &State, hash: KeyHash, key: &[u8]) -> Result<Option<Option<Value>>> {
+        let answer = state.answer(hash, key)?;
+        Ok(answer.or_else(|| Some(Some(state.level.overflow.find(key)?))))
     }
 
     fn look_in_slice(

@@ -31,7 +31,8 @@ impl Insert<'_> {
         found: &mut [Option<Value>],
     ) -> Option<bool> {
         let EntryUpdate { hash, entry } = self.update;
-        match state.answer(hash, entry.key) {
+        // Where it is written, nothing is lost.
+        match state.answer(hash, entry.key).ok().flatten() {
             Some(None) => Some(true),
             Some(there) => {
                 found[self.position] = there;

@@ -40,7 +40,7 @@ impl<L: Layout> Core<L> {
     /// Without background threads, does all queued jobs; returns whether there were any. The caller holds no
     /// lock.
     pub(crate) fn catch_up_now(&self) -> Result<bool> {
-        if self.options.flush_threads > 0 {
+        if self.options.flush_threads > 0 || self.volume.is_read_only() {
             return Ok(false);
         }
         let mut scratch = None;

@@ -51,7 +51,7 @@ pub(crate) trait Layout: Debug + Send + Sync + Sized + 'static {
     /// What a partition has that is read without its lock.
     type Unlocked: Debug + Send + Sync;
     /// What is reserved on flash when a buffer is frozen.
-    type Reserved: Clone + Debug + Send + Sync;
+    type Reserved: Clone + Debug + Default + Send + Sync;
     /// Background work other than flushes.
     type Job: Debug + Send;
     /// Memory that flushes use again and again.

@@ -75,7 +75,7 @@ pub(crate) use recover::{
     Levels, Opening, Recovery, StateOf, check_log, into_store, logged_bytes, open,
 };
 pub(crate) use retired::{OnFlash, Retired};
-pub(crate) use snapshot::{Snapshot, SnapshotRef, SnapshotStore};
+pub(crate) use snapshot::{LostPage, Snapshot, SnapshotRef, SnapshotStore};
 pub(crate) use table::{EntryUpdate, TableOpening, TableShape, copy_entries};
 #[cfg(test)]
 pub(crate) use tests::capture_holds;

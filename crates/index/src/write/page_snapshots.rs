@@ -8,10 +8,11 @@ use nandex_store::buffer::{Buffer, STASH_LEN_MAX};
 use nandex_store::bytes::Reader;
 use nandex_store::hash::KeyHasher;
 use nandex_store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
+use nandex_store::proven::{FailedRead, read_each};
 
 use super::format::PageSnapshotRef;
 use super::snapshot::other_slot;
-use super::{SnapshotStore, TableShape, copy_entries};
+use super::{LostPage, SnapshotStore, TableShape, copy_entries};
 use crate::Result;
 
 /// The places for snapshots of a table's buffers.
@@ -86,6 +87,17 @@ impl PageSnapshots {
         self.volume.device()
     }
 
+    /// Puts the pages of a snapshot into an empty buffer.
+    fn fill(&self, buffer: &mut Buffer, buf: &PageBuf) {
+        let (pages, stash) = buf.split_at(buffer.bytes().len());
+        buffer.load(pages);
+        for page in stash.chunks_exact(PAGE_BYTES) {
+            for (_, entry) in self.shape.layout.entries(page) {
+                buffer.put_carried_over(self.hasher.hash(entry.key), entry);
+            }
+        }
+    }
+
     fn zeroed(&self) -> PageBuf {
         PageBuf::zeroed(usize::try_from(self.places.pages).expect("fits in memory"))
     }
@@ -148,14 +160,27 @@ impl SnapshotStore<Buffer> for PageSnapshots {
             // In RAM, a page's header is zero until it is sealed.
             buf.page_mut(page)[..PAGE_HEADER_BYTES].fill(0);
         }
-        let (pages, stash) = buf.split_at(buffer.bytes().len());
-        buffer.load(pages);
-        for page in stash.chunks_exact(PAGE_BYTES) {
-            for (_, entry) in self.shape.layout.entries(page) {
-                buffer.put_carried_over(self.hasher.hash(entry.key), entry);
-            }
-        }
+        self.fill(buffer, &buf);
         Ok(())
+    }
+
+    fn load_past(
+        &self,
+        index: usize,
+        from: &PageSnapshotRef,
+        buffer: &mut Buffer,
+    ) -> Result<Vec<LostPage>> {
+        let mut buf = self.zeroed();
+        let label = |page| self.places.label(index, *from, page as u64);
+        let labels: Vec<_> = (0..buf.pages()).map(label).collect();
+        let (mut lost, buffer_pages) = (Vec::new(), self.shape.buffer_pages as usize);
+        read_each(&**self.device(), &labels, FailedRead::Splits, &mut |at, page| match page {
+            // A page that is left out is an empty one.
+            Ok(page) => buf.page_mut(at)[PAGE_HEADER_BYTES..].copy_from_slice(page.body()),
+            Err(_) => lost.push(LostPage { index: at, buffer_pages, page: labels[at].page }),
+        });
+        self.fill(buffer, &buf);
+        Ok(lost)
     }
 
     fn overwrites(newer: &PageSnapshotRef, older: &PageSnapshotRef) -> bool {

@@ -7,7 +7,7 @@ use nandex_store::Lsn;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::space::Extent;
 
-use super::{Boundary, Layout, OnFlash, Snapshot, SnapshotStore, WriteBuffer};
+use super::{Boundary, Layout, LostPage, OnFlash, Snapshot, SnapshotStore, WriteBuffer};
 
 /// A partition; BufferHash calls it a super table, the cascade filter a part.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(crate) struct PartitionState<L: Layout> {
     pub(crate) snapshot: Option<Snapshot<L::Buffer>>,
     /// Where the last flushed buffer ended in the log.
     pub(crate) flushed: Boundary,
+    /// Pages of the snapshot that are lost, where damage does not stop an opening.
+    pub(crate) lost: Vec<LostPage>,
     /// Full buffers, oldest first, until they are on flash.
     pub(crate) frozen: VecDeque<Frozen<L>>,
     /// What is below.
@@ -118,6 +120,7 @@ impl<L: Layout> PartitionState<L> {
             flushing: false,
             snapshot: None,
             flushed,
+            lost: Vec::new(),
             frozen: VecDeque::new(),
             level,
         }
@@ -126,6 +129,14 @@ impl<L: Layout> PartitionState<L> {
     /// All buffers, newest first.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &L::Buffer> {
         std::iter::once(&self.active).chain(self.frozen.iter().rev().map(|it| &*it.buffer))
+    }
+
+    /// Refuses what depends on all of its buffers, if a page of them is lost.
+    ///
+    /// # Errors
+    /// Such a page.
+    pub(crate) fn refuse_lost(&self) -> crate::Result<()> {
+        self.lost.first().map_or(Ok(()), |lost| Err(lost.error()))
     }
 
     /// Entries in its buffers.

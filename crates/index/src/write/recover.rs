@@ -140,7 +140,11 @@ fn assemble<L: Layout>(
     (layout, levels): (L, Levels<L>),
     state: &StateOf<L>,
 ) -> Core<L> {
-    let Opening { shape, options, reads, codec, snapshots } = opening;
+    let Opening { shape, mut options, reads, codec, snapshots } = opening;
+    if volume.is_read_only() {
+        // There is nothing to flush.
+        options.flush_threads = 0;
+    }
     let is_new = structure.state.is_empty();
     let buffer = |limit| {
         let mut buffer = layout.new_buffer();

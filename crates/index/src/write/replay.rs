@@ -108,6 +108,10 @@ impl<L: Layout> Core<L> {
                 state.snapshot = None;
                 return Ok(());
             }
+            if self.volume.is_read_only() {
+                self.keep_full(&mut state, boundary);
+                return Ok(());
+            }
             if self.freeze_with(index, &mut state, 0, || Ok(boundary))? {
                 drop(state);
                 return self.catch_up_now().map(drop);
@@ -127,7 +131,7 @@ impl<L: Layout> Core<L> {
                 return Err(self.does_not_fit(lsn, &state));
             }
             drop(state);
-            let has_changed = L::make_space(self, index)?;
+            let has_changed = !self.volume.is_read_only() && L::make_space(self, index)?;
             state = self.partitions[index].write();
             if has_changed {
                 continue;

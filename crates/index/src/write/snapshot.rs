@@ -9,14 +9,18 @@
 //! entries, a run for fingerprints.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
+use nandex_device::PageId;
 use nandex_store::Lsn;
+use nandex_store::buffer::page_of;
 use nandex_store::bytes::Reader;
+use nandex_store::hash::KeyHash;
 use nandex_store::mutants::{Barrier, is_on};
 
 use super::{Boundary, Checkpoints, Core, Layout, PartitionState, WriteBuffer};
-use crate::Result;
+use crate::{Damage, Error, Result, damage};
 
 /// Keeps snapshots of buffers on flash.
 pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
@@ -53,6 +57,15 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
     /// A failed read, damage.
     fn load(&self, index: usize, from: &Self::Ref, buffer: &mut B) -> Result<()>;
 
+    /// Reads what can be proven of a snapshot into an empty buffer, and returns the pages that cannot. A store whose
+    /// snapshots are whole or nothing reads all of it.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn load_past(&self, index: usize, from: &Self::Ref, buffer: &mut B) -> Result<Vec<LostPage>> {
+        self.load(index, from, buffer).map(|()| Vec::new())
+    }
+
     /// Has writing `newer` overwritten `older`?
     fn overwrites(newer: &Self::Ref, older: &Self::Ref) -> bool;
 
@@ -67,6 +80,50 @@ pub(crate) trait SnapshotStore<B>: Debug + Send + Sync {
     /// # Errors
     /// Corruption, told by the reader.
     fn decode(&self, reader: &mut Reader<'_>) -> Result<Option<Self::Ref>>;
+}
+
+/// A page of a snapshot that cannot be read or proven, in a volume that is only read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LostPage {
+    /// Its index among the pages of the snapshot.
+    pub index: usize,
+    /// Pages of the buffer; the snapshot's further pages are those of its stash.
+    pub buffer_pages: usize,
+    pub page: PageId,
+}
+
+impl LostPage {
+    /// A snapshot of which nothing can be used, because of the page that this error is about. The buffer that it was
+    /// read into is empty again.
+    ///
+    /// # Errors
+    /// The error itself, if it is about no page.
+    pub(crate) fn whole<B: WriteBuffer>(error: Error, buffer: &mut B) -> Result<Vec<Self>> {
+        let Some(page) = damage::page_of(&error) else { return Err(error) };
+        buffer.clear();
+        Ok(vec![Self { index: 0, buffer_pages: 0, page }])
+    }
+
+    /// What damage a walk over pages of this table tells if the page is among these of the buffer; with the first one
+    /// it tells those of the stash.
+    pub(crate) fn damage(&self, pages: &Range<usize>, slots: usize) -> Option<Damage> {
+        let is_stash = self.index >= self.buffer_pages;
+        let is_in = pages.contains(&self.index) || is_stash && pages.start == 0;
+        is_in.then(|| Damage::new(self.page, slots, self.error()))
+    }
+
+    /// Refuses a key that it may have had.
+    pub(super) fn refuse(&self, hash: KeyHash) -> Result<()> {
+        let is_stash = self.index >= self.buffer_pages;
+        let may_hold = is_stash || page_of(hash, self.buffer_pages) == self.index;
+        if may_hold { Err(self.error()) } else { Ok(()) }
+    }
+
+    /// The damage as an error.
+    pub(crate) fn error(&self) -> Error {
+        let (expected, found) = ("a page that can be proven", "one that cannot");
+        nandex_store::Error::corrupt("snapshot page", self.page, expected, found).into()
+    }
 }
 
 /// The snapshot store of a buffer.
@@ -280,7 +337,12 @@ impl<L: Checkpoints> Core<L> {
         for (index, snapshot) in snapshots.iter().enumerate() {
             if let Some(place) = snapshot {
                 let mut state = self.partitions[index].write();
-                self.snapshots.store.load(index, place, &mut state.active)?;
+                let (store, is_read_only) = (&self.snapshots.store, self.volume.is_read_only());
+                if is_read_only {
+                    state.lost = store.load_past(index, place, &mut state.active)?;
+                } else {
+                    store.load(index, place, &mut state.active)?;
+                }
                 let boundary = state.flushed;
                 state.snapshot = Some(Snapshot { place: place.clone(), boundary });
             }

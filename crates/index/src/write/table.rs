@@ -228,12 +228,17 @@ impl<L: TableLayout> PartitionState<L> {
     }
 
     /// The buffers' answer to a lookup, if they have one.
+    ///
+    /// # Errors
+    /// They have none, and a page that may have had it is lost.
     #[inline]
-    pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Option<Option<Value>> {
-        Some(match self.buffered(hash, key)? {
-            Found::Live(value) => Some(Value::new(value)),
-            Found::Tombstone => None,
-        })
+    pub(crate) fn answer(&self, hash: KeyHash, key: &[u8]) -> Result<Option<Option<Value>>> {
+        match self.buffered(hash, key) {
+            Some(Found::Live(value)) => Ok(Some(Some(Value::new(value)))),
+            Some(Found::Tombstone) => Ok(Some(None)),
+            None if self.lost.is_empty() => Ok(None),
+            None => self.lost.iter().try_for_each(|lost| lost.refuse(hash)).map(|()| None),
+        }
     }
 
     /// Is a key in a buffer that is being written?

@@ -210,6 +210,10 @@ impl<L: Layout> Core<L> {
         index: usize,
         mut state: Locked<'a, L>,
     ) -> Result<Locked<'a, L>> {
+        if self.volume.is_read_only() {
+            self.keep_full(&mut state, Boundary::default());
+            return Ok(state);
+        }
         self.volume.poison().check()?;
         self.work.report_fault()?;
         if state.frozen.len() < FROZEN_MAX
@@ -272,6 +276,12 @@ impl<L: Layout> Core<L> {
 }
 
 impl<L: Layout> Core<L> {
+    /// Keeps the full active buffer in RAM, behind a fresh one: nothing of a volume that is only read goes to flash.
+    pub(super) fn keep_full(&self, state: &mut PartitionState<L>, boundary: Boundary) {
+        state.freeze(self.layout.new_buffer(), boundary, L::Reserved::default());
+        self.limit_active(state);
+    }
+
     /// A buffer from the pool, unless only `keep` remain; one for the carry-over alone if nothing will be inserted any
     /// more.
     fn fresh_buffer(&self, keep: usize) -> Option<L::Buffer> {
@@ -294,6 +304,9 @@ impl<L: Checkpoints> Core<L> {
 
     /// Puts every buffered update on flash: full buffers as the layout does, the others as snapshots.
     pub(crate) fn flush_all(&self) -> Result<()> {
+        if self.volume.is_read_only() {
+            return Ok(());
+        }
         let _lock = self.flush_lock.lock().expect("no holder of the flush lock panics");
         // The tail stops where the open block begins. Replaying that block would fill buffers a second time.
         // Without durability it would also hide newer entries: it holds entries put back from flash, but not

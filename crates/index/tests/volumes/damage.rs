@@ -11,7 +11,7 @@ use nandex::{AnyTable, Damage, LargeTable, OpenOptions, Table, Threads, Volume, 
 use nandex::{bufferhash, registry};
 
 /// Keys and values of any width.
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Keys of each table: more than a growing one begins with.
 const KEYS: u64 = 3000;
@@ -21,7 +21,7 @@ fn options() -> VolumeOptions {
 }
 
 /// A key whose bytes are nowhere else.
-fn key(number: u64) -> [u8; 16] {
+pub fn key(number: u64) -> [u8; 16] {
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut key = [0; 16];
     key[..8].copy_from_slice(&mixed.to_le_bytes());
@@ -30,7 +30,7 @@ fn key(number: u64) -> [u8; 16] {
 }
 
 /// Changes four bytes of each page, which puts it right again when done twice.
-fn flip(device: &MemoryDevice, pages: &[u64]) {
+pub fn flip(device: &MemoryDevice, pages: &[u64]) {
     for page in pages {
         let mut buf = device.read(PageId(*page), PageBuf::zeroed(1)).unwrap();
         buf[2000..2004].iter_mut().for_each(|byte| *byte ^= 0x5a);
@@ -39,7 +39,7 @@ fn flip(device: &MemoryDevice, pages: &[u64]) {
 }
 
 /// The keys whose bytes are in a page.
-fn keys_in(image: &[u8], page: u64) -> BTreeSet<Vec<u8>> {
+pub fn keys_in(image: &[u8], page: u64) -> BTreeSet<Vec<u8>> {
     let start = page as usize * PAGE_BYTES;
     let windows: HashSet<&[u8]> = image[start..start + PAGE_BYTES].windows(16).collect();
     let all = (0..KEYS).map(|number| key(number).to_vec());
@@ -47,7 +47,7 @@ fn keys_in(image: &[u8], page: u64) -> BTreeSet<Vec<u8>> {
 }
 
 /// What is left, each key once, and the pages that are told, each once.
-fn left<K: Into<Vec<u8>>, V: Deref<Target = [u8]>>(
+pub fn left<K: Into<Vec<u8>>, V: Deref<Target = [u8]>>(
     items: impl Iterator<Item = Result<(K, V), Damage>>,
 ) -> (Map, BTreeMap<u64, u64>) {
     let (mut pairs, mut damaged) = (Map::new(), BTreeMap::new());
@@ -55,7 +55,7 @@ fn left<K: Into<Vec<u8>>, V: Deref<Target = [u8]>>(
         let is_new = match item {
             Ok((key, value)) => pairs.insert(key.into(), value.to_vec()).is_none(),
             Err(damage) => {
-                assert!(damage.to_string().contains("expected checksum"), "{damage}");
+                assert!(damage.to_string().contains("expected "), "{damage}");
                 damaged.insert(damage.page.0, damage.entries_max).is_none()
             }
         };
@@ -68,12 +68,13 @@ fn lost(whole: &Map, pairs: &Map) -> BTreeSet<Vec<u8>> {
     whole.keys().filter(|key| !pairs.contains_key(*key)).cloned().collect()
 }
 
-fn without(whole: &Map, lost: &BTreeSet<Vec<u8>>) -> Map {
+pub fn without(whole: &Map, lost: &BTreeSet<Vec<u8>>) -> Map {
     let kept = whole.iter().filter(|(key, _)| !lost.contains(*key));
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn each_table(check: impl Fn(&TestTable, &dyn Fn() -> (MemoryDevice, AnyTable, Volume))) {
+/// Every table's configurations for tests, with keys of 16 and values of 8 bytes.
+pub fn each_config(mut check: impl FnMut(&TestTable)) {
     for (_, row) in registry::tables() {
         for variant in 0..row.testing.variants {
             let request = TableRequest {
@@ -85,16 +86,21 @@ fn each_table(check: impl Fn(&TestTable, &dyn Fn() -> (MemoryDevice, AnyTable, V
                 threads: 0,
                 ..TableRequest::default()
             };
-            let made = (row.testing.config)(&request);
-            check(&made, &|| {
-                let device = MemoryDevice::new();
-                let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
-                let TestTable { config, options, .. } = &made;
-                let table = AnyTable::create_with(&volume, "t", config, options).unwrap();
-                (device, table, volume)
-            });
+            check(&(row.testing.config)(&request));
         }
     }
+}
+
+fn each_table(check: impl Fn(&TestTable, &dyn Fn() -> (MemoryDevice, AnyTable, Volume))) {
+    each_config(|made| {
+        check(made, &|| {
+            let device = MemoryDevice::new();
+            let volume = Volume::create(Arc::new(device.clone()), options()).unwrap();
+            let TestTable { config, options, .. } = made;
+            let table = AnyTable::create_with(&volume, "t", config, options).unwrap();
+            (device, table, volume)
+        });
+    });
 }
 
 fn fill(table: &AnyTable, numbers: impl Iterator<Item = u64>, round: u64) {

@@ -42,8 +42,26 @@ pub struct BlockHeader {
     pub volume_id: u128,
     /// The checksum of the block before it.
     pub prev_crc: u32,
+    /// The low half of the newest superblock's generation that was durable when the block was sealed.
+    pub superblock: u32,
     /// Every byte of the log before this place was durable when the block was sealed.
     pub synced: Lsn,
+}
+
+impl BlockHeader {
+    /// The generation of a superblock that was durable when the block was sealed, if it is newer than `known`.
+    #[must_use]
+    pub fn newer_superblock(&self, known: u64) -> Option<u64> {
+        // Both are counted in 32 bits; what is ahead by less than half of that is newer.
+        let ahead = self.superblock.wrapping_sub(low_half(known));
+        (1..1 << 31).contains(&ahead).then(|| known.saturating_add(ahead.into()))
+    }
+}
+
+/// The part of a superblock's generation that a block names.
+#[must_use]
+pub fn low_half(generation: u64) -> u32 {
+    u32::try_from(generation & u64::from(u32::MAX)).expect("the other half is 0")
 }
 
 /// What a block must be to be valid.
@@ -118,7 +136,7 @@ pub fn seal(bytes: &mut [u8], header: &BlockHeader) -> u32 {
     put_u64(bytes, 24, header.epoch);
     bytes[32..48].copy_from_slice(&header.volume_id.to_le_bytes());
     put_u32(bytes, 48, header.prev_crc);
-    put_u32(bytes, 52, 0);
+    put_u32(bytes, 52, header.superblock);
     put_u64(bytes, 56, header.synced.0);
     let crc = crc32c::crc32c(&bytes[4..]);
     put_u32(bytes, 0, crc);
@@ -171,6 +189,24 @@ impl<'a> RawBlock<'a> {
         Ok(Block { header, bytes })
     }
 
+    /// The header of a block of this volume that is whole, wherever it belongs. Costs a checksum only for those that
+    /// `is_wanted`.
+    #[must_use]
+    pub fn find(
+        self,
+        volume_id: u128,
+        block_bytes_max: usize,
+        is_wanted: impl FnOnce(&BlockHeader) -> bool,
+    ) -> Option<BlockHeader> {
+        let head = self.0.get(..BLOCK_HEADER_BYTES)?;
+        if get_u32(head, 4) != BLOCK_MAGIC {
+            return None;
+        }
+        let found = header(head);
+        let label = BlockLabel { volume_id, lsn: found.lsn, block_bytes_max };
+        (is_wanted(&found) && self.check(label).is_ok()).then_some(found)
+    }
+
     /// The block's own bytes, by the size in its header.
     fn cut(self, payload_bytes: u32, block_bytes_max: usize) -> Result<&'a [u8], Flaw> {
         let block_bytes = get_u32(self.0, 8);
@@ -195,6 +231,7 @@ fn header(head: &[u8]) -> BlockHeader {
         epoch: get_u64(head, 24),
         volume_id: u128::from_le_bytes(volume_id),
         prev_crc: get_u32(head, 48),
+        superblock: get_u32(head, 52),
         synced: Lsn(get_u64(head, 56)),
     }
 }

@@ -103,9 +103,21 @@ pub struct LogOptions {
     pub threads: Threads,
 }
 
+/// The superblock that an anchor is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AnchorSource {
+    /// It is not compared with what blocks name.
+    #[default]
+    Unnamed,
+    /// That of this generation. A block that names a newer one proves that it is stale.
+    Superblock(u64),
+    /// A stale one. Durable blocks may have been overwritten since, so the log ends where its blocks do.
+    Stale,
+}
+
 /// What the volume's superblock keeps of its log: where reading starts and what must be there.
 ///
-/// All three come from one session, at one time: take them from [`Log::anchor`]. Sealing a new epoch
+/// The places and the session come from one session, at one time: take them from [`Log::anchor`]. Sealing a new epoch
 /// with an older session's `synced` would make [`replay`] refuse that session's last blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogAnchor {
@@ -115,6 +127,8 @@ pub struct LogAnchor {
     pub synced: Lsn,
     /// The session that noted this. Older blocks from `synced` on were left by a crash.
     pub epoch: u64,
+    /// Which superblock says so.
+    pub source: AnchorSource,
 }
 
 /// Where a log ends: the result of [`replay`] and the start of a [`Log`].
@@ -190,7 +204,14 @@ impl Log {
     /// [`release`](Self::release) may follow.
     #[must_use]
     pub fn anchor(&self, tail: Lsn) -> LogAnchor {
-        LogAnchor { tail, synced: self.synced(), epoch: self.shared.epoch }
+        let source = AnchorSource::Unnamed;
+        LogAnchor { tail, synced: self.synced(), epoch: self.shared.epoch, source }
+    }
+
+    /// The superblock of this generation is durable: blocks name it from now on. Before that is called, nothing may
+    /// overwrite what an older superblock needs.
+    pub(crate) fn note_superblock(&self, generation: u64) {
+        self.shared.superblock.store(generation, Ordering::Release);
     }
 
     /// The oldest place that is kept.

@@ -2,13 +2,13 @@
 //!
 //! A log ends where no block continues it. That is a torn tail, left by every power cut, or damage; a
 //! checksum alone cannot tell. But a later block that was sealed when the missing place was durable proves
-//! damage, and so does the superblock.
+//! damage, and so does the superblock. And a block that names a newer superblock proves that this one is stale.
 
 use nandex_device::{Op, OpKind, PAGE_BYTES, PageBuf, Queue};
 
-use super::format::{Block, BlockLabel, Flaw, RawBlock};
-use super::region::{LogRegion, PAGE};
-use super::{LogAnchor, LogEnd, Lsn};
+use super::format::{Block, BlockHeader, BlockLabel, Flaw, RawBlock};
+use super::region::LogRegion;
+use super::{AnchorSource, LogAnchor, LogEnd, Lsn};
 use crate::mutants::{Barrier, is_on};
 use crate::{Error, Result, StructureId};
 
@@ -58,8 +58,8 @@ pub fn replay_until(
 /// damage hit them together with every block that was sealed after their sync.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Config`] for an impossible region or
-/// place, the device's failure, and whatever `visit` returns.
+/// [`Error::Corrupt`] for durable blocks that are damaged, [`Error::Stale`] if one names a newer superblock than the
+/// anchor's, [`Error::Config`] for an impossible region or place, the device's failure, and whatever `visit` returns.
 pub fn replay(
     region: &LogRegion,
     volume_id: u128,
@@ -99,13 +99,15 @@ struct Chain<'a> {
     anchor: LogAnchor,
     end: LogEnd,
     first: bool,
+    /// The newest superblock that a block of the chain names, and that block's place; if it is newer than the anchor's.
+    newest: Option<(u64, Lsn)>,
 }
 
 impl<'a> Chain<'a> {
     fn new(region: &'a LogRegion, volume_id: u128, anchor: LogAnchor) -> Self {
         let next = Lsn(region.start_from(anchor.tail.0));
         let end = LogEnd { next, prev_crc: 0, epoch: 0 };
-        Self { region, volume_id, anchor, end, first: true }
+        Self { region, volume_id, anchor, end, first: true, newest: None }
     }
 
     /// Takes the block at the chain's end, if it continues the chain.
@@ -123,7 +125,21 @@ impl<'a> Chain<'a> {
         let next = self.region.start_from(header.lsn.0 + block.block_bytes() as u64);
         self.end = LogEnd { next: Lsn(next), prev_crc: block.crc(), epoch: header.epoch };
         self.first = false;
+        self.note_superblock(header);
         Ok(block)
+    }
+
+    /// The newer superblock that a block names.
+    fn newer_superblock(&self, header: &BlockHeader) -> Option<u64> {
+        match self.anchor.source {
+            AnchorSource::Superblock(known) => header.newer_superblock(known),
+            AnchorSource::Unnamed | AnchorSource::Stale => None,
+        }
+    }
+
+    fn note_superblock(&mut self, header: BlockHeader) {
+        let newer = self.newer_superblock(&header).map(|generation| (generation, header.lsn));
+        self.newest = self.newest.max(newer);
     }
 
     fn whole<'b>(&self, bytes: &'b [u8], lsn: Lsn) -> Checked<'b> {
@@ -141,6 +157,12 @@ impl<'a> Chain<'a> {
     /// Tells a torn tail from damage, after no block was found at the end because of `flaw`.
     fn check_end(&mut self, window: &mut Window<'_>, flaw: Flaw) -> Result<()> {
         let end = self.end.next;
+        let witness = self.scan(window)?.filter(|_| is_on(Barrier::ReplayHearsWitness));
+        self.refuse_stale()?;
+        self.end.epoch = self.end.epoch.max(self.anchor.epoch);
+        if self.anchor.source == AnchorSource::Stale {
+            return Ok(());
+        }
         let damage = |proof: String| {
             let expected = format!("the block of {end}, which was durable as {proof} tells");
             Error::corrupt(WHAT, self.region.page(end.0), expected, flaw)
@@ -148,33 +170,58 @@ impl<'a> Chain<'a> {
         if end < self.region_start(self.anchor.synced) && is_on(Barrier::ReplayHearsSuperblock) {
             return Err(damage("the superblock".into()));
         }
-        let witness = self.witness(window)?.filter(|_| is_on(Barrier::ReplayHearsWitness));
         if let Some(witness) = witness {
             return Err(damage(format!("the block of {witness}")));
         }
-        self.end.epoch = self.end.epoch.max(self.anchor.epoch);
         Ok(())
+    }
+
+    fn refuse_stale(&self) -> Result<()> {
+        let AnchorSource::Superblock(found) = self.anchor.source else { return Ok(()) };
+        let newest = self.newest.filter(|_| is_on(Barrier::StaleSuperblockRefused));
+        newest.map_or(Ok(()), |(newest, lsn)| {
+            let page = self.region.page(lsn.0);
+            Err(Error::Stale { found, newest, what: WHAT, page })
+        })
     }
 
     fn region_start(&self, lsn: Lsn) -> Lsn {
         Lsn(self.region.start_from(lsn.0))
     }
 
-    /// A block past the end that was sealed when the end's place was durable.
-    fn witness(&self, window: &mut Window<'_>) -> Result<Option<Lsn>> {
-        let end = self.end.next;
+    /// Searches the pages past the end. Finds a block that was sealed when the end's place was durable, notes blocks
+    /// of any lap that name a newer superblock, and the newest session past a stale one.
+    fn scan(&mut self, window: &mut Window<'_>) -> Result<Option<Lsn>> {
         let lap_end = self.region.start_from(self.anchor.tail.0) + self.region.bytes();
-        let mut lsn = end.0 + PAGE;
-        while lsn < lap_end {
-            if let Ok(block) = self.whole(window.at(lsn)?, Lsn(lsn)) {
-                let header = block.header();
-                if header.synced > end && header.epoch >= self.epoch_min(header.lsn) {
-                    return Ok(Some(header.lsn));
-                }
+        let is_stale = self.anchor.source == AnchorSource::Stale;
+        let mut witness = None;
+        for lsn in (self.end.next.0..lap_end).step_by(PAGE_BYTES) {
+            let is_wanted = |header: &BlockHeader| {
+                self.region.page(header.lsn.0) == self.region.page(lsn)
+                    && (is_stale
+                        || self.is_witness(header, lsn)
+                        || self.newer_superblock(header).is_some())
+            };
+            let block = RawBlock::new(window.at(lsn)?);
+            let found = block.find(self.volume_id, self.region.block_bytes, is_wanted);
+            let Some(header) = found else { continue };
+            self.note_superblock(header);
+            if is_stale {
+                self.end.epoch = self.end.epoch.max(header.epoch);
+            } else if self.is_witness(&header, lsn) {
+                witness.get_or_insert(header.lsn);
             }
-            lsn += PAGE;
         }
-        Ok(None)
+        Ok(witness)
+    }
+
+    /// Does a block at `lsn` past the end say that the end's place was durable?
+    fn is_witness(&self, header: &BlockHeader, lsn: u64) -> bool {
+        let end = self.end.next;
+        header.lsn == Lsn(lsn)
+            && header.lsn > end
+            && header.synced > end
+            && header.epoch >= self.epoch_min(header.lsn)
     }
 }
 

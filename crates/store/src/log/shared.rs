@@ -57,6 +57,8 @@ pub(super) struct Shared {
     pub synced: AtomicU64,
     /// When the last period of [`Durability::Every`] ended, by the device's clock.
     pub period_start_ns: AtomicU64,
+    /// The generation of the newest durable superblock.
+    pub superblock: AtomicU64,
     pub bytes_written: AtomicU64,
     pub syncs: AtomicU64,
     /// The number of callers that wait for space.
@@ -91,6 +93,7 @@ impl Shared {
             tail: AtomicU64::new(tail.0),
             synced: AtomicU64::new(start),
             period_start_ns,
+            superblock: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             waiting: AtomicU64::new(0),

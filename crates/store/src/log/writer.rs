@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use nandex_device::{Completion, Op, OpKind, Queue};
 
 use super::Lsn;
-use super::format::{BlockHeader, seal};
+use super::format::{BlockHeader, low_half, seal};
 use super::region::LogRegion;
 use super::shared::{LOCKED, Shared};
 use super::staging::ClosedBlock;
@@ -138,6 +138,7 @@ impl Shared {
             epoch: self.epoch,
             volume_id: self.volume_id,
             prev_crc: writer.prev_crc,
+            superblock: self.named_superblock(),
             synced: Lsn(if is_on(Barrier::LogBlockClaimsItsSync) {
                 self.synced.load(Ordering::Acquire)
             } else {
@@ -148,6 +149,11 @@ impl Shared {
         writer.pending.push_back(PendingBlock { lsn, next, done: false });
         let op = Op { token: lsn, kind: OpKind::Write, page: self.region.page(lsn), buf };
         self.poison.guard(writer.queue.push(op))
+    }
+
+    fn named_superblock(&self) -> u32 {
+        let durable = self.superblock.load(Ordering::Acquire);
+        if is_on(Barrier::BlockNamesSuperblock) { low_half(durable) } else { 0 }
     }
 
     /// Starts all closed blocks and processes the completions of one wait.

@@ -114,7 +114,7 @@ pub fn copy_closed(from: &VolumeDevices, to: &VolumeDevices) -> Result<u64> {
     let catalog = checkpoint::read(&from.volume, &superblock)?;
     space_of(&superblock, &catalog)?;
     let region = log_region(&from.volume, from.log.as_ref(), &superblock)?;
-    let (end, _) = LogReplay::find_end(&region, &superblock, &catalog)?;
+    let (end, _) = LogReplay::find_end(&region, &superblock, superblock.log_anchor(), &catalog)?;
     refuse_target(to, &superblock)?;
     let extents = needed(&superblock, &catalog);
     let mut runs: Vec<_> = extents.iter().map(|it| it.start.0..it.end().0).collect();
@@ -161,7 +161,8 @@ fn copy_runs(
 /// What a superblock and its catalog lead to, without the superblocks and the log.
 fn needed(superblock: &Superblock, catalog: &Catalog) -> Vec<Extent> {
     let structures = catalog.entries.iter().flat_map(|entry| entry.extents.iter().copied());
-    std::iter::once(superblock.checkpoint).chain(structures).collect()
+    let copy = superblock.copy.map(|start| Extent { start, pages: 1 });
+    std::iter::once(superblock.checkpoint).chain(copy).chain(structures).collect()
 }
 
 /// The pages of the log from its tail to its end, which may be in two runs.

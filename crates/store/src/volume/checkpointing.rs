@@ -26,7 +26,7 @@ const LOCKED: &str = "no holder of the requests' lock panics";
 const PERIOD: Duration = Duration::from_millis(20);
 
 impl Volume {
-    /// Takes a checkpoint now and waits for it.
+    /// Takes a checkpoint now and waits for it. A volume that was opened to be read takes none.
     ///
     /// # Errors
     /// A failed write or sync, which poisons the volume.
@@ -48,6 +48,7 @@ impl Volume {
     /// As [`Log::wait_for_space`](crate::Log::wait_for_space), and a checkpoint's failure.
     #[inline]
     pub fn wait_for_space(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+        self.inner.refuse_read_only()?;
         match self.threads() {
             Threads::Background => self.inner.log.wait_for_space(bytes),
             Threads::Inline => self.inner.checkpoint_until_fits(bytes).map(Some),
@@ -60,6 +61,7 @@ impl Volume {
     /// # Errors
     /// As [`wait_for_space`](Self::wait_for_space).
     pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+        self.inner.refuse_read_only()?;
         match self.threads() {
             Threads::Background => self.inner.log.reserve(bytes),
             Threads::Inline => self.inner.checkpoint_until_fits(bytes),
@@ -71,6 +73,9 @@ type OpenStructure = (StructureId, Arc<dyn Checkpointed>);
 
 impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
+        if self.is_read_only() {
+            return Ok(());
+        }
         let _maintenance = self.lock_maintenance();
         self.poison.check()?;
         let structures = self.open_structures();
@@ -120,7 +125,7 @@ impl Inner {
         let mut root = self.root();
         root.note(captures);
         root.release_idle(self.log.synced());
-        let LogAnchor { tail, synced, epoch } = self.log.anchor(root.tail(self.log.synced()));
+        let LogAnchor { tail, synced, epoch, .. } = self.log.anchor(root.tail(self.log.synced()));
         let bytes = root.catalog.encode();
         let extent = root.next_extent(pages_for(bytes.len()));
         self.device.grow(root.space.page_count())?;
@@ -143,7 +148,8 @@ impl Inner {
             epoch,
             ..root.superblock.clone()
         };
-        write_superblock(&*self.device, &mut superblock)?;
+        let durable = write_superblock(&*self.device, &mut superblock)?;
+        self.log.note_superblock(durable);
         root.spare = Some(root.superblock.checkpoint);
         root.superblock = superblock;
         root.release_removed();

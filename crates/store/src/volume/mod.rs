@@ -17,6 +17,7 @@
 
 mod backup;
 mod checkpointing;
+mod completion;
 mod opening;
 mod options;
 mod replay;
@@ -26,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use nandex_device::{Device, PageId};
+use nandex_device::{Access, Device, PageId};
 
 use crate::checkpoint::Catalog;
 use crate::hash::KeyHasher;
@@ -37,8 +38,9 @@ use crate::superblock::Superblock;
 use crate::{Durability, Error, Log, Lsn, Poison, Result, StructureId};
 
 pub use backup::{VolumeDevices, copy_closed, superblock_generation};
+pub use completion::{Completion, Holds, UNFINISHED_KIND, holds, remove_unfinished};
 pub(crate) use opening::{log_region, read_superblock, space_of};
-pub use options::{OpenOptions, Threads, VolumeOptions};
+pub use options::{OpenOptions, StaleSuperblock, Threads, VolumeOptions};
 pub use stats::{StructureInfo, VolumeStats};
 
 use checkpointing::Maintenance;
@@ -71,6 +73,7 @@ struct Inner {
 /// When updates become durable, and who does that.
 #[derive(Clone, Copy, Debug)]
 struct Work {
+    access: Access,
     durability: Durability,
     threads: Threads,
 }
@@ -202,6 +205,12 @@ impl Volume {
         self.inner.work.durability
     }
 
+    /// Was it opened to be read only? Then structures keep in RAM what they replay.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.inner.is_read_only()
+    }
+
     /// Who does its own work.
     #[must_use]
     pub fn threads(&self) -> Threads {
@@ -227,6 +236,7 @@ impl Volume {
         pages: u64,
     ) -> Result<Structure> {
         check_name(name)?;
+        self.inner.refuse_read_only()?;
         self.create_named(name, kind, config, pages)
     }
 
@@ -309,6 +319,7 @@ impl Volume {
     /// [`Error::NoSuchStructure`], [`Error::Busy`] while it is open, or a failed write.
     pub fn drop_structure(&self, name: &str) -> Result<()> {
         self.inner.poison.check()?;
+        self.inner.refuse_read_only()?;
         let kind = self.inner.root().kind_of(name)?;
         let mut dropped = vec![self.open_structure(name, &kind)?];
         for part in self.structures().into_iter().filter(|it| is_part_of(&it.name, name)) {
@@ -366,6 +377,14 @@ impl Volume {
 }
 
 impl Inner {
+    fn is_read_only(&self) -> bool {
+        self.work.access != Access::ReadWrite
+    }
+
+    fn refuse_read_only(&self) -> Result<()> {
+        if self.is_read_only() { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
     fn lock_maintenance(&self) -> MutexGuard<'_, ()> {
         // It guards no data. A structure that panics in a checkpoint has poisoned the volume.
         self.maintenance_lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -525,6 +544,7 @@ impl Volume {
             maintenance: Maintenance::default(),
         });
         let thread = match work.threads {
+            _ if inner.is_read_only() => None,
             Threads::Background => Some(checkpointing::spawn(Arc::downgrade(&inner))?),
             Threads::Inline => None,
         };

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use nandex_device::{Device, PageBuf, PageId, random_u128};
+use nandex_device::{Access, Device, PageBuf, PageId, random_u128};
 
 use super::backup::Source;
 use super::replay::LogReplay;
-use super::{FRESH_LOG, OpenOptions, Root, Volume, VolumeOptions, Work};
+use super::{FRESH_LOG, OpenOptions, Root, StaleSuperblock, Volume, VolumeOptions, Work};
 use crate::checkpoint::{self, Catalog, pages_for};
-use crate::log::{Log, LogAnchor, LogEnd, LogOptions, LogRegion};
+use crate::log::{AnchorSource, Log, LogAnchor, LogEnd, LogOptions, LogRegion};
 use crate::mutants::{Barrier, is_on};
 use crate::space::{Extent, Space};
 use crate::superblock::{SUPERBLOCK_PAGES, Superblock};
-use crate::{Error, Lsn, Poison, Result};
+use crate::{Error, Lsn, Poison, Result, StructureId};
 
 impl Volume {
     /// Makes a volume on an empty device.
@@ -24,26 +24,27 @@ impl Volume {
         options.validate()?;
         let (device, backup) = Source::watch(device, &mut options.log_device);
         refuse_existing(&*device)?;
-        let catalog = Catalog { next_id: 1, entries: Vec::new() };
+        let catalog = options.completion.first_catalog();
         let (superblock, space) = lay_out(&options, catalog.encode().len())?;
         device.grow(space.page_count())?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
         region.device.grow(superblock.log.end().0)?;
         write_first(&*device, &superblock, &catalog)?;
-        let idle = HashSet::new();
+        let idle = catalog.entries.iter().map(|entry| entry.id).collect();
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        let work = Work { durability: options.durability, threads: options.threads };
+        let VolumeOptions { durability, threads, .. } = options;
+        let work = Work { access: Access::ReadWrite, durability, threads };
         Self::start((device, backup), root, region, FRESH_LOG.next, work, FRESH_LOG)
     }
 
-    /// Opens a volume for reading and writing.
+    /// Opens a volume, for reading and writing unless [`OpenOptions::access`] says otherwise.
     ///
     /// Reads the superblocks, the checkpoint and the log's tail; the time does not depend on the
     /// volume's size.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`],
+    /// [`Error::Foreign`], [`Error::Version`], [`Error::Truncated`], [`Error::Corrupt`], [`Error::Stale`],
     /// [`Error::LogDevice`], or a failure of the device.
     pub fn open(device: Arc<dyn Device>, mut options: OpenOptions) -> Result<Self> {
         let (device, backup) = Source::watch(device, &mut options.log_device);
@@ -55,12 +56,13 @@ impl Volume {
         let catalog = checkpoint::read(&device, &superblock)?;
         let space = space_of(&superblock, &catalog)?;
         let region = log_region(&device, options.log_device.as_ref(), &superblock)?;
-        let (end, idle) = LogReplay::find_end(&region, &superblock, &catalog)?;
+        let (end, idle) = find_end(&region, &mut superblock, &catalog, options.stale)?;
         superblock.epoch = superblock.epoch.max(end.epoch) + 1;
         let tail = superblock.log_tail;
         let removed = Vec::new();
         let root = Root { superblock, catalog, space, spare: None, removed, checkpoints: 0, idle };
-        let work = Work { durability: options.durability, threads: options.threads };
+        let OpenOptions { access, durability, threads, .. } = options;
+        let work = Work { access, durability, threads };
         Self::start((device, backup), root, region, tail, work, end)
     }
 
@@ -83,8 +85,29 @@ impl Volume {
         };
         let replay = LogReplay::new(region, volume_id, end);
         let log = Log::start(log_options, end, tail, Arc::clone(&poison))?;
-        begin_epoch(&*device, &mut root.superblock, &log)?;
+        if work.access == Access::ReadWrite {
+            begin_epoch(&*device, &mut root.superblock, &log)?;
+        }
         Self::assemble((device, backup), root, log, replay, poison, work)
+    }
+}
+
+/// Finds the log's end. A stale superblock, if it may be opened, takes the generation of the newest one that a block
+/// names, so that it is newer from now on.
+fn find_end(
+    region: &LogRegion,
+    superblock: &mut Superblock,
+    catalog: &Catalog,
+    stale: StaleSuperblock,
+) -> Result<(LogEnd, HashSet<StructureId>)> {
+    let anchor = superblock.log_anchor();
+    match LogReplay::find_end(region, superblock, anchor, catalog) {
+        Err(Error::Stale { newest, .. }) if stale == StaleSuperblock::Open => {
+            let anchor = LogAnchor { source: AnchorSource::Stale, ..anchor };
+            superblock.generation = newest;
+            LogReplay::find_end(region, superblock, anchor, catalog)
+        }
+        found => found,
     }
 }
 
@@ -110,6 +133,7 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
         Some(_) => Extent { start: PageId(0), pages: options.log_pages() },
         None => space.allocate(options.log_pages()),
     };
+    let copy = space.allocate(1).start;
     let checkpoint = space.allocate(pages_for(checkpoint_bytes));
     let superblock = Superblock {
         generation: 1,
@@ -126,6 +150,7 @@ fn lay_out(options: &VolumeOptions, checkpoint_bytes: usize) -> Result<(Superblo
         log_block_bytes: u32::try_from(options.log_block_bytes).expect("validated"),
         log_tail: Lsn(0),
         log_synced: Lsn(0),
+        copy: Some(copy),
     };
     Ok((superblock, space))
 }
@@ -145,21 +170,27 @@ fn write_first(device: &dyn Device, superblock: &Superblock, catalog: &Catalog) 
     Ok(())
 }
 
-/// Writes a superblock to its place and makes it durable; then the same as the next generation to the other place,
-/// so that damage to either loses nothing. The sync before the next superblock makes that copy durable.
-pub(super) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<()> {
-    write_one(device, superblock)?;
+/// Writes a superblock to its place and to that of the third copy, and makes both durable; then the same as the next
+/// generation to the other place, so that damage to either loses nothing. The sync before the next superblock makes
+/// that one durable. Returns the generation that is durable.
+pub(super) fn write_superblock(device: &dyn Device, superblock: &mut Superblock) -> Result<u64> {
+    write_one(device, superblock, superblock.place())?;
+    if let Some(copy) = superblock.copy.filter(|_| is_on(Barrier::SuperblockCopied)) {
+        write_one(device, superblock, copy)?;
+    }
     if is_on(Barrier::SuperblockSynced) {
         device.sync()?;
     }
+    let durable = superblock.generation;
     superblock.generation += 1;
-    write_one(device, superblock)
+    write_one(device, superblock, superblock.place())?;
+    Ok(durable)
 }
 
-fn write_one(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+fn write_one(device: &dyn Device, superblock: &Superblock, place: PageId) -> Result<()> {
     let mut buf = PageBuf::zeroed(1);
-    superblock.encode(&mut buf);
-    device.write(superblock.place(), buf)?;
+    superblock.encode_at(&mut buf, place);
+    device.write(place, buf)?;
     Ok(())
 }
 
@@ -177,13 +208,19 @@ pub fn read_superblock(device: &dyn Device) -> Result<Superblock> {
         return Err(Error::Foreign { reason });
     }
     let pages = device.read(PageId(0), PageBuf::zeroed(2))?;
-    Superblock::choose([pages.page(0), pages.page(1)])
+    let newer = Superblock::choose([pages.page(0), pages.page(1)])?;
+    // Past the end of a volume that was cut short there is none, which is told later.
+    match newer.copy.filter(|copy| copy.0 < page_count) {
+        Some(copy) => Ok(newer.or_copy(&device.read(copy, PageBuf::zeroed(1))?, copy)),
+        None => Ok(newer),
+    }
 }
 
 /// The space that the superblock and the catalog leave free.
 pub fn space_of(superblock: &Superblock, catalog: &Catalog) -> Result<Space> {
     let mut taken =
         vec![Extent { start: PageId(0), pages: SUPERBLOCK_PAGES }, superblock.checkpoint];
+    taken.extend(superblock.copy.map(|start| Extent { start, pages: 1 }));
     if !superblock.log_apart {
         taken.push(superblock.log);
     }
@@ -220,11 +257,12 @@ pub fn log_region(
 /// Notes durably that the volume is written from now on, so that log blocks of this opening differ from those
 /// that an earlier one may have left behind.
 fn begin_epoch(device: &dyn Device, superblock: &mut Superblock, log: &Log) -> Result<()> {
-    let LogAnchor { tail, synced, epoch } = log.anchor(superblock.log_tail);
+    let LogAnchor { tail, synced, epoch, .. } = log.anchor(superblock.log_tail);
     (superblock.log_tail, superblock.log_synced, superblock.epoch) = (tail, synced, epoch);
     if !is_on(Barrier::OpenNotesEpoch) {
         return Ok(());
     }
     superblock.generation += 1;
-    write_superblock(device, superblock)
+    log.note_superblock(write_superblock(device, superblock)?);
+    Ok(())
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nandex_device::{Device, PAGE_BYTES};
+use nandex_device::{Access, Device, PAGE_BYTES};
 
+use super::Completion;
 use crate::hash::HashKind;
 use crate::{Durability, Error, Result};
 
@@ -18,6 +19,17 @@ pub enum Threads {
     /// holds, except that a period ends with the first acknowledgement after it: a volume that nobody
     /// updates does not sync. Tables of the volume need `flush_threads: 0` for the same.
     Inline,
+}
+
+/// What an opening does if the newest superblock is lost and an older one is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StaleSuperblock {
+    /// It fails with [`Error::Stale`].
+    #[default]
+    Refuse,
+    /// It opens the older state, as far as that is there. What was updated, created or removed later is as it was
+    /// before, and pages that were used again since are damaged.
+    Open,
 }
 
 /// Options of creating a volume.
@@ -43,6 +55,8 @@ pub struct VolumeOptions {
     pub durability: Durability,
     /// Who does the volume's own work. Default threads in the background.
     pub threads: Threads,
+    /// Is it whole at once? Default: it is.
+    pub completion: Completion,
 }
 
 impl Default for VolumeOptions {
@@ -56,6 +70,7 @@ impl Default for VolumeOptions {
             log_device: None,
             durability: Durability::default(),
             threads: Threads::default(),
+            completion: Completion::default(),
         }
     }
 }
@@ -97,6 +112,13 @@ impl VolumeOptions {
 /// Options of opening a volume.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
+    /// Default: to write. With [`Access::ReadOnly`] the log's updates stay in RAM, at most as much as the log holds:
+    /// no buffer is flushed, no page merged or evicted and no checkpoint taken, so damaged pages do not stop a
+    /// recovery. Updates are refused. What an opening writes nevertheless belongs in an
+    /// [`Overlay`](nandex_device::Overlay).
+    pub access: Access,
+    /// What to do if the newest superblock is lost. Default: refuse.
+    pub stale: StaleSuperblock,
     /// When an acknowledged update is durable. Default every 100 ms.
     pub durability: Durability,
     /// The device of the log, when the volume was created with one.

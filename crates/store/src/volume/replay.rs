@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::StructureId;
 use crate::checkpoint::Catalog;
-use crate::log::{LogAnchor, LogEnd, LogRegion, replay, replay_until};
+use crate::log::{AnchorSource, LogAnchor, LogEnd, LogRegion, replay, replay_until};
 use crate::superblock::Superblock;
 use crate::{Error, Lsn, Result};
 
@@ -30,6 +30,7 @@ impl LogReplay {
     pub(super) fn find_end(
         region: &LogRegion,
         superblock: &Superblock,
+        anchor: LogAnchor,
         catalog: &Catalog,
     ) -> Result<(LogEnd, HashSet<StructureId>)> {
         let found_pages = region.device.page_count();
@@ -46,7 +47,7 @@ impl LogReplay {
             }
             Ok(())
         };
-        let end = replay(region, superblock.volume_id, superblock.log_anchor(), &mut note)?;
+        let end = replay(region, superblock.volume_id, anchor, &mut note)?;
         Ok((end, idle))
     }
 
@@ -66,7 +67,8 @@ impl LogReplay {
             }
             entries.chunks_exact(entry_bytes).try_for_each(|entry| visit(lsn, entry))
         };
-        let anchor = LogAnchor { tail: structure.tail, synced: end, epoch };
+        let source = AnchorSource::Unnamed;
+        let anchor = LogAnchor { tail: structure.tail, synced: end, epoch, source };
         replay_until(&self.region, self.volume_id, anchor, end, &mut pick)
     }
 }

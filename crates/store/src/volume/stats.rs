@@ -2,7 +2,7 @@
 
 use nandex_device::EngineReport;
 
-use super::Volume;
+use super::{UNFINISHED_KIND, Volume};
 use crate::space::Extent;
 
 /// A structure in a listing.
@@ -71,6 +71,7 @@ impl Volume {
             pages: entry.extents.iter().map(|extent| extent.pages).sum(),
             extents: entry.extents.clone(),
         };
-        root.catalog.entries.iter().map(info).collect()
+        let entries = root.catalog.entries.iter();
+        entries.filter(|entry| entry.kind != UNFINISHED_KIND).map(info).collect()
     }
 }

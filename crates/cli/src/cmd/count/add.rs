@@ -172,8 +172,8 @@ fn count(
     result.with_context(stopped)?;
     if !fed.interrupted {
         made.publish()?;
-    } else if place != path {
-        console.note(&format!("{}; add the rest there, then rename it", stopped()));
+    } else if let Some(remedy) = made.remedy(path, &place) {
+        console.note(&format!("{}; {remedy}", stopped()));
     }
     let counted = Counted {
         path: if fed.interrupted { place } else { path.to_owned() },

@@ -68,11 +68,13 @@ fn create_on(
         log_bytes: config.log_bytes_best(),
         log_device: devices.log.clone(),
         durability,
+        completion: devices.completion,
         ..VolumeOptions::default()
     };
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let table = Counting::create(&volume, "counts", config)?;
-    Ok(OpenedCounts { volume, table, form: KeyForm::of(config.keys)?, made: devices.made.clone() })
+    let made = devices.made.clone().of(&volume);
+    Ok(OpenedCounts { volume, table, form: KeyForm::of(config.keys)?, made })
 }
 
 /// Opens a volume and its table of counts.

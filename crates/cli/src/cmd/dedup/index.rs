@@ -172,7 +172,7 @@ pub fn open_or_make(
 ) -> Result<(Opened, IndexSettings)> {
     let volume = args.volume()?;
     let settings = args.settings()?;
-    if let Some(volume) = volume.as_ref().filter(|volume| volume.file.exists()) {
+    if let Some(volume) = volume.as_ref().filter(|volume| volume.is_made()) {
         return open(args, volume, survey, console);
     }
     let durability = if args.file.is_some() { Durability::default() } else { Durability::Never };

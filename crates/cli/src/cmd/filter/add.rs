@@ -111,8 +111,8 @@ pub fn finish(
     if !interrupted {
         made.publish()?;
         added.files = Some(volume.file_bytes()?);
-    } else if place != path {
-        console.note(&format!("{}; add the rest there, then rename it", stopped()));
+    } else if let Some(remedy) = made.remedy(path, &place) {
+        console.note(&format!("{}; {remedy}", stopped()));
     }
     console.print(&added, text)?;
     if interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }

@@ -101,11 +101,13 @@ fn create_on(devices: &Devices, making: Making<'_>) -> Result<Opened> {
         },
         log_device: devices.log.clone(),
         durability,
+        completion: devices.completion,
         ..VolumeOptions::default()
     };
     let volume = Volume::create(Arc::clone(&devices.volume), options)?;
     let filter = Cascade::create(&volume, name, config)?;
-    Ok(Opened { volume, name: name.to_owned(), filter, made: devices.made.clone() })
+    let made = devices.made.clone().of(&volume);
+    Ok(Opened { volume, name: name.to_owned(), filter, made })
 }
 
 /// Opens a volume and the named filter, or the only one.

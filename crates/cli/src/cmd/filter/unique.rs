@@ -85,8 +85,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 
 /// The filter of keys seen.
 fn place(args: &Args, console: &Console) -> Result<Opened> {
-    if let Some(path) = args.filter.as_ref().filter(|path| path.exists()) {
-        let volume = VolumeArgs::single(path.clone());
+    let volume = args.filter.clone().map(VolumeArgs::single);
+    if let Some(volume) = volume.filter(VolumeArgs::is_made) {
         return open(&volume, &NameArgs::default(), Durability::default());
     }
     let config = args.requirements.config(&args.keys, args.rate, console)?;

@@ -38,6 +38,7 @@ fn a_superblock_is_these_bytes() {
         log_block_bytes: 8192,
         log_tail: Lsn(4096),
         log_synced: Lsn(12_288),
+        copy: Some(PageId(66)),
     };
     let mut page = vec![0xff; PAGE_BYTES];
     superblock.encode(&mut page);
@@ -68,6 +69,7 @@ fn a_log_block_is_these_bytes() {
         epoch: 3,
         volume_id: 0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100,
         prev_crc: 0x1234_5678,
+        superblock: 0x0102,
         synced: Lsn(4096),
     };
     seal_block(&mut block, &header);

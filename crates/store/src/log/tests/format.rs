@@ -17,6 +17,7 @@ const HEADER: BlockHeader = BlockHeader {
     epoch: 7,
     volume_id: VOLUME,
     prev_crc: 0xdead_beef,
+    superblock: 9,
     synced: Lsn(4096),
 };
 
@@ -59,7 +60,7 @@ fn the_log_writes_for_an_entry_what_is_said_of_it() {
 fn the_bytes_on_flash_never_change() {
     let bytes = sealed();
     let head = "6e64786c001000002a000000008000000000000007000000000000007766554433221100efcdab8967\
-                452301efbeadde000000000010000000000000";
+                452301efbeadde090000000010000000000000";
     let hex: String = bytes[4..64].iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, head);
     assert_eq!(bytes[64..72], [5, 0, 17, 0, 2, 0, 0, 0]);

@@ -1,0 +1,110 @@
+//! Verbs that make a volume on a block device: one that a stopped run has left is marked, and `--force` makes it again.
+//!
+//! A loop device stands for the block device. Where this process may not have one, the tests say so.
+#![forbid(unsafe_code)]
+
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
+mod common;
+
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::{Folder, Outcome};
+
+/// A loop device over a file of the folder.
+struct Loop(String);
+
+impl Loop {
+    /// `None` where this process may not have one.
+    fn over(folder: &Folder, name: &str) -> Option<Self> {
+        let file = fs::File::create(folder.path(name)).expect("the folder is writable");
+        file.set_len(256 << 20).expect("a sparse file");
+        let mut setup = Command::new("losetup");
+        setup.args(["-f", "--show"]).arg(folder.path(name));
+        let made = setup.output().ok().filter(|output| output.status.success())?;
+        Some(Self(String::from_utf8(made.stdout).expect("a path").trim().to_owned()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).output();
+    }
+}
+
+fn loops(folder: &Folder, count: usize) -> Option<Vec<Loop>> {
+    let all: Option<Vec<_>> =
+        (0..count).map(|number| Loop::over(folder, &format!("disk{number}"))).collect();
+    if all.is_none() {
+        println!("left out: this process may not have loop devices");
+    }
+    all
+}
+
+#[track_caller]
+fn ok(outcome: &Outcome) {
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+}
+
+#[track_caller]
+fn assert_unfinished(outcome: &Outcome) {
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    let told = &outcome.stderr;
+    assert!(told.contains("it is unfinished") && told.contains("--force"), "{told}");
+}
+
+/// Kills the command after each of these times: from before it has made anything to after its end. Whatever is left is
+/// whole, or is told and made again.
+fn assert_survives_kills(verb: &str, opened: &str, folder: &Folder) {
+    let mut told = 0;
+    for delay in [5, 20, 50, 100, 200, 400, 800, 1600] {
+        let mut child = folder.start(&format!("{verb} --force"));
+        sleep(Duration::from_millis(delay));
+        child.kill().expect("it was started");
+        let _ = child.wait();
+        let check = folder.run(&format!("check {opened}"));
+        if check.code == 0 {
+            break;
+        }
+        if check.stderr.contains("it is unfinished") {
+            assert_unfinished(&check);
+            assert_unfinished(&folder.run(verb));
+            told += 1;
+        } else {
+            // Nothing was made yet.
+            let told = &check.stderr;
+            assert!(told.contains("not a nandex volume") || told.contains("label"), "{told}");
+        }
+    }
+    println!("{verb}: {told} kills left something unfinished");
+    let check = folder.run(&format!("check {opened}"));
+    if check.code != 0 {
+        ok(&folder.run(&format!("{verb} --force")));
+        ok(&folder.run(&format!("check {opened}")));
+    }
+    // What is whole is never replaced.
+    let again = folder.run(&format!("{verb} --force"));
+    assert_eq!(again.code, 1, "{again:?}");
+    ok(&folder.run(&format!("check {opened}")));
+}
+
+#[test]
+fn a_block_device_is_marked_until_it_is_whole() {
+    let folder = Folder::new();
+    let Some(disks) = loops(&folder, 1) else { return };
+    let disk = &disks[0].0;
+    let keys: String = (0..300_000).map(|key| format!("{key}\n")).collect();
+    fs::write(folder.path("in"), keys).expect("the folder is writable");
+    assert_survives_kills(&format!("filter build {disk} in"), disk, &folder);
+}
+
+#[test]
+fn an_array_of_block_devices_is_made_again_after_a_kill() {
+    let folder = Folder::new();
+    let Some(disks) = loops(&folder, 2) else { return };
+    let opened = format!("{} --member {}", disks[0].0, disks[1].0);
+    let verb = format!("create {opened} --key-bytes 8 --entries 1e5 --ram 4MiB");
+    assert_survives_kills(&verb, &opened, &folder);
+}
