@@ -1,6 +1,7 @@
 //! The output of the command: data on stdout, messages and progress on stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -96,15 +97,25 @@ const PLAIN_EVERY: Duration = Duration::from_secs(2);
 
 /// When plain progress last printed.
 #[derive(Debug, Default)]
-struct LastPrinted(std::cell::Cell<Duration>);
+struct LastPrinted(AtomicU64);
+
+impl LastPrinted {
+    fn get(&self) -> Duration {
+        Duration::from_millis(self.0.load(Relaxed))
+    }
+
+    fn set(&self, now: Duration) {
+        self.0.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Relaxed);
+    }
+}
 
 impl Meter {
     /// Notes that this many bytes are done so far.
     pub fn at(&self, bytes: u64) {
         self.bar.set_position(bytes);
         let elapsed = self.bar.elapsed();
-        if self.plain && elapsed - self.last_printed.0.get() >= PLAIN_EVERY {
-            self.last_printed.0.set(elapsed);
+        if self.plain && elapsed.saturating_sub(self.last_printed.get()) >= PLAIN_EVERY {
+            self.last_printed.set(elapsed);
             let total =
                 self.bar.length().map(|total| format!(" of {}", crate::size::show_bytes(total)));
             let (done, total) = (crate::size::show_bytes(bytes), total.unwrap_or_default());

@@ -9,8 +9,8 @@ pub const SUCCESS: u8 = 0;
 pub const FAILURE: u8 = 1;
 /// The volume is damaged. (2 is a wrong command line, and clap's.)
 pub const DAMAGE: u8 = 3;
-/// It succeeded with what it could read, and files are left out that it could not.
-pub const UNREADABLE: u8 = 4;
+/// It succeeded with what it could take: files that it could not read, or keys that are too long, are left out.
+pub const LEFT_OUT: u8 = 4;
 
 /// An end that was explained already, or needs no explanation.
 #[derive(Clone, Copy, Debug)]

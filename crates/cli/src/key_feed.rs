@@ -1,9 +1,13 @@
-//! Keys from files and stdin: one per line, ended by a zero byte, or of fixed width. A thread reads them in
-//! batches.
+//! Keys from files and stdin: one per line, ended by a zero byte, of fixed width, or a column of CSV. A thread reads
+//! them in batches.
+
+mod csv;
+mod read;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +17,9 @@ use anyhow::{Context, Result, bail};
 use crate::console::Console;
 use crate::interrupt::Interrupt;
 use crate::size;
+
+pub use csv::CsvColumn;
+use read::{check_header, read_input};
 
 /// Keys of a batch at most.
 const BATCH_KEYS: usize = 1 << 18;
@@ -52,20 +59,75 @@ pub enum Form {
     Width(usize),
 }
 
-/// Consecutive keys.
-#[derive(Debug, Default)]
+/// How an input is read.
+#[derive(Clone, Debug)]
+enum Format {
+    Plain(Form),
+    Csv(CsvColumn),
+}
+
+type Input = BufReader<Box<dyn Read>>;
+
+/// What messages call an input and the places in it.
+#[derive(Debug)]
+struct InputName {
+    name: String,
+    counts_lines: bool,
+}
+
+impl InputName {
+    fn new(path: &Path, counts_lines: bool) -> Self {
+        let is_stdin = path == Path::new("-");
+        let name = if is_stdin { "stdin".into() } else { path.display().to_string() };
+        Self { name, counts_lines }
+    }
+
+    fn place(&self, number: u64) -> String {
+        let between = if self.counts_lines { ":" } else { ", key " };
+        format!("{}{between}{number}", self.name)
+    }
+}
+
+/// Consecutive keys of one input.
+#[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The line of each key, if a key may have several.
+    lines: Vec<u64>,
+    input: Arc<InputName>,
+    /// The number of the first key in its input.
+    first: u64,
     /// Bytes read so far, of all inputs.
     read_bytes: u64,
 }
 
 impl Batch {
+    fn new(input: &Arc<InputName>, first: u64) -> Self {
+        let (bytes, ends, lines) = <_>::default();
+        Self { bytes, ends, lines, input: Arc::clone(input), first, read_bytes: 0 }
+    }
+
     /// Its keys, in order.
     pub fn keys(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]).collect()
+    }
+
+    /// Where a key is: `FILE:LINE`, or `FILE, key NUMBER` where keys are no lines.
+    pub fn place(&self, index: usize) -> String {
+        let number = self.lines.get(index).copied().unwrap_or(self.first + index as u64);
+        self.input.place(number)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.first + self.ends.len() as u64
+    }
+
+    /// Without the bytes of a key that did not end.
+    fn complete(mut self) -> Self {
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        self
     }
 
     fn is_full(&self) -> bool {
@@ -104,6 +166,11 @@ impl KeyArgs {
         }
     }
 
+    /// The width of keys of one width.
+    pub fn width(&self) -> Option<u64> {
+        self.width
+    }
+
     /// Refuses unreadable inputs and bad formats before anything is made.
     ///
     /// # Errors
@@ -117,6 +184,15 @@ impl KeyArgs {
             }
         }
         Ok(())
+    }
+
+    /// The same for a column of CSV.
+    ///
+    /// # Errors
+    /// A file without such a column, too.
+    pub fn check_csv(&self, column: &CsvColumn) -> Result<()> {
+        self.check()?;
+        self.files().try_for_each(|path| check_header(path, column))
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
@@ -161,13 +237,23 @@ impl KeyArgs {
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&[&[u8]]) -> Result<bool>,
     ) -> (FeedResult, Result<()>) {
+        self.feed_batches(None, what, (console, interrupt), &mut |batch| act(&batch.keys()))
+    }
+
+    /// The same with the places of keys, and from a column of CSV if that is given.
+    pub fn feed_batches(
+        &self,
+        csv: Option<&CsvColumn>,
+        what: &'static str,
+        (console, interrupt): (&Console, &Interrupt),
+        act: &mut dyn FnMut(&Batch) -> Result<bool>,
+    ) -> (FeedResult, Result<()>) {
         let (start, mut fed) = (Instant::now(), 0);
         let meter = console.meter(what, self.bytes());
-        let result = self.start().and_then(|batches| {
+        let result = self.start(csv).and_then(|batches| {
             while let Some(batch) = next(&batches, interrupt)? {
-                let keys = batch.keys();
-                let goes_on = act(&keys)?;
-                fed += keys.len() as u64;
+                let goes_on = act(&batch)?;
+                fed += batch.ends.len() as u64;
                 meter.at(batch.read_bytes);
                 if !goes_on {
                     break;
@@ -181,16 +267,20 @@ impl KeyArgs {
     }
 
     /// Starts the thread that reads. It ends with the last batch, or when the receiver is gone.
-    fn start(&self) -> Result<Receiver<Result<Batch>>> {
+    fn start(&self, csv: Option<&CsvColumn>) -> Result<Receiver<Result<Batch>>> {
         let (sender, receiver) = sync_channel(BATCHES);
         let stdin = [PathBuf::from("-")];
         let inputs = if self.inputs.is_empty() { &stdin } else { &self.inputs[..] };
-        let (inputs, form) = (inputs.to_vec(), self.form()?);
+        let inputs = inputs.to_vec();
+        let format = match csv {
+            Some(column) => Format::Csv(column.clone()),
+            None => Format::Plain(self.form()?),
+        };
         let read = move || {
             let mut read_bytes = 0;
             for path in inputs {
                 let mut send = |batch| sender.send(Ok(batch)).is_ok();
-                match read_input(&path, form, &mut read_bytes, &mut send) {
+                match read_input(&path, &format, &mut read_bytes, &mut send) {
                     Ok(true) => {}
                     Ok(false) => return,
                     // The receiver is gone if this fails.
@@ -217,78 +307,6 @@ fn next(batches: &Receiver<Result<Batch>>, interrupt: &Interrupt) -> Result<Opti
     }
 }
 
-type Input = BufReader<Box<dyn Read>>;
-
-fn open(path: &Path) -> Result<Input> {
-    let source: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
-    };
-    Ok(BufReader::with_capacity(READ_BYTES, source))
-}
-
-/// Reads one input to its end. Returns whether all batches were taken.
-fn read_input(
-    path: &Path,
-    form: Form,
-    read_bytes: &mut u64,
-    send: &mut dyn FnMut(Batch) -> bool,
-) -> Result<bool> {
-    let mut input = open(path)?;
-    let mut batch = Batch::default();
-    let mut number = 0_u64;
-    loop {
-        number += 1;
-        let bytes = match read_key(&mut input, form, &mut batch.bytes) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                // What came before it is complete.
-                batch.bytes.truncate(batch.ends.last().copied().unwrap_or(0));
-                send(batch);
-                return Err(error.context(format!("{}, key {number}", path.display())));
-            }
-        };
-        *read_bytes += bytes as u64;
-        if bytes == 0 {
-            batch.read_bytes = *read_bytes;
-            return Ok(batch.ends.is_empty() || send(batch));
-        }
-        batch.ends.push(batch.bytes.len());
-        // The batch is sent if the next byte has to be waited for.
-        if batch.is_full() || input.buffer().is_empty() {
-            batch.read_bytes = *read_bytes;
-            if !send(std::mem::take(&mut batch)) {
-                return Ok(false);
-            }
-        }
-    }
-}
-
-/// Appends the next key. Returns the bytes that were read for it, 0 at the end.
-fn read_key(input: &mut Input, form: Form, key: &mut Vec<u8>) -> Result<usize> {
-    match form {
-        Form::Ended(end) => {
-            let bytes = input.by_ref().take(KEY_BYTES_MAX as u64 + 1).read_until(end, key)?;
-            if bytes > 0 && key.last() == Some(&end) {
-                key.pop();
-            } else if bytes > KEY_BYTES_MAX {
-                bail!(
-                    "it is longer than {KEY_BYTES_MAX} bytes; say how keys are separated with --nul or --width"
-                );
-            }
-            Ok(bytes)
-        }
-        Form::Width(width) => {
-            let bytes = input.by_ref().take(width as u64).read_to_end(key)?;
-            if bytes > 0 && bytes < width {
-                bail!("expected {width} bytes, found {bytes} at the end; is the width right?");
-            }
-            Ok(bytes)
-        }
-    }
-}
-
 impl Form {
     /// Writes a key as it was read.
     ///
@@ -300,44 +318,5 @@ impl Form {
             Self::Ended(end) => out.write_all(&[end]),
             Self::Width(_) => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(bytes: &[u8], form: Form) -> Result<Vec<Vec<u8>>> {
-        let mut input: Input = BufReader::new(Box::new(io::Cursor::new(bytes.to_vec())));
-        let mut keys = Vec::new();
-        loop {
-            let mut key = Vec::new();
-            if read_key(&mut input, form, &mut key)? == 0 {
-                return Ok(keys);
-            }
-            keys.push(key);
-        }
-    }
-
-    #[test]
-    fn keys_are_what_stands_between_ends_or_of_one_width() {
-        let keys =
-            |keys: &[&str]| keys.iter().map(|key| key.as_bytes().to_vec()).collect::<Vec<_>>();
-        let lines = Form::Ended(b'\n');
-        assert_eq!(read(b"a\n\nb c\r\nlast", lines).unwrap(), keys(&["a", "", "b c\r", "last"]));
-        assert_eq!(read(b"a\nb\0c\0", Form::Ended(0)).unwrap(), keys(&["a\nb", "c"]));
-        assert_eq!(read(b"abcdef", Form::Width(3)).unwrap(), keys(&["abc", "def"]));
-        assert_eq!(read(b"", lines).unwrap(), keys(&[]));
-        let error = read(b"abcde", Form::Width(3)).unwrap_err().to_string();
-        assert!(error.contains("expected 3 bytes, found 2"), "{error}");
-        let long = vec![b'x'; KEY_BYTES_MAX + 1];
-        assert!(read(&long, lines).is_err());
-        assert_eq!(read(&long[1..], lines).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_batch_gives_its_keys_back() {
-        let batch = Batch { bytes: b"onetwo".to_vec(), ends: vec![3, 3, 6], read_bytes: 0 };
-        assert_eq!(batch.keys(), [&b"one"[..], b"", b"two"]);
     }
 }

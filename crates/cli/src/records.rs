@@ -66,29 +66,58 @@ pub fn read<'a>(
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// Refuses records that never end, so that a file without newlines does not fill memory.
-struct Bounded<R> {
+pub struct Bounded<R> {
     input: R,
     /// Newlines between quotes belong to a record.
     has_quotes: bool,
-    is_quoted: bool,
+    place: QuotePlace,
     record_bytes: usize,
 }
 
+/// Where a byte of CSV is. A quote opens a field at its start only, and after a quote that closes one: then both are
+/// a quote of the field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum QuotePlace {
+    FieldStart,
+    Plain,
+    Quoted,
+    Closed,
+}
+
+impl QuotePlace {
+    fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Quoted, b'"') => Self::Closed,
+            (Self::Quoted, _) | (Self::FieldStart | Self::Closed, b'"') => Self::Quoted,
+            (_, b',' | b'\n' | b'\r') => Self::FieldStart,
+            _ => Self::Plain,
+        }
+    }
+}
+
 impl<R: Read> Bounded<R> {
-    fn new(input: R, has_quotes: bool) -> Self {
-        Self { input, has_quotes, is_quoted: false, record_bytes: 0 }
+    /// Of an input, with or without quotes.
+    pub fn new(input: R, has_quotes: bool) -> Self {
+        Self { input, has_quotes, place: QuotePlace::FieldStart, record_bytes: 0 }
+    }
+
+    /// The input.
+    pub fn get_ref(&self) -> &R {
+        &self.input
     }
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buf)?;
-        if count == 0 && self.is_quoted && !buf.is_empty() {
+        if count == 0 && self.place == QuotePlace::Quoted && !buf.is_empty() {
             return Err(io::Error::other("the input ends inside of quotes; close them"));
         }
         for byte in &buf[..count] {
-            self.is_quoted ^= self.has_quotes && *byte == b'"';
-            let ends = *byte == b'\n' && !self.is_quoted;
+            if self.has_quotes {
+                self.place = self.place.after(*byte);
+            }
+            let ends = *byte == b'\n' && self.place != QuotePlace::Quoted;
             self.record_bytes = if ends { 0 } else { self.record_bytes + 1 };
             if self.record_bytes > RECORD_BYTES_MAX {
                 let reason = "a record of more than 64 MiB; check quotes and line ends";
@@ -311,6 +340,18 @@ mod tests {
                 assert_eq!(pair(1), (&pairs[1].0[..], &pairs[1].1[..]), "{format:?} {field:?}");
             }
         }
+    }
+
+    /// A quote within a field is an inch or a cut: it opens nothing.
+    #[test]
+    fn a_quote_within_a_field_stands_for_itself() {
+        let input = Box::new(&b"1,5\"\n2,6\n"[..]);
+        let columns = |format| Column::new(Role::Key, None, format).unwrap();
+        let columns =
+            Columns { key: columns(FieldFormat::Text), value: columns(FieldFormat::Text) };
+        let values: Vec<_> =
+            read(input, RecordFormat::Csv, columns).map(|it| it.unwrap().value).collect();
+        assert_eq!(values, [&b"5\""[..], b"6"]);
     }
 
     #[test]

@@ -87,9 +87,6 @@ fn get_prints_a_count_for_each_key_and_fails_where_none_is_there() {
         let line = ok(folder.run(&format!("count get {file} b --json")));
         assert_eq!(json(&line), serde_json::json!({ "key": "b", "count": 2 }));
     }
-    // Keys are bytes: what is no UTF-8 comes back as it went in.
-    let bytes = folder.run_bytes("count dump f0");
-    assert!(bytes.windows(3).any(|it| it == b"\xff\t1"), "{bytes:?}");
     let hex = printed(&ok(folder.run("count top f10 1")).stdout);
     assert!(hex[0].1 == 2 && hex[0].0.chars().all(|digit| digit.is_ascii_hexdigit()), "{hex:?}");
 }
@@ -135,10 +132,10 @@ fn bad_input_is_told_and_what_came_before_is_kept() {
         ("lines", b"a\n"),
     ]);
     folder.assert_refused(
-        "1 | count build l long | line 2 of the input: it has 32 bytes\n\
+        "1 | count build l long | long:2: it has 32 bytes, and the table takes keys of up to 31: --too-long skip\n\
          1 | count dump l | it is unfinished\n\
          1 | count build e endless | longer than 1048576 bytes\n\
-         1 | count build n lines --numbers | line 1 of the input: `a` is no number\n\
+         1 | count build n lines --numbers | lines:1: `a` is no key in the u64 format: a whole number\n\
          1 | count build w lines --weights | expected a key, a tab and an amount\n\
          1 | count build x absent | cannot open absent\n\
          2 | count build x lines --longest 32 | 32 is not in 8..=31\n\
@@ -184,5 +181,77 @@ fn an_interrupted_build_leaves_counts_that_are_marked_unfinished_and_goes_on() {
             expected.insert("a".into(), 1);
         }
         assert_eq!(dumped(&folder, "c.unfinished"), expected);
+    }
+}
+
+/// A table of that many numbers.
+fn numbers(folder: &Folder, name: &str, count: u32) {
+    let lines: String = (0..count).map(|number| format!("{number}\n")).collect();
+    let built = folder.run_with(&format!("count build {name} --numbers"), lines.as_bytes());
+    assert_eq!(built.code, 0, "{built:?}");
+}
+
+#[test]
+fn an_interrupted_merge_leaves_no_file_and_its_inputs_as_they_are() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = folder(&[]);
+        numbers(&folder, "one", 400_000);
+        numbers(&folder, "two", 400_000);
+        let mut child = folder.start("count merge -o all one two");
+        while !folder.path("all.unfinished").exists() {
+            assert!(
+                child.try_wait().expect("it is ours").is_none(),
+                "it has ended before it began"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(kill.expect("kill can be started").success());
+        let output: Outcome = child.wait_with_output().expect("the command ends").into();
+        assert!(
+            output.code == 1 && output.stderr.contains("stopped; no file was made"),
+            "{output:?}"
+        );
+        assert!(!folder.path("all").exists() && !folder.path("all.unfinished").exists());
+        assert_eq!(ok(folder.run("count get two 7 399999")).stdout, "1\n1\n");
+    }
+}
+
+/// Nobody reads what it prints for a while, so it takes longer than the time between two lines of progress.
+#[test]
+fn a_dump_says_how_far_it_is() {
+    let folder = folder(&[]);
+    numbers(&folder, "c", 100_000);
+    let child = folder.start("count dump c --progress plain");
+    std::thread::sleep(Duration::from_millis(3000));
+    let output: Outcome = child.wait_with_output().expect("the command ends").into();
+    assert_eq!((output.code, output.stdout.lines().count()), (0, 100_000));
+    assert!(output.stderr.contains("reading: ") && output.stderr.contains(" of "), "{output:?}");
+}
+
+#[test]
+fn a_small_input_of_unknown_size_makes_a_small_file() {
+    let folder = folder(&[]);
+    let built = folder.run_with("count build c", b"a\nb\n");
+    assert_eq!(built.code, 0, "{built:?}");
+    let bytes = fs::metadata(folder.path("c")).expect("it is there").len();
+    assert!(bytes < 5 << 20, "{bytes}");
+    // Its log takes more than it is long.
+    let lines: String = (0..300_000).map(|number| format!("line {number}\n")).collect();
+    let added = folder.run_with("count add c", lines.as_bytes());
+    assert_eq!(added.code, 0, "{added:?}");
+    assert_eq!(ok(folder.run("count get c a")).stdout, "1\n");
+    assert_eq!(ok(folder.run("count dump c")).stdout.lines().count(), 300_002);
+}
+
+#[test]
+fn a_discipline_that_is_asked_for_keeps_to_the_ram() {
+    let folder = folder(&[("lines", b"a\n")]);
+    for name in ["mb", "mdb", "mdb-l"] {
+        let build = format!("count build {name} lines --keys 8M --ram 24MiB --discipline {name}");
+        ok(folder.run(&build));
+        let info = json(&ok(folder.run(&format!("info {name} --json"))));
+        let ram_bytes = info["tables"][0]["ram_bytes"].as_u64().expect("a number");
+        assert!(ram_bytes <= 24 << 20, "{name}: {info}");
     }
 }

@@ -120,6 +120,9 @@ pub enum Error {
         /// Keys it was made for.
         keys: u64,
     },
+    /// Whoever watched a long operation has stopped it.
+    #[error("stopped before its end: whoever watched it asked for that; what was done stays")]
+    Stopped,
     /// A configuration that cannot work.
     #[error("{field}: {reason}")]
     Config {

@@ -59,5 +59,5 @@ pub use settings::IndexSettings;
 pub use summary::{KindCount, Largest, SKIPPED_LISTED_PER_KIND_MAX, Summary};
 pub use text::text;
 pub use tops::LARGEST_LISTED_MAX;
-pub use units::printable;
+pub use units::{is_hidden, printable};
 pub use walk::{FileEntry, Found, SkipKind, Skipped, Survey, Walk, survey};

@@ -84,11 +84,16 @@ const TURNS: [char; 11] = [
     '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
+/// Does a character change what a terminal or a page shows, other than by being shown?
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    character.is_control() || TURNS.contains(&character)
+}
+
 /// Text without characters that would change what a terminal or a page shows, such as names of files may hold: they
 /// are shown as escapes.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let is_hidden = |c: char| c.is_control() || TURNS.contains(&c);
     let show = |c: char| if is_hidden(c) { c.escape_default().collect() } else { c.to_string() };
     text.chars().map(show).collect()
 }

@@ -10,7 +10,7 @@ use nandex_dedup::{Error, IndexSettings, Options, Summary, TREES_MAX};
 
 use crate::chunk_list::{ChunkList, Watching};
 use crate::console::Console;
-use crate::exit::{FAILURE, Quiet, UNREADABLE};
+use crate::exit::{FAILURE, LEFT_OUT, Quiet};
 use crate::interrupt::Interrupt;
 use crate::provenance;
 use crate::size::show_count;
@@ -69,7 +69,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     match (summary.interrupted, summary.unreadable_count) {
         (true, _) => Err(Quiet(FAILURE).into()),
         (false, 0) => Ok(()),
-        (false, _) => Err(Quiet(UNREADABLE).into()),
+        (false, _) => Err(Quiet(LEFT_OUT).into()),
     }
 }
 

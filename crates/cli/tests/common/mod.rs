@@ -1,5 +1,6 @@
 //! A folder to run the command in, and the result of a run.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -32,6 +33,21 @@ impl Folder {
     /// Runs the command with these words, separated by spaces, in the folder.
     pub fn run(&self, words: &str) -> Outcome {
         self.command(words).output().expect("the command can be started").into()
+    }
+
+    /// Runs the command with words that may hold spaces.
+    pub fn run_words(&self, words: &[String]) -> Outcome {
+        let mut command = self.command("");
+        command.args(words).output().expect("the command can be started").into()
+    }
+
+    /// Runs the command with this stdin.
+    pub fn run_with(&self, words: &str, stdin: &[u8]) -> Outcome {
+        let mut child = self.start_piped(words);
+        let mut to = child.stdin.take().expect("stdin is piped");
+        to.write_all(stdin).expect("it reads");
+        drop(to);
+        child.wait_with_output().expect("the command ends").into()
     }
 
     /// Starts the command and does not wait for it.

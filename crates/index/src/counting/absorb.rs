@@ -1,23 +1,53 @@
-//! Adding all that another table holds, or a sorted stream.
+//! Adding all that another table holds.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Inner;
 use super::change::Change;
-use super::entries::{Entries, Source};
+use super::entries::{Entries, Merge, Source};
 use super::keys::Placing;
 use super::merge::Extra;
 use super::segment::SegmentSize;
 use crate::{Error, Result};
 
+/// Is told the share that is done, and may stop.
+type Watch<'w> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'w;
+
+/// How far an absorption is.
+struct Progress<'w> {
+    watch: &'w Watch<'w>,
+    /// Partitions of this table, and the one that is merged.
+    partitions: usize,
+    index: usize,
+    /// Entries of the other table for it, at most, and those that were read.
+    entries_max: u64,
+    read: AtomicU64,
+}
+
+impl Progress<'_> {
+    fn note(&self, entries: u64) -> Result<()> {
+        let read = self.read.fetch_add(entries, Relaxed) + entries;
+        let within = (read as f64 / self.entries_max.max(1) as f64).min(1.0);
+        match (self.watch)((self.index as f64 + within) / self.partitions as f64) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Stopped),
+        }
+    }
+}
+
 /// Entries of another table for one partition of this one.
-struct Window {
+struct Window<'w> {
     source: Box<dyn Source>,
+    progress: Arc<Progress<'w>>,
     /// Where keys belong in this table, and the partition that is wanted.
     placing: Placing,
     partition: usize,
     batch: Entries,
 }
 
-impl Source for Window {
+impl Source for Window<'_> {
     fn next_batch(&mut self, out: &mut Entries) -> Result<bool> {
         let from = out.len();
         while out.len() == from {
@@ -25,6 +55,7 @@ impl Source for Window {
             if !self.source.next_batch(&mut self.batch)? {
                 return Ok(false);
             }
+            self.progress.note(self.batch.len() as u64)?;
             for at in 0..self.batch.len() {
                 let key = self.batch.key(at);
                 let (partition, place) = self.placing.place(key);
@@ -41,25 +72,33 @@ impl Source for Window {
 
 impl Inner {
     /// Adds what the other table holds, as it is at one moment of each of its partitions.
-    pub(super) fn absorb(&self, other: &Self) -> Result<()> {
+    pub(super) fn absorb(&self, other: &Self, watch: &Watch<'_>) -> Result<()> {
         self.check_alike(other)?;
-        self.merge_each(&|index| {
-            let mut extra = Extra::default();
-            for theirs in self.partitions_with_share(index, other) {
-                let (sources, segments) = other.sources_of(theirs)?;
-                extra.size.entries +=
-                    segments.entries() + other.partitions[theirs].read().entries_buffered();
-                let merged = super::entries::Merge::new(self.placing().width(), sources, true);
-                extra.sources.push(Box::new(Window {
-                    source: Box::new(merged),
-                    placing: *self.placing(),
-                    partition: index,
-                    batch: Entries::new(self.placing().width()),
-                }));
-            }
-            extra.size = SegmentSize { entries: extra.size.entries, ..extra.size };
-            Ok(extra)
-        })
+        self.merge_each(&|index| self.share_of(other, index, watch))
+    }
+
+    /// What the other table has for a partition.
+    fn share_of<'w>(&self, other: &Self, index: usize, watch: &'w Watch<'_>) -> Result<Extra<'w>> {
+        let width = self.placing().width();
+        let (mut found, mut entries_max) = (Vec::new(), 0);
+        for theirs in self.partitions_with_share(index, other) {
+            let (sources, segments) = other.sources_of(theirs)?;
+            entries_max += segments.entries() + other.partitions[theirs].read().entries_buffered();
+            found.push(Merge::new(width, sources, true));
+        }
+        let partitions = self.partitions.len();
+        let progress =
+            Arc::new(Progress { watch, partitions, index, entries_max, read: AtomicU64::new(0) });
+        let window = |source| Window {
+            source: Box::new(source),
+            progress: Arc::clone(&progress),
+            placing: *self.placing(),
+            partition: index,
+            batch: Entries::new(width),
+        };
+        let sources = found.into_iter().map(|it| Box::new(window(it)) as Box<dyn Source + 'w>);
+        let size = SegmentSize { entries: entries_max, ..SegmentSize::default() };
+        Ok(Extra { sources: sources.collect(), size })
     }
 
     /// Partitions of the other table that have keys of this one's partition: both divide one range of hashes.

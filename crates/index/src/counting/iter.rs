@@ -1,13 +1,12 @@
 //! All keys with their counts, and the most frequent ones.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::Inner;
 use super::change::Change;
 use super::entries::{Entries, Listed, Merge, Source};
 use super::segments::PartitionSegments;
+use super::top::TopKeys;
 use crate::Result;
 
 /// The keys of a table with their counts, in the order of their hash. Each partition is seen as it was when the
@@ -21,6 +20,8 @@ pub struct Counts {
     current: Option<Current>,
     batch: Entries,
     at: usize,
+    /// Entries of the current partition that were fetched.
+    fetched: u64,
     failed: bool,
 }
 
@@ -30,6 +31,8 @@ type Sources = Vec<Box<dyn Source>>;
 /// The partition that is read.
 struct Current {
     merge: Merge<'static>,
+    /// Its entries at most: a key that several sources have counts for each.
+    entries_max: u64,
     /// Its segments, whose pages are not reused while they are here.
     _segments: Arc<PartitionSegments>,
 }
@@ -37,7 +40,17 @@ struct Current {
 impl Counts {
     pub(super) fn new(core: Arc<Inner>) -> Self {
         let batch = Entries::new(core.placing().width());
-        Self { core, partition: 0, current: None, batch, at: 0, failed: false }
+        Self { core, partition: 0, current: None, batch, at: 0, fetched: 0, failed: false }
+    }
+
+    /// The share of the table that was read, 0 to 1, for a display of progress.
+    #[must_use]
+    pub fn share_read(&self) -> f64 {
+        let before = self.partition - usize::from(self.current.is_some());
+        let within = self.current.as_ref().map_or(0.0, |current| {
+            (self.fetched as f64 / current.entries_max.max(1) as f64).min(1.0)
+        });
+        (before as f64 + within) / self.core.partitions.len() as f64
     }
 
     /// Fetches the next entries, of the current partition or of the next one; false at the end.
@@ -49,11 +62,13 @@ impl Counts {
                 }
                 self.current = Some(begin(&self.core, self.partition)?);
                 self.partition += 1;
+                self.fetched = 0;
                 continue;
             };
             self.batch.clear();
             self.at = 0;
             if current.merge.next_batch(&mut self.batch)? {
+                self.fetched += self.batch.len() as u64;
                 return Ok(true);
             }
             self.current = None;
@@ -64,7 +79,9 @@ impl Counts {
 /// A merge of all that a partition has.
 fn begin(core: &Inner, index: usize) -> Result<Current> {
     let (sources, segments) = core.sources_of(index)?;
-    Ok(Current { merge: Merge::new(core.placing().width(), sources, true), _segments: segments })
+    let entries_max = segments.entries() + core.partitions[index].read().entries_buffered();
+    let merge = Merge::new(core.placing().width(), sources, true);
+    Ok(Current { merge, entries_max, _segments: segments })
 }
 
 impl Inner {
@@ -87,21 +104,12 @@ impl Inner {
 
     /// The `count` keys with the greatest counts, the greatest first; of equal counts the smaller key first.
     pub(super) fn top(core: &Arc<Self>, count: usize) -> Result<Vec<(Vec<u8>, u64)>> {
-        let mut top = BinaryHeap::new();
+        let mut top = TopKeys::new(count);
         for entry in Counts::new(Arc::clone(core)) {
             let (key, sum) = entry?;
-            let least = top
-                .peek()
-                .map_or(0, |Reverse((least, _)): &Reverse<(i64, Reverse<Vec<u8>>)>| *least);
-            if sum > 0 && (top.len() < count || sum >= least) {
-                top.push(Reverse((sum, Reverse(key))));
-            }
-            if top.len() > count {
-                top.pop();
-            }
+            top.offer(&key, sum);
         }
-        let sorted = top.into_sorted_vec().into_iter();
-        Ok(sorted.map(|Reverse((sum, Reverse(key)))| (key, sum.unsigned_abs())).collect())
+        Ok(top.into_sorted())
     }
 }
 

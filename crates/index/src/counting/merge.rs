@@ -23,12 +23,12 @@ use crate::write::{BOUNDARY_BYTES, WriteBuffer};
 const CHECKPOINT_SHARE: usize = 8;
 
 /// What is merged in addition to a partition's own: sources older than its buffers.
-type OpenExtra<'b> = &'b dyn Fn() -> Result<Extra>;
+type OpenExtra<'b> = &'b dyn Fn() -> Result<Extra<'b>>;
 
 /// Additional sources and their approximate size.
 #[derive(Default)]
-pub(super) struct Extra {
-    pub sources: Vec<Box<dyn Source>>,
+pub(super) struct Extra<'b> {
+    pub sources: Vec<Box<dyn Source + 'b>>,
     pub size: SegmentSize,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Extra {
 const NO_EXTRA: OpenExtra<'static> = &|| Ok(Extra::default());
 
 /// Opens the additional sources of a partition.
-type OpenExtraOf<'b> = &'b dyn Fn(usize) -> Result<Extra>;
+type OpenExtraOf<'b> = &'b dyn Fn(usize) -> Result<Extra<'b>>;
 
 /// Nothing in addition, for any partition.
 pub(super) const NO_EXTRA_OF_ANY: OpenExtraOf<'static> = &|_| Ok(Extra::default());
@@ -135,7 +135,7 @@ impl Inner {
         let buffered = buffer.as_ref().map(|buffer| buffer.sorted());
         let begin = || {
             let extra = extra.take().map_or_else(open_extra, Ok)?;
-            let mut sources: Vec<Box<dyn Source>> = Vec::new();
+            let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
             for segment in segments.data.iter().chain(&segments.staged) {
                 sources.push(Box::new(self.layout.segments.reader(segment)?));
             }

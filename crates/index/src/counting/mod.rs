@@ -73,8 +73,10 @@ mod stats;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod top;
 mod update;
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nandex_store::mutants::{Barrier, is_on};
@@ -96,6 +98,7 @@ pub use keys::{KEY_BYTES_MAX, Keys};
 pub use read::CountStream;
 pub(crate) use row::ROW;
 pub use stats::CountingStats;
+pub use top::TopKeys;
 
 use buffer::{BufferShape, SumBuffer};
 use keys::Placing;
@@ -364,7 +367,20 @@ impl Counting {
     /// [`Error::Config`](crate::Error::Config) unless both store keys alike and have one hash function with one key; as
     /// [`compact`](Self::compact).
     pub fn absorb(&self, other: &Self) -> Result<()> {
-        self.handle.core.absorb(&other.handle.core)
+        self.absorb_watched(other, &|_| ControlFlow::Continue(()))
+    }
+
+    /// As [`absorb`](Self::absorb); `watch` is told the share that is done, 0 to 1, every few thousand keys, and may
+    /// stop it. What was absorbed until then stays.
+    ///
+    /// # Errors
+    /// As [`absorb`](Self::absorb); [`Error::Stopped`](crate::Error::Stopped) when `watch` stops it.
+    pub fn absorb_watched(
+        &self,
+        other: &Self,
+        watch: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+    ) -> Result<()> {
+        self.handle.core.absorb(&other.handle.core, watch)
     }
 
     /// What it has staged and merged, in the paper's terms.

@@ -221,6 +221,26 @@ mod tests {
         );
     }
 
+    /// The filters of staged segments take RAM that MB leaves to buffers.
+    #[test]
+    fn each_discipline_fills_the_budget_with_what_it_needs_itself() {
+        let q = 64_000_000;
+        for ram_bytes in [48 << 20, 500 << 20] {
+            let fitting = |discipline| {
+                Config::of_discipline(discipline, Keys::Whole(8), q, ram_bytes).unwrap()
+            };
+            let all = [Discipline::Mb, Discipline::Mdb, Discipline::MdbL].map(fitting);
+            for config in &all {
+                let taken = config.ram_bytes();
+                assert!((ram_bytes / 100 * 98..=ram_bytes).contains(&taken), "{config:?}: {taken}");
+            }
+            let [mb, mdb, mdb_l] = all.map(|config| config.buffer_entries);
+            assert!(mb > mdb && mdb == mdb_l, "{mb} {mdb} {mdb_l}");
+            let forced = Config { discipline: Discipline::MdbL, ..all[0] };
+            assert!(forced.ram_bytes() > ram_bytes, "another discipline's buffers do not fit");
+        }
+    }
+
     #[test]
     fn requirements_say_what_is_stored_and_a_discipline_is_taken_as_it_is() {
         let asked = FilterRequirements::new(64_000_000, 1e-9, 200 << 20);

@@ -46,7 +46,10 @@ impl SnapshotStore<SumBuffer> for SegmentSnapshots {
 
     fn load(&self, _partition: usize, from: &Saved, buffer: &mut SumBuffer) -> Result<()> {
         let Some(segment) = from else { return Ok(()) };
-        buffer.load(&mut self.0.reader(segment)?)
+        // No more than its pages can hold, whatever it says.
+        let page_entries = (PAGE_BYTES / (self.0.placing.width() + 1)) as u64;
+        let entries = segment.content.entries.min(segment.pages() * page_entries);
+        buffer.load(&mut self.0.reader(segment)?, entries)
     }
 
     fn load_past(

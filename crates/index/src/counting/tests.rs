@@ -227,6 +227,49 @@ fn a_table_absorbs_another_with_other_partitions_and_refuses_what_differs() {
     assert!(one.absorb(&one).is_err());
 }
 
+/// A partition of the other table that is large must not keep whoever wants to stop waiting for its end.
+#[test]
+fn an_absorption_tells_how_far_it_is_and_stops_within_a_partition() {
+    let one = Config { k: 1000, q: 50_000, ..Config::tiny() };
+    let (_d1, _v1, other) = table(one);
+    add(&other, 0..50_000);
+    let shares = |stops_at: f64| {
+        let (_device, _volume, whole) = table(one);
+        let seen = Mutex::new(Vec::new());
+        let watch = |share: f64| {
+            seen.lock().unwrap().push(share);
+            if share >= stops_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let absorbed = whole.absorb_watched(&other, &watch);
+        assert_eq!(whole.config().partitions(), 1);
+        (absorbed, whole.iter().count(), seen.into_inner().unwrap())
+    };
+    let (absorbed, keys, seen) = shares(2.0);
+    absorbed.unwrap();
+    assert_eq!((keys, seen.last()), (50_000, Some(&1.0)));
+    assert!(seen.len() > 10 && seen.is_sorted(), "{seen:?}");
+    let (absorbed, keys, seen) = shares(0.3);
+    assert!(matches!(absorbed.unwrap_err(), Error::Stopped));
+    let last = *seen.last().unwrap();
+    assert!(keys == 0 && (0.3..0.5).contains(&last), "{keys} keys at {seen:?}");
+}
+
+#[test]
+fn an_iteration_tells_the_share_that_it_has_read() {
+    let (_device, _volume, table) = table(Config { q: 20_000, ..Config::tiny() });
+    add(&table, 0..20_000);
+    let mut counts = table.iter();
+    let mut shares = vec![counts.share_read()];
+    while counts.next().is_some() {
+        shares.push(counts.share_read());
+    }
+    shares.push(counts.share_read());
+    assert!(shares.is_sorted() && shares[0] == 0.0 && shares.last() == Some(&1.0));
+    let half = shares[shares.len() / 2];
+    assert!((0.3..0.7).contains(&half), "{half} after half of the keys");
+    assert!(table.config().partitions() > 3);
+}
+
 #[test]
 fn a_table_grows_past_the_keys_it_was_made_for() {
     let (_device, _volume, table) = table(Config { q: 500, ..Config::tiny() });

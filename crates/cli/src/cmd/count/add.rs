@@ -2,20 +2,19 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nandex::cascade::model::SHARED_HASH_KEY;
 use nandex::counting::{Config, Discipline, Keys};
-use nandex::store::hash::{HashKind, KeyHasher};
 use nandex::{Counter, Filter};
 use serde::Serialize;
 
-use super::form::{KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
+use super::form::{FIXED_BYTES_MAX, KeyForm, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use super::input::{Amount, InputArgs};
 use super::open::{OpenedCounts, create, open};
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
-use crate::exit::{FAILURE, Quiet};
+use crate::exit::{FAILURE, LEFT_OUT, Quiet};
+use crate::hashing::HashArgs;
 use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 use crate::size::{self, show_count};
@@ -33,12 +32,16 @@ pub struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Keys are numbers from 0 to 2^64 - 1, and take 8 bytes
-    #[arg(long, conflicts_with_all = ["words", "longest", "rate"])]
+    #[arg(long, conflicts_with_all = ["words", "longest", "rate", "key_bytes"])]
     numbers: bool,
-    /// The longest key in bytes; all take that many and one more
-    #[arg(long, value_name = "BYTES", default_value_t = TEXT_BYTES_MAX,
-        value_parser = longest_parser())]
-    longest: u8,
+    /// Keys have this many bytes, all of them, and are stored as they are; for --width of up to 32 bytes that is so
+    /// without it
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["words", "longest", "rate"],
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(FIXED_BYTES_MAX)))]
+    key_bytes: Option<u8>,
+    /// The longest key in bytes, 31 unless given; all take that many and one more
+    #[arg(long, value_name = "BYTES", value_parser = longest_parser())]
+    longest: Option<u8>,
     /// Keep fingerprints instead of keys, of any length: they are narrow and cannot be read back, and a key that was
     /// never counted has another's count at this rate
     #[arg(long, visible_alias = "fpr", value_name = "RATE", conflicts_with = "longest")]
@@ -49,6 +52,8 @@ pub struct BuildArgs {
     /// RAM that it may take
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
     ram: u64,
+    #[command(flatten)]
+    hashing: HashArgs,
     /// How counts reach the flash; without it, what suits the RAM
     #[arg(long, value_name = "NAME")]
     discipline: Option<DisciplineArg>,
@@ -86,13 +91,10 @@ struct Counted {
     path: PathBuf,
     lines_read: u64,
     keys_counted: u64,
+    /// Keys that were left out.
+    keys_too_long: u64,
     elapsed_s: f64,
     interrupted: bool,
-}
-
-/// The hash of all tables of this command, so that they merge.
-fn hasher() -> KeyHasher {
-    KeyHasher::new(HashKind::Xxh3, SHARED_HASH_KEY)
 }
 
 /// Lengths that texts may be limited to.
@@ -100,28 +102,55 @@ fn longest_parser() -> clap::builder::RangedI64ValueParser<u8> {
     clap::value_parser!(u8).range(i64::from(TEXT_BYTES_MIN)..=TEXT_BYTES_MAX.into())
 }
 
+impl From<DisciplineArg> for Discipline {
+    fn from(word: DisciplineArg) -> Self {
+        match word {
+            DisciplineArg::Mb => Self::Mb,
+            DisciplineArg::Mdb => Self::Mdb,
+            DisciplineArg::MdbL => Self::MdbL,
+        }
+    }
+}
+
 impl BuildArgs {
-    fn config(&self) -> Result<Config> {
+    /// How keys are stored, and the sizes of a table that suits the RAM.
+    fn config(&self) -> Result<(KeyForm, Config)> {
         let estimate = || self.input.keys.estimate();
         let q = match self.keys {
             Some(keys) => keys,
             None => estimate()?.map_or(KEYS_UNKNOWN, |keys| keys.max(KEYS_MIN)),
         };
-        let keys = match self.rate {
-            Some(rate) => Keys::for_rate(q, rate)?,
-            None if self.numbers => KeyForm::Numbers.keys(),
-            None => KeyForm::Texts(self.longest).keys(),
+        let form = self.form(q)?;
+        let mut config = match self.discipline {
+            None => Config::for_budget(form.keys(), q, self.ram, 1.0)?,
+            Some(word) => Config::of_discipline(word.into(), form.keys(), q, self.ram)?,
         };
-        let mut config = Config::for_budget(keys, q, self.ram, 1.0)?;
         // More are never buffered, and the log is as long as the buffers.
         config.buffer_entries = config.buffer_entries.min(q.max(config.partitions()));
-        config.discipline = match self.discipline {
-            None => config.discipline,
-            Some(DisciplineArg::Mb) => Discipline::Mb,
-            Some(DisciplineArg::Mdb) => Discipline::Mdb,
-            Some(DisciplineArg::MdbL) => Discipline::MdbL,
-        };
-        Ok(config)
+        Ok((form, config))
+    }
+
+    fn form(&self, q: u64) -> Result<KeyForm> {
+        if let Some(rate) = self.rate {
+            let bytes = Keys::for_rate(q, rate)?.stored_bytes();
+            return Ok(KeyForm::Fingerprints(u8::try_from(bytes)?));
+        }
+        let longest = KeyForm::Texts(self.longest.unwrap_or(TEXT_BYTES_MAX));
+        let takes_any = self.input.words || self.numbers || self.longest.is_some();
+        match (self.input.keys.width().filter(|_| !takes_any), self.key_bytes) {
+            (Some(width), Some(bytes)) if width != u64::from(bytes) => {
+                bail!("--width {width} and --key-bytes {bytes}: keys have one width; leave one out")
+            }
+            (Some(width), _) => match u8::try_from(width) {
+                Ok(bytes @ 1..=FIXED_BYTES_MAX) => Ok(KeyForm::Fixed(bytes)),
+                _ => bail!(
+                    "--width {width}: keys of up to {FIXED_BYTES_MAX} bytes are stored whole; add --fpr for longer ones"
+                ),
+            },
+            (None, Some(bytes)) => Ok(KeyForm::Fixed(bytes)),
+            (None, None) if self.numbers => Ok(KeyForm::Numbers),
+            (None, None) => Ok(longest),
+        }
     }
 }
 
@@ -131,9 +160,9 @@ impl BuildArgs {
 /// An existing file, sizes that cannot work, a bad key. What was counted before is in a file that is marked unfinished.
 pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    args.input.keys.check()?;
-    let made = (args.config()?, hasher());
-    let opened = create(&args.volume, made, args.durability.0, console)?;
+    args.input.check()?;
+    let hashed = (args.hashing.hasher()?, args.durability.0);
+    let opened = create(&args.volume, args.config()?, hashed, console)?;
     count(opened, (&args.volume, &args.input), (console, &interrupt))
 }
 
@@ -143,7 +172,7 @@ pub fn build(args: &BuildArgs, console: &Console) -> Result<()> {
 /// A table that cannot be opened, a bad key. What was counted before is in the table and durable.
 pub fn add(args: &AddArgs, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    args.input.keys.check()?;
+    args.input.check()?;
     let opened = open(&args.volume, args.durability.0)?;
     count(opened, (&args.volume, &args.input), (console, &interrupt))
 }
@@ -153,22 +182,23 @@ fn count(
     (volume, input): (&VolumeArgs, &InputArgs),
     (console, interrupt): (&Console, &Interrupt),
 ) -> Result<()> {
-    let mut keys_counted = 0;
-    let (fed, result) = input.feed(opened.form, (console, interrupt), &mut |amounts| {
+    let (form, mut keys_counted) = (opened.form(), 0);
+    let (read, result) = input.feed(form, (console, interrupt), &mut |amounts| {
         let amounts: Vec<(&[u8], i64)> =
             amounts.iter().map(|it: &Amount| (&it.0[..], it.1)).collect();
         let partly = "of the lines after these, those before the failure may be counted, too";
-        opened.table.add_many(&amounts).context(partly)?;
+        opened.structure.add_many(&amounts).context(partly)?;
         keys_counted += amounts.len() as u64;
         Ok(())
     });
-    let path = volume.file.as_path();
+    let (fed, path) = (read.fed, volume.file.as_path());
     let place = opened.made.path_of(path);
     let stopped = || format!("stopped after {} lines, which are in {}", fed.keys, place.display());
     if result.is_ok() {
-        opened.table.flush()?;
+        opened.structure.flush()?;
     }
     let mut made = opened.close()?;
+    read.left_out.note(form).iter().for_each(|note| console.note(note));
     result.with_context(stopped)?;
     if !fed.interrupted {
         made.publish()?;
@@ -179,16 +209,25 @@ fn count(
         path: if fed.interrupted { place } else { path.to_owned() },
         lines_read: fed.keys,
         keys_counted,
+        keys_too_long: read.left_out.keys,
         elapsed_s: fed.elapsed_s,
         interrupted: fed.interrupted,
     };
     console.print(&counted, text)?;
-    if fed.interrupted { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+    match (fed.interrupted, read.left_out.keys) {
+        (true, _) => Err(Quiet(FAILURE).into()),
+        (false, 1..) => Err(Quiet(LEFT_OUT).into()),
+        (false, 0) => Ok(()),
+    }
 }
 
 fn text(counted: &Counted) -> String {
     let note = if counted.interrupted { ", interrupted" } else { "" };
     let (keys, lines) = (show_count(counted.keys_counted), show_count(counted.lines_read));
     let counts = format!("{keys} keys of {lines} lines in {:.1} s{note}", counted.elapsed_s);
-    aligned(&[("file", counted.path.display().to_string()), ("counted", counts)])
+    let mut rows = vec![("file", counted.path.display().to_string()), ("counted", counts)];
+    if counted.keys_too_long > 0 {
+        rows.push(("too long", format!("{} keys left out", show_count(counted.keys_too_long))));
+    }
+    aligned(&rows)
 }

@@ -1,15 +1,22 @@
-//! How keys of any length are stored in a table of keys of one width, so that they can be read back.
+//! How keys are stored in a table of keys of one width, so that they can be read back.
 //!
-//! Whole keys of 8 bytes are numbers. Wider ones are texts: the text, zeros, and in the last byte the text's length.
-//! The width alone tells which, so a volume needs no other note.
+//! A table of the name `counts` has numbers, if its keys have 8 bytes, or texts, if they are wider: the text, zeros,
+//! and in the last byte the text's length. A table of any other name, such as a program's, has keys of fixed width as
+//! they are. So the catalog tells which, and a volume needs no other note.
 
 use anyhow::{Result, bail};
 use nandex::counting::{KEY_BYTES_MAX, Keys};
 
+/// The name of tables of texts and numbers, and of fingerprints.
+const NAME: &str = "counts";
+/// The name that this command gives to tables of keys of fixed width.
+const FIXED_NAME: &str = "fixed-counts";
 /// Bytes of a number.
-const NUMBER_BYTES: u8 = 8;
+pub const NUMBER_BYTES: u8 = 8;
+/// The longest key of fixed width, in bytes.
+pub const FIXED_BYTES_MAX: u8 = KEY_BYTES_MAX as u8;
 /// The longest text that can be stored whole, in bytes.
-pub const TEXT_BYTES_MAX: u8 = KEY_BYTES_MAX as u8 - 1;
+pub const TEXT_BYTES_MAX: u8 = FIXED_BYTES_MAX - 1;
 /// The shortest limit of texts; keys of 8 bytes are numbers.
 pub const TEXT_BYTES_MIN: u8 = NUMBER_BYTES;
 
@@ -20,24 +27,20 @@ pub enum KeyForm {
     Texts(u8),
     /// Numbers from 0 to 2^64 - 1, whole.
     Numbers,
+    /// Bytes of exactly this length, whole.
+    Fixed(u8),
     /// A fingerprint of this many bytes; the keys cannot be read back.
     Fingerprints(u8),
 }
 
 impl KeyForm {
-    /// The form of the keys of a table that this command made.
-    ///
-    /// # Errors
-    /// Keys of a width that it does not make.
-    pub fn of(keys: Keys) -> Result<Self> {
+    /// The form of the keys of the table of that name.
+    pub fn of(name: &str, keys: Keys) -> Self {
         match keys {
-            Keys::Fingerprints(bytes) => Ok(Self::Fingerprints(bytes)),
-            Keys::Whole(NUMBER_BYTES) => Ok(Self::Numbers),
-            Keys::Whole(bytes) if bytes > NUMBER_BYTES => Ok(Self::Texts(bytes - 1)),
-            Keys::Whole(bytes) => bail!(
-                "the table has whole keys of {bytes} bytes, expected {NUMBER_BYTES} or more: a program made it, and \
-                 its library reads it"
-            ),
+            Keys::Fingerprints(bytes) => Self::Fingerprints(bytes),
+            Keys::Whole(NUMBER_BYTES) if name == NAME => Self::Numbers,
+            Keys::Whole(bytes) if name == NAME && bytes > NUMBER_BYTES => Self::Texts(bytes - 1),
+            Keys::Whole(bytes) => Self::Fixed(bytes),
         }
     }
 
@@ -46,65 +49,66 @@ impl KeyForm {
         match self {
             Self::Texts(longest) => Keys::Whole(longest + 1),
             Self::Numbers => Keys::Whole(NUMBER_BYTES),
+            Self::Fixed(bytes) => Keys::Whole(bytes),
             Self::Fingerprints(bytes) => Keys::Fingerprints(bytes),
         }
+    }
+
+    /// The table's name in the catalog.
+    pub fn name(self) -> &'static str {
+        if matches!(self, Self::Fixed(_)) { FIXED_NAME } else { NAME }
+    }
+
+    /// The one length of all keys.
+    pub fn width(self) -> Option<u8> {
+        match self {
+            Self::Numbers => Some(NUMBER_BYTES),
+            Self::Fixed(bytes) => Some(bytes),
+            Self::Texts(_) | Self::Fingerprints(_) => None,
+        }
+    }
+
+    /// Is it a text that does not fit?
+    pub fn is_too_long(self, key: &[u8]) -> bool {
+        matches!(self, Self::Texts(longest) if key.len() > longest.into())
     }
 
     /// The bytes that the table takes for a key.
     ///
     /// # Errors
-    /// A key that is too long or no number.
-    pub fn encode(self, key: &[u8]) -> Result<Vec<u8>> {
-        match self {
-            Self::Fingerprints(_) => Ok(key.to_vec()),
-            Self::Numbers => {
-                let text = std::str::from_utf8(key).ok();
-                match text.and_then(|text| text.trim().parse::<u64>().ok()) {
-                    Some(number) => Ok(number.to_le_bytes().to_vec()),
-                    None => bail!(
-                        "`{}` is no number; expected one from 0 to 2^64 - 1",
-                        String::from_utf8_lossy(key)
-                    ),
-                }
+    /// A key of a length that it does not take.
+    pub fn store(self, key: &[u8]) -> Result<Vec<u8>> {
+        match (self, self.width()) {
+            (Self::Texts(longest), _) if self.is_too_long(key) => {
+                bail!("it has {} bytes, and the table takes keys of up to {longest}", key.len())
             }
-            Self::Texts(longest) if key.len() > longest.into() => bail!(
-                "it has {} bytes, and the table takes keys of up to {longest}: make one with --longest, up to \
-                 {TEXT_BYTES_MAX}, or of fingerprints with --fpr",
-                key.len()
-            ),
-            Self::Texts(longest) => {
+            (Self::Texts(longest), _) => {
                 let mut stored = vec![0; usize::from(longest) + 1];
                 stored[..key.len()].copy_from_slice(key);
                 stored[usize::from(longest)] = key.len() as u8;
                 Ok(stored)
             }
+            (_, Some(width)) if key.len() != usize::from(width) => {
+                bail!("a key of {} bytes: the table has keys of {width} bytes", key.len())
+            }
+            _ => Ok(key.to_vec()),
         }
     }
 
-    /// The key as users write it; of a fingerprint its digits in hex.
+    /// The key of what the table stores; of a fingerprint that itself.
     ///
     /// # Errors
-    /// A stored key that this command did not make.
-    pub fn decode(self, stored: &[u8]) -> Result<Vec<u8>> {
-        let hex = || stored.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        match (self, stored.split_last()) {
-            (Self::Texts(_), Some((length, text)))
-                if text
-                    .get(usize::from(*length)..)
-                    .is_some_and(|rest| rest.iter().all(|it| *it == 0)) =>
-            {
-                Ok(text[..usize::from(*length)].to_vec())
-            }
-            (Self::Texts(_), _) => bail!(
-                "the key {} does not end with the length of its text: a program made the table, and its library \
-                 reads it",
-                hex()
+    /// A stored text that this command did not make.
+    pub fn key_of(self, stored: &[u8]) -> Result<&[u8]> {
+        let (Self::Texts(_), Some((length, text))) = (self, stored.split_last()) else {
+            return Ok(stored);
+        };
+        match text.split_at_checked((*length).into()) {
+            Some((key, zeros)) if zeros.iter().all(|byte| *byte == 0) => Ok(key),
+            _ => bail!(
+                "the key {stored:02x?} does not end with the length of its text: a program made the table, and its \
+                 library reads it"
             ),
-            (Self::Numbers, _) => match stored.try_into() {
-                Ok(bytes) => Ok(u64::from_le_bytes(bytes).to_string().into_bytes()),
-                Err(_) => bail!("the key {} has no {NUMBER_BYTES} bytes", hex()),
-            },
-            (Self::Fingerprints(_), _) => Ok(hex().into_bytes()),
         }
     }
 }
@@ -114,21 +118,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_back_as_they_were_written() {
+    fn keys_are_read_back_as_they_were_stored() {
         let form = KeyForm::Texts(31);
         for key in [&b""[..], b"a", b"a\0", b"\xff\0\0", &[7; 31]] {
-            assert_eq!(form.decode(&form.encode(key).unwrap()).unwrap(), key);
+            assert_eq!(form.key_of(&form.store(key).unwrap()).unwrap(), key);
         }
-        assert!(form.encode(&[7; 32]).unwrap_err().to_string().contains("it has 32 bytes"));
-        assert!(form.decode(&[9; 32]).is_err(), "a program's key");
-        let numbers = KeyForm::Numbers;
-        assert_eq!(
-            numbers.decode(&numbers.encode(b"18446744073709551615").unwrap()).unwrap(),
-            b"18446744073709551615"
-        );
-        assert!(numbers.encode(b"-1").is_err());
-        for form in [form, numbers, KeyForm::Fingerprints(5), KeyForm::Texts(8)] {
-            assert_eq!(KeyForm::of(form.keys()).unwrap(), form);
+        assert!(form.store(&[7; 32]).unwrap_err().to_string().contains("it has 32 bytes"));
+        assert!(form.is_too_long(&[7; 32]) && !form.is_too_long(&[7; 31]));
+        assert!(form.key_of(&[9; 32]).is_err() && form.key_of(&[32; 32]).is_err());
+        for form in [KeyForm::Numbers, KeyForm::Fixed(8), KeyForm::Fingerprints(8)] {
+            assert_eq!(
+                form.key_of(&form.store(b"\0bytes\0\xff").unwrap()).unwrap(),
+                b"\0bytes\0\xff"
+            );
         }
+        assert!(KeyForm::Fixed(3).store(b"four").unwrap_err().to_string().contains("4 bytes"));
+    }
+
+    #[test]
+    fn the_catalog_tells_the_form() {
+        for form in [
+            KeyForm::Texts(31),
+            KeyForm::Texts(8),
+            KeyForm::Numbers,
+            KeyForm::Fixed(1),
+            KeyForm::Fixed(8),
+            KeyForm::Fixed(32),
+            KeyForm::Fingerprints(5),
+        ] {
+            assert_eq!(KeyForm::of(form.name(), form.keys()), form);
+        }
+        assert_eq!(KeyForm::of("a program's", Keys::Whole(9)), KeyForm::Fixed(9));
+        assert_eq!(KeyForm::of(NAME, Keys::Whole(4)), KeyForm::Fixed(4));
     }
 }

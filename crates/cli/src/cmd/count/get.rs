@@ -4,13 +4,14 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result};
 use nandex::Counter;
-use serde::Serialize;
 
 use super::form::KeyForm;
 use super::open::open_to_read;
+use super::written::{WrittenKeys, json_of};
 use crate::console::Console;
 use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
+use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
 use crate::key_feed::KeyArgs;
 
@@ -20,6 +21,9 @@ pub struct NamedKeys {
     /// Keys, after `--` if one begins with a hyphen; `-`, or none, reads them from stdin, one a line
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
+    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    #[arg(long, value_name = "FORMAT")]
+    key_format: Option<FieldFormat>,
 }
 
 /// Takes keys as users write them, and as they are stored.
@@ -36,21 +40,24 @@ impl NamedKeys {
         (console, interrupt): (&Console, &Interrupt),
         act: &mut ActOnKeys<'_>,
     ) -> Result<bool> {
-        let mut before = 0;
-        let mut pass = |keys: &[&[u8]]| {
+        let written = WrittenKeys::new(form, self.key_format)?;
+        let mut pass = |keys: &[&[u8]], place: &dyn Fn(usize) -> String| {
             let mut stored = Vec::with_capacity(keys.len());
-            for (key, number) in keys.iter().zip(before + 1_u64..) {
-                stored.push(form.encode(key).with_context(|| format!("key {number}"))?);
+            for (index, key) in keys.iter().enumerate() {
+                stored.push(written.stored(key).with_context(|| place(index))?);
             }
-            before += keys.len() as u64;
-            act(keys, &stored.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-            Ok(true)
+            act(keys, &stored.iter().map(Vec::as_slice).collect::<Vec<_>>())
         };
         if self.keys.is_empty() || self.keys == ["-"] {
-            let (fed, result) = KeyArgs::default().feed("read", (console, interrupt), &mut pass);
+            let (stdin, heard) = (KeyArgs::default(), (console, interrupt));
+            let (fed, result) = stdin.feed_batches(None, "read", heard, &mut |batch| {
+                pass(&batch.keys(), &|index| batch.place(index))?;
+                Ok(true)
+            });
             return result.map(|()| fed.interrupted);
         }
-        pass(&self.keys.iter().map(String::as_bytes).collect::<Vec<_>>()).map(|_| false)
+        let keys: Vec<_> = self.keys.iter().map(String::as_bytes).collect();
+        pass(&keys, &|index| format!("key {}", index + 1)).map(|()| false)
     }
 }
 
@@ -63,14 +70,6 @@ pub struct Args {
     keys: NamedKeys,
 }
 
-/// A key and its count, for programs.
-#[derive(Debug, Serialize)]
-pub struct CountLine<'k> {
-    /// The key; bytes that are no UTF-8 are shown as U+FFFD.
-    pub key: std::borrow::Cow<'k, str>,
-    pub count: u64,
-}
-
 /// Prints the counts, one a line, in the order of the keys.
 ///
 /// # Errors
@@ -80,21 +79,18 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut found = false;
-    let stopped = args.keys.each_batch(opened.form, (console, &interrupt), &mut |keys, stored| {
-        for (key, count) in keys.iter().zip(opened.table.count_many(stored)?) {
-            found |= count > 0;
-            if console.json {
-                serde_json::to_writer(
-                    &mut out,
-                    &CountLine { key: String::from_utf8_lossy(key), count },
-                )?;
-                writeln!(out)?;
-            } else {
-                writeln!(out, "{count}")?;
+    let stopped =
+        args.keys.each_batch(opened.form(), (console, &interrupt), &mut |keys, stored| {
+            for (key, count) in keys.iter().zip(opened.structure.count_many(stored)?) {
+                found |= count > 0;
+                if console.json {
+                    writeln!(out, "{}", json_of(key, count)?)?;
+                } else {
+                    writeln!(out, "{count}")?;
+                }
             }
-        }
-        Ok(out.flush()?)
-    });
+            Ok(out.flush()?)
+        });
     opened.close()?;
     if stopped? || !found { Err(Quiet(FAILURE).into()) } else { Ok(()) }
 }

@@ -1,34 +1,109 @@
-//! What is counted in the inputs: lines, words, or lines with amounts.
+//! What is counted in the inputs: lines, words, columns of CSV, keys of fixed width, or lines with amounts.
 
-use anyhow::{Context, Result, anyhow};
+use std::borrow::Cow;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use nandex_tfidf::Analysis;
 use nandex_tfidf::tokenise::{Analyser, Tokens};
 
 use super::form::KeyForm;
+use super::quoted::unquoted;
+use super::written::WrittenKeys;
 use crate::console::Console;
+use crate::field::FieldFormat;
 use crate::interrupt::Interrupt;
-use crate::key_feed::{FeedResult, KeyArgs};
+use crate::key_feed::{CsvColumn, FeedResult, KeyArgs};
 
 /// The inputs, and what is counted in them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct InputArgs {
     #[command(flatten)]
     pub keys: KeyArgs,
+    /// Inputs are CSV, and keys a column of it: by the name that the first line has for it, or by its number, from 1
+    /// on, where there is no such line
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["nul", "width", "weights"])]
+    csv: Option<CsvColumn>,
     /// Count words instead of lines: runs of two or more letters, digits and underscores
     #[arg(long)]
-    words: bool,
+    pub words: bool,
     /// Make the words' letters small
     #[arg(long, requires = "words")]
     lowercase: bool,
     /// A line is a key, a tab, and the amount to add to its count, which may be negative
     #[arg(long, conflicts_with = "words")]
     weights: bool,
+    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["words", "width"])]
+    key_format: Option<FieldFormat>,
+    /// What to do with a key that is longer than the table takes; without it, words are left out, others refused
+    #[arg(long, value_name = "WHAT")]
+    too_long: Option<TooLongArg>,
+}
+
+/// What becomes of a key that is too long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum TooLongArg {
+    /// It is an error, and ends the run
+    Refuse,
+    /// It is left out, and the exit code is 4
+    Skip,
 }
 
 /// A stored key and what is added to its count.
 pub type Amount = (Vec<u8>, i64);
 
+/// What was read.
+#[derive(Debug, Default)]
+pub struct InputRead {
+    pub fed: FeedResult,
+    pub left_out: LeftOut,
+}
+
+/// Keys that were left out, since they are too long.
+#[derive(Clone, Debug, Default)]
+pub struct LeftOut {
+    pub keys: u64,
+    /// Where the first of them is.
+    first: String,
+}
+
+impl LeftOut {
+    /// What was left out, and what to do, for people; nothing if all was counted.
+    pub fn note(&self, form: KeyForm) -> Option<String> {
+        let KeyForm::Texts(longest) = form else { return None };
+        let keys = crate::size::show_count(self.keys);
+        (self.keys > 0).then(|| {
+            format!(
+                "{keys} keys of more than {longest} bytes are left out, the first at {}; {}",
+                self.first,
+                remedy(longest)
+            )
+        })
+    }
+}
+
+/// What counts longer keys.
+fn remedy(longest: u8) -> String {
+    let longer = match longest {
+        super::form::TEXT_BYTES_MAX => String::new(),
+        _ => format!("--longest, up to {}, or ", super::form::TEXT_BYTES_MAX),
+    };
+    format!("a table made with {longer}--fpr takes them")
+}
+
 impl InputArgs {
+    /// Refuses unreadable inputs before anything is made.
+    ///
+    /// # Errors
+    /// An input that does not exist, is a directory, or has no such column.
+    pub fn check(&self) -> Result<()> {
+        match &self.csv {
+            Some(column) => self.keys.check_csv(column),
+            None => self.keys.check(),
+        }
+    }
+
     /// Reads all inputs and passes what is to be added to `act`, batch by batch. A batch with a bad key is refused as a
     /// whole.
     pub fn feed(
@@ -36,41 +111,88 @@ impl InputArgs {
         form: KeyForm,
         (console, interrupt): (&Console, &Interrupt),
         act: &mut dyn FnMut(&[Amount]) -> Result<()>,
-    ) -> (FeedResult, Result<()>) {
-        let mut words = match Words::new(self.lowercase) {
-            Ok(words) => words,
-            Err(error) => return (FeedResult::default(), Err(error)),
+    ) -> (InputRead, Result<()>) {
+        let mut reader = match InputReader::new(self, form) {
+            Ok(reader) => reader,
+            Err(error) => return (InputRead::default(), Err(error)),
         };
-        let mut before = 0;
-        self.keys.feed("counting", (console, interrupt), &mut |lines| {
-            let mut amounts = Vec::with_capacity(lines.len());
-            for (line, number) in lines.iter().zip(before + 1..) {
-                let at = || format!("line {number} of the input");
-                self.read(line, form, &mut words, &mut amounts).with_context(at)?;
-            }
-            before += lines.len() as u64;
-            act(&amounts)?;
-            Ok(true)
-        })
+        let csv = self.csv.as_ref();
+        let (fed, result) =
+            self.keys.feed_batches(csv, "counting", (console, interrupt), &mut |batch| {
+                let left_out = reader.left_out.clone();
+                let lines = batch.keys();
+                let mut amounts = Vec::with_capacity(lines.len());
+                for (index, line) in lines.iter().enumerate() {
+                    let place = || batch.place(index);
+                    if let Err(error) = reader.read(line, &mut amounts, &place) {
+                        reader.left_out = left_out;
+                        return Err(error.context(place()));
+                    }
+                }
+                act(&amounts)?;
+                Ok(true)
+            });
+        (InputRead { fed, left_out: reader.left_out }, result)
+    }
+
+    fn skips_long_keys(&self) -> bool {
+        self.too_long.map_or(self.words, |what| what == TooLongArg::Skip)
+    }
+}
+
+/// Makes amounts of lines.
+struct InputReader<'a> {
+    args: &'a InputArgs,
+    written: WrittenKeys,
+    words: Words,
+    left_out: LeftOut,
+}
+
+impl<'a> InputReader<'a> {
+    fn new(args: &'a InputArgs, form: KeyForm) -> Result<Self> {
+        let is_raw = args.words || args.keys.width().is_some() && form != KeyForm::Numbers;
+        let format = if is_raw { Some(FieldFormat::Text) } else { args.key_format };
+        let written = WrittenKeys::new(form, format)?;
+        let words = Words::new(args.lowercase)?;
+        Ok(Self { args, written, words, left_out: LeftOut::default() })
     }
 
     fn read(
-        &self,
+        &mut self,
         line: &[u8],
-        form: KeyForm,
-        words: &mut Words,
         amounts: &mut Vec<Amount>,
+        place: &dyn Fn() -> String,
     ) -> Result<()> {
-        if self.words {
+        let Self { args, written, words, left_out } = self;
+        let mut add = |key: &[u8], amount: i64| -> Result<()> {
+            if args.skips_long_keys() && written.form.is_too_long(key) {
+                left_out.keys += 1;
+                if left_out.first.is_empty() {
+                    left_out.first = place();
+                }
+                return Ok(());
+            }
+            if let (true, KeyForm::Texts(longest)) = (written.form.is_too_long(key), written.form) {
+                let found = key.len();
+                let remedy = remedy(longest);
+                bail!(
+                    "it has {found} bytes, and the table takes keys of up to {longest}: --too-long skip leaves such keys \
+                     out, and {remedy}"
+                );
+            }
+            amounts.push((written.form.store(key)?, amount));
+            Ok(())
+        };
+        if args.words {
             return words.each(line, |word| {
                 let at = || format!("the word `{}`", String::from_utf8_lossy(word));
-                amounts.push((form.encode(word).with_context(at)?, 1));
-                Ok(())
+                add(word, 1).with_context(at)
             });
         }
-        let (key, amount) = if self.weights { weighed(line)? } else { (line, 1) };
-        amounts.push((form.encode(key)?, amount));
-        Ok(())
+        let (line, amount) = if args.weights { weighed(line)? } else { (line, 1) };
+        let is_quoted = args.weights && written.is_text();
+        let line = if is_quoted { Cow::Owned(unquoted(line)?) } else { Cow::Borrowed(line) };
+        add(&written.read(&line)?, amount)
     }
 }
 
@@ -81,11 +203,9 @@ fn weighed(line: &[u8]) -> Result<(&[u8], i64)> {
         let amount = std::str::from_utf8(amount).ok()?.trim().parse().ok()?;
         Some((key, amount))
     });
-    read.ok_or_else(|| {
-        anyhow!(
-            "expected a key, a tab and an amount from -2^63 to 2^63 - 1, found `{}`",
-            String::from_utf8_lossy(line)
-        )
+    read.with_context(|| {
+        let found = String::from_utf8_lossy(line);
+        format!("expected a key, a tab and an amount from -2^63 to 2^63 - 1, found `{found}`")
     })
 }
 

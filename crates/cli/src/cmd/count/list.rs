@@ -1,20 +1,27 @@
 //! `nandex count top` and `nandex count dump`: keys with their counts.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result};
+use nandex::Filter;
+use nandex::counting::TopKeys;
 
 use super::form::KeyForm;
 use super::open::{OpenedCounts, open_to_read};
-use crate::console::Console;
+use super::written::WrittenKeys;
+use crate::console::{Console, ProgressMode};
 use crate::devices::VolumeArgs;
+use crate::field::FieldFormat;
 use crate::size;
+
+/// Keys between two notes of progress.
+const KEYS_PER_NOTE: u64 = 1024;
 
 /// Which table, and how many.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
     #[command(flatten)]
-    volume: VolumeArgs,
+    table: DumpArgs,
     /// How many keys; they are held in RAM
     #[arg(value_name = "N", value_parser = size::parse_count)]
     count: u64,
@@ -25,6 +32,9 @@ pub struct TopArgs {
 pub struct DumpArgs {
     #[command(flatten)]
     volume: VolumeArgs,
+    /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
+    #[arg(long, value_name = "FORMAT")]
+    key_format: Option<FieldFormat>,
 }
 
 /// Prints the most frequent keys.
@@ -32,9 +42,16 @@ pub struct DumpArgs {
 /// # Errors
 /// A failed read, damage, a refusal of stdout.
 pub fn top(args: &TopArgs, console: &Console) -> Result<()> {
-    let opened = open_to_read(&args.volume)?;
-    let top = opened.table.top(usize::try_from(args.count)?)?;
-    print(&opened, console, top.into_iter().map(|(key, count)| Ok((key, i64::try_from(count)?))))?;
+    let (opened, mut printer) = begin(&args.table, console)?;
+    let mut top = TopKeys::new(usize::try_from(args.count)?);
+    each(&opened, console, |key, sum| {
+        top.offer(key, sum);
+        Ok(())
+    })?;
+    for (key, count) in top.into_sorted() {
+        printer.print(&key, i64::try_from(count)?)?;
+    }
+    printer.out.flush()?;
     opened.close().map(drop)
 }
 
@@ -43,35 +60,61 @@ pub fn top(args: &TopArgs, console: &Console) -> Result<()> {
 /// # Errors
 /// As [`top`].
 pub fn dump(args: &DumpArgs, console: &Console) -> Result<()> {
-    let opened = open_to_read(&args.volume)?;
-    let sums = opened.table.iter().map(|entry| {
-        let (key, sum) = entry?;
-        Ok((key, sum))
-    });
-    print(&opened, console, sums)?;
+    let (opened, mut printer) = begin(args, console)?;
+    let is_shown = console.progress == ProgressMode::Auto && io::stdout().is_terminal();
+    // A bar would stand between the keys.
+    let progress = if is_shown { ProgressMode::None } else { console.progress };
+    each(&opened, &Console { progress, ..*console }, |key, sum| printer.print(key, sum))?;
+    printer.out.flush()?;
     opened.close().map(drop)
 }
 
-fn print(
-    opened: &OpenedCounts,
-    console: &Console,
-    entries: impl Iterator<Item = Result<(Vec<u8>, i64)>>,
-) -> Result<()> {
-    if matches!(opened.form, KeyForm::Fingerprints(_)) {
+fn begin(args: &DumpArgs, console: &Console) -> Result<(OpenedCounts, Printer)> {
+    let opened = open_to_read(&args.volume)?;
+    let written = WrittenKeys::new(opened.form(), args.key_format)?;
+    if matches!(opened.form(), KeyForm::Fingerprints(_)) {
         console.note("the table keeps fingerprints: keys are shown as those, in hex");
     }
-    let mut out = BufWriter::new(io::stdout().lock());
-    for entry in entries {
-        let (stored, count) = entry.context("cannot read the counts")?;
-        let key = opened.form.decode(&stored)?;
-        if console.json {
-            let line = serde_json::json!({ "key": String::from_utf8_lossy(&key), "count": count });
-            serde_json::to_writer(&mut out, &line)?;
-        } else {
-            out.write_all(&key)?;
-            write!(out, "\t{count}")?;
+    let out = BufWriter::new(io::stdout().lock());
+    Ok((opened, Printer { written, is_json: console.json, out }))
+}
+
+/// Passes all keys, as they are stored, with their sums.
+fn each(
+    opened: &OpenedCounts,
+    console: &Console,
+    mut act: impl FnMut(&[u8], i64) -> Result<()>,
+) -> Result<()> {
+    let bytes = opened.structure.stats().flash_bytes;
+    let meter = console.meter("reading", Some(bytes));
+    let mut counts = opened.structure.iter();
+    let mut number = 0_u64;
+    while let Some(entry) = counts.next() {
+        let (key, sum) = entry.context("cannot read the counts")?;
+        act(&key, sum)?;
+        number += 1;
+        if number.is_multiple_of(KEYS_PER_NOTE) {
+            meter.at((counts.share_read() * bytes as f64) as u64);
         }
-        writeln!(out)?;
     }
-    Ok(out.flush()?)
+    meter.finish();
+    Ok(())
+}
+
+/// Prints a key and its count on each line.
+struct Printer {
+    written: WrittenKeys,
+    is_json: bool,
+    out: BufWriter<io::StdoutLock<'static>>,
+}
+
+impl Printer {
+    fn print(&mut self, stored: &[u8], count: i64) -> Result<()> {
+        if self.is_json {
+            writeln!(self.out, "{}", self.written.json(stored, count)?)?;
+        } else {
+            writeln!(self.out, "{}\t{count}", self.written.line(stored)?)?;
+        }
+        Ok(())
+    }
 }

@@ -1,20 +1,20 @@
 //! `nandex count merge`: makes one table of several that store keys alike.
 
-use std::collections::HashSet;
-use std::fs;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use nandex::Durability;
+use anyhow::{Result, bail};
 use nandex::counting::Config;
 use nandex::store::hash::KeyHasher;
+use nandex::{Counting, Durability, Filter};
 use serde::Serialize;
 
-use super::open::{create, open_to_read};
-use crate::console::{Console, aligned};
+use super::form::KeyForm;
+use super::open::{OpenedCounts, create, open_to_read};
+use crate::console::{Console, Meter, aligned};
 use crate::devices::VolumeArgs;
 use crate::interrupt::Interrupt;
-use crate::unfinished;
+use crate::merging;
 
 /// The inputs and the output.
 #[derive(Debug, clap::Args)]
@@ -34,62 +34,89 @@ struct Merged {
     files: usize,
 }
 
-/// Merges all files into a new one.
+/// Merges all files into a new one. An interrupt is noticed within a file.
 ///
 /// # Errors
 /// Files that do not exist, are in use, or are not alike; an existing output.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let like = survey(&args.files)?;
-    let whole = create(&VolumeArgs::single(args.output.clone()), like, Durability::Never, console)?;
-    let absorbed = args.files.iter().try_for_each(|path| {
-        let part = open_to_read(&VolumeArgs::single(path.clone()))?;
-        whole.table.absorb(&part.table)?;
-        part.close()?;
-        if interrupt.is_set() { bail!("stopped; no file was made") } else { Ok(()) }
-    });
-    if absorbed.is_err() {
-        whole.made.remove();
-        return absorbed;
-    }
-    whole.close()?.publish()?;
+    merging::refuse_twice(&args.files)?;
+    let Survey { form, config, hasher, bytes } = survey(&args.files)?;
+    let output = VolumeArgs::single(args.output.clone());
+    let whole = create(&output, (form, config), (hasher, Durability::Never), console)?;
+    let meter = console.meter("merging", Some(bytes));
+    merging::fill(whole, &interrupt, |whole| {
+        let mut before = 0;
+        args.files
+            .iter()
+            .try_for_each(|path| absorb(whole, path, &mut before, (&meter, &interrupt)))
+    })?;
+    meter.finish();
     let merged = Merged { path: args.output.clone(), files: args.files.len() };
     console.print(&merged, |merged| {
         aligned(&[("file", format!("{}, of {} files", merged.path.display(), merged.files))])
     })
 }
 
-/// Checks all files before anything is made. Returns what the whole is made with: for the keys of the largest.
-fn survey(files: &[PathBuf]) -> Result<(Config, KeyHasher)> {
-    let mut seen = HashSet::new();
-    let mut like: Option<(Config, KeyHasher)> = None;
-    for path in files {
-        unfinished::refuse_unfinished(&[path])?;
-        let shown = path.display();
-        if !seen.insert(fs::canonicalize(path).with_context(|| format!("cannot open {shown}"))?) {
-            bail!("{shown} is named twice; name each file once");
-        }
-        let part = open_to_read(&VolumeArgs::single(path.clone()))?;
-        let (config, hasher) = (*part.table.config(), part.volume.hasher());
+/// Adds a file to the whole; its bytes come after those `before`.
+fn absorb(
+    whole: &Counting,
+    path: &Path,
+    before: &mut u64,
+    (meter, interrupt): (&Meter, &Interrupt),
+) -> Result<()> {
+    let part = open_one(path)?;
+    let bytes = part.structure.stats().flash_bytes;
+    whole.absorb_watched(&part.structure, &|share| {
+        meter.at(*before + (share * bytes as f64) as u64);
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    *before += bytes;
+    part.close().map(drop)
+}
+
+fn open_one(path: &Path) -> Result<OpenedCounts> {
+    open_to_read(&VolumeArgs::single(path.to_owned()))
+}
+
+/// What the whole is made with, and the bytes of all files.
+struct Survey {
+    form: KeyForm,
+    config: Config,
+    hasher: KeyHasher,
+    bytes: u64,
+}
+
+impl Survey {
+    fn of(path: &Path) -> Result<Self> {
+        let part = open_one(path)?;
+        let (form, config) = (part.form(), *part.structure.config());
+        let (hasher, bytes) = (part.volume.hasher(), part.structure.stats().flash_bytes);
         part.close()?;
-        let Some((first, first_hasher)) = &mut like else {
-            like = Some((config, hasher));
-            continue;
-        };
-        if first.keys != config.keys {
+        Ok(Self { form, config, hasher, bytes })
+    }
+}
+
+/// Checks all files before anything is made. The whole is made for the keys of the largest.
+fn survey(files: &[PathBuf]) -> Result<Survey> {
+    let first = files[0].as_path();
+    let mut whole = Survey::of(first)?;
+    for path in &files[1..] {
+        let part = Survey::of(path)?;
+        if whole.form != part.form {
             bail!(
-                "{shown} stores {:?} bytes of keys, {} {:?}; only tables that store keys alike merge: build one again",
-                config.keys,
-                files[0].display(),
-                first.keys
+                "{} stores keys as {:?}, {} as {:?}; only tables that store keys alike merge: build one again",
+                path.display(),
+                part.form,
+                first.display(),
+                whole.form
             );
         }
-        if first_hasher.kind() != hasher.kind() || first_hasher.key() != hasher.key() {
-            bail!("{shown} hashes keys otherwise than {}", files[0].display());
-        }
-        if config.q > first.q {
-            *first = config;
+        merging::refuse_other_hash((first, whole.hasher), (path, part.hasher))?;
+        whole.bytes += part.bytes;
+        if part.config.q > whole.config.q {
+            whole.config = part.config;
         }
     }
-    like.context("no files")
+    Ok(whole)
 }

@@ -1,5 +1,5 @@
-//! `nandex count`: counts of keys that are bigger than RAM, from the shell. One file per verb; `form`, `input` and
-//! `open` are shared.
+//! `nandex count`: counts of keys that are bigger than RAM, from the shell. One file per verb; `form`, `input`,
+//! `open`, `quoted` and `written` are shared.
 
 mod add;
 mod form;
@@ -8,7 +8,9 @@ mod input;
 mod list;
 mod merge;
 mod open;
+mod quoted;
 mod remove;
+mod written;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -36,14 +36,14 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let opened = open(&args.volume, Durability::default())?;
     let mut done = Removed::default();
-    let stopped = args.keys.each_batch(opened.form, (console, &interrupt), &mut |_, stored| {
+    let stopped = args.keys.each_batch(opened.form(), (console, &interrupt), &mut |_, stored| {
         // A key that is named twice is there once.
         let mut keys = stored.to_vec();
         keys.sort_unstable();
         keys.dedup();
         let there =
-            opened.table.sum_many(&keys)?.into_iter().filter(|sum| *sum != 0).count() as u64;
-        opened.table.remove_many(&keys)?;
+            opened.structure.sum_many(&keys)?.into_iter().filter(|sum| *sum != 0).count() as u64;
+        opened.structure.remove_many(&keys)?;
         done.removed += there;
         done.absent += stored.len() as u64 - there;
         Ok(())

@@ -68,7 +68,7 @@ pub fn feed(
     (console, interrupt): (&Console, &Interrupt),
 ) -> (FeedResult, Result<()>) {
     keys.feed("adding", (console, interrupt), &mut |keys| {
-        opened.filter.insert_many(keys)?;
+        opened.structure.insert_many(keys)?;
         Ok(true)
     })
 }
@@ -93,9 +93,9 @@ pub fn finish(
         return result.with_context(stopped);
     }
     if compact && !interrupted {
-        opened.filter.compact()?;
+        opened.structure.compact()?;
     } else {
-        opened.filter.flush()?;
+        opened.structure.flush()?;
     }
     let mut added = Added {
         path: if interrupted { place.clone() } else { path.to_owned() },
@@ -105,7 +105,7 @@ pub fn finish(
         keys_per_s: fed.keys_per_s(),
         interrupted,
         files: None,
-        figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
+        figures: FilterFigures::of(&opened.structure, opened.volume.hasher()),
     };
     let mut made = opened.close()?;
     if !interrupted {

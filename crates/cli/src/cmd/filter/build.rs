@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::place::DurabilityArg;
 
 use super::add;
-use super::open::{Making, create};
 use super::requirements::FilterRequirementArgs;
+use crate::held::{Making, create};
 use crate::key_feed::KeyArgs;
 
 /// The inputs, the output and the sizes.

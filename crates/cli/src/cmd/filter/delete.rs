@@ -73,9 +73,9 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         Ok(true)
     });
     if args.compact && result.is_ok() && !fed.interrupted {
-        opened.filter.compact()?;
+        opened.structure.compact()?;
     } else {
-        opened.filter.flush()?;
+        opened.structure.flush()?;
     }
     let done = Deleted {
         path: args.volume.file.clone(),
@@ -85,7 +85,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         absent: fed.keys - deleted.min(fed.keys),
         elapsed_s: fed.elapsed_s,
         interrupted: fed.interrupted,
-        figures: FilterFigures::of(&opened.filter, opened.volume.hasher()),
+        figures: FilterFigures::of(&opened.structure, opened.volume.hasher()),
     };
     opened.close()?;
     result.with_context(|| format!("stopped after {} keys, which are deleted", fed.keys))?;
@@ -96,7 +96,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
 /// Deletes those keys of a batch that are there, and returns their number.
 fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
     if args.unchecked {
-        opened.filter.delete_many(keys)?;
+        opened.structure.delete_many(keys)?;
         return Ok(keys.len() as u64);
     }
     let counts = opened.look_up(keys, true)?;
@@ -111,7 +111,7 @@ fn delete(opened: &Opened, keys: &[&[u8]], args: &Args) -> Result<u64> {
             amounts.push((key, -i64::try_from(taken).unwrap_or(i64::MAX)));
         }
     }
-    opened.filter.add_many(&amounts)?;
+    opened.structure.add_many(&amounts)?;
     Ok(amounts.len() as u64)
 }
 

@@ -1,11 +1,12 @@
 //! The figures of a filter, for people and programs.
 
 use nandex::cascade::model::SHARED_HASH_KEY;
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::store::hash::KeyHasher;
 use nandex::{FilterStats, OpenFilter};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::hashing::hash_name;
 use crate::size::{show_bytes, show_count};
 use crate::sizing::members;
 
@@ -114,15 +115,6 @@ impl FilterFigures {
             rows.push(("deletes", format!("{} wait for a merge", show_count(self.tombstones))));
         }
         rows
-    }
-}
-
-/// The hash function's name on the command line.
-pub fn hash_name(kind: HashKind) -> &'static str {
-    match kind {
-        HashKind::Identity => "identity",
-        HashKind::Xxh3 => "xxh3",
-        HashKind::Sip13 => "sip13",
     }
 }
 

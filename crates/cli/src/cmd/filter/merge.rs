@@ -1,7 +1,5 @@
 //! `nandex filter merge`: makes one filter of several that were made alike.
 
-use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -13,11 +11,12 @@ use serde::Serialize;
 
 use crate::console::{Console, aligned};
 use crate::devices::VolumeArgs;
+use crate::held::{Making, create};
 use crate::interrupt::Interrupt;
-use crate::unfinished;
+use crate::merging;
 
-use super::figures::{FilterFigures, hash_name, percent};
-use super::open::{Making, NameArgs, Opened, create, open_to_read};
+use super::figures::{FilterFigures, percent};
+use super::open::{NameArgs, Opened, open_to_read};
 
 /// Files that are open at once, for one pass over all of them.
 const GROUP: usize = 8;
@@ -60,7 +59,7 @@ struct Merged {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let start = Instant::now();
-    refuse_twice(&args.files)?;
+    merging::refuse_twice(&args.files)?;
     let like = survey(&args.files)?;
     let making = Making {
         name: &args.name,
@@ -68,31 +67,28 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
         hasher: like.hasher,
         durability: Durability::Never,
     };
-    let volume = VolumeArgs::single(args.output.clone());
-    let whole = create(&volume, making, console)?;
-    let absorbed = args.files.chunks(GROUP).try_for_each(|group| {
-        absorb(&whole, group)?;
-        if interrupt.is_set() { bail!("stopped; no file was made") } else { Ok(()) }
-    });
-    if absorbed.is_err() {
-        whole.made.remove();
-        return absorbed;
-    }
-    let merged = Merged {
-        path: args.output.clone(),
-        name: args.name.clone(),
-        files: args.files.len(),
-        elapsed_s: start.elapsed().as_secs_f64(),
-        figures: FilterFigures::of(&whole.filter, whole.volume.hasher()),
-    };
-    whole.close()?.publish()?;
-    console.print(&merged, |merged| {
-        let name =
-            format!("{} in {}, of {} files", merged.name, merged.path.display(), merged.files);
-        let mut rows = vec![("filter", name)];
-        rows.extend(merged.figures.rows());
-        aligned(&rows)
-    })
+    let whole = create(&VolumeArgs::single(args.output.clone()), making, console)?;
+    let merged = merging::fill(whole, &interrupt, |whole| {
+        args.files.chunks(GROUP).try_for_each(|group| {
+            absorb(whole, group)?;
+            if interrupt.is_set() { bail!("stopped") } else { Ok(()) }
+        })?;
+        Ok(Merged {
+            path: args.output.clone(),
+            name: args.name.clone(),
+            files: args.files.len(),
+            elapsed_s: start.elapsed().as_secs_f64(),
+            figures: FilterFigures::of(whole, like.hasher),
+        })
+    })?;
+    console.print(&merged, text)
+}
+
+fn text(merged: &Merged) -> String {
+    let name = format!("{} in {}, of {} files", merged.name, merged.path.display(), merged.files);
+    let mut rows = vec![("filter", name)];
+    rows.extend(merged.figures.rows());
+    aligned(&rows)
 }
 
 /// What must be the same for filters to merge.
@@ -108,8 +104,8 @@ fn survey(files: &[PathBuf]) -> Result<CommonSizes> {
     for path in files {
         let opened = open_one(path)?;
         let like = CommonSizes {
-            config: *opened.filter.config(),
-            universe: opened.filter.universe(),
+            config: *opened.structure.config(),
+            universe: opened.structure.universe(),
             hasher: opened.volume.hasher(),
         };
         opened.close()?;
@@ -125,8 +121,8 @@ fn refuse_unlike(
     (first, one): (&Path, &CommonSizes),
     (path, other): (&Path, &CommonSizes),
 ) -> Result<()> {
-    let (first, path) = (first.display(), path.display());
     if one.universe != other.universe {
+        let (first, path) = (first.display(), path.display());
         let made = |like: &CommonSizes| {
             let shown = crate::size::show_count(like.config.keys);
             format!("{shown} keys at {}", percent(like.config.rate))
@@ -137,39 +133,16 @@ fn refuse_unlike(
             made(one)
         );
     }
-    let (ours, theirs) = (one.hasher, other.hasher);
-    if ours.kind() != theirs.kind() || ours.key() != theirs.key() {
-        bail!(
-            "{path} hashes keys by {}, {first} by {}, or under another key; build both with the same --hash \
-             and --hash-key",
-            hash_name(theirs.kind()),
-            hash_name(ours.kind())
-        );
-    }
-    Ok(())
+    merging::refuse_other_hash((first, one.hasher), (path, other.hasher))
 }
 
 fn open_one(path: &Path) -> Result<Opened> {
     open_to_read(&VolumeArgs::single(path.to_owned()), &NameArgs::default())
 }
 
-fn absorb(whole: &Opened, files: &[PathBuf]) -> Result<()> {
+fn absorb(whole: &Cascade, files: &[PathBuf]) -> Result<()> {
     let parts: Vec<Opened> = files.iter().map(|path| open_one(path)).collect::<Result<_>>()?;
-    let filters: Vec<&Cascade> = parts.iter().map(|part| &part.filter).collect();
-    whole.filter.absorb_all(&filters)?;
+    let filters: Vec<&Cascade> = parts.iter().map(|part| &part.structure).collect();
+    whole.absorb_all(&filters)?;
     parts.into_iter().try_for_each(|part| part.close().map(drop))
-}
-
-/// Refuses a file named twice, which would double its keys.
-fn refuse_twice(files: &[PathBuf]) -> Result<()> {
-    let mut seen = HashSet::new();
-    for path in files {
-        unfinished::refuse_unfinished(&[path])?;
-        let real =
-            fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
-        if !seen.insert(real) {
-            bail!("{} is named twice; name each file once", path.display());
-        }
-    }
-    Ok(())
 }

@@ -3,17 +3,15 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use clap::ValueEnum;
 use nandex::FilterRequirements;
 use nandex::cascade::Config;
-use nandex::cascade::model::SHARED_HASH_KEY;
 use nandex::model::{FanOut, WhenFull};
-use nandex::store::hash::{HashKind, KeyHasher};
+use nandex::store::hash::KeyHasher;
 
 use crate::console::Console;
-use crate::size;
-
+use crate::hashing::HashArgs;
 use crate::key_feed::KeyArgs;
+use crate::size;
 
 /// Keys that a filter is made for if nothing is known.
 const KEYS_UNKNOWN: u64 = 100_000_000;
@@ -38,12 +36,8 @@ pub struct FilterRequirementArgs {
     /// Refuse more keys than it was made for, and keep the error rate
     #[arg(long)]
     refuse: bool,
-    /// How keys are hashed
-    #[arg(long, value_name = "HASH", default_value = "xxh3")]
-    hash: HashArg,
-    /// The hash's key: `shared`, the default of all filters; `random`; or up to 32 digits in hex
-    #[arg(long, value_name = "KEY", default_value = "shared")]
-    hash_key: HashKeyArg,
+    #[command(flatten)]
+    hashing: HashArgs,
 }
 
 /// A fan-out, from its word.
@@ -67,55 +61,13 @@ impl FromStr for FanOutArg {
     }
 }
 
-/// A hash, from its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum HashArg {
-    /// XXH3: fast, for trusted keys
-    Xxh3,
-    /// SipHash-1-3: for untrusted keys, with a secret key
-    Sip13,
-}
-
-/// A hash key, from its word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum HashKeyArg {
-    Random,
-    Given(u128),
-}
-
-impl FromStr for HashKeyArg {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        match word {
-            "shared" => Ok(Self::Given(SHARED_HASH_KEY)),
-            "random" => Ok(Self::Random),
-            _ => u128::from_str_radix(word.trim_start_matches("0x"), 16).map(Self::Given).map_err(
-                |_| {
-                    format!(
-                        "`{word}` is no hash key; choose shared, random, or up to 32 digits in hex"
-                    )
-                },
-            ),
-        }
-    }
-}
-
 impl FilterRequirementArgs {
     /// How keys are hashed.
     ///
     /// # Errors
-    /// The kernel has no random key.
+    /// As [`HashArgs::hasher`].
     pub fn hasher(&self) -> Result<KeyHasher> {
-        let kind = match self.hash {
-            HashArg::Xxh3 => HashKind::Xxh3,
-            HashArg::Sip13 => HashKind::Sip13,
-        };
-        let key = match self.hash_key {
-            HashKeyArg::Given(key) => key,
-            HashKeyArg::Random => nandex::device::random_u128()?,
-        };
-        Ok(KeyHasher::new(kind, key))
+        self.hashing.hasher()
     }
 
     /// The configuration, with the largest buffers that fit the RAM. Prints the number of keys it is made for
@@ -153,8 +105,5 @@ mod tests {
         assert_eq!("one".parse(), Ok(FanOutArg(FanOut::OneLevel)));
         assert_eq!("8".parse(), Ok(FanOutArg(FanOut::Times(8))));
         assert!("1".parse::<FanOutArg>().unwrap_err().contains("auto, one, or a number from 2"));
-        assert_eq!("shared".parse(), Ok(HashKeyArg::Given(SHARED_HASH_KEY)));
-        assert_eq!("0xff".parse(), Ok(HashKeyArg::Given(255)));
-        assert!("secret".parse::<HashKeyArg>().unwrap_err().contains("32 digits in hex"));
     }
 }

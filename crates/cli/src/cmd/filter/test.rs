@@ -67,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let opened = open_to_read(&args.volume, &args.name)?;
     let prints = !(args.summary || args.quiet || console.json);
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut tested = Tested { rate: opened.filter.stats().rate, ..Tested::default() };
+    let mut tested = Tested { rate: opened.structure.stats().rate, ..Tested::default() };
     let (fed, result) = args.keys.feed("tested", (console, &interrupt), &mut |keys| {
         let counts = opened.look_up(keys, args.count)?;
         tested.keys_read += keys.len() as u64;

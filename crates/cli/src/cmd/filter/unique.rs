@@ -14,8 +14,9 @@ use crate::devices::VolumeArgs;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
 
-use super::open::{Making, NameArgs, Opened, create, open};
+use super::open::{NameArgs, Opened, open};
 use super::requirements::FilterRequirementArgs;
+use crate::held::{Making, create};
 use crate::key_feed::KeyArgs;
 
 /// The input, and the filter.
@@ -56,21 +57,21 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let (mut unique, mut recent) = (0, RecentKeys::default());
     let (fed, result) = args.keys.feed("read", (console, &interrupt), &mut |keys| {
-        let new = first_seen(&opened.filter, &mut recent, keys)?;
+        let new = first_seen(&opened.structure, &mut recent, keys)?;
         unique += new.len() as u64;
         if !console.json {
             new.iter().try_for_each(|key| form.write(&mut out, key))?;
             out.flush()?;
         }
         // Only what was printed counts as seen.
-        opened.filter.insert_many(&new)?;
+        opened.structure.insert_many(&new)?;
         Ok(true)
     });
     drop(out);
     let seen = UniqueOutput {
         keys_read: fed.keys,
         unique,
-        rate: opened.filter.stats().rate,
+        rate: opened.structure.stats().rate,
         elapsed_s: fed.elapsed_s,
         keys_per_s: fed.keys_per_s(),
         interrupted: fed.interrupted,

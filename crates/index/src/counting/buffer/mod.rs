@@ -110,11 +110,13 @@ impl SumBuffer {
         self.sums.sorted()
     }
 
-    /// Adds the content of a snapshot to an empty buffer.
+    /// Adds the content of a snapshot of that many entries to an empty buffer.
     ///
     /// # Errors
     /// A failed read, damage.
-    pub(super) fn load(&mut self, snapshot: &mut dyn Source) -> Result<()> {
+    pub(super) fn load(&mut self, snapshot: &mut dyn Source, entries: u64) -> Result<()> {
+        // They come in the order of their places: a table that grew with them would have them in its first slots.
+        self.sums.reserve(entries);
         let mut batch = Entries::new(self.ram.shape.placing.width());
         while snapshot.next_batch(&mut batch)? {
             for at in 0..batch.len() {

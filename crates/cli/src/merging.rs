@@ -1,0 +1,70 @@
+//! Merging files into a new one: what the verbs of filters and of counts do alike.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nandex::store::hash::KeyHasher;
+
+use crate::held::{Held, Opened};
+use crate::interrupt::Interrupt;
+use crate::unfinished;
+
+/// Refuses a file named twice, whose keys would count twice, and one that is not finished.
+///
+/// # Errors
+/// Such a file; one that does not exist.
+pub fn refuse_twice(files: &[PathBuf]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for path in files {
+        unfinished::refuse_unfinished(&[path])?;
+        let real =
+            fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
+        if !seen.insert(real) {
+            bail!("{} is named twice; name each file once", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses files that hash keys differently.
+///
+/// # Errors
+/// Another hash, or another key, with the options that make them alike.
+pub fn refuse_other_hash(
+    (first, ours): (&Path, KeyHasher),
+    (path, theirs): (&Path, KeyHasher),
+) -> Result<()> {
+    if ours.kind() == theirs.kind() && ours.key() == theirs.key() {
+        return Ok(());
+    }
+    bail!(
+        "{} hashes keys by {}, {} by {}, or under another key; build both with the same --hash and --hash-key",
+        path.display(),
+        crate::hashing::hash_name(theirs.kind()),
+        first.display(),
+        crate::hashing::hash_name(ours.kind())
+    )
+}
+
+/// Lets `absorb` fill the whole, and gives it its name; removes it if that fails or the user wants to stop. Gives what
+/// `absorb` does.
+///
+/// # Errors
+/// Those of `absorb`; that it was stopped; a failed write.
+pub fn fill<S: Held, T>(
+    whole: Opened<S>,
+    interrupt: &Interrupt,
+    absorb: impl FnOnce(&S) -> Result<T>,
+) -> Result<T> {
+    let made = whole.made.clone();
+    let absorbed = absorb(&whole.structure).and_then(|absorbed| {
+        if interrupt.is_set() {
+            bail!("stopped");
+        }
+        whole.close()?.publish()?;
+        Ok(absorbed)
+    });
+    interrupt.check(absorbed, "no file was made").inspect_err(|_| made.remove())
+}
