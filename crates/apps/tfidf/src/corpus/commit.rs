@@ -107,7 +107,10 @@ impl Corpus {
             let Unused { run, terms, documents } = unused;
             (0..terms).try_for_each(|number| self.blocks.remove(Kind::Terms, run, number))?;
             (0..documents).try_for_each(|number| self.blocks.remove(Kind::Documents, run, number))?;
-            self.blocks.remove(Kind::Firsts, run, 0)?;
+            // Where only the documents go, the terms are in use.
+            if terms > 0 {
+                self.blocks.remove(Kind::Firsts, run, 0)?;
+            }
         }
         Ok(())
     }

@@ -41,8 +41,8 @@ mod tests {
         assert_eq!(crate::exit::words(&explained), "ram_bytes: 1 bytes; give more (--ram)");
         assert!(explained.downcast_ref::<Error>().is_some());
         assert_eq!(
-            crate::exit::words(&super::explained(Error::Interrupted)),
-            Error::Interrupted.to_string()
+            crate::exit::words(&super::explained(Error::Unsure)),
+            Error::Unsure.to_string()
         );
     }
 }
