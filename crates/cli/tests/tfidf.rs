@@ -484,7 +484,8 @@ fn a_build_that_is_stopped_leaves_what_it_read_under_another_name() {
         assert!(rest["skipped"].as_u64() > Some(0), "{rest}");
         assert_eq!(counts(&folder, "i.nandex", "all own2999"), [(3000, 6000), (1, 1)]);
         // Without the option it begins again.
-        fs::rename(folder.path("i.nandex"), folder.path("i.nandex.unfinished")).expect("it is there");
+        fs::rename(folder.path("i.nandex"), folder.path("i.nandex.unfinished"))
+            .expect("it is there");
         let again = ok(folder.run(&format!("tfidf build i.nandex in.txt {RAM}")));
         assert!(again.stderr.contains("i.nandex.unfinished is replaced"), "{again:?}");
         assert_eq!(counts(&folder, "i.nandex", "all own2999"), [(3000, 6000), (1, 1)]);

@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [texts, index, min, max] => (texts, index, None, min, max),
         [texts, index, matrix, min, max] => (texts, index, Some(matrix), min, max),
         _ => {
-            let usage = "give the texts, a new index, perhaps the matrix, and the lengths of n-grams";
+            let usage =
+                "give the texts, a new index, perhaps the matrix, and the lengths of n-grams";
             return Err(usage.into());
         }
     };

@@ -4,8 +4,8 @@ use super::change::Change;
 use super::entries::{Entries, Listed, Source};
 use super::keys::Placing;
 use super::merge::Extra;
-use super::{Counting, Inner};
 use super::segment::SegmentSize;
+use super::{Counting, Inner};
 use crate::{Error, Result};
 
 /// Entries of another table for one partition of this one.
@@ -97,7 +97,8 @@ impl<'t> Absorbing<'t> {
         if entries == 0 {
             return Ok(());
         }
-        let waiting = std::mem::replace(&mut self.waiting, Entries::new(self.inner.placing().width()));
+        let waiting =
+            std::mem::replace(&mut self.waiting, Entries::new(self.inner.placing().width()));
         self.inner.merge_all(self.partition, &|| {
             let long_bytes = 0;
             let sources: Vec<Box<dyn Source>> = vec![Box::new(Listed::new(waiting.clone()))];

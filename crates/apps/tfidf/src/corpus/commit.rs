@@ -11,10 +11,10 @@
 
 use nandex::Table;
 
+use super::Corpus;
 use super::batch::DocumentEntry;
 use super::runs::{Kind, RunInfo};
 use super::state::{State, Unapplied, Unused};
-use super::Corpus;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
@@ -106,7 +106,8 @@ impl Corpus {
         for unused in std::mem::take(&mut self.state.unused) {
             let Unused { run, terms, documents } = unused;
             (0..terms).try_for_each(|number| self.blocks.remove(Kind::Terms, run, number))?;
-            (0..documents).try_for_each(|number| self.blocks.remove(Kind::Documents, run, number))?;
+            (0..documents)
+                .try_for_each(|number| self.blocks.remove(Kind::Documents, run, number))?;
             // Where only the documents go, the terms are in use.
             if terms > 0 {
                 self.blocks.remove(Kind::Firsts, run, 0)?;

@@ -108,10 +108,7 @@ impl Corpus {
 }
 
 /// The frequency of a term in documents; nothing if no document has it.
-pub(super) fn frequency(
-    text: &[u8],
-    delta: Delta,
-) -> Result<Option<TermFrequency>> {
+pub(super) fn frequency(text: &[u8], delta: Delta) -> Result<Option<TermFrequency>> {
     if delta.is_nothing() {
         return Ok(None);
     }

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use nandex::Table;
 
+use super::Corpus;
 use super::commit::{self, BlocksMax};
 use super::fold::frequency;
 use super::runs::{self, Delta, RunInfo, RunWriter};
 use super::state::Unapplied;
-use super::Corpus;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 

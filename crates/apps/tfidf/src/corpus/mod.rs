@@ -33,9 +33,9 @@ mod fold;
 mod merge;
 mod runs;
 mod state;
-mod tables;
 #[cfg(test)]
 mod sweep;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod update;

@@ -162,10 +162,8 @@ impl Corpus {
         }
         let documents = batch.documents().len() as u64;
         let occurrences = batch.occurrences();
-        let blocks = BlocksMax {
-            terms: batch.blocks_max(),
-            documents: BlocksMax::of_documents(documents),
-        };
+        let blocks =
+            BlocksMax { terms: batch.blocks_max(), documents: BlocksMax::of_documents(documents) };
         let id = self.begin_run(blocks)?;
         let written = self.write_batch(id, batch, change);
         let (run, blocks) = written.or_else(|error| self.abandon(error))?;

@@ -138,7 +138,10 @@ mod tests {
                 let found = decode(&block, at, counts).unwrap();
                 let delta = Delta { documents: number, occurrences: -(number / 2) };
                 assert_eq!(found.text.len(), bytes * 40);
-                assert_eq!(found.delta, if counts == CountsIn::Run { delta } else { Delta::default() });
+                assert_eq!(
+                    found.delta,
+                    if counts == CountsIn::Run { delta } else { Delta::default() }
+                );
                 for end in at..found.end {
                     assert_eq!(decode(&block[..end], at, counts), None, "{number} ends at {end}");
                 }

@@ -2,9 +2,9 @@
 
 use nandex::counting::Counts;
 
+use super::RunInfo;
 use super::blocks::{Blocks, Kind};
 use super::format::{self, CountsIn, Decoded, Delta};
-use super::RunInfo;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
