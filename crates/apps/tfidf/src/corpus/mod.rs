@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | add or remove a document | about 0 for its id | 64 bytes |
 //! | each different term of a batch | 0 | its text and some 5 bytes; about as much again in each merge of runs |
-//! | a batch | 0 | three syncs of the state |
+//! | a batch | about 0 | two records of the state, and some syncs |
 //! | a fold | all runs and tables, once, in sequence | the texts and the tables, once |
 //! | the counts of a term | a page of each table, a block of 64 KiB of each run | 0 |
 //! | listing the terms | all runs and tables, once, in sequence | 0 |

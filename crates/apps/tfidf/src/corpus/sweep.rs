@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandex::device::Device;
+use nandex::device::{Counted, Device};
 use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
 use nandex_sim::{Image, SimDevice};
 
@@ -158,4 +158,32 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     }
     assert!(cuts > 100, "{cuts} cuts");
     assert!(corpus.state.generation > 1 && commits.len() == steps.len(), "{:?}", corpus.state);
+}
+
+/// A document of a thousand terms.
+fn long(number: u32) -> Document {
+    let terms: Vec<String> = (0..1000).map(|n| format!("t{:05}", number * 500 + n)).collect();
+    Document::new(format!("long{number}"), terms.join(" "))
+}
+
+#[test]
+fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
+    let device = Arc::new(Counted::new(SimDevice::instant()));
+    let corpus = create(Arc::clone(&device) as Arc<dyn Device>);
+    let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
+    corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
+    assert_eq!((corpus.state.terms().0, corpus.state.runs.len()), (20_500, 0));
+    let before = device.snapshot();
+    corpus.update((40..45).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
+    let cost = device.snapshot().since(&before);
+    assert_eq!(corpus.state.runs.len(), 1);
+    // 3,000 different terms of 6 bytes, with 3 more each, are 7 pages; each sync writes a page or two.
+    assert_eq!(corpus.state.runs[0].terms, 3000);
+    assert!(cost.pages_read <= 4 && cost.pages_written <= 40, "{cost:?}");
+    assert!(cost.syncs <= 16, "{cost:?}");
+    // A term's counts: a page of each table, and a block of the run, of which it needs the first places, too.
+    let before = device.snapshot();
+    corpus.frequencies(&["t20499"]).unwrap();
+    let cost = device.snapshot().since(&before);
+    assert!(cost.reads <= 4 + 2, "{cost:?}");
 }

@@ -92,8 +92,8 @@ impl Vocabulary {
         Terms { file, weigher, left: self.len.saturating_sub(column) }
     }
 
-    /// The texts of these columns, which ascend. Costs a read of up to [`STEP`] terms for each, and one for columns that
-    /// are near each other.
+    /// The texts of these columns, which ascend. Costs a read of up to [`STEP`] terms for each, and one for columns
+    /// that are near each other.
     pub(super) fn texts(&self, columns: &[u64], weigher: Weigher) -> Result<Vec<String>> {
         let mut texts = Vec::with_capacity(columns.len());
         let mut columns = columns.iter().peekable();

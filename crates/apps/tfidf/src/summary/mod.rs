@@ -52,8 +52,8 @@ pub struct TopTerm {
 }
 
 impl Corpus {
-    /// The figures of the index. Costs a listing of all terms; RAM for each different count, of which there are about as
-    /// many as the root of twice the occurrences at most.
+    /// The figures of the index. Costs a listing of all terms; RAM for each different count, of which there are about
+    /// as many as the root of twice the occurrences at most.
     ///
     /// # Errors
     /// A failed read, damage.
