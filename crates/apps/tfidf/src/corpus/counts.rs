@@ -11,8 +11,8 @@ use crate::Result;
 use crate::tokenise::TermKey;
 
 /// The names of the tables before their generation.
-const DF: &str = "df-";
-const CF: &str = "cf-";
+const DF: &str = "tfidf-df-";
+const CF: &str = "tfidf-cf-";
 
 /// Partitions at most; the tables' own limit is twice as high.
 const PARTITIONS_MAX: u64 = 8192;

@@ -2,8 +2,8 @@
 //!
 //! | structure | key | value | share |
 //! |---|---|---|---|
-//! | `df-N` | term | documents that have it | filled at once: hardly any |
-//! | `cf-N` | term | occurrences in all documents | hardly any |
+//! | `tfidf-df-N` | term | documents that have it | filled at once: hardly any |
+//! | `tfidf-cf-N` | term | occurrences in all documents | hardly any |
 //! | `texts` | number of a run and a block | the block; and the state of the index | 1/16 |
 //! | `documents` | hash of a document's id | hash of its text | 1/8 |
 //!

@@ -249,7 +249,7 @@ fn runs_are_merged_when_many_and_folded_when_they_have_as_much_as_the_tables() {
     corpus.fold().unwrap();
     assert_eq!((listed(&corpus), terms_in(&corpus)), (counted(&analysis, &all), (vec![], 100)));
     let tables: Vec<String> = corpus.volume.structures().into_iter().map(|it| it.name).collect();
-    assert_eq!(tables.iter().filter(|name| name.starts_with("df-")).count(), 1, "{tables:?}");
+    assert_eq!(tables.iter().filter(|name| name.starts_with("tfidf-df-")).count(), 1, "{tables:?}");
 }
 
 #[test]
