@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nandex::device::{Counted, Device};
 use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
-use nandex_sim::{Image, SimDevice};
+use nandex_sim::{Cut, Image, SimDevice};
 
 use super::tests::{CONFIG, counted, listed};
 use super::*;
@@ -15,6 +15,10 @@ const BATCH_BYTES: usize = 12_000;
 
 /// Runs at which they are merged.
 const RUNS_MAX: usize = 3;
+
+/// Of this many recoveries one is cut itself, at each operation of this many.
+const DEEPER: u64 = 40;
+const STRIDE: usize = 5;
 
 fn create(device: Arc<dyn Device>) -> Corpus {
     let (threads, log_bytes) = (Threads::Inline, 2 << 20);
@@ -111,17 +115,20 @@ fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
     outcome.clone()
 }
 
-/// Opens what a cut has left, looks at all of it, and does the rest of the step.
-fn survive(image: Image, step: &Step, before: &[u32], story: &str) {
+/// Opens what a cut has left, looks at all of it, and does the rest of the step. Returns the cuts on the way.
+fn survive(image: Image, step: &Step, before: &[u32], story: &str) -> Vec<Cut> {
     let outcomes = step.outcomes(before);
     let device = SimDevice::instant().with_image(image);
+    device.record_cuts();
     let mut corpus = open(Arc::new(device.clone()));
     let has = found(&corpus, &outcomes, story);
     step.run(&mut corpus, &has).unwrap();
     let all = &outcomes[outcomes.len() - 1..];
     found(&corpus, all, story);
     drop(corpus);
+    let cuts = device.take_cuts();
     found(&open(Arc::new(device)), all, story);
+    cuts
 }
 
 #[test]
@@ -141,14 +148,17 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
     for step in &steps {
         step.run(&mut corpus, &has).unwrap();
-        let mut last = Vec::new();
         for cut in device.take_cuts() {
             for seed in [0, 1, 2 + cuts] {
                 let story = format!("{step:?} cut after {} operations, {seed}", cut.operation);
-                let image = cut.survivors(seed);
-                survive(image, step, &has, &story);
+                let again = survive(cut.survivors(seed), step, &has, &story);
+                // Some recoveries are cut, too.
+                let some = again.iter().filter(|_| cuts.is_multiple_of(DEEPER)).step_by(STRIDE);
+                for second in some {
+                    let story = format!("{story}, and again after {}", second.operation);
+                    survive(second.survivors(seed), step, &has, &story);
+                }
             }
-            last.push(cut.operation);
             cuts += 1;
         }
         has = step.outcomes(&has).pop().unwrap();
