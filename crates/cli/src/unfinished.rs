@@ -42,6 +42,14 @@ impl Unfinished {
         Ok(path)
     }
 
+    /// Where a run that did not finish has left the file of this name, to go on with it; nothing if it has left none.
+    pub fn resume(&mut self, name: &Path) -> Option<PathBuf> {
+        let path = unfinished(name);
+        let is_there = path.exists();
+        self.names.extend(is_there.then(|| name.to_owned()));
+        is_there.then_some(path)
+    }
+
     /// Notes the volume that is made, which may be marked.
     #[must_use]
     pub fn of(mut self, volume: &Volume) -> Self {

@@ -4,18 +4,14 @@
 #[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::process::Command;
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Folder, Outcome, json};
-use nandex::device::{FileDevice, FileOptions};
-use nandex::large::table_name;
-use nandex::{AnyTable, LargeTable, OpenOptions, Volume};
 use serde_json::{Value, json as value};
 
 /// The least RAM, so that batches are small.
@@ -403,60 +399,13 @@ fn bad_input_is_refused_by_its_place_and_what_to_do() {
     assert_eq!(counts(&folder, "b.nandex", "ab cd"), [(1, 1); 2]);
 }
 
-/// The state of an index as it is between the first count of a batch and the last.
-fn interrupt(folder: &Folder, name: &str) {
-    let device = FileDevice::open(folder.path(name), &FileOptions::default()).expect("it is there");
-    let volume = Volume::open(Arc::new(device), OpenOptions::default()).expect("a volume");
-    let table = AnyTable::open(&volume, &table_name("texts")).expect("an index has texts");
-    let texts = LargeTable::open(&volume, "texts", table).expect("an index has texts");
-    let state = texts.get(b"state").expect("it can be read").expect("an index has a state");
-    let mut state: Value = serde_json::from_slice(&state).expect("the state is JSON");
-    state["is_counting"] = true.into();
-    texts.put(b"state", state.to_string().as_bytes()).expect("it can be written");
-    texts.close().expect("it can be written");
-    volume.checkpoint().expect("it can be written");
-}
-
-#[test]
-fn an_index_that_was_interrupted_is_told_by_every_verb() {
-    let folder = with_texts();
-    ok(folder.run(&format!("tfidf build i.nandex t.txt {RAM}")));
-    ok(folder.run(&format!("tfidf build fine.nandex t.txt --name other {RAM}")));
-    interrupt(&folder, "i.nandex");
-    for words in [
-        "update i.nandex t.txt --skip-repeats",
-        "remove i.nandex t.txt",
-        "merge i.nandex fine.nandex",
-        "merge fine.nandex i.nandex",
-        "query i.nandex cat",
-        "keywords i.nandex t.txt",
-        "rank i.nandex cat t.txt",
-        "export i.nandex t.txt --npz m.npz",
-        "report i.nandex",
-    ] {
-        let told = folder.run(&format!("tfidf {words} {RAM}"));
-        assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{words}: {told:?}");
-        let reason = "an update of this index was interrupted while it counted, so its counts are not exact; build it \
-                      again, or restore a copy";
-        assert!(told.stderr.contains(reason), "{words}: {told:?}");
-        assert!(told.stderr.contains("cannot open i.nandex as a TF-IDF index"), "{told:?}");
-    }
-    assert_eq!(counts(&folder, "fine.nandex", "cat"), [(2, 3)]);
-}
-
 /// Documents of a long run. Each has a word that all have, twice, and one of its own.
 fn many(count: u64) -> String {
     (0..count).map(|number| format!("all own{number} all\n")).collect()
 }
 
-/// What a killed run has left: the documents that count, or nothing where the index says that it was interrupted.
-fn counted(folder: &Folder, documents_max: u64) -> Option<u64> {
-    let found = folder.run(&format!("tfidf query k.nandex all {RAM} --json"));
-    if found.code != 0 {
-        assert!(found.stderr.contains("was interrupted while it counted"), "{found:?}");
-        assert!(found.stderr.contains("build it again, or restore a copy"), "{found:?}");
-        return None;
-    }
+/// What a killed run has left: the documents that count. Every count must be theirs.
+fn counted(folder: &Folder, documents_max: u64) -> u64 {
     let report = json(&ok(folder.run(&format!("tfidf report k.nandex {RAM} --json"))));
     let documents = report["documents"].as_u64().expect("a number");
     assert!((1000..=documents_max).contains(&documents), "{report}");
@@ -469,12 +418,12 @@ fn counted(folder: &Folder, documents_max: u64) -> Option<u64> {
         (&report["terms"], &report["occurrences"]),
         (&(documents + 1).into(), &(3 * documents).into())
     );
-    Some(documents)
+    documents
 }
 
 #[test]
-fn after_a_kill_an_update_counts_whole_batches_or_the_index_says_that_it_was_interrupted() {
-    const DOCUMENTS: u64 = 80_000;
+fn after_a_kill_an_index_has_whole_batches_and_an_update_adds_the_rest() {
+    const DOCUMENTS: u64 = 500_000;
     let folder = Folder::new();
     write(&folder, "few.txt", many(1000));
     write(&folder, "many.txt", many(DOCUMENTS));
@@ -485,8 +434,8 @@ fn after_a_kill_an_update_counts_whole_batches_or_the_index_says_that_it_was_int
     let start = Instant::now();
     ok(folder.run(&update));
     let whole = start.elapsed();
-    assert_eq!(counted(&folder, DOCUMENTS), Some(DOCUMENTS));
-    let mut killed = 0;
+    assert_eq!(counted(&folder, DOCUMENTS), DOCUMENTS);
+    let (mut killed, mut left) = (0, BTreeSet::new());
     // From the start to shortly before the end, at equal parts of the time that a whole run takes.
     for part in 1..12 {
         copy();
@@ -495,12 +444,12 @@ fn after_a_kill_an_update_counts_whole_batches_or_the_index_says_that_it_was_int
         let _ = child.kill();
         let outcome = Outcome::from(child.wait_with_output().expect("the command ends"));
         killed += u64::from(outcome.code == -1);
-        if counted(&folder, DOCUMENTS).is_some() {
-            ok(folder.run(&update));
-            assert_eq!(counted(&folder, DOCUMENTS), Some(DOCUMENTS), "after {part} twelfths");
-        }
+        left.insert(counted(&folder, DOCUMENTS));
+        ok(folder.run(&update));
+        assert_eq!(counted(&folder, DOCUMENTS), DOCUMENTS, "after {part} twelfths");
     }
     assert!(killed > 0, "every run ended before its kill");
+    assert!(left.len() > 1, "no kill was between two batches: {left:?}");
 }
 
 #[test]
@@ -521,14 +470,22 @@ fn a_build_that_is_stopped_leaves_what_it_read_under_another_name() {
         let stopped = Outcome::from(child.wait_with_output().expect("the command ends"));
         drop(stdin);
         assert_eq!(stopped.code, 1, "{stopped:?}");
-        assert!(stopped.stderr.contains("adds the rest, then rename it"), "{stopped:?}");
+        assert!(stopped.stderr.contains("with --resume adds the rest"), "{stopped:?}");
         assert!(!folder.path("i.nandex").exists());
         let refused = folder.run(&format!("tfidf query i.nandex all {RAM}"));
         assert!(refused.stderr.contains("cannot open i.nandex: it is unfinished"), "{refused:?}");
-        let rest = format!("tfidf update i.nandex.unfinished in.txt {RAM} --skip-repeats --json");
-        let rest = json(&ok(folder.run(&rest)));
-        assert_eq!(rest["documents"], 3000);
+        let other = folder.run(&format!("tfidf build i.nandex in.txt {RAM} --resume --ngram 2"));
+        assert_eq!(other.code, 1, "{other:?}");
+        assert!(other.stderr.contains("was begun with other options of terms"), "{other:?}");
+        let rest = ok(folder.run(&format!("tfidf build i.nandex in.txt {RAM} --resume --json")));
+        assert!(rest.stderr.contains("i.nandex.unfinished is resumed: it has "), "{rest:?}");
+        let rest = json(&rest);
+        assert_eq!((&rest["documents"], &rest["path"]), (&3000.into(), &"i.nandex".into()));
         assert!(rest["skipped"].as_u64() > Some(0), "{rest}");
+        assert_eq!(counts(&folder, "i.nandex", "all own2999"), [(3000, 6000), (1, 1)]);
+        // Without the option it begins again.
+        fs::rename(folder.path("i.nandex"), folder.path("i.nandex.unfinished"))
+            .expect("it is there");
         let again = ok(folder.run(&format!("tfidf build i.nandex in.txt {RAM}")));
         assert!(again.stderr.contains("i.nandex.unfinished is replaced"), "{again:?}");
         assert_eq!(counts(&folder, "i.nandex", "all own2999"), [(3000, 6000), (1, 1)]);

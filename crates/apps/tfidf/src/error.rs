@@ -135,12 +135,12 @@ pub enum Error {
         /// What was expected, what was found, and what to do.
         reason: String,
     },
-    /// An index whose last update ended in the middle.
+    /// A change whose commit failed, so that only opening the index again tells whether it counts.
     #[error(
-        "an update of this index was interrupted while it counted, so its counts are not exact; build it again, or \
-         restore a copy"
+        "an earlier change of this index failed while it was made durable; open the index again, which tells whether it \
+         counts"
     )]
-    Interrupted,
+    Unsure,
     /// Counts that no run can have left.
     #[error("the index contradicts itself: {reason}; build it again, or restore a copy")]
     Contradiction {

@@ -195,7 +195,7 @@ impl Inner {
     }
 
     /// Merges a partition's segments, its oldest buffer, and what is in addition.
-    fn merge_all(&self, index: usize, open_extra: OpenExtra<'_>) -> Result<()> {
+    pub(super) fn merge_all(&self, index: usize, open_extra: OpenExtra<'_>) -> Result<()> {
         let _reservation = self.volume.reserve(BOUNDARY_BYTES as u64)?;
         let _lock = self.partitions[index].maintain();
         let (buffer, segments) = {

@@ -90,6 +90,7 @@ use crate::write::{
     Usage, WritePolicy,
 };
 
+pub use absorb::Absorbing;
 pub use change::Change;
 use check::check;
 pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline, RuntimeOptions};
@@ -381,6 +382,28 @@ impl Counting {
         watch: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
         self.handle.core.absorb(&other.handle.core, watch)
+    }
+
+    /// Begins to add counts of keys that come in the order of their hash, which reads and writes each data segment once
+    /// and logs nothing: the cheapest way to fill a table. Holds the counts of one partition in RAM. A crash may leave
+    /// some partitions with them and others without, as with [`absorb`](Self::absorb).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use nandex::{Counter, Counting, Volume, VolumeOptions, counting::Config, device::MemoryDevice};
+    /// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::tiny())?;
+    /// let words = Counting::create(&volume, "words", Config::tiny())?;
+    /// let mut sorted = vec![(*b"notebook", 3), (*b"keyboard", 2)];
+    /// sorted.sort_by_key(|(key, _)| (volume.hasher().hash(key).place, *key));
+    /// let mut absorbing = words.absorb_sorted();
+    /// sorted.iter().try_for_each(|(key, amount)| absorbing.push(key, *amount))?;
+    /// absorbing.finish()?;
+    /// assert_eq!(words.count(b"notebook")?, 3);
+    /// # Ok::<(), nandex::Error>(())
+    /// ```
+    #[must_use]
+    pub fn absorb_sorted(&self) -> Absorbing<'_> {
+        Absorbing::new(self)
     }
 
     /// What it has staged and merged, in the paper's terms.

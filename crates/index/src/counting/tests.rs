@@ -271,6 +271,33 @@ fn an_iteration_tells_the_share_that_it_has_read() {
 }
 
 #[test]
+fn a_sorted_stream_is_absorbed_with_each_data_segment_written_once() {
+    let (_device, volume, table) = table(Config::tiny());
+    add(&table, 0..500);
+    let mut sorted: Vec<_> = (250..3000).map(key).collect();
+    sorted.sort_by_key(|key| (volume.hasher().hash(key).place, *key));
+    let merges = table.counting_stats().merges;
+    let mut absorbing = table.absorb_sorted();
+    sorted.iter().try_for_each(|key| absorbing.push(key, 2)).unwrap();
+    absorbing.finish().unwrap();
+    let partitions = table.config().partitions();
+    assert_eq!(table.counting_stats().merges - merges, partitions);
+    let keys: Vec<_> = (0..3001).map(key).collect();
+    let counts = table.count_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+    for (name, count) in (0..3001).zip(counts) {
+        let expected = u64::from(name < 500) + 2 * u64::from((250..3000).contains(&name));
+        assert_eq!(count, expected, "{name}");
+    }
+    let mut absorbing = table.absorb_sorted();
+    absorbing.push(&sorted[1], 1).unwrap();
+    for bad in [&sorted[0], &sorted[1]] {
+        let error = absorbing.push(bad, 1).unwrap_err().to_string();
+        assert!(error.starts_with("absorb_sorted: keys that do not ascend"), "{error}");
+    }
+    assert!(absorbing.push(b"short", 1).is_err());
+}
+
+#[test]
 fn a_table_grows_past_the_keys_it_was_made_for() {
     let (_device, _volume, table) = table(Config { q: 500, ..Config::tiny() });
     add(&table, 0..20_000);

@@ -75,7 +75,10 @@ impl Subject {
     /// The subject of a volume that is there.
     pub fn open(device: Arc<dyn Device>) -> Result<Self> {
         let (durability, threads) = (Durability::Never, Threads::Inline);
-        let volume = Volume::open(device, OpenOptions { durability, log_device: None, threads, ..OpenOptions::default() })?;
+        let volume = Volume::open(
+            device,
+            OpenOptions { durability, log_device: None, threads, ..OpenOptions::default() },
+        )?;
         let structure = volume.open_structure("r", "runs")?;
         Self::assemble(volume, structure)
     }

@@ -58,7 +58,10 @@ impl Subject {
     /// The subject of a volume that is there.
     pub fn open(device: Arc<dyn Device>, log_device: Option<Arc<dyn Device>>) -> Result<Self> {
         let (durability, threads) = settings();
-        let volume = Volume::open(device, OpenOptions { durability, log_device, threads, ..OpenOptions::default() })?;
+        let volume = Volume::open(
+            device,
+            OpenOptions { durability, log_device, threads, ..OpenOptions::default() },
+        )?;
         let structure = volume.open_structure("s", "blocks")?;
         Self::assemble(volume, structure)
     }

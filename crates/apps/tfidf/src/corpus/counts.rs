@@ -1,92 +1,152 @@
-//! Where counts of terms are kept: the seam between the index and the tables under it.
+//! The counting tables of the index: in how many documents each term is, and how often it occurs.
+//!
+//! A pair of tables is filled once, from sorted runs, and then only read. The next fold fills the pair of the next
+//! generation. So a crash leaves the pair that the state names whole, and perhaps another one that nobody uses.
 
-use nandex::{Counter, Counting, Filter};
+use nandex::counting::{Absorbing, BLOCK_PAGES, Config, Counts, Keys, RuntimeOptions};
+use nandex::{Counting, Volume};
 
+use super::runs::Delta;
+use crate::Result;
 use crate::tokenise::TermKey;
-use crate::{Error, Result};
 
-/// Updates and lookups that go to a table at a time.
+/// The names of the tables before their generation.
+const DF: &str = "tfidf-df-";
+const CF: &str = "tfidf-cf-";
+
+/// Partitions at most; the tables' own limit is twice as high.
+const PARTITIONS_MAX: u64 = 8192;
+
+/// Terms that are looked up at a time.
 const CHUNK: usize = 8192;
 
-/// All counts of a table, in no order.
-pub(crate) type Counts<'a> = Box<dyn Iterator<Item = Result<(TermKey, u64)>> + 'a>;
-
-/// A count for each term.
-///
-/// Laws: a count is the sum of what was added to it, and 0 for a term that was never added. Nobody takes away more than
-/// was added. All calls may come from any thread; of two additions at one time both count.
-pub(crate) trait TermCounts: Send + Sync {
-    /// Adds to the count of each term; the terms of one call are all different.
-    ///
-    /// # Errors
-    /// A failed write, no space, a count past 2^63 - 1. Of the terms of the call, any may then be counted.
-    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()>;
-
-    /// The counts of all of `keys`, in their order.
-    ///
-    /// # Errors
-    /// A failed read, damage.
-    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>>;
-
-    /// Each term whose count is above 0, once, with its count. What is added meanwhile may or may not be seen.
-    fn iter(&self) -> Counts<'_>;
-
-    /// Makes everything added so far durable.
-    ///
-    /// # Errors
-    /// A failed write or sync.
-    fn sync(&self) -> Result<()>;
-
-    /// Bytes of RAM that it takes now.
-    fn ram_bytes(&self) -> u64;
-
-    /// Pages of flash read by lookups since it was opened, and the lookups.
-    fn lookup_reads(&self) -> (u64, u64);
+/// The tables of a generation.
+#[derive(Debug)]
+pub(super) struct CountTables {
+    volume: Volume,
+    generation: u64,
+    df: Counting,
+    cf: Counting,
 }
 
-impl TermCounts for Counting {
-    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
-        for chunk in amounts.chunks(CHUNK) {
-            let amounts: Vec<(&[u8], i64)> =
-                chunk.iter().map(|(key, amount)| (&key.0[..], *amount)).collect();
-            Counter::add_many(self, &amounts)?;
+impl CountTables {
+    /// Empty tables for about that many terms.
+    pub(super) fn create(volume: &Volume, generation: u64, terms: u64) -> Result<Self> {
+        let config = config(terms);
+        let create = |name: &str| {
+            let name = format!("{name}{generation}");
+            Counting::create_with(volume, &name, config, options())
+        };
+        Ok(Self { volume: volume.clone(), generation, df: create(DF)?, cf: create(CF)? })
+    }
+
+    pub(super) fn open(volume: &Volume, generation: u64) -> Result<Self> {
+        let open =
+            |name: &str| Counting::open_with(volume, &format!("{name}{generation}"), options());
+        Ok(Self { volume: volume.clone(), generation, df: open(DF)?, cf: open(CF)? })
+    }
+
+    /// Begins to fill them.
+    pub(super) fn filling(&self) -> Filling<'_> {
+        Filling { df: self.df.absorb_sorted(), cf: self.cf.absorb_sorted() }
+    }
+
+    /// Documents and occurrences of all terms, in the order of runs.
+    pub(super) fn iter(&self) -> [Counts; 2] {
+        [self.df.iter(), self.cf.iter()]
+    }
+
+    /// What they say of these terms, in their order. Costs a read of a page for each count.
+    pub(super) fn find_many(&self, keys: &[TermKey]) -> Result<Vec<Delta>> {
+        let mut found = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(CHUNK) {
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
+            let documents = self.df.sum_many(&keys)?;
+            let occurrences = self.cf.sum_many(&keys)?;
+            let pairs = documents.into_iter().zip(occurrences);
+            found.extend(pairs.map(|(documents, occurrences)| Delta { documents, occurrences }));
         }
-        Ok(())
+        Ok(found)
     }
 
-    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {
-        let mut counts = Vec::with_capacity(keys.len());
-        for chunk in keys.chunks(CHUNK) {
-            let keys: Vec<&[u8]> = chunk.iter().map(|key| &key.0[..]).collect();
-            counts.extend(Counter::count_many(self, &keys)?);
+    /// Bytes of RAM.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        let of = |table: &Counting| nandex::Filter::stats(table).ram_bytes;
+        of(&self.df) + of(&self.cf)
+    }
+
+    /// Pages read by lookups since they were opened, and the lookups.
+    pub(super) fn lookup_reads(&self) -> (u64, u64) {
+        let of = |table: &Counting| {
+            let stats = nandex::Filter::stats(table);
+            (stats.lookup_reads, stats.positives + stats.negatives)
+        };
+        let (df, cf) = (of(&self.df), of(&self.cf));
+        (df.0 + cf.0, df.1 + cf.1)
+    }
+
+    /// Closes them and gives their space back.
+    pub(super) fn remove(self) -> Result<()> {
+        let Self { volume, generation, df, cf } = self;
+        df.close()?;
+        cf.close()?;
+        remove_others(&volume, |found| found != generation)
+    }
+
+    pub(super) fn close(self) -> Result<()> {
+        self.df.close()?;
+        Ok(self.cf.close()?)
+    }
+}
+
+/// Takes counts in the order of runs.
+pub(super) struct Filling<'t> {
+    df: Absorbing<'t>,
+    cf: Absorbing<'t>,
+}
+
+impl Filling<'_> {
+    #[inline]
+    pub(super) fn push(&mut self, key: &TermKey, delta: Delta) -> Result<()> {
+        self.df.push(&key.0, delta.documents)?;
+        Ok(self.cf.push(&key.0, delta.occurrences)?)
+    }
+
+    /// Makes all of it durable.
+    pub(super) fn finish(self) -> Result<()> {
+        self.df.finish()?;
+        Ok(self.cf.finish()?)
+    }
+}
+
+/// Gives back the tables of all generations that are not to be kept.
+pub(super) fn remove_others(volume: &Volume, keeps: impl Fn(u64) -> bool) -> Result<()> {
+    for structure in volume.structures() {
+        let name = structure.name.as_str();
+        let generation = name.strip_prefix(DF).or_else(|| name.strip_prefix(CF));
+        let generation = generation.and_then(|number| number.parse().ok());
+        if generation.is_some_and(|generation: u64| !keeps(generation)) {
+            volume.drop_structure(name)?;
         }
-        Ok(counts)
     }
+    Ok(())
+}
 
-    fn iter(&self) -> Counts<'_> {
-        Box::new(Self::iter(self).filter_map(|entry| {
-            let (key, sum) = match entry {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error.into())),
-            };
-            let count = u64::try_from(sum).ok().filter(|count| *count > 0)?;
-            let key = <[u8; 16]>::try_from(key).map_err(|key| Error::Contradiction {
-                reason: format!("a key of {} bytes among counts, expected 16", key.len()),
-            });
-            Some(key.map(|key| (TermKey(key), count)))
-        }))
-    }
+/// Tables that are filled at once need hardly any buffers.
+fn config(terms: u64) -> Config {
+    let terms = terms.max(1);
+    let usual = Config {
+        discipline: nandex::counting::Discipline::Mb,
+        block_pages: BLOCK_PAGES,
+        k: 1,
+        ..Config::whole(16, terms, 0)
+    };
+    let k = usual.blocks().div_ceil(PARTITIONS_MAX).max(1);
+    let config = Config { k: u32::try_from(k).unwrap_or(u32::MAX), ..usual };
+    debug_assert_eq!(config.keys, Keys::Whole(16));
+    Config { buffer_entries: config.partitions(), ..config }
+}
 
-    fn sync(&self) -> Result<()> {
-        Ok(Filter::sync(self)?)
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        self.stats().ram_bytes
-    }
-
-    fn lookup_reads(&self) -> (u64, u64) {
-        let stats = self.stats();
-        (stats.lookup_reads, stats.positives + stats.negatives)
-    }
+fn options() -> RuntimeOptions {
+    RuntimeOptions { merge_threads: 0, ..RuntimeOptions::default() }
 }

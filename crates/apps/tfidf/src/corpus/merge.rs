@@ -1,36 +1,113 @@
 //! One index takes in the documents of another.
 
+use std::ops::Range;
+
 use nandex::Table;
 
 use super::Corpus;
-use super::counts::TermCounts;
+use super::commit::{self, BlocksMax};
+use super::fold::frequency;
+use super::runs::{self, Delta, RunInfo, RunWriter};
+use super::state::Unapplied;
 use crate::tokenise::TermKey;
 use crate::{Error, Result};
 
-/// Entries that are moved at a time.
+/// Entries that are moved at a time: a whole number of blocks of documents.
 const CHUNK: usize = 65_536;
+
+/// Terms of another index, until they become a run.
+#[derive(Default)]
+struct Taken {
+    /// The place of each, where its text is, and its counts.
+    terms: Vec<(u64, Range<usize>, Delta)>,
+    texts: Vec<u8>,
+}
+
+impl Taken {
+    fn push(&mut self, place: u64, text: &[u8], delta: Delta) {
+        let start = self.texts.len();
+        self.texts.extend_from_slice(text);
+        self.terms.push((place, start..self.texts.len(), delta));
+    }
+
+    /// RAM that it takes, in bytes; vectors that grow have twice what they hold for a moment.
+    fn ram_bytes(&self) -> usize {
+        2 * (self.texts.len() + self.terms.len() * size_of::<(u64, Range<usize>, Delta)>())
+    }
+
+    fn sort(&mut self) {
+        let Self { terms, texts } = self;
+        let key = |text: &Range<usize>| TermKey::of(&texts[text.clone()]);
+        terms.sort_unstable_by(|(one, one_text, _), (other, other_text, _)| {
+            one.cmp(other).then_with(|| key(one_text).cmp(&key(other_text)))
+        });
+    }
+}
 
 impl Corpus {
     /// Adds all documents of `other`, as if they had been added one by one. The texts of these documents are not
-    /// needed. Costs a listing of `other` and an update of each of its terms.
+    /// needed. Costs a listing of `other`, and runs of its terms. After an error or a crash the index has all of them or
+    /// none.
     ///
     /// # Errors
-    /// [`Error::OtherAnalysis`]; [`Error::Repeated`] if both have a document of the same id, which it finds before
-    /// anything is changed; [`Error::Interrupted`] of either; a table without space, a failed read or write.
+    /// [`Error::OtherAnalysis`]; [`Error::Repeated`] if both have a document of the same id; [`Error::Unsure`] of this
+    /// one; no space, a failed read or write.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        self.check_whole()?;
-        other.check_whole()?;
+        self.check_sure()?;
         self.check_same_analysis(other)?;
         self.check_no_common_document(other)?;
-        // Texts count nothing, so a failure here leaves the index as it was.
-        self.merge_texts(other)?;
-        self.begin_counting()?;
-        add_all(&*self.df, &*other.df)?;
-        add_all(&*self.cf, &*other.cf)?;
-        self.merge_documents(other)?;
-        self.state.documents += other.state.documents;
-        self.state.occurrences += other.state.occurrences;
-        self.end_counting()
+        let taken = self.take_all(other);
+        let (runs, unapplied) = taken.or_else(|error| self.abandon(error))?;
+        self.commit(|state| {
+            state.documents += other.state.documents;
+            state.occurrences += other.state.occurrences;
+            state.runs.extend(runs);
+            state.unapplied = Some(unapplied);
+            Ok(())
+        })?;
+        self.apply_documents().inspect_err(|_| self.is_unsure = true)?;
+        self.merge_runs_if_many()?;
+        self.fold_if_due()?;
+        self.settle()
+    }
+
+    /// Writes the terms of the other index as runs, and its documents.
+    fn take_all(&mut self, other: &Self) -> Result<(Vec<RunInfo>, Unapplied)> {
+        let documents = BlocksMax::of_documents(other.state.documents);
+        let run = self.begin_run(BlocksMax { terms: 0, documents })?;
+        let mut blocks = 0;
+        for_chunks(other.documents.iter(), |entries| {
+            let pairs = entries.iter().map(|(id, text)| commit::document((id, text)));
+            let entries = pairs.collect::<Result<Vec<_>>>()?;
+            blocks = self.write_documents((run, blocks), &entries)?;
+            Ok(())
+        })?;
+        let (mut runs, mut taken) = (Vec::new(), Taken::default());
+        other.merged()?.for_each(|total| {
+            if frequency(total.text, total.delta)?.is_some() {
+                taken.push(self.blocks.place(&total.key), total.text, total.delta);
+            }
+            if taken.ram_bytes() < self.batch_bytes {
+                return Ok(());
+            }
+            runs.push(self.write_taken(std::mem::take(&mut taken))?);
+            Ok(())
+        })?;
+        if !taken.terms.is_empty() {
+            runs.push(self.write_taken(taken)?);
+        }
+        Ok((runs, Unapplied { run, blocks, are_removed: false }))
+    }
+
+    fn write_taken(&mut self, mut taken: Taken) -> Result<RunInfo> {
+        let terms = runs::blocks_max(taken.terms.len(), taken.texts.len() as u64);
+        let id = self.begin_run(BlocksMax { terms, documents: 0 })?;
+        taken.sort();
+        let mut writer = RunWriter::new(&self.blocks, id);
+        for (place, text, delta) in &taken.terms {
+            writer.push(*place, &taken.texts[text.clone()], *delta)?;
+        }
+        writer.finish()
     }
 
     fn check_same_analysis(&self, other: &Self) -> Result<()> {
@@ -57,39 +134,6 @@ impl Corpus {
             Ok(())
         })
     }
-
-    fn merge_documents(&self, other: &Self) -> Result<()> {
-        for_chunks(other.documents.iter(), |entries| {
-            let pairs: Vec<(&[u8], &[u8])> =
-                entries.iter().map(|(key, text)| (&key[..], &text[..])).collect();
-            Ok(self.documents.insert_many(&pairs)?)
-        })
-    }
-
-    /// Texts first, so that each count has one.
-    fn merge_texts(&mut self, other: &Self) -> Result<()> {
-        let texts = &mut self.texts;
-        for_chunks(other.df.iter(), |counts| {
-            let keys: Vec<TermKey> = counts.iter().map(|(key, _)| *key).collect();
-            let found = other.texts_of(&keys)?;
-            let pairs: Vec<(TermKey, &[u8])> =
-                keys.into_iter().zip(found.iter().map(Vec::as_slice)).collect();
-            texts.keep(&pairs)
-        })
-    }
-}
-
-/// Adds all counts of one table to another.
-fn add_all(target: &dyn TermCounts, source: &dyn TermCounts) -> Result<()> {
-    for_chunks(source.iter(), |counts| {
-        let signed = |(key, count): &(TermKey, u64)| {
-            let count = i64::try_from(*count).map_err(|_| Error::Contradiction {
-                reason: format!("a count of {count}, which is past 2^63 - 1"),
-            })?;
-            Ok((*key, count))
-        };
-        target.add_many(&counts.iter().map(signed).collect::<Result<Vec<_>>>()?)
-    })
 }
 
 /// Calls `act` with the items in chunks.

@@ -1,34 +1,43 @@
 //! The index: how many documents have each term, how often it occurs, and its text.
 //!
 //! ```text
-//!   documents --analyse--> batch in RAM --added up--> df, cf: counts on flash
-//!       |                                \--new terms--> texts on flash
+//!   documents --analyse--> batch in RAM --sorted--> run on flash --+
+//!       |                                          run on flash --+--folded--> df, cf: counting tables; texts
 //!       \--hash of id and text--> documents on flash
 //! ```
 //!
+//! This is the counting hash table of "Hash in a Flash" once more, one level up: the batch is H_R, the runs are its change
+//! segment S_E, and the counting tables are H_D. What differs is that a batch is there as a whole or not at all.
+//!
 //! Invariants
-//! 1. A count of a term is the sum over the documents in the index: no more, no less.
-//! 2. Each term with a count above 0 has its text.
-//! 3. A batch is counted whole, or the index says that it was interrupted: a durable mark is set before the first
-//!    count of a batch, and taken away when all of them are durable.
+//! 1. A count of a term is what the tables say and what all runs say, added up: the sum over the documents in the index.
+//! 2. Each term with a count above 0 has its text, in the run of texts or in a run.
+//! 3. A state names the tables and the runs that count. What it names is durable before it is.
+//! 4. Documents of the state's last batch are in its blocks until the table of documents has them durably.
 //!
 //! | operation | flash reads | flash writes |
 //! |---|---|---|
-//! | add or remove a document | about 0 for its id | 32 bytes |
-//! | each different term of a batch | one for each of its two counts; two for its text unless it was seen lately | its counts |
-//! | a new term | about 0 | its text, once, and its counts |
-//! | listing the terms | the counts once, in sequence, and one for each text | 0 |
+//! | add or remove a document | about 0 for its id | 64 bytes |
+//! | each different term of a batch | 0 | its text and some 5 bytes; about as much again in each merge of runs |
+//! | a batch | about 0 | two records of the state, and some syncs |
+//! | a fold | all runs and tables, once, in sequence | the texts and the tables, once |
+//! | the counts of a term | a page of each table, a block of 64 KiB of each run | 0 |
+//! | listing the terms | all runs and tables, once, in sequence | 0 |
 //!
 //! RAM is fixed when the index is opened, whatever its vocabulary: see [`CorpusConfig::ram_bytes`].
 
 mod batch;
+mod commit;
 mod counts;
+mod fold;
 mod merge;
+mod runs;
 mod state;
+#[cfg(test)]
+mod sweep;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod texts;
 mod update;
 
 use std::path::Path;
@@ -36,18 +45,16 @@ use std::path::Path;
 use nandex::{AnyTable, Table, Volume};
 
 pub use batch::TERM_BYTES_MAX;
-pub(crate) use counts::TermCounts;
 pub(crate) use tables::create_dense;
 pub use update::{Repeats, Updated};
 
 use crate::tokenise::{Analyser, TermKey};
 use crate::{Analysis, Error, Result};
+use counts::CountTables;
+use fold::frequency;
+use runs::{Blocks, Delta};
 use state::State;
 use tables::Tables;
-use texts::Texts;
-
-/// The key of the state among the texts of terms; keys of terms have 16 bytes.
-const STATE_KEY: &[u8] = b"state";
 
 /// The least RAM of an index, in bytes.
 pub const RAM_BYTES_MIN: u64 = 64 << 20;
@@ -59,8 +66,9 @@ pub struct CorpusConfig {
     /// at each opening. An index whose vocabulary needs more says so when a table cannot grow. The text at hand and its
     /// different terms, about 100 bytes each, are in RAM as a whole, so a very long document may take more.
     pub ram_bytes: u64,
-    /// Bytes of flash for the texts of all terms, with about 60 more for each; 4 GiB by default. It is chosen when the
-    /// index is made, and ignored at later openings. The file takes only what is used of it.
+    /// Bytes of flash for the texts of all terms, with some 5 more for each; 4 GiB by default. Runs and what they are
+    /// merged into take up to twice as much in addition. It is chosen when the index is made, and ignored at later
+    /// openings. The file takes only what is used of it.
     pub text_bytes_max: u64,
 }
 
@@ -90,12 +98,12 @@ impl CorpusConfig {
         Ok(())
     }
 
-    /// The RAM of one table.
-    fn share(&self) -> u64 {
-        self.ram_bytes / 8
+    /// The RAM of documents that come in.
+    fn update_bytes(&self) -> usize {
+        usize::try_from(self.ram_bytes / 2).unwrap_or(usize::MAX / 4)
     }
 
-    /// The RAM of a batch.
+    /// The RAM of a part of a model.
     pub(crate) fn batch_bytes(&self) -> usize {
         usize::try_from(self.ram_bytes / 4).unwrap_or(usize::MAX / 4)
     }
@@ -144,10 +152,18 @@ pub struct Corpus {
     config: CorpusConfig,
     analyser: Analyser,
     state: State,
-    df: Box<dyn TermCounts>,
-    cf: Box<dyn TermCounts>,
-    texts: Texts,
+    volume: Volume,
+    /// The tables of the state's generation.
+    tables: Option<CountTables>,
+    blocks: Blocks,
     documents: AnyTable,
+    /// Runs at which some of them are merged, and RAM of a batch in bytes.
+    runs_max: usize,
+    batch_bytes: usize,
+    /// Runs from this one on were begun since the last commit.
+    begun_from: u64,
+    /// Has a commit failed, so that nobody knows whether it counts?
+    is_unsure: bool,
 }
 
 impl Corpus {
@@ -174,15 +190,27 @@ impl Corpus {
         let analyser = Analyser::new(analysis)?;
         let tables = Tables::create(volume, &config)?;
         let state = State::new(analysis.clone(), config.text_bytes_max);
-        let corpus = Self::of(tables, analyser, state, config);
-        corpus.save_state()?;
-        Ok(corpus)
+        let blocks = Blocks::new(tables.texts, volume.hasher(), config.text_bytes_max);
+        blocks.put_state(&state.encode())?;
+        Ok(Self {
+            runs_max: fold::runs_max(config.ram_bytes),
+            batch_bytes: config.update_bytes(),
+            config,
+            analyser,
+            begun_from: state.next_run,
+            state,
+            volume: volume.clone(),
+            tables: None,
+            blocks,
+            documents: tables.documents,
+            is_unsure: false,
+        })
     }
 
     /// Opens an index.
     ///
     /// # Errors
-    /// A file that is no index or is in use, [`Error::Interrupted`], damage, a failed read.
+    /// A file that is no index or is in use, damage, a failed read.
     pub fn open(path: impl AsRef<Path>, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
         Self::open_in(&tables::open_volume(path.as_ref())?, config)
@@ -195,19 +223,38 @@ impl Corpus {
     pub fn open_in(volume: &Volume, config: CorpusConfig) -> Result<Self> {
         config.validate()?;
         let tables = Tables::open(volume, &config)?;
-        let Some(bytes) = tables.texts.get(STATE_KEY)? else {
+        let blocks = Blocks::new(tables.texts, volume.hasher(), config.text_bytes_max);
+        let Some(bytes) = blocks.state()? else {
             let reason = "it has no state; give a file that was made for TF-IDF".into();
             return Err(Error::NoIndex { reason });
         };
         let state = State::decode(&bytes)?;
         let analyser = Analyser::new(&state.analysis)?;
-        Ok(Self::of(tables, analyser, state, config))
+        let generation = state.generation;
+        let counts = (generation > 0).then(|| CountTables::open(volume, generation)).transpose()?;
+        let mut corpus = Self {
+            runs_max: fold::runs_max(config.ram_bytes),
+            batch_bytes: config.update_bytes(),
+            config,
+            analyser,
+            begun_from: state.next_run,
+            blocks: blocks.with_bytes_max(state.text_bytes_max),
+            state,
+            volume: volume.clone(),
+            tables: counts,
+            documents: tables.documents,
+            is_unsure: false,
+        };
+        corpus.recover()?;
+        Ok(corpus)
     }
 
-    fn of(tables: Tables, analyser: Analyser, state: State, config: CorpusConfig) -> Self {
-        let Tables { df, cf, texts, documents } = tables;
-        let texts = Texts::new(texts, &config, state.text_bytes_max);
-        Self { config, analyser, state, df: Box::new(df), cf: Box::new(cf), texts, documents }
+    /// Ends what the last process may have left: documents of a batch that counts, blocks and tables that do not.
+    fn recover(&mut self) -> Result<()> {
+        let generation = self.state.generation;
+        counts::remove_others(&self.volume, |found| found == generation)?;
+        self.remove_unused()?;
+        self.apply_documents()
     }
 
     /// How its text becomes terms.
@@ -234,24 +281,44 @@ impl Corpus {
     /// # Errors
     /// A failed read, damage.
     pub fn frequencies<T: AsRef<str>>(&self, terms: &[T]) -> Result<Vec<TermFrequency>> {
-        let key = |term: &T| TermKey::of(term.as_ref().as_bytes());
-        let keys: Vec<TermKey> = terms.iter().map(key).collect();
-        let documents = self.df.count_many(&keys)?;
-        let occurrences = self.cf.count_many(&keys)?;
-        let pairs = documents.into_iter().zip(occurrences);
-        Ok(pairs.map(|(documents, occurrences)| TermFrequency { documents, occurrences }).collect())
+        let texts: Vec<&[u8]> = terms.iter().map(|term| term.as_ref().as_bytes()).collect();
+        let keys: Vec<TermKey> = texts.iter().map(|text| TermKey::of(text)).collect();
+        let mut deltas = match &self.tables {
+            Some(tables) => tables.find_many(&keys)?,
+            None => vec![Delta::default(); keys.len()],
+        };
+        let placed: Vec<(u64, &[u8])> =
+            keys.iter().map(|key| self.blocks.place(key)).zip(texts.iter().copied()).collect();
+        for run in &self.state.runs {
+            runs::add_found(&self.blocks, run, &placed, &mut deltas)?;
+        }
+        let pairs = texts.into_iter().zip(deltas);
+        pairs.map(|(text, delta)| Ok(frequency(text, delta)?.unwrap_or_default())).collect()
+    }
+
+    /// Calls `take` with the key, the text and the counts of each term that a document has, in no order that means
+    /// anything. Costs a reading of everything once, in sequence.
+    ///
+    /// # Errors
+    /// Those of `take`; a failed read, damage, different terms of one hash.
+    pub(crate) fn for_each_term(
+        &self,
+        mut take: impl FnMut(&TermKey, &[u8], TermFrequency) -> Result<()>,
+    ) -> Result<()> {
+        self.merged()?.for_each(|total| match frequency(total.text, total.delta)? {
+            Some(frequency) => take(&total.key, total.text, frequency),
+            None => Ok(()),
+        })
     }
 
     /// What it takes and has done.
     #[must_use]
     pub fn stats(&self) -> CorpusStats {
-        let (df, cf) = (self.df.lookup_reads(), self.cf.lookup_reads());
-        let tables = self.df.ram_bytes() + self.cf.ram_bytes() + self.documents.stats().ram_bytes;
-        CorpusStats {
-            ram_bytes: tables + self.texts.ram_bytes(),
-            lookups: df.1 + cf.1,
-            lookup_reads: df.0 + cf.0,
-        }
+        let tables = self.tables.as_ref();
+        let (lookup_reads, lookups) = tables.map_or((0, 0), CountTables::lookup_reads);
+        let others = self.documents.stats().ram_bytes + self.blocks.ram_bytes();
+        let ram_bytes = tables.map_or(0, CountTables::ram_bytes) + others;
+        CorpusStats { ram_bytes, lookups, lookup_reads }
     }
 
     /// Makes everything durable and closes the file.
@@ -259,12 +326,10 @@ impl Corpus {
     /// # Errors
     /// A failed write or sync.
     pub fn close(self) -> Result<()> {
-        self.df.sync()?;
-        self.cf.sync()?;
-        let Self { df, cf, texts, documents, .. } = self;
-        drop((df, cf));
+        let Self { tables, blocks, documents, .. } = self;
+        tables.map_or(Ok(()), CountTables::close)?;
         documents.close()?;
-        Ok(texts.into_table().close()?)
+        Ok(blocks.into_table().close()?)
     }
 
     pub(crate) fn analyser(&self) -> &Analyser {
@@ -273,29 +338,6 @@ impl Corpus {
 
     pub(crate) fn config(&self) -> CorpusConfig {
         self.config
-    }
-
-    pub(crate) fn df(&self) -> &dyn TermCounts {
-        &*self.df
-    }
-
-    pub(crate) fn cf(&self) -> &dyn TermCounts {
-        &*self.cf
-    }
-
-    /// The texts of terms of this index, in their order.
-    pub(crate) fn texts_of(&self, keys: &[TermKey]) -> Result<Vec<Vec<u8>>> {
-        self.texts.get_many(keys)
-    }
-
-    /// Refuses to use counts that may be wrong.
-    pub(crate) fn check_whole(&self) -> Result<()> {
-        if self.state.is_counting { Err(Error::Interrupted) } else { Ok(()) }
-    }
-
-    /// Makes the state durable, and everything that was put before.
-    fn save_state(&self) -> Result<()> {
-        self.texts.put_durably(STATE_KEY, &self.state.encode())
     }
 }
 

@@ -2,16 +2,15 @@
 //!
 //! | structure | key | value | share |
 //! |---|---|---|---|
-//! | `df` | term | documents that have it | 1/8 |
-//! | `cf` | term | occurrences in all documents | 1/8 |
-//! | `texts` | term | its text; and the state of the index | 1/8 |
+//! | `tfidf-df-N` | term | documents that have it | filled at once: hardly any |
+//! | `tfidf-cf-N` | term | occurrences in all documents | hardly any |
+//! | `texts` | number of a run and a block | the block; and the state of the index | 1/16 |
 //! | `documents` | hash of a document's id | hash of its text | 1/8 |
 //!
-//! Terms known to have a text take 1/8, and a batch of documents 1/4. What is left is for the log's blocks and what is
-//! being read and written.
+//! A batch of documents takes 1/2 while documents come in, and a fitted model 1/4 and more afterwards. What is left is for
+//! the log's blocks and what is being read and written.
 //!
-//! Counts are in counting tables: an addition reads nothing. The other two are asked mostly for keys that are not there,
-//! which a growing BufferHash answers without a read.
+//! The table of documents is asked mostly for keys that are not there, which a growing BufferHash answers without a read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use std::sync::Arc;
 use nandex::device::{Allocation, Create, Device, FileDevice, FileOptions};
 use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES, ValuesConfig, WhenFull, table_name};
 use nandex::{
-    AnyOptions, AnyTable, Counting, LargeTable, OpenOptions, Policy, Requirements, Volume,
-    VolumeOptions, bufferhash, counting, slicehash,
+    AnyOptions, AnyTable, LargeTable, OpenOptions, Policy, Requirements, Threads, Volume,
+    VolumeOptions, bufferhash, slicehash,
 };
 
 use super::CorpusConfig;
@@ -29,20 +28,22 @@ use crate::Result;
 /// Entries for which a table begins; it grows from there.
 const ENTRIES_FIRST: u64 = 100_000;
 
+/// Blocks for which the table of blocks begins.
+const BLOCKS_FIRST: u64 = 10_000;
+
 /// Bytes of the log, at least.
 const LOG_BYTES_MIN: u64 = 32 << 20;
 
+/// Space for runs as a multiple of that for texts: a fold has the old and the new ones.
+const COPIES: u64 = 3;
+
 /// The structures' names.
-const DF: &str = "df";
-const CF: &str = "cf";
 const TEXTS: &str = "texts";
 const DOCUMENTS: &str = "documents";
 
-/// The structures of an index.
+/// The structures of an index, without the counting tables, which come and go.
 #[derive(Debug)]
 pub(super) struct Tables {
-    pub(super) df: Counting,
-    pub(super) cf: Counting,
     pub(super) texts: LargeTable<AnyTable>,
     pub(super) documents: AnyTable,
 }
@@ -68,39 +69,48 @@ pub(super) fn open_volume(path: &Path) -> Result<Volume> {
 
 impl Tables {
     pub(super) fn create(volume: &Volume, config: &CorpusConfig) -> Result<Self> {
-        let share = config.share();
-        let references = create_sparse(
-            volume,
-            &table_name(TEXTS),
-            (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32),
-            share,
-        )?;
-        let values = ValuesConfig::holding(config.text_bytes_max, WhenFull::Keep);
+        let widths = (TABLE_KEY_BYTES as u32, TABLE_VALUE_BYTES as u32);
+        let references = requirements(BLOCKS_FIRST, widths, config.ram_bytes / 16);
+        let references = create_sparse(volume, &table_name(TEXTS), &references)?;
+        let values = ValuesConfig::holding(config.text_bytes_max * COPIES, WhenFull::Keep);
+        let documents = requirements(ENTRIES_FIRST, (16, 16), config.ram_bytes / 8);
         Ok(Self {
-            df: create_counts(volume, DF, share)?,
-            cf: create_counts(volume, CF, share)?,
             texts: LargeTable::create(volume, TEXTS, references, values)?,
-            documents: create_sparse(volume, DOCUMENTS, (16, 16), share)?,
+            documents: create_sparse(volume, DOCUMENTS, &documents)?,
         })
     }
 
     pub(super) fn open(volume: &Volume, config: &CorpusConfig) -> Result<Self> {
-        let mut options = AnyOptions::default();
-        options.ram_bytes_max = Some(config.share());
-        let table = |name: &str| AnyTable::open_with(volume, name, &options);
+        let table = |name: &str, ram_bytes: u64| {
+            let mut options = options(volume);
+            options.ram_bytes_max = Some(ram_bytes);
+            AnyTable::open_with(volume, name, &options)
+        };
+        let references = table(&table_name(TEXTS), config.ram_bytes / 16)?;
         Ok(Self {
-            df: Counting::open(volume, DF)?,
-            cf: Counting::open(volume, CF)?,
-            texts: LargeTable::open(volume, TEXTS, table(&table_name(TEXTS))?)?,
-            documents: table(DOCUMENTS)?,
+            texts: LargeTable::open(volume, TEXTS, references)?,
+            documents: table(DOCUMENTS, config.ram_bytes / 8)?,
         })
     }
 }
 
-fn requirements((key_bytes, value_bytes): (u32, u32), ram_bytes: u64) -> Requirements {
-    let policy = Policy::Grow;
-    let asked = Requirements::new(ENTRIES_FIRST, key_bytes, value_bytes).ram(ram_bytes);
-    Requirements { policy, ..asked }
+/// Tables of a volume without threads have none.
+fn options(volume: &Volume) -> AnyOptions {
+    let mut options = AnyOptions::default();
+    if volume.threads() == Threads::Inline {
+        let usual = bufferhash::RuntimeOptions::default();
+        options = options.with(bufferhash::RuntimeOptions { flush_threads: 0, ..usual });
+    }
+    options
+}
+
+fn requirements(
+    entries: u64,
+    (key_bytes, value_bytes): (u32, u32),
+    ram_bytes: u64,
+) -> Requirements {
+    let asked = Requirements::new(entries, key_bytes, value_bytes).ram(ram_bytes);
+    Requirements { policy: Policy::Grow, ..asked }
 }
 
 /// A growing SliceHash, for keys that are updated often.
@@ -110,25 +120,13 @@ pub(crate) fn create_dense(
     widths: (u32, u32),
     ram_bytes: u64,
 ) -> Result<AnyTable> {
-    let config = slicehash::growing::Config::advised(&requirements(widths, ram_bytes))?;
+    let asked = requirements(ENTRIES_FIRST, widths, ram_bytes);
+    let config = slicehash::growing::Config::advised(&asked)?;
     Ok(AnyTable::create(volume, name, &config.into())?)
-}
-
-/// A counting table of terms, with twice as many updates as queries. Its data segments grow past the terms that it is made
-/// for; with half a term for each byte of RAM, merges are short.
-pub(super) fn create_counts(volume: &Volume, name: &str, ram_bytes: u64) -> Result<Counting> {
-    let config =
-        counting::Config::for_budget(counting::Keys::Whole(16), ram_bytes / 2, ram_bytes, 2.0)?;
-    Ok(Counting::create(volume, name, config)?)
 }
 
 /// A growing BufferHash, for keys that are asked for before they are there.
-fn create_sparse(
-    volume: &Volume,
-    name: &str,
-    widths: (u32, u32),
-    ram_bytes: u64,
-) -> Result<AnyTable> {
-    let config = bufferhash::growing::Config::advised(&requirements(widths, ram_bytes))?;
-    Ok(AnyTable::create(volume, name, &config.into())?)
+fn create_sparse(volume: &Volume, name: &str, asked: &Requirements) -> Result<AnyTable> {
+    let config = bufferhash::growing::Config::advised(asked)?;
+    Ok(AnyTable::create_with(volume, name, &config.into(), &options(volume))?)
 }

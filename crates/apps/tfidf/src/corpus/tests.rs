@@ -1,66 +1,17 @@
 //! Indexes compared with counts in plain maps.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use nandex::device::MemoryDevice;
 use nandex::{Volume, VolumeOptions};
 use proptest::prelude::*;
 
-use super::counts::Counts;
 use super::*;
-use crate::tokenise::KeyMap;
 use crate::{Document, StopWords};
 
-/// Counts in memory: what other counts are compared with.
-#[derive(Debug, Default)]
-struct MapCounts {
-    counts: Mutex<KeyMap<u64>>,
-}
-
-impl MapCounts {
-    fn counts(&self) -> std::sync::MutexGuard<'_, KeyMap<u64>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl TermCounts for MapCounts {
-    fn add_many(&self, amounts: &[(TermKey, i64)]) -> Result<()> {
-        let mut counts = self.counts();
-        for (key, amount) in amounts {
-            let count = counts.get(key).copied().unwrap_or(0);
-            match count.checked_add_signed(*amount).expect("nobody takes away too much") {
-                0 => counts.remove(key),
-                sum => counts.insert(*key, sum),
-            };
-        }
-        Ok(())
-    }
-
-    fn count_many(&self, keys: &[TermKey]) -> Result<Vec<u64>> {
-        let counts = self.counts();
-        Ok(keys.iter().map(|key| counts.get(key).copied().unwrap_or(0)).collect())
-    }
-
-    fn iter(&self) -> Counts<'_> {
-        let counts: Vec<(TermKey, u64)> = self.counts().iter().map(|(k, v)| (*k, *v)).collect();
-        Box::new(counts.into_iter().map(Ok))
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        self.counts().capacity() as u64 * 25
-    }
-
-    fn lookup_reads(&self) -> (u64, u64) {
-        (0, 0)
-    }
-}
-
-const CONFIG: CorpusConfig = CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
+pub(super) const CONFIG: CorpusConfig =
+    CorpusConfig { ram_bytes: RAM_BYTES_MIN, text_bytes_max: 4 << 20 };
 
 fn volume() -> Volume {
     let options = VolumeOptions { log_bytes: 16 << 20, ..VolumeOptions::default() };
@@ -71,17 +22,20 @@ fn empty(analysis: &Analysis) -> Corpus {
     Corpus::create_in(&volume(), analysis, CONFIG).unwrap()
 }
 
-fn documents(texts: &[&str]) -> Vec<Document> {
+pub(super) fn documents(texts: &[&str]) -> Vec<Document> {
     let numbered = texts.iter().enumerate();
     numbered.map(|(number, text)| Document::new(format!("d{number}"), *text)).collect()
 }
 
-fn add(corpus: &mut Corpus, documents: &[Document]) -> Updated {
+pub(super) fn add(corpus: &mut Corpus, documents: &[Document]) -> Updated {
     corpus.update(documents.iter().cloned().map(Ok), Repeats::Refuse).unwrap()
 }
 
 /// All terms with their documents and occurrences, by the simplest code.
-fn counted(analysis: &Analysis, documents: &[Document]) -> BTreeMap<String, TermFrequency> {
+pub(super) fn counted(
+    analysis: &Analysis,
+    documents: &[Document],
+) -> BTreeMap<String, TermFrequency> {
     let analyser = Analyser::new(analysis).unwrap();
     let mut tokens = crate::tokenise::Tokens::default();
     let mut all: BTreeMap<String, TermFrequency> = BTreeMap::new();
@@ -101,16 +55,19 @@ fn counted(analysis: &Analysis, documents: &[Document]) -> BTreeMap<String, Term
 }
 
 /// All terms of an index, listed.
-fn listed(corpus: &Corpus) -> BTreeMap<String, TermFrequency> {
-    let df: Vec<(TermKey, u64)> = corpus.df.iter().map(|it| it.unwrap()).collect();
-    let keys: Vec<TermKey> = df.iter().map(|(key, _)| *key).collect();
-    let texts = corpus.texts_of(&keys).unwrap();
-    let occurrences = corpus.cf.count_many(&keys).unwrap();
-    assert_eq!(corpus.cf.iter().count(), df.len());
-    let of = |((text, (_, documents)), occurrences)| {
-        (String::from_utf8(text).unwrap(), TermFrequency { documents, occurrences })
+pub(super) fn listed(corpus: &Corpus) -> BTreeMap<String, TermFrequency> {
+    let mut all = BTreeMap::new();
+    let take = |_: &TermKey, text: &[u8], frequency| {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        assert_eq!(all.insert(text, frequency), None, "a term is listed once");
+        Ok(())
     };
-    texts.into_iter().zip(df).zip(occurrences).map(of).collect()
+    corpus.for_each_term(take).unwrap();
+    // Each is found by itself, too.
+    let terms: Vec<&String> = all.keys().collect();
+    let found = corpus.frequencies(&terms).unwrap();
+    assert!(found.iter().eq(all.values()), "{found:?}");
+    all
 }
 
 #[test]
@@ -192,15 +149,19 @@ fn an_index_is_found_again_as_it_was_closed() {
 }
 
 #[test]
-fn an_update_that_ended_in_the_middle_is_known_at_the_next_opening() {
+fn a_state_that_was_not_written_for_sure_stops_changes_until_the_index_is_opened_again() {
     let volume = volume();
     let mut corpus = Corpus::create_in(&volume, &Analysis::default(), CONFIG).unwrap();
-    add(&mut corpus, &documents(&["red fish"]));
-    corpus.begin_counting().unwrap();
-    let error = corpus.update([Ok(Document::new("x", "y"))], Repeats::Refuse).unwrap_err();
-    assert!(matches!(error, Error::Interrupted));
+    let documents = documents(&["red fish", "blue"]);
+    add(&mut corpus, &documents[..1]);
+    corpus.is_unsure = true;
+    let error = corpus.update([Ok(documents[1].clone())], Repeats::Refuse).unwrap_err();
+    assert!(matches!(error, Error::Unsure));
+    assert!(matches!(corpus.merge(&empty(&Analysis::default())).unwrap_err(), Error::Unsure));
     drop(corpus);
-    assert!(matches!(Corpus::open_in(&volume, CONFIG).unwrap_err(), Error::Interrupted));
+    let mut corpus = Corpus::open_in(&volume, CONFIG).unwrap();
+    add(&mut corpus, &documents[1..]);
+    assert_eq!(listed(&corpus), counted(&Analysis::default(), &documents));
 }
 
 #[test]
@@ -246,32 +207,78 @@ fn too_little_ram_and_other_limits_are_refused() {
     assert!(texts.validate().unwrap_err().to_string().starts_with("text_bytes_max: 0 bytes"));
 }
 
+/// The numbers of terms in runs and in tables.
+fn terms_in(corpus: &Corpus) -> (Vec<u64>, u64) {
+    let runs = corpus.state.runs.iter().map(|run| run.terms).collect();
+    (runs, corpus.state.texts.map_or(0, |texts| texts.terms))
+}
+
 #[test]
-fn counts_in_a_table_are_counts_in_a_map() {
-    let volume = volume();
-    let table = tables::create_counts(&volume, "counts", 8 << 20).unwrap();
-    let (table, map) = (&table as &dyn TermCounts, MapCounts::default());
-    let key = |number: u64| TermKey::of(&number.to_le_bytes());
-    let mut state = 7_u64;
-    for round in 0..40 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let amounts: Vec<(TermKey, i64)> = (0..500)
-            .map(|n| (key((state >> 33) % 3000 + n), if round % 4 == 3 { 0 } else { 3 }))
-            .collect();
-        table.add_many(&amounts).unwrap();
-        map.add_many(&amounts).unwrap();
+fn runs_are_merged_when_many_and_folded_when_they_have_as_much_as_the_tables() {
+    let analysis = Analysis::default();
+    let mut corpus = empty(&analysis);
+    let text = |from: u32, to: u32| -> String { (from..to).map(|n| format!("t{n:03} ")).collect() };
+    let whole = Document::new("whole", text(0, 100));
+    add(&mut corpus, std::slice::from_ref(&whole));
+    assert_eq!(terms_in(&corpus), (vec![], 100));
+    assert!(
+        corpus
+            .tables
+            .as_ref()
+            .is_some_and(|tables| tables.find_many(&[TermKey::of(b"t000")]).unwrap()
+                == [Delta { documents: 1, occurrences: 1 }])
+    );
+    corpus.runs_max = 4;
+    let mut all = vec![whole];
+    let mut seen = Vec::new();
+    for number in 0..12 {
+        let document = Document::new(format!("d{number}"), text(number * 10, number * 10 + 10));
+        add(&mut corpus, std::slice::from_ref(&document));
+        all.push(document);
+        assert_eq!(listed(&corpus), counted(&analysis, &all));
+        seen.push(terms_in(&corpus));
     }
-    let sorted = |counts: &dyn TermCounts| {
-        let mut all: Vec<(TermKey, u64)> = counts.iter().map(|it| it.unwrap()).collect();
-        all.sort_unstable();
-        all
-    };
-    assert_eq!(sorted(table), sorted(&map));
-    let (first, count) = sorted(&map)[0];
-    let gone = [(first, -i64::try_from(count).unwrap())];
-    table.add_many(&gone).unwrap();
-    assert_eq!(table.count_many(&[first, key(1 << 40)]).unwrap(), [0, 0]);
-    assert_eq!(table.iter().count() + 1, sorted(&map).len());
+    assert_eq!(seen[2], (vec![10; 3], 100));
+    // The fourth made them one.
+    assert_eq!(seen[3], (vec![40], 100));
+    // The next three joined it. With 100 terms all became a part of the tables.
+    assert_eq!((seen[8].clone(), seen[9].clone()), ((vec![70, 10, 10], 100), (vec![], 100)));
+    // What goes from all documents is in no table after a fold.
+    let gone = all.split_off(1);
+    corpus.remove(gone.into_iter().map(Ok)).unwrap();
+    corpus.fold().unwrap();
+    assert_eq!((listed(&corpus), terms_in(&corpus)), (counted(&analysis, &all), (vec![], 100)));
+    let tables: Vec<String> = corpus.volume.structures().into_iter().map(|it| it.name).collect();
+    assert_eq!(tables.iter().filter(|name| name.starts_with("tfidf-df-")).count(), 1, "{tables:?}");
+}
+
+#[test]
+fn blocks_that_nobody_needs_are_removed() {
+    let mut corpus = empty(&Analysis::default());
+    let documents = documents(&["red fish", "blue fish", "a green cat", "one more"]);
+    for document in &documents {
+        add(&mut corpus, std::slice::from_ref(document));
+        corpus.fold().unwrap();
+    }
+    corpus.settle().unwrap();
+    let blocks = corpus.blocks.table().iter().unwrap();
+    let mut keys: Vec<Vec<u8>> = blocks.map(|block| block.unwrap().0).collect();
+    keys.sort();
+    let texts = corpus.state.texts.unwrap().id as u8;
+    assert_eq!(keys, [&b"state"[..], &[b't', texts, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]);
+    assert_eq!((corpus.state.unused.len(), corpus.state.unapplied), (0, None));
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_batch_leaves_none_of_it() {
+    let mut corpus = empty(&Analysis::default().ngrams(1, 2));
+    let documents = documents(&["red fish", "blue fish"]);
+    add(&mut corpus, &documents[..1]);
+    let failing = [Ok(documents[1].clone()), Err(Error::option("texts", "no more"))];
+    corpus.update(failing, Repeats::Refuse).unwrap_err();
+    assert_eq!(listed(&corpus), counted(corpus.analysis(), &documents[..1]));
+    add(&mut corpus, &documents[1..]);
+    assert_eq!(listed(&corpus), counted(corpus.analysis(), &documents));
 }
 
 /// Documents of a thousand terms each that no other has, and one that all have; each comes twice.
@@ -304,22 +311,31 @@ fn a_run_of_many_batches_counts_each_document_once() {
     assert_eq!((summary.top.len(), summary.ranks[0]), (crate::TOP_TERMS_MAX, (1, 250)));
     let gone = large().step_by(2).take(3);
     assert_eq!(corpus.remove(gone.map(Ok)).unwrap().documents, 3);
-    assert_eq!(corpus.df.iter().map(|it| it.unwrap().1).sum::<u64>(), 247 * 1001);
+    let mut sum = 0;
+    let take = |_: &TermKey, _: &[u8], it: TermFrequency| {
+        sum += it.documents;
+        Ok(())
+    };
+    corpus.for_each_term(take).unwrap();
+    assert_eq!(sum, 247 * 1001);
     assert_eq!((corpus.documents(), corpus.occurrences()), (247, 247 * 1001));
 }
 
 #[test]
 fn an_index_without_space_for_texts_says_what_to_do_and_keeps_what_it_has() {
-    let mut corpus = empty(&Analysis::default());
+    let config = CorpusConfig { text_bytes_max: 1 << 20, ..CONFIG };
+    let analysis = Analysis::default().ngrams(1, 2);
+    let mut corpus = Corpus::create_in(&volume(), &analysis, config).unwrap();
     let small = [Document::new("s0", "few terms"), Document::new("s1", "fewer")];
     add(&mut corpus, &small);
     let error = corpus.update(large().map(Ok), Repeats::Skip).unwrap_err().to_string();
-    let text = "the texts of terms need more than 4194304 bytes (text_bytes_max); build the index again with more";
+    let text = "the texts of terms need more than 1048576 bytes (text_bytes_max); build the index again with more";
     assert_eq!(error, text);
-    assert_eq!(listed(&corpus), counted(&Analysis::default(), &small));
-    // It can be read and not changed: a change is noted where the texts are.
-    assert_eq!(corpus.remove([Ok(small[0].clone())]).unwrap_err().to_string(), text);
-    assert_eq!(corpus.summary().unwrap().terms, 3);
+    assert_eq!(listed(&corpus), counted(&analysis, &small));
+    // What did not fit is gone, so that it can go on.
+    corpus.remove([Ok(small[0].clone())]).unwrap();
+    assert_eq!(listed(&corpus), counted(&analysis, &small[1..]));
+    assert_eq!(corpus.summary().unwrap().terms, 1);
 }
 
 /// A vocabulary that is larger than the RAM for columns is in order nevertheless.

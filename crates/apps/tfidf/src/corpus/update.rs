@@ -3,6 +3,9 @@
 use nandex::Table;
 
 use super::batch::{Batch, DocumentEntry};
+use super::commit::BlocksMax;
+use super::runs::{RunInfo, RunWriter};
+use super::state::Unapplied;
 use super::{Corpus, TermKey};
 use crate::tokenise::{KeyMap, Tokens};
 use crate::{Document, Error, Result};
@@ -12,9 +15,6 @@ const GROUP: usize = 256;
 
 /// Bytes of text at which a group is large enough.
 const GROUP_BYTES: usize = 4 << 20;
-
-/// Terms that are given to the tables at a time.
-const COUNTED: usize = 65_536;
 
 /// What happens to a document whose id is in the index already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,8 +81,8 @@ impl Change {
 impl Corpus {
     /// Adds documents.
     ///
-    /// Documents are counted in batches. After an error the index has those of the batches before, and none of the
-    /// batch at hand; the same run with [`Repeats::Skip`] then adds the others.
+    /// Documents are counted in batches, and a batch as a whole. After an error or a crash the index has those of the
+    /// batches before, and none of the batch at hand; the same run with [`Repeats::Skip`] then adds the others.
     ///
     /// # Errors
     /// The errors of `documents`, [`Error::Repeated`], [`Error::TermTooLong`], a table without space, a failed read or
@@ -96,7 +96,7 @@ impl Corpus {
     }
 
     /// Takes documents back: the index is then as if they had never been added. Each needs the id and the text that
-    /// were added. Texts of terms that no document has any more stay on flash, and count nowhere.
+    /// were added. Terms that no document has any more count nowhere, and go when runs are folded into tables.
     ///
     /// # Errors
     /// As [`update`](Self::update), and [`Error::NotAdded`] for a document that is not there or whose text differs.
@@ -112,9 +112,9 @@ impl Corpus {
         mut documents: impl Iterator<Item = Result<Document>>,
         change: Change,
     ) -> Result<Updated> {
-        self.check_whole()?;
+        self.check_sure()?;
         let mut updated = Updated::default();
-        let mut batch = Batch::new(self.config.batch_bytes());
+        let mut batch = Batch::new(self.blocks.hasher(), self.batch_bytes);
         let mut tokens = Tokens::default();
         loop {
             let group = next_group(&mut documents)?;
@@ -141,6 +141,9 @@ impl Corpus {
             }
         }
         self.apply(&mut batch, change, &mut updated)?;
+        drop(batch);
+        self.fold_if_due()?;
+        self.settle()?;
         Ok(updated)
     }
 
@@ -152,77 +155,43 @@ impl Corpus {
         Ok(found.into_iter().map(|it| it.map(|value| text(&value))).collect())
     }
 
-    /// Brings a batch to the tables, and empties it.
+    /// Writes a batch as a run, commits it, and empties it.
     fn apply(&mut self, batch: &mut Batch, change: Change, updated: &mut Updated) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        let keys = batch.keys();
-        // Texts count nothing, so a failure here leaves the index as it was.
-        if matches!(change, Change::Add(_)) {
-            self.texts.keep_all(&keys, batch)?;
-        }
-        self.begin_counting()?;
-        self.count(&keys, batch, change)?;
-        self.note_documents(batch.documents(), change)?;
         let documents = batch.documents().len() as u64;
-        self.state.documents = changed(self.state.documents, change.signed(documents)?)?;
-        let occurrences = change.signed(batch.occurrences())?;
-        self.state.occurrences = changed(self.state.occurrences, occurrences)?;
-        self.end_counting()?;
+        let occurrences = batch.occurrences();
+        let blocks =
+            BlocksMax { terms: batch.blocks_max(), documents: BlocksMax::of_documents(documents) };
+        let id = self.begin_run(blocks)?;
+        let written = self.write_batch(id, batch, change);
+        let (run, blocks) = written.or_else(|error| self.abandon(error))?;
+        let signed = (change.signed(documents)?, change.signed(occurrences)?);
+        self.commit(|state| {
+            state.documents = changed(state.documents, signed.0)?;
+            state.occurrences = changed(state.occurrences, signed.1)?;
+            state.runs.extend(Some(run).filter(|run| run.terms > 0));
+            let are_removed = change == Change::Remove;
+            state.unapplied = Some(Unapplied { run: id, blocks, are_removed });
+            Ok(())
+        })?;
         updated.documents += documents;
-        updated.occurrences += batch.occurrences();
+        updated.occurrences += occurrences;
         batch.clear();
-        Ok(())
+        self.apply_documents().inspect_err(|_| self.is_unsure = true)?;
+        self.merge_runs_if_many()
     }
 
-    /// Sets the mark that counts may be incomplete, durably. It stays if counting fails.
-    pub(super) fn begin_counting(&mut self) -> Result<()> {
-        self.state.is_counting = true;
-        let saved = self.save_state();
-        // Without the mark nothing is counted.
-        self.state.is_counting = saved.is_ok();
-        saved
-    }
-
-    /// Makes all counts durable, and then takes the mark away.
-    pub(super) fn end_counting(&mut self) -> Result<()> {
-        self.df.sync()?;
-        self.cf.sync()?;
-        self.documents.sync()?;
-        self.state.is_counting = false;
-        let saved = self.save_state();
-        self.state.is_counting = saved.is_err();
-        saved
-    }
-
-    /// Adds a batch's counts of these terms.
-    fn count(&self, keys: &[TermKey], batch: &Batch, change: Change) -> Result<()> {
-        for keys in keys.chunks(COUNTED) {
-            let mut documents = Vec::with_capacity(keys.len());
-            let mut occurrences = Vec::with_capacity(keys.len());
-            for key in keys {
-                let counts = batch.counts(key);
-                documents.push((*key, change.signed(counts.0.into())?));
-                occurrences.push((*key, change.signed(counts.1)?));
-            }
-            self.df.add_many(&documents)?;
-            self.cf.add_many(&occurrences)?;
-        }
-        Ok(())
-    }
-
-    fn note_documents(&self, documents: &[DocumentEntry], change: Change) -> Result<()> {
-        if change == Change::Remove {
-            let remove = |document: &DocumentEntry| self.documents.remove(&document.id.0);
-            return Ok(documents.iter().try_for_each(remove)?);
-        }
-        let pair = |document| {
-            let DocumentEntry { id, text }: &DocumentEntry = document;
-            (&id.0[..], &text.0[..])
-        };
-        let pairs: Vec<(&[u8], &[u8])> = documents.iter().map(pair).collect();
-        Ok(self.documents.insert_many(&pairs)?)
+    /// Writes the run of a batch, and its documents. Returns the run, and the blocks of documents.
+    fn write_batch(&self, id: u64, batch: &mut Batch, change: Change) -> Result<(RunInfo, u32)> {
+        let blocks = self.write_documents((id, 0), batch.documents())?;
+        let mut writer = RunWriter::new(&self.blocks, id);
+        let is_removed = change == Change::Remove;
+        batch.for_each(|place, text, delta| {
+            writer.push(place, text, if is_removed { delta.negated() } else { delta })
+        })?;
+        Ok((writer.finish()?, blocks))
     }
 }
 

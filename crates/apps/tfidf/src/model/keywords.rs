@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::rows::{Found, Rows};
+use super::rows::Rows;
 use super::{Entry, Model};
-use crate::tokenise::TermKey;
 use crate::{Document, Error, Result};
 
 /// A term of a document, with its weight there.
@@ -30,9 +29,9 @@ impl Model<'_> {
         count: usize,
         mut take: impl FnMut(&str, &[Keyword]) -> Result<()>,
     ) -> Result<()> {
-        Rows::new(self).run(documents.into_iter(), |found, rows| {
+        Rows::new(self).run(documents.into_iter(), |rows| {
             let best: Vec<Vec<Entry>> = rows.iter().map(|(_, row)| best(row, count)).collect();
-            let texts = self.texts(found, &best)?;
+            let texts = self.texts(&best)?;
             for ((id, _), best) in rows.iter().zip(best) {
                 let keywords = best.iter().map(|entry| keyword(&texts, entry));
                 take(id, &keywords.collect::<Result<Vec<_>>>()?)?;
@@ -42,22 +41,12 @@ impl Model<'_> {
     }
 
     /// The texts of all these columns.
-    fn texts(&self, found: &Found<'_>, best: &[Vec<Entry>]) -> Result<HashMap<u64, String>> {
-        let keys = found.keys();
+    fn texts(&self, best: &[Vec<Entry>]) -> Result<HashMap<u64, String>> {
         let mut wanted: Vec<u64> = best.iter().flatten().map(|entry| entry.column).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let wanted: Vec<(u64, TermKey)> =
-            wanted.into_iter().filter_map(|column| Some((column, *keys.get(&column)?))).collect();
-        let keys: Vec<TermKey> = wanted.iter().map(|(_, key)| *key).collect();
-        let texts = self.corpus.texts_of(&keys)?;
-        let text = |text: Vec<u8>| {
-            String::from_utf8(text).map_err(|error| Error::Contradiction {
-                reason: format!("the text of a term is no UTF-8 ({error})"),
-            })
-        };
-        let pairs = wanted.into_iter().zip(texts);
-        pairs.map(|((column, _), bytes)| Ok((column, text(bytes)?))).collect()
+        let texts = self.vocabulary.texts(&wanted, self.weigher)?;
+        Ok(wanted.into_iter().zip(texts).collect())
     }
 }
 

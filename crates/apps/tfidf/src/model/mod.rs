@@ -1,7 +1,7 @@
 //! An index with its columns: what scikit-learn's `TfidfVectorizer` is after `fit`.
 //!
 //! ```text
-//!   df, cf --limits--> kept terms --sorted by text--> vocabulary, in a file
+//!   tables and runs --limits--> kept terms --sorted by text--> vocabulary, in a file
 //!                                          \-- term -> column, in RAM or in a table
 //!   documents --analyse--> terms --columns, weights--> rows | keywords | ranks
 //! ```
@@ -86,14 +86,13 @@ impl<'c> Model<'c> {
     /// files.
     ///
     /// # Errors
-    /// Options that cannot work, [`crate::Error::NoTerms`], [`crate::Error::Interrupted`], a failed read or write.
+    /// Options that cannot work, [`crate::Error::NoTerms`], a failed read or write.
     pub fn fit(
         corpus: &'c Corpus,
         selection: &Selection,
         weighting: Weighting,
         scratch: Option<&Path>,
     ) -> Result<Self> {
-        corpus.check_whole()?;
         let folder = scratch.map_or_else(std::env::temp_dir, PathBuf::from);
         let kept = select::select(corpus, selection, weighting.binary, &folder)?;
         let weigher = Weigher { weighting, documents: corpus.documents() };
@@ -136,7 +135,7 @@ impl<'c> Model<'c> {
         mut take: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut rows = Rows::new(self);
-        rows.run(documents.into_iter(), |_, rows| {
+        rows.run(documents.into_iter(), |rows| {
             rows.iter().try_for_each(|(id, entries)| take(Row { id, entries }))
         })
     }

@@ -68,7 +68,7 @@ impl Model<'_> {
     /// The row of a text.
     fn row(&self, text: &str) -> Result<Vec<Entry>> {
         let mut row = Vec::new();
-        Rows::new(self).run([Ok(Document::new("", text))].into_iter(), |_, rows| {
+        Rows::new(self).run([Ok(Document::new("", text))].into_iter(), |rows| {
             row.extend(rows.iter().flat_map(|(_, entries)| entries));
             Ok(())
         })?;

@@ -64,20 +64,6 @@ impl Gathered {
 /// A document's id, and its entries in the order of columns.
 pub(super) type Weighed = (String, Vec<Entry>);
 
-/// What the entries of gathered documents are made of, for those who want the terms.
-pub(super) struct Found<'g> {
-    keys: &'g [TermKey],
-    columns: &'g [Option<Column>],
-}
-
-impl Found<'_> {
-    /// The keys of all columns that gathered documents have, by the columns.
-    pub(super) fn keys(&self) -> std::collections::HashMap<u64, TermKey> {
-        let pairs = self.columns.iter().zip(self.keys);
-        pairs.filter_map(|(column, key)| Some((column.as_ref()?.index, *key))).collect()
-    }
-}
-
 /// Makes the rows of documents.
 #[derive(Debug)]
 pub(super) struct Rows<'m, 'c> {
@@ -96,7 +82,7 @@ impl<'m, 'c> Rows<'m, 'c> {
     pub(super) fn run(
         &mut self,
         documents: impl Iterator<Item = Result<Document>>,
-        mut take: impl FnMut(&Found<'_>, &[Weighed]) -> Result<()>,
+        mut take: impl FnMut(&[Weighed]) -> Result<()>,
     ) -> Result<()> {
         let analyser = self.model.corpus.analyser();
         let mut tokens = Tokens::default();
@@ -114,7 +100,7 @@ impl<'m, 'c> Rows<'m, 'c> {
     }
 
     /// Weighs the documents at hand and forgets them.
-    fn weigh(&mut self, take: &mut impl FnMut(&Found<'_>, &[Weighed]) -> Result<()>) -> Result<()> {
+    fn weigh(&mut self, take: &mut impl FnMut(&[Weighed]) -> Result<()>) -> Result<()> {
         let columns = self.model.columns.find_many(&self.gathered.keys)?;
         let weigher = &self.model.weigher;
         let idf = |column: &Option<Column>| column.map_or(0.0, |it| weigher.idf(it.documents));
@@ -133,7 +119,7 @@ impl<'m, 'c> Rows<'m, 'c> {
             weigher.scale(&mut row);
             rows.push((id, row));
         }
-        take(&Found { keys: &self.gathered.keys, columns: &columns }, &rows)?;
+        take(&rows)?;
         self.gathered.clear();
         Ok(())
     }

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use super::sort::{PAYLOAD_BYTES, Sortable, Sorted, Sorter};
 use crate::tokenise::TermKey;
-use crate::{Corpus, Error, Result, Selection};
-
-/// Terms whose counts and texts are looked up at a time.
-const CHUNK: usize = 4096;
+use crate::{Corpus, Error, Result, Selection, TermFrequency};
 
 /// The terms that were kept.
 pub(super) struct Kept {
@@ -45,22 +42,22 @@ pub(super) fn select(
     let ram_bytes = corpus.config().batch_bytes();
     let mut sorter = Sorter::new(folder, ram_bytes);
     let by_frequency = selection.max_features.is_some();
-    let mut chunk = Vec::with_capacity(CHUNK);
-    // A table's iterator may not be asked again after its end.
-    let mut counts = corpus.df().iter().fuse();
-    loop {
-        let next = counts.next().transpose()?;
-        let is_last = next.is_none();
-        let fits = |documents: u64| (least..=most).contains(&(documents as f64));
-        chunk.extend(next.filter(|(_, documents)| fits(*documents)));
-        if chunk.len() == CHUNK || is_last {
-            push_all(corpus, &chunk, (by_frequency, is_binary), &mut sorter)?;
-            chunk.clear();
+    let mut sort_key = Vec::new();
+    corpus.for_each_term(|key, text, frequency| {
+        let TermFrequency { documents, occurrences } = frequency;
+        if !(least..=most).contains(&(documents as f64)) {
+            return Ok(());
         }
-        if is_last {
-            break;
+        if !by_frequency {
+            return sorter.push(text, &pack(*key, documents));
         }
-    }
+        // Where each count is 1, a term occurs once in each of its documents.
+        let occurrences = if is_binary { documents } else { occurrences };
+        sort_key.clear();
+        sort_key.extend((!occurrences).to_be_bytes());
+        sort_key.extend_from_slice(text);
+        sorter.push(&sort_key, &pack(*key, documents))
+    })?;
     if sorter.len() == 0 {
         return Err(none_left(corpus, least, most));
     }
@@ -77,36 +74,6 @@ fn none_left(corpus: &Corpus, least: f64, most: f64) -> Error {
         format!("none is in {least} to {most} documents; try a lower min_df or a higher max_df")
     };
     Error::NoTerms { reason }
-}
-
-/// Gives terms to the sorter: by their texts, or by their frequencies first, the highest first.
-fn push_all(
-    corpus: &Corpus,
-    chunk: &[(TermKey, u64)],
-    (by_frequency, is_binary): (bool, bool),
-    sorter: &mut Sorter,
-) -> Result<()> {
-    let keys: Vec<TermKey> = chunk.iter().map(|(key, _)| *key).collect();
-    let texts = corpus.texts_of(&keys)?;
-    if !by_frequency {
-        let mut terms = chunk.iter().zip(texts);
-        return terms
-            .try_for_each(|((key, documents), text)| sorter.push(&text, &pack(*key, *documents)));
-    }
-    // Where each count is 1, a term occurs once in each of its documents.
-    let occurrences = if is_binary {
-        chunk.iter().map(|(_, documents)| *documents).collect()
-    } else {
-        corpus.cf().count_many(&keys)?
-    };
-    let mut sort_key = Vec::new();
-    for (((key, documents), text), occurrences) in chunk.iter().zip(texts).zip(occurrences) {
-        sort_key.clear();
-        sort_key.extend((!occurrences).to_be_bytes());
-        sort_key.extend(text);
-        sorter.push(&sort_key, &pack(*key, *documents))?;
-    }
-    Ok(())
 }
 
 /// The first terms by frequency, sorted by text.

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 /// Bytes of a buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes of the buffer in which a few terms are read.
+const STEP_BYTES: usize = 4 << 10;
+
 /// A column's term.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Term {
@@ -22,30 +25,42 @@ pub struct Term {
     pub idf: f64,
 }
 
+/// Columns of which one has its place in RAM.
+const STEP: u64 = 64;
+
 /// The file, complete.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     file: File,
     len: u64,
+    /// Where each [`STEP`]th column begins.
+    places: Vec<u64>,
 }
 
 /// The file while it is written: each term's documents, the bytes of its text, the text.
 pub(super) struct VocabularyWriter {
     file: BufWriter<File>,
     len: u64,
+    places: Vec<u64>,
+    bytes: u64,
 }
 
 impl VocabularyWriter {
     pub(super) fn new(folder: &Path) -> Result<Self> {
         let file =
             tempfile::tempfile_in(folder).map_err(Error::scratch("make a temporary file"))?;
-        Ok(Self { file: BufWriter::with_capacity(BUFFER_BYTES, file), len: 0 })
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Self { file, len: 0, places: Vec::new(), bytes: 0 })
     }
 
     pub(super) fn push(&mut self, text: &[u8], documents: u64) -> Result<()> {
         let (documents, len) = (documents.to_le_bytes(), (text.len() as u64).to_le_bytes());
         let parts = [&documents[..], &len, text];
+        if self.len.is_multiple_of(STEP) {
+            self.places.push(self.bytes);
+        }
         self.len += 1;
+        self.bytes += (size_of::<[u64; 2]>() + text.len()) as u64;
         let written = parts.into_iter().try_for_each(|part| self.file.write_all(part));
         written.map_err(Error::scratch("write the vocabulary"))
     }
@@ -55,6 +70,7 @@ impl VocabularyWriter {
         Ok(Vocabulary {
             file: file.map_err(Error::scratch("write the vocabulary"))?,
             len: self.len,
+            places: self.places,
         })
     }
 }
@@ -65,9 +81,38 @@ impl Vocabulary {
     }
 
     pub(super) fn terms(&self, weigher: Weigher) -> Terms<'_> {
-        let file = ReadFrom { file: &self.file, offset: 0 };
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
-        Terms { file, weigher, left: self.len }
+        self.terms_from(0, BUFFER_BYTES, weigher)
+    }
+
+    /// The terms from a column on, of which [`STEP`] or fewer before it are read. The column is a multiple of `STEP`.
+    fn terms_from(&self, column: u64, buffer_bytes: usize, weigher: Weigher) -> Terms<'_> {
+        let place = usize::try_from(column / STEP).ok().and_then(|step| self.places.get(step));
+        let file = ReadFrom { file: &self.file, offset: place.copied().unwrap_or(0) };
+        let file = BufReader::with_capacity(buffer_bytes, file);
+        Terms { file, weigher, left: self.len.saturating_sub(column) }
+    }
+
+    /// The texts of these columns, which ascend. Costs a read of up to [`STEP`] terms for each, and one for columns
+    /// that are near each other.
+    pub(super) fn texts(&self, columns: &[u64], weigher: Weigher) -> Result<Vec<String>> {
+        let mut texts = Vec::with_capacity(columns.len());
+        let mut columns = columns.iter().peekable();
+        while let Some(first) = columns.peek() {
+            let start = **first / STEP * STEP;
+            let numbered = (start..).zip(self.terms_from(start, STEP_BYTES, weigher));
+            for (number, term) in numbered.take(STEP as usize) {
+                let term = term?;
+                if columns.next_if(|column| **column == number).is_some() {
+                    texts.push(term.text);
+                }
+                if columns.peek().is_none_or(|column| **column >= start + STEP) {
+                    break;
+                }
+            }
+            // A column past the end is nobody's.
+            while columns.next_if(|column| **column < start + STEP).is_some() {}
+        }
+        Ok(texts)
     }
 }
 

@@ -9,8 +9,7 @@ use serde::Serialize;
 
 pub use page::html;
 
-use crate::tokenise::TermKey;
-use crate::{Corpus, Error, Result};
+use crate::{Corpus, Error, Result, TermFrequency};
 
 /// The most frequent terms that are listed.
 pub const TOP_TERMS_MAX: usize = 50;
@@ -53,51 +52,63 @@ pub struct TopTerm {
 }
 
 impl Corpus {
-    /// The figures of the index. Costs a listing of one count of all terms; RAM for each different count, of which
-    /// there are about as many as the root of twice the occurrences at most.
+    /// The figures of the index. Costs a listing of all terms; RAM for each different count, of which there are about
+    /// as many as the root of twice the occurrences at most.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], a failed read, damage.
+    /// A failed read, damage.
     pub fn summary(&self) -> Result<CorpusSummary> {
-        self.check_whole()?;
-        let mut top: BinaryHeap<Reverse<(u64, TermKey)>> = BinaryHeap::new();
+        let mut top = Top::default();
         let mut terms_of: BTreeMap<u64, u64> = BTreeMap::new();
-        for count in self.cf().iter() {
-            let (key, occurrences) = count?;
-            *terms_of.entry(occurrences).or_default() += 1;
-            top.push(Reverse((occurrences, key)));
-            if top.len() > TOP_TERMS_MAX {
-                top.pop();
-            }
-        }
+        self.for_each_term(|_, text, frequency| {
+            *terms_of.entry(frequency.occurrences).or_default() += 1;
+            top.take(text, frequency);
+            Ok(())
+        })?;
         let stats = self.stats();
         Ok(CorpusSummary {
             documents: self.documents(),
             terms: terms_of.values().sum(),
             occurrences: self.occurrences(),
             terms_once: terms_of.get(&1).copied().unwrap_or(0),
-            top: self.top_terms(top.into_iter().map(|Reverse(counted)| counted).collect())?,
+            top: top.finish()?,
             ranks: ranks(&terms_of),
             ram_bytes: stats.ram_bytes,
             lookups: stats.lookups,
             lookup_reads: stats.lookup_reads,
         })
     }
+}
 
-    /// Their texts and documents, the most frequent first; of equals the first by code points.
-    fn top_terms(&self, counted: Vec<(u64, TermKey)>) -> Result<Vec<TopTerm>> {
-        let keys: Vec<TermKey> = counted.iter().map(|(_, key)| *key).collect();
-        let texts = self.texts_of(&keys)?;
-        let documents = self.df().count_many(&keys)?;
-        let mut top = Vec::with_capacity(keys.len());
-        for (((occurrences, _), text), documents) in counted.into_iter().zip(texts).zip(documents) {
+/// How often a term occurs, its text, of equals the first by code points being the greatest, and its documents.
+type Counted = (u64, Reverse<Vec<u8>>, u64);
+
+/// The most frequent terms so far.
+#[derive(Default)]
+struct Top(BinaryHeap<Reverse<Counted>>);
+
+impl Top {
+    fn take(&mut self, text: &[u8], TermFrequency { documents, occurrences }: TermFrequency) {
+        let least = self.0.peek().map_or(0, |Reverse((least, ..))| *least);
+        if self.0.len() == TOP_TERMS_MAX && occurrences < least {
+            return;
+        }
+        self.0.push(Reverse((occurrences, Reverse(text.to_vec()), documents)));
+        if self.0.len() > TOP_TERMS_MAX {
+            self.0.pop();
+        }
+    }
+
+    /// The most frequent first; of equals the first by code points.
+    fn finish(self) -> Result<Vec<TopTerm>> {
+        let sorted = self.0.into_sorted_vec().into_iter();
+        let term = |Reverse((occurrences, Reverse(text), documents))| {
             let term = String::from_utf8(text).map_err(|error| Error::Contradiction {
                 reason: format!("the text of a term is no UTF-8 ({error})"),
             })?;
-            top.push(TopTerm { term, documents, occurrences });
-        }
-        top.sort_by(|a, b| (b.occurrences, &a.term).cmp(&(a.occurrences, &b.term)));
-        Ok(top)
+            Ok(TopTerm { term, documents, occurrences })
+        };
+        sorted.map(term).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use twox_hash::XxHash3_128;
 ///
 /// Two terms of one key would be counted as one. By chance that happens once in 10^19 indexes of 4 billion terms. XXH3
 /// is no cryptographic hash: somebody who chooses the texts could make two such terms. The index then reports a
-/// contradiction when it meets the second one, unless both come in one batch or the first one's text was seen lately.
+/// contradiction when it merges the runs that have them, unless both come in one batch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TermKey(pub [u8; 16]);
 
@@ -21,10 +21,10 @@ impl TermKey {
         Self(XxHash3_128::oneshot(term).to_le_bytes())
     }
 
-    /// The first half as a number.
+    /// The first half as a number, which is in the order of keys.
     pub(crate) fn half(self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 }
 

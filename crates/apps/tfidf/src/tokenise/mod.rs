@@ -83,6 +83,22 @@ impl Tokens {
         self.spans.is_empty()
     }
 
+    /// The tokens, with a space between.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where each token begins and ends.
+    pub(crate) fn spans(&self) -> &[(usize, usize)] {
+        &self.spans
+    }
+
+    /// The terms of that many tokens, in order.
+    pub(crate) fn ngrams(&self, length: usize) -> impl Iterator<Item = &[u8]> {
+        let spans = self.spans.windows(length);
+        spans.map(move |span| &self.bytes[span[0].0..span[length - 1].1])
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
@@ -130,12 +146,7 @@ impl Analyser {
     /// The terms of the tokens, in UTF-8 and in the order of scikit-learn: n-grams of the fewest tokens first.
     pub fn terms<'t>(&self, tokens: &'t Tokens) -> impl Iterator<Item = &'t [u8]> + use<'t> {
         let (min, max) = (self.analysis.ngram_min, self.analysis.ngram_max);
-        (min..=max.min(tokens.len())).flat_map(move |length| {
-            tokens
-                .spans
-                .windows(length)
-                .map(move |span| &tokens.bytes[span[0].0..span[length - 1].1])
-        })
+        (min..=max.min(tokens.len())).flat_map(move |length| tokens.ngrams(length))
     }
 }
 

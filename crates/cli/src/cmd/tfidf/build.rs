@@ -5,19 +5,20 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use anyhow::{Context, Result};
-use nandex_tfidf::{Analysis, Corpus, CorpusConfig, StopWords};
+use anyhow::{Context, Result, bail};
+use nandex::device::Access;
+use nandex_tfidf::{Analysis, Corpus, CorpusConfig, Repeats, StopWords};
 
 use crate::console::Console;
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
-use crate::size;
+use crate::size::{self, show_count};
 use crate::unfinished::{self, Unfinished};
 
-use super::change::{Changed, RepeatArgs, change};
+use super::change::{Change, Changed, RepeatArgs, change};
 use super::hints::explained;
-use super::index::IndexArgs;
+use super::index::{self, IndexArgs};
 use super::input::InputArgs;
 
 /// The word for scikit-learn's list.
@@ -37,6 +38,9 @@ pub struct Args {
     text_bytes: u64,
     #[command(flatten)]
     repeats: RepeatArgs,
+    /// Go on where an earlier build of this index was stopped, and leave out the documents that it has
+    #[arg(long)]
+    resume: bool,
 }
 
 /// How text becomes terms. An index keeps it.
@@ -112,13 +116,44 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let name = args.index.file.as_path();
     unfinished::refuse_existing(&[name])?;
     let mut made = Unfinished::default();
-    let place = made.begin(name, console)?;
-    let corpus = Corpus::create(&place, &analysis, config).map_err(explained);
-    let cannot = || format!("cannot create {}", name.display());
-    let corpus = corpus.with_context(cannot).inspect_err(|_| made.remove())?;
-    let changed =
-        change(corpus, (&place, config), (inputs, args.repeats.into()), (console, &interrupt))?;
+    let left = if args.resume { made.resume(name) } else { None };
+    let (place, corpus, way) = match left {
+        Some(place) => {
+            let corpus = resume(&place, (&analysis, config), console)?;
+            (place, corpus, Change::Add(Repeats::Skip))
+        }
+        None => {
+            let place = made.begin(name, console)?;
+            let corpus = Corpus::create(&place, &analysis, config).map_err(explained);
+            let cannot = || format!("cannot create {}", name.display());
+            let corpus = corpus.with_context(cannot).inspect_err(|_| made.remove())?;
+            (place, corpus, args.repeats.into())
+        }
+    };
+    let changed = change(corpus, (&place, config), (inputs, way), (console, &interrupt))?;
     finish(changed, (name, made), console)
+}
+
+/// Opens what a build that was stopped has left, and says what it has.
+fn resume(
+    place: &Path,
+    (analysis, config): (&Analysis, CorpusConfig),
+    console: &Console,
+) -> Result<Corpus> {
+    let corpus = index::open(place, Access::ReadWrite, config)?;
+    let shown = place.display();
+    if corpus.analysis() != analysis {
+        let text = |it: &Analysis| serde_json::to_string(it).unwrap_or_default();
+        bail!(
+            "--resume: {shown} was begun with other options of terms: expected {}, found {}; give those, or omit \
+             --resume, which begins again",
+            text(analysis),
+            text(corpus.analysis())
+        );
+    }
+    let documents = show_count(corpus.documents());
+    console.note(&format!("{shown} is resumed: it has {documents} documents"));
+    Ok(corpus)
 }
 
 /// Gives the index its name, unless it was stopped.
@@ -130,7 +165,7 @@ fn finish(
     let place = changed.path.clone();
     if changed.interrupted {
         console.note(&format!(
-            "stopped; {0} has what was read: `nandex tfidf update {0} --skip-repeats` adds the rest, then rename it",
+            "stopped; {} has what was read: the same command with --resume adds the rest",
             place.display()
         ));
     } else {

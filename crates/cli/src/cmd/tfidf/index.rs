@@ -45,7 +45,7 @@ impl IndexArgs {
     /// Opens the index to change it.
     ///
     /// # Errors
-    /// No such file, a file that is no index or is in use, an index that was interrupted, damage.
+    /// No such file, a file that is no index or is in use, damage.
     pub fn open(&self) -> Result<Corpus> {
         open(&self.file, Access::ReadWrite, self.config()?)
     }

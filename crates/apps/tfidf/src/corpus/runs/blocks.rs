@@ -1,0 +1,132 @@
+//! Where blocks of runs and the state of the index are: values of a table of large values.
+
+use nandex::store::hash::KeyHasher;
+use nandex::{AnyTable, LargeTable};
+
+use crate::tokenise::TermKey;
+use crate::{Error, Result};
+
+/// The key of the state; keys of blocks are longer.
+const STATE_KEY: &[u8] = b"state";
+
+/// What a block has. The letters are on flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::corpus) enum Kind {
+    /// Terms of a run.
+    Terms,
+    /// The place of the first term of each block of a run.
+    Firsts,
+    /// Documents of a batch.
+    Documents,
+}
+
+impl Kind {
+    fn letter(self) -> u8 {
+        match self {
+            Self::Terms => b't',
+            Self::Firsts => b'f',
+            Self::Documents => b'd',
+        }
+    }
+
+    /// The key of the block of this number of a run.
+    fn key(self, run: u64, number: u32) -> [u8; 13] {
+        let mut key = [0; 13];
+        key[0] = self.letter();
+        key[1..9].copy_from_slice(&run.to_le_bytes());
+        key[9..].copy_from_slice(&number.to_le_bytes());
+        key
+    }
+}
+
+/// Blocks of all runs.
+#[derive(Debug)]
+pub(in crate::corpus) struct Blocks {
+    table: LargeTable<AnyTable>,
+    hasher: KeyHasher,
+    /// What the index was said to have space for; for errors.
+    bytes_max: u64,
+}
+
+impl Blocks {
+    pub(in crate::corpus) fn new(
+        table: LargeTable<AnyTable>,
+        hasher: KeyHasher,
+        bytes_max: u64,
+    ) -> Self {
+        Self { table, hasher, bytes_max }
+    }
+
+    /// The same, for an index that was made with this much space.
+    pub(in crate::corpus) fn with_bytes_max(self, bytes_max: u64) -> Self {
+        Self { bytes_max, ..self }
+    }
+
+    #[cfg(test)]
+    pub(in crate::corpus) fn table(&self) -> &LargeTable<AnyTable> {
+        &self.table
+    }
+
+    pub(in crate::corpus) fn into_table(self) -> LargeTable<AnyTable> {
+        self.table
+    }
+
+    /// Bytes of RAM.
+    pub(in crate::corpus) fn ram_bytes(&self) -> u64 {
+        self.table.stats().ram_bytes
+    }
+
+    /// Where a term belongs in a run: in the order of the volume's hash, as in counting tables.
+    #[inline]
+    pub(in crate::corpus) fn place(&self, key: &TermKey) -> u64 {
+        self.hasher.hash(&key.0).place
+    }
+
+    pub(in crate::corpus) fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    pub(in crate::corpus) fn put(
+        &self,
+        kind: Kind,
+        (run, number): (u64, u32),
+        block: &[u8],
+    ) -> Result<()> {
+        let put = self.table.put(&kind.key(run, number), block);
+        put.map_err(|error| self.explain(error))
+    }
+
+    pub(in crate::corpus) fn get(&self, kind: Kind, run: u64, number: u32) -> Result<Vec<u8>> {
+        let found = self.table.get(&kind.key(run, number))?;
+        found.ok_or_else(|| Error::Contradiction {
+            reason: format!("block {number} of run {run} ({kind:?}) is not there"),
+        })
+    }
+
+    /// Removes a block, if it is there.
+    pub(in crate::corpus) fn remove(&self, kind: Kind, run: u64, number: u32) -> Result<()> {
+        Ok(self.table.remove(&kind.key(run, number))?)
+    }
+
+    /// Makes all blocks durable.
+    pub(in crate::corpus) fn sync(&self) -> Result<()> {
+        self.table.sync().map_err(|error| self.explain(error))
+    }
+
+    /// Replaces the state, durably: a crash leaves the old one or the new one, whole.
+    pub(in crate::corpus) fn put_state(&self, state: &[u8]) -> Result<()> {
+        self.table.put(STATE_KEY, state).map_err(|error| self.explain(error))?;
+        self.sync()
+    }
+
+    pub(in crate::corpus) fn state(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.table.get(STATE_KEY)?)
+    }
+
+    fn explain(&self, error: nandex::Error) -> Error {
+        match error {
+            nandex::Error::ValuesFull { .. } => Error::TextsFull { bytes_max: self.bytes_max },
+            error => error.into(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The bytes of terms in a block; see [the format](../../../../../../docs/format.md).
+
+use std::ops::Range;
+
+/// What some documents change of a term's counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Delta {
+    /// Documents that have it; below 0 for documents that went.
+    pub(crate) documents: i64,
+    /// How often it occurs in these.
+    pub(crate) occurrences: i64,
+}
+
+impl Delta {
+    /// Both changes; nothing if a sum is past 2^63 - 1.
+    pub(crate) fn plus(self, other: Self) -> Option<Self> {
+        let documents = self.documents.checked_add(other.documents)?;
+        let occurrences = self.occurrences.checked_add(other.occurrences)?;
+        Some(Self { documents, occurrences })
+    }
+
+    /// The change that takes this one back. No batch has 2^63 occurrences.
+    pub(crate) fn negated(self) -> Self {
+        Self { documents: -self.documents, occurrences: -self.occurrences }
+    }
+
+    pub(crate) fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Where the counts of a run's terms are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CountsIn {
+    /// Behind each text.
+    Run,
+    /// In counting tables.
+    Tables,
+}
+
+/// The most bytes that a term takes in addition to its text.
+pub(super) const OVERHEAD_BYTES: usize = 3 + 10 + 10;
+
+/// Appends a term.
+pub(super) fn encode(block: &mut Vec<u8>, text: &[u8], delta: Delta, counts: CountsIn) {
+    put_varint(block, text.len() as u64);
+    block.extend_from_slice(text);
+    if counts == CountsIn::Run {
+        put_varint(block, zigzag(delta.documents));
+        put_varint(block, zigzag(delta.occurrences));
+    }
+}
+
+/// A term of a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Decoded {
+    /// Where its text is.
+    pub(super) text: Range<usize>,
+    /// Nothing, where tables have the counts.
+    pub(super) delta: Delta,
+    /// Where the next term begins.
+    pub(super) end: usize,
+}
+
+/// The term that begins at `at`; nothing if the block has none there.
+#[inline]
+pub(super) fn decode(block: &[u8], at: usize, counts: CountsIn) -> Option<Decoded> {
+    let (bytes, start) = varint(block, at)?;
+    let text_end = start.checked_add(usize::try_from(bytes).ok()?)?;
+    if text_end > block.len() {
+        return None;
+    }
+    let (mut delta, mut end) = (Delta::default(), text_end);
+    if counts == CountsIn::Run {
+        let (documents, after) = varint(block, end)?;
+        let (occurrences, after) = varint(block, after)?;
+        delta = Delta { documents: unzigzag(documents), occurrences: unzigzag(occurrences) };
+        end = after;
+    }
+    Some(Decoded { text: start..text_end, delta, end })
+}
+
+/// Seven bits a byte, the lowest first; the high bit of all bytes but the last is set.
+#[inline]
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// A number, and where it ends; nothing where there is none of 64 bits.
+#[inline]
+fn varint(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        let bits = u64::from(byte & 0x7f);
+        if (bits << shift) >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        if byte < 0x80 {
+            return Some((number, at));
+        }
+    }
+    None
+}
+
+/// Small for numbers near 0, whatever their sign.
+#[inline]
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)) as u64
+}
+
+#[inline]
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_read_as_they_were_written_and_bytes_that_are_none_are_refused() {
+        let deltas = [0, 1, -1, 127, -128, i64::MAX, i64::MIN];
+        for counts in [CountsIn::Run, CountsIn::Tables] {
+            let mut block = Vec::new();
+            for (bytes, number) in deltas.into_iter().enumerate() {
+                let delta = Delta { documents: number, occurrences: -(number / 2) };
+                encode(&mut block, &vec![b'x'; bytes * 40], delta, counts);
+            }
+            let mut at = 0;
+            for (bytes, number) in deltas.into_iter().enumerate() {
+                let found = decode(&block, at, counts).unwrap();
+                let delta = Delta { documents: number, occurrences: -(number / 2) };
+                assert_eq!(found.text.len(), bytes * 40);
+                assert_eq!(
+                    found.delta,
+                    if counts == CountsIn::Run { delta } else { Delta::default() }
+                );
+                for end in at..found.end {
+                    assert_eq!(decode(&block[..end], at, counts), None, "{number} ends at {end}");
+                }
+                at = found.end;
+            }
+            assert_eq!(at, block.len());
+        }
+        assert_eq!(varint(&[0xff; 11], 0), None);
+        assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], 0), None);
+    }
+
+    /// The example of docs/format.md: a change here makes every index unreadable.
+    #[test]
+    fn a_term_is_the_bytes_that_the_format_says() {
+        let mut block = Vec::new();
+        encode(&mut block, b"fish", Delta { documents: 2, occurrences: 5 }, CountsIn::Run);
+        encode(&mut block, b"cat", Delta { documents: -1, occurrences: -70 }, CountsIn::Run);
+        assert_eq!(block, *b"\x04fish\x04\x0a\x03cat\x01\x8b\x01");
+    }
+}

@@ -1,0 +1,199 @@
+//! Power cuts after every operation of an index's life, and what the next opening finds.
+
+use std::sync::Arc;
+
+use nandex::device::{Counted, Device};
+use nandex::{OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_sim::{Cut, Image, SimDevice};
+
+use super::tests::{CONFIG, counted, listed};
+use super::*;
+use crate::Document;
+
+/// RAM of a batch, so that a few documents fill it.
+const BATCH_BYTES: usize = 12_000;
+
+/// Runs at which they are merged.
+const RUNS_MAX: usize = 3;
+
+/// Of this many recoveries one is cut itself, at each operation of this many.
+const DEEPER: u64 = 40;
+const STRIDE: usize = 5;
+
+fn create(device: Arc<dyn Device>) -> Corpus {
+    let (threads, log_bytes) = (Threads::Inline, 2 << 20);
+    let options = VolumeOptions { threads, log_bytes, ..VolumeOptions::tiny() };
+    let options = VolumeOptions { volume_id: Some(7), log_block_bytes: 128 << 10, ..options };
+    let volume = Volume::create(device, options).unwrap();
+    limited(Corpus::create_in(&volume, &analysis(), CONFIG).unwrap())
+}
+
+fn open(device: Arc<dyn Device>) -> Corpus {
+    let options = OpenOptions { threads: Threads::Inline, ..OpenOptions::default() };
+    let volume = Volume::open(device, options).unwrap();
+    limited(Corpus::open_in(&volume, CONFIG).unwrap())
+}
+
+fn limited(corpus: Corpus) -> Corpus {
+    Corpus { batch_bytes: BATCH_BYTES, runs_max: RUNS_MAX, ..corpus }
+}
+
+fn analysis() -> Analysis {
+    Analysis::default().ngrams(1, 2)
+}
+
+fn document(number: u32) -> Document {
+    let text = format!("own{number} red fish own{} all own{number}", number % 5);
+    Document::new(format!("d{number}"), text)
+}
+
+/// What is done with an index: documents go in or out, by their numbers, one by one; or all of another index come.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(Vec<u32>),
+    Remove(Vec<u32>),
+    Merge(Vec<u32>),
+}
+
+impl Step {
+    /// Does it, or what is left of it.
+    fn run(&self, corpus: &mut Corpus, has: &[u32]) -> Result<()> {
+        let documents = |numbers: &[u32]| -> Vec<_> {
+            numbers.iter().map(|number| Ok(document(*number))).collect()
+        };
+        match self {
+            Self::Add(numbers) => corpus.update(documents(numbers), Repeats::Skip).map(drop),
+            Self::Remove(numbers) => {
+                let left = numbers.iter().copied().filter(|number| has.contains(number));
+                corpus.remove(documents(&left.collect::<Vec<_>>())).map(drop)
+            }
+            Self::Merge(numbers) if numbers.iter().all(|number| has.contains(number)) => Ok(()),
+            Self::Merge(numbers) => {
+                let mut other = create(Arc::new(SimDevice::instant()));
+                other.update(documents(numbers), Repeats::Refuse)?;
+                corpus.merge(&other)
+            }
+        }
+    }
+
+    /// What an index may have after a part of it, given what it had before.
+    fn outcomes(&self, before: &[u32]) -> Vec<Vec<u32>> {
+        let with = |numbers: &[u32]| [before, numbers].concat();
+        match self {
+            Self::Add(numbers) => (0..=numbers.len()).map(|len| with(&numbers[..len])).collect(),
+            Self::Merge(numbers) => vec![before.to_vec(), with(numbers)],
+            Self::Remove(numbers) => {
+                let without = |len: usize| {
+                    let stays = |number: &&u32| !numbers[..len].contains(number);
+                    before.iter().filter(stays).copied().collect()
+                };
+                (0..=numbers.len()).map(without).collect()
+            }
+        }
+    }
+}
+
+/// The numbers of the documents that an index has, which must be one of `outcomes`: every count says so, and its table of
+/// documents.
+#[track_caller]
+fn found(corpus: &Corpus, outcomes: &[Vec<u32>], story: &str) -> Vec<u32> {
+    let count = usize::try_from(corpus.documents()).unwrap();
+    let outcome = outcomes.iter().find(|outcome| outcome.len() == count);
+    let outcome = outcome.unwrap_or_else(|| panic!("{story}: {count} documents"));
+    let documents: Vec<Document> = outcome.iter().map(|number| document(*number)).collect();
+    let expected = counted(&analysis(), &documents);
+    assert_eq!(listed(corpus), expected, "{story}");
+    let occurrences: u64 = expected.values().map(|it| it.occurrences).sum();
+    assert_eq!(corpus.occurrences(), occurrences, "{story}");
+    let mut ids: Vec<Vec<u8>> =
+        corpus.documents.iter().map(|entry| entry.unwrap().0.to_vec()).collect();
+    ids.sort_unstable();
+    let mut wanted: Vec<Vec<u8>> =
+        documents.iter().map(|it| TermKey::of(it.id.as_bytes()).0.to_vec()).collect();
+    wanted.sort_unstable();
+    assert_eq!(ids, wanted, "{story}");
+    outcome.clone()
+}
+
+/// Opens what a cut has left, looks at all of it, and does the rest of the step. Returns the cuts on the way.
+fn survive(image: Image, step: &Step, before: &[u32], story: &str) -> Vec<Cut> {
+    let outcomes = step.outcomes(before);
+    let device = SimDevice::instant().with_image(image);
+    device.record_cuts();
+    let mut corpus = open(Arc::new(device.clone()));
+    let has = found(&corpus, &outcomes, story);
+    step.run(&mut corpus, &has).unwrap();
+    let all = &outcomes[outcomes.len() - 1..];
+    found(&corpus, all, story);
+    drop(corpus);
+    let cuts = device.take_cuts();
+    found(&open(Arc::new(device)), all, story);
+    cuts
+}
+
+#[test]
+fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_done() {
+    let steps = [
+        Step::Add((0..40).collect()),
+        Step::Add((40..44).collect()),
+        Step::Remove((3..12).collect()),
+        Step::Merge((100..120).collect()),
+        Step::Add((3..6).collect()),
+    ];
+    let device = SimDevice::instant();
+    device.record_cuts();
+    let mut corpus = create(Arc::new(device.clone()));
+    // What a cut leaves of an index that is not made yet is nobody's.
+    let _ = device.take_cuts();
+    let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
+    for step in &steps {
+        step.run(&mut corpus, &has).unwrap();
+        for cut in device.take_cuts() {
+            for seed in [0, 1, 2 + cuts] {
+                let story = format!("{step:?} cut after {} operations, {seed}", cut.operation);
+                let again = survive(cut.survivors(seed), step, &has, &story);
+                // Some recoveries are cut, too.
+                let some = again.iter().filter(|_| cuts.is_multiple_of(DEEPER)).step_by(STRIDE);
+                for second in some {
+                    let story = format!("{story}, and again after {}", second.operation);
+                    survive(second.survivors(seed), step, &has, &story);
+                }
+            }
+            cuts += 1;
+        }
+        has = step.outcomes(&has).pop().unwrap();
+        assert_eq!(found(&corpus, std::slice::from_ref(&has), "no cut"), has);
+        commits.insert(corpus.state.next_run);
+        let _ = device.take_cuts();
+    }
+    assert!(cuts > 100, "{cuts} cuts");
+    assert!(corpus.state.generation > 1 && commits.len() == steps.len(), "{:?}", corpus.state);
+}
+
+/// A document of a thousand terms.
+fn long(number: u32) -> Document {
+    let terms: Vec<String> = (0..1000).map(|n| format!("t{:05}", number * 500 + n)).collect();
+    Document::new(format!("long{number}"), terms.join(" "))
+}
+
+#[test]
+fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
+    let device = Arc::new(Counted::new(SimDevice::instant()));
+    let corpus = create(Arc::clone(&device) as Arc<dyn Device>);
+    let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
+    corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
+    assert_eq!((corpus.state.terms().0, corpus.state.runs.len()), (20_500, 0));
+    let before = device.snapshot();
+    corpus.update((40..45).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
+    let cost = device.snapshot().since(&before);
+    assert_eq!(corpus.state.runs.len(), 1);
+    // 3,000 different terms of 6 bytes, with 3 more each, are 7 pages; each sync writes a page or two.
+    assert_eq!(corpus.state.runs[0].terms, 3000);
+    assert!(cost.pages_read <= 4 && cost.pages_written <= 40, "{cost:?}");
+    assert!(cost.syncs <= 16, "{cost:?}");
+    // A term's counts: a page of each table, and a block of the run, of which it needs the first places, too.
+    let before = device.snapshot();
+    corpus.frequencies(&["t20499"]).unwrap();
+    let cost = device.snapshot().since(&before);
+    assert!(cost.reads <= 4 + 2, "{cost:?}");
+}
