@@ -47,6 +47,7 @@ pub mod model;
 pub mod oracle;
 pub mod quotient;
 pub mod registry;
+pub mod rhik;
 pub mod size;
 pub mod slicehash;
 #[cfg(feature = "testing")]
@@ -75,6 +76,7 @@ pub use nandex_device as device;
 pub use nandex_store as store;
 pub use nandex_store::check::{Finding, Report};
 pub use nandex_store::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+pub use rhik::Rhik;
 pub use slicehash::SliceHash;
 
 /// Runs the example of the README.

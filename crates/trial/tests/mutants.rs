@@ -27,13 +27,14 @@ const INDEX: &str = "unittests src/lib.rs (nandex)";
 const SUITE: &str = "tests/suite/main.rs";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
     Check { program: STORE, filter: "", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::tests::moves::", hang_seconds: 60 },
     Check { program: INDEX, filter: "bufferhash::tests::what_an_eviction", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::growing::tests::what_was", hang_seconds: 60 },
+    Check { program: INDEX, filter: "rhik::tests::a_", hang_seconds: 120 },
     Check { program: "tests/run/main.rs", filter: "failures::", hang_seconds: 60 },
     Check { program: SUITE, filter: "faults::", hang_seconds: 300 },
     Check { program: SUITE, filter: "filters::threads::", hang_seconds: 120 },
@@ -47,7 +48,7 @@ const CHECKS: [Check; 15] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 17] = [
+const KNOWN: [(&str, &str, &[Barrier]); 19] = [
     (
         STORE,
         "shadow::model::a_map_reads_back_as_it_was",
@@ -105,6 +106,8 @@ const KNOWN: [(&str, &str, &[Barrier]); 17] = [
         &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog, Barrier::CleanCloseSavedAll],
     ),
     (INDEX, "slicehash::growing::tests::what_was", &[Barrier::RefusedKeepsInherited]),
+    (INDEX, "rhik::tests::a_", &[Barrier::RecordsProvePages, Barrier::RecordsHearTheirWrites]),
+    (INDEX, "rhik::tests::while_a_checkpoint", &[Barrier::RecordsCaptureHoldsMaps]),
     (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
     (INDEX, "cascade::tests::while_a_checkpoint", &[Barrier::RunsCaptureHoldsMaps]),
     (INDEX, "counting::tests::while_a_checkpoint", &[Barrier::CountsCaptureHoldsMaps]),
