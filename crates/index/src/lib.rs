@@ -47,6 +47,7 @@ pub mod model;
 pub mod oracle;
 pub mod quotient;
 pub mod registry;
+pub mod rhik;
 pub mod size;
 pub mod slicehash;
 #[cfg(feature = "testing")]
@@ -77,6 +78,7 @@ pub use nandex_store::check::{Finding, Report};
 pub use nandex_store::{
     Completion, Durability, OpenOptions, StaleSuperblock, Threads, Volume, VolumeOptions,
 };
+pub use rhik::Rhik;
 pub use slicehash::SliceHash;
 
 /// Runs the example of the README.

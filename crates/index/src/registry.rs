@@ -16,7 +16,7 @@ use crate::check::OnProgress;
 use crate::model::{FilterRequirements, Prediction, Requirements};
 #[cfg(feature = "testing")]
 use crate::testing;
-use crate::{Result, bufferhash, cascade, counting, large, slicehash};
+use crate::{Result, bufferhash, cascade, counting, large, rhik, slicehash};
 
 /// Every kind of structure that this nandex can read, in order of preference among equals.
 pub const ROWS: &[&Row] = &[
@@ -29,6 +29,7 @@ pub const ROWS: &[&Row] = &[
     &bufferhash::growing::GENERATION_ROW,
     &slicehash::growing::ROW,
     &slicehash::growing::TABLE_ROW,
+    &rhik::ROW,
     #[cfg(feature = "testing")]
     &crate::specimen::ROW,
 ];

@@ -173,6 +173,12 @@ barriers! {
     MoveSyncsItsSnapshot,
     /// In the index: runs that a move has merged are gone.
     MoveTakesItsRuns,
+    /// In the index: no directory changes between the captures of buffers and of directories.
+    RecordsCaptureHoldsMaps,
+    /// In the index: record tables are proven before they are carried over to the next version.
+    RecordsProvePages,
+    /// In the index: a directory names record tables only once all of their writes have succeeded.
+    RecordsHearTheirWrites,
     /// In the index: no merge takes place between the captures of buffers, runs and slicetables.
     CaptureHoldsMaps,
     /// In the index: no buffer of counts is staged or merged between the captures of buffers and segments.

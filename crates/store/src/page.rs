@@ -42,6 +42,8 @@ pub enum PageKind {
     Run = 8,
     /// Part of a counting table's segment: keys and their counts.
     Counts = 9,
+    /// Part of a RHIK's group: a record table.
+    Records = 10,
 }
 
 /// Names a structure inside a volume; issued once, never reused.

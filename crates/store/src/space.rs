@@ -6,7 +6,7 @@
 use nandex_device::PageId;
 
 /// A run of pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
     /// The first page.
     pub start: PageId,
@@ -83,13 +83,18 @@ impl Space {
         }
         let at = self.free.partition_point(|other| other.start < extent.start);
         self.free.insert(at, extent);
-        self.free.dedup_by(|next, before| {
-            let touch = before.end() == next.start;
-            if touch {
-                before.pages += next.pages;
-            }
-            touch
-        });
+        self.join(at);
+        if at > 0 {
+            self.join(at - 1);
+        }
+    }
+
+    /// Makes one of a free extent and the next one, if they touch.
+    fn join(&mut self, at: usize) {
+        let touch = self.free.get(at + 1).is_some_and(|next| self.free[at].end() == next.start);
+        if touch {
+            self.free[at].pages += self.free.remove(at + 1).pages;
+        }
     }
 
     /// Pages that nobody owns.

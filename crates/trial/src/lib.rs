@@ -47,10 +47,18 @@ const CALLS_MAX: u64 = 40;
 /// # Errors
 /// A wrong answer, or a panic.
 pub fn run(seed: u64, one_in: u64) -> Result<Counters, Box<Failure>> {
-    let plan = Plan::of(seed);
+    run_plan(&Plan::of(seed), one_in)
+}
+
+/// As [`run`], for a plan that no seed has any more, since the register has other structures now.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_plan(plan: &Plan, one_in: u64) -> Result<Counters, Box<Failure>> {
+    let seed = plan.seed;
     let trial = || match plan.setup {
-        StructureSetup::Table(setup) => carry_out(&plan, setup, one_in),
-        StructureSetup::Filter(setup) => carry_out(&plan, setup, one_in),
+        StructureSetup::Table(setup) => carry_out(plan, setup, one_in),
+        StructureSetup::Filter(setup) => carry_out(plan, setup, one_in),
     };
     let result = catch_unwind(AssertUnwindSafe(trial));
     let result = result.unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic))));

@@ -35,6 +35,7 @@ const CHECKS: [Check; 16] = [
     Check { program: INDEX, filter: "slicehash::tests::moves::", hang_seconds: 60 },
     Check { program: INDEX, filter: "bufferhash::tests::what_an_eviction", hang_seconds: 60 },
     Check { program: INDEX, filter: "slicehash::growing::tests::what_was", hang_seconds: 60 },
+    Check { program: INDEX, filter: "rhik::tests::a_", hang_seconds: 120 },
     Check { program: "tests/run/main.rs", filter: "failures::", hang_seconds: 60 },
     Check { program: SUITE, filter: "faults::", hang_seconds: 300 },
     Check { program: SUITE, filter: "filters::threads::", hang_seconds: 120 },
@@ -48,7 +49,7 @@ const CHECKS: [Check; 16] = [
 
 /// Tests that are known to fail without some barriers, and are asked first. They only save the way through the
 /// checks: what `make mutants` prints may be written here.
-const KNOWN: [(&str, &str, &[Barrier]); 18] = [
+const KNOWN: [(&str, &str, &[Barrier]); 20] = [
     (
         "tests/stale.rs",
         "put_back",
@@ -115,6 +116,8 @@ const KNOWN: [(&str, &str, &[Barrier]); 18] = [
         &[Barrier::KeptIsLogged, Barrier::CheckpointSyncsLog, Barrier::CleanCloseSavedAll],
     ),
     (INDEX, "slicehash::growing::tests::what_was", &[Barrier::RefusedKeepsInherited]),
+    (INDEX, "rhik::tests::a_", &[Barrier::RecordsProvePages, Barrier::RecordsHearTheirWrites]),
+    (INDEX, "rhik::tests::while_a_checkpoint", &[Barrier::RecordsCaptureHoldsMaps]),
     (INDEX, "cascade::tests::counts_outlive", &[Barrier::DroppedBoundaryIsAPlace]),
     (INDEX, "cascade::tests::while_a_checkpoint", &[Barrier::RunsCaptureHoldsMaps]),
     (INDEX, "counting::tests::while_a_checkpoint", &[Barrier::CountsCaptureHoldsMaps]),

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use nandex_sim::workload::SplitMix64;
 use nandex_sim::{Fill, Image, SimDevice, Ssd};
+use nandex_trial::table::TableSetup;
 use nandex_trial::{
     Adversity, BLOCK, Contract, Counters, Plan, STRUCTURES, Session, Structure, StructureSetup,
-    amount, parallel, run, small,
+    amount, parallel, run, run_plan, small,
 };
 
 fn counters_of(seed: u64) -> Counters {
@@ -109,7 +110,9 @@ fn a_table_that_refuses_opens_although_its_replay_fills_buffers_at_other_places(
 #[test]
 fn a_table_that_a_long_life_fills_may_refuse() {
     // A BufferHash of 56 incarnations, full in its fifth opening.
-    let total = counters_of(16_271);
+    let setup = StructureSetup::Table(TableSetup::bufferhash(16_271));
+    let plan = Plan { setup, ..Plan::of(16_271) };
+    let total = run_plan(&plan, 1).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(total.calls > 150, "{total}");
 }
 

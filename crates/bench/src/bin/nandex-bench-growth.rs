@@ -16,7 +16,9 @@ use clap::Parser;
 use nandex::bufferhash::growing::Growing as GrowingBufferHash;
 use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::slicehash::growing::Growing as GrowingSliceHash;
-use nandex::{AnyTable, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash, slicehash};
+use nandex::{
+    AnyTable, Policy, Requirements, Rhik, Table, Volume, VolumeOptions, bufferhash, rhik, slicehash,
+};
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
 use nandex_bench::process::finish;
 
@@ -33,9 +35,12 @@ struct Arguments {
     /// Lookups of keys that are there, and of others, at each power of two.
     #[arg(long, default_value_t = 20_000)]
     lookups: u64,
-    /// What grows: bufferhash or slicehash.
+    /// What grows: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Grown::Bufferhash)]
     structure: Grown,
+    /// RAM that the growing one may take, in bytes; without it no limit.
+    #[arg(long)]
+    ram: Option<u64>,
     /// Where the volumes are.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -49,13 +54,15 @@ struct Arguments {
 enum Grown {
     Bufferhash,
     Slicehash,
+    Rhik,
 }
 
 /// A table with this many entries.
 #[derive(serde::Serialize, Debug)]
 struct Step {
     entries: u64,
-    /// Generations of a growing BufferHash, partitions of a growing SliceHash; 1 for a table that was created large.
+    /// Generations of a growing BufferHash, partitions of a growing SliceHash, record tables of a RHIK; 1 for a table
+    /// that was created large.
     parts: usize,
     ram_bytes_per_entry: f64,
     reads_per_hit: f64,
@@ -89,7 +96,11 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<String> {
     let growing = course(arguments, Policy::Grow, 1000)?;
-    let created_large = course(arguments, Policy::Reject, arguments.entries)?;
+    let large = match arguments.structure {
+        Grown::Rhik => Policy::Grow,
+        Grown::Bufferhash | Grown::Slicehash => Policy::Reject,
+    };
+    let created_large = course(arguments, large, arguments.entries)?;
     let inserts_ratio = growing.inserts_per_s / created_large.inserts_per_s;
     let figures = Figures { growing, created_large, inserts_ratio };
     if arguments.json {
@@ -126,11 +137,17 @@ fn course(arguments: &Arguments, policy: Policy, entries: u64) -> Result<Course>
         (Grown::Slicehash, Policy::Grow) => {
             (slicehash::growing::KIND, "growing SliceHash, from a thousand entries")
         }
+        (Grown::Rhik, _) if entries == arguments.entries => {
+            (rhik::KIND, "RHIK, created for all entries")
+        }
+        (Grown::Rhik, _) => (rhik::KIND, "RHIK, from a thousand entries"),
         (Grown::Bufferhash, _) => (bufferhash::KIND, "BufferHash, created for all entries"),
         (Grown::Slicehash, _) => (slicehash::KIND, "SliceHash, created for all entries"),
     };
     let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
-    let asked = Requirements { policy, ..Requirements::new(entries, widths.0, widths.1) };
+    let ram_bytes = arguments.ram.filter(|_| policy == Policy::Grow);
+    let asked =
+        Requirements { policy, ram_bytes, ..Requirements::new(entries, widths.0, widths.1) };
     let config = asked.advise_one(kind)?.config;
     let file = arguments.dir.join(format!("growth-{kind}.nandex"));
     if file.exists() {
@@ -187,7 +204,8 @@ fn insert(table: &AnyTable, numbers: Range<u64>) -> Result<(f64, f64)> {
 fn parts(table: &AnyTable) -> usize {
     let generations = table.of::<GrowingBufferHash>().map(GrowingBufferHash::generations);
     let partitions = table.of::<GrowingSliceHash>().map(GrowingSliceHash::partitions);
-    generations.or(partitions).unwrap_or(1)
+    let tables = table.of::<Rhik>().map(|table| table.rhik_stats().tables as usize);
+    generations.or(partitions).or(tables).unwrap_or(1)
 }
 
 fn look(

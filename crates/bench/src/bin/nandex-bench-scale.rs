@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use nandex::device::{Create, FileDevice, FileOptions};
 use nandex::{
-    AnyTable, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash,
+    AnyTable, OpenOptions, Policy, Requirements, Table, Volume, VolumeOptions, bufferhash, rhik,
     slicehash,
 };
 use nandex_bench::keys::{KEY_BYTES, KeySpace, Rng, VALUE_BYTES};
@@ -50,7 +50,7 @@ struct Arguments {
     /// Rounds of lookups; medians are printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// The structure: bufferhash or slicehash.
+    /// The structure: bufferhash, slicehash or rhik.
     #[arg(long, value_enum, default_value_t = Scaled::Bufferhash)]
     structure: Scaled,
     /// Where the volumes are.
@@ -72,6 +72,7 @@ struct Arguments {
 enum Scaled {
     Bufferhash,
     Slicehash,
+    Rhik,
 }
 
 impl Scaled {
@@ -79,6 +80,15 @@ impl Scaled {
         match self {
             Self::Bufferhash => bufferhash::KIND,
             Self::Slicehash => slicehash::KIND,
+            Self::Rhik => rhik::KIND,
+        }
+    }
+
+    /// Nothing may be evicted.
+    const fn policy(self) -> Policy {
+        match self {
+            Self::Bufferhash | Self::Slicehash => Policy::Reject,
+            Self::Rhik => Policy::Grow,
         }
     }
 }
@@ -283,7 +293,7 @@ fn fill(arguments: &Arguments, file: &Path) -> Result<String> {
     let widths = (u32::try_from(KEY_BYTES)?, u32::try_from(VALUE_BYTES)?);
     // A table that refuses is full when the first of its super tables is, a percent or so early.
     let asked = Requirements {
-        policy: Policy::Reject,
+        policy: arguments.structure.policy(),
         ..Requirements::new(arguments.from + arguments.from / SPARE_SHARE, widths.0, widths.1)
     };
     let config = asked.advise_one(arguments.structure.kind())?.config;

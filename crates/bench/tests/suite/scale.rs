@@ -7,7 +7,7 @@ use serde_json::Value;
 
 #[test]
 fn each_size_is_filled_killed_opened_asked_closed_and_opened() {
-    for structure in ["bufferhash", "slicehash"] {
+    for structure in ["bufferhash", "slicehash", "rhik"] {
         let dir = tempfile::tempdir().unwrap();
         let picture = dir.path().join("rates.svg");
         let flags = "--json --from 20k --to 90k --lookups 500 --rounds 2 --structure";

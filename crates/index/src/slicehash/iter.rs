@@ -10,7 +10,6 @@ use nandex_store::ring::SegmentId;
 use super::older::SlicetablePlace;
 use super::{Inner, Slicetables, State};
 use crate::api::Value;
-use crate::write::LostPage;
 use crate::{Damage, Error, Result};
 
 /// An entry of the iteration: key and value.
@@ -46,8 +45,7 @@ impl Contents {
 
     /// Adds the damage of pages that a partition's buffers would have been loaded from.
     fn add_lost(&mut self, state: &State, slots: usize) {
-        let damage = |lost: &LostPage| Damage::new(lost.page, slots, lost.error());
-        self.damage.extend(state.lost.iter().map(damage));
+        self.damage.extend(state.lost.iter().map(|lost| lost.as_damage(slots)));
     }
 
     /// Adds the entries in RAM whose keys `is_own` accepts.

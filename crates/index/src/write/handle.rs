@@ -78,7 +78,7 @@ macro_rules! delegate_table {
             /// As [`Table::insert`]($crate::Table::insert).
             #[inline]
             pub fn insert_u64(&self, key: u64, value: u64) -> $crate::Result<()> {
-                self.handle.core.insert(&key.to_le_bytes(), &value.to_le_bytes())
+                $crate::Table::insert(self, &key.to_le_bytes(), &value.to_le_bytes())
             }
 
             /// The value under `key`, for tables of 8 + 8 bytes.

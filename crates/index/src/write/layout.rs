@@ -9,7 +9,7 @@ use nandex_store::hash::KeyHash;
 use nandex_store::space::Extent;
 
 use super::{Core, Frozen, PartitionState, WriteBuffer};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Options of the write path that a structure chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -164,4 +164,9 @@ pub(crate) trait TableLayout: Checkpoints + Layout<Buffer = Buffer> {
 
     /// Entries below the buffers of a partition.
     fn entries_below(state: &PartitionState<Self>) -> u64;
+
+    /// The error of a full table, which holds that many entries on that many bytes of flash.
+    fn refusal(_core: &Core<Self>, entries: u64, flash_bytes: u64) -> Error {
+        Error::Full { entries, flash_bytes }
+    }
 }

@@ -21,12 +21,20 @@ pub(crate) struct Retired<T>(Mutex<State<T>>);
 #[derive(Debug)]
 struct State<T> {
     things: Vec<Arc<T>>,
+    /// In their order on the device.
     named: Vec<Extent>,
+}
+
+/// Is this extent one of those, which are in order? A structure may have thousands.
+fn has(ordered: &[Extent], extent: Extent) -> bool {
+    let at = ordered.binary_search_by_key(&extent.start, |it| it.start);
+    at.is_ok_and(|at| ordered[at] == extent)
 }
 
 impl<T: OnFlash> Retired<T> {
     /// For a structure whose checkpoint names these extents.
-    pub(crate) fn new(named: Vec<Extent>) -> Self {
+    pub(crate) fn new(mut named: Vec<Extent>) -> Self {
+        named.sort_by_key(|extent| extent.start);
         Self(Mutex::new(State { things: Vec::new(), named }))
     }
 
@@ -46,7 +54,7 @@ impl<T: OnFlash> Retired<T> {
             if Arc::strong_count(&thing) > 1 && is_on(Barrier::RetiredRunsKeepPages) {
                 extents.push(extent);
                 state.things.push(thing);
-            } else if !state.named.contains(&extent) {
+            } else if !has(&state.named, extent) {
                 volume.give_back(extent);
             }
         }

@@ -109,7 +109,12 @@ impl LostPage {
     pub(crate) fn damage(&self, pages: &Range<usize>, slots: usize) -> Option<Damage> {
         let is_stash = self.index >= self.buffer_pages;
         let is_in = pages.contains(&self.index) || is_stash && pages.start == 0;
-        is_in.then(|| Damage::new(self.page, slots, self.error()))
+        is_in.then(|| self.as_damage(slots))
+    }
+
+    /// The damage of a page whose buffer pages have that many slots.
+    pub(crate) fn as_damage(&self, slots: usize) -> Damage {
+        Damage::new(self.page, slots, self.error())
     }
 
     /// Refuses a key that it may have had.

@@ -92,9 +92,7 @@ impl<L: TableLayout> Core<L> {
     #[cold]
     pub(crate) fn counted(&self, error: Error) -> Error {
         match error {
-            Error::Full { flash_bytes, .. } => {
-                Error::Full { entries: self.stats().entries, flash_bytes }
-            }
+            Error::Full { flash_bytes, .. } => L::refusal(self, self.stats().entries, flash_bytes),
             error => error,
         }
     }

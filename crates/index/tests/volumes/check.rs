@@ -11,7 +11,7 @@ use nandex::device::{
 use nandex::store::page::{PAGE_HEADER_BYTES, PageKind, PageLabel, RawPage, StructureId, seal};
 use nandex::store::superblock::Superblock;
 use nandex::{
-    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions,
+    AnyConfig, AnyTable, Error, Finding, OpenOptions, Report, Table, Volume, VolumeOptions, rhik,
     slicehash,
 };
 
@@ -81,7 +81,8 @@ fn a_whole_volume_has_no_findings_after_a_crash_and_after_a_close() {
     let bloom = FilterShape::bloom(470, 12.0, 1).unwrap();
     let rings = [Config::tiny(), Config { filter: bloom, ..Config::tiny() }];
     let slices = slice_configs().map(AnyConfig::from);
-    for config in rings.map(AnyConfig::from).into_iter().chain(slices) {
+    let records = [rhik::Config::tiny().into()];
+    for config in rings.map(AnyConfig::from).into_iter().chain(slices).chain(records) {
         let crashed = image(config);
         let report = check(&crashed);
         assert!(report.ok(), "{:#?}", report.findings);
@@ -135,6 +136,8 @@ fn a_damaged_page_of_each_kind_is_found_and_named_and_the_others_are_not_needed(
     assert_eq!(damage_each_page(&image(Config::tiny())), rings);
     let slices = ["checkpoint", "log", "slice page", "snapshot page", "superblock"];
     assert_eq!(damage_each_page(&image(slice_configs()[1])), slices);
+    let records = ["checkpoint", "log", "record table", "snapshot page", "superblock"];
+    assert_eq!(damage_each_page(&image(rhik::Config::tiny())), records);
 }
 
 /// The pages of this kind.
@@ -204,6 +207,40 @@ fn a_slice_with_foreign_double_or_missing_entries_is_found() {
     assert!(text.contains("more than 253 entries"), "{text}");
     let (_, text) = told(current[0], &|body| body[0] -= 1);
     assert!(text.contains("entries, found"), "{text}");
+}
+
+#[test]
+fn a_record_table_with_foreign_double_or_missing_entries_is_found() {
+    let config = rhik::Config { partitions: 1, ..rhik::Config::tiny() };
+    let image = image(config);
+    let (layout, slots) = (config.record_layout(), config.record_layout().slots());
+    let is_current = |page: &usize| !check(&flipped(&image, *page, 1000)).ok();
+    let current: Vec<_> = pages_of(&image, PageKind::Records).filter(is_current).collect();
+    let body = |page: usize| &image[page * PAGE_BYTES + PAGE_HEADER_BYTES..][..4064];
+    let used = |page: usize| layout.used(body(page)).next().unwrap();
+    let told = |change: &dyn Fn(&mut [u8])| {
+        let findings = resealed(&image, PageKind::Records, current[0], change);
+        assert_eq!(findings[0].page, PageId(current[0] as u64), "{}", findings[0]);
+        findings[0].message.clone()
+    };
+    let (slot, key_at) = (used(current[0]), |slot: usize| 8 + slots + 8 * slot);
+    let foreign = layout.key(body(current[1]), used(current[1])).to_vec();
+    let text = told(&|body| body[key_at(slot)..key_at(slot + 1)].copy_from_slice(&foreign));
+    assert_eq!(text, format!("slot {slot}: its key belongs to another table"));
+    let text = told(&|body| body[8 + slot] ^= 3);
+    assert!(text.contains("its signature is"), "{text}");
+    let text = told(&|body| {
+        let (from, to) = (slot, (slot + slots / 2) % slots);
+        body.swap(8 + from, 8 + to);
+        let key = body[key_at(from)..key_at(from + 1)].to_vec();
+        body.copy_within(key_at(to)..key_at(to + 1), key_at(from));
+        body[key_at(to)..key_at(to + 1)].copy_from_slice(&key);
+    });
+    assert!(text.contains("too far away"), "{text}");
+    let text = told(&|body| body[0] ^= 1);
+    assert!(text.contains("its head says"), "{text}");
+    let text = told(&|body| body[8 + slot] = 0);
+    assert!(text.contains("its head says"), "{text}");
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn flip_some(device: &MemoryDevice) {
     let pages = image.chunks_exact(PAGE_BYTES).zip(0..);
     let sealed = pages.filter(|(page, _)| page[4..8] == *b"ndx1");
     let is_hit = |kind: u8, number: u64| match kind {
-        3 | 6 => number.is_multiple_of(5),
+        3 | 6 | 10 => number.is_multiple_of(5),
         kind => kind == 4,
     };
     let hit = sealed.filter(|(page, number)| is_hit(page[8], *number));

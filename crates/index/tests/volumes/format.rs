@@ -20,7 +20,7 @@ use nandex::device::MemoryDevice;
 use nandex::store::hash::HashKind;
 use nandex::{
     AnyConfig, AnyOptions, AnyTable, Cascade, Counter, Counting, Durability, Filter, OpenOptions,
-    SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting, slicehash,
+    Rhik, SliceHash, Table, Threads, Volume, VolumeOptions, cascade, counting, rhik, slicehash,
 };
 
 /// A fixture, unpacked. Where `NANDEX_FIXTURES` is `write` it is written again first, which only a new version of the
@@ -36,6 +36,7 @@ fn fixture(name: &str) -> Vec<u8> {
             _ if name.starts_with("v1-slicehash") => write_slicehashes(is_closed),
             _ if name.starts_with("v1-cascade") => write_filters(is_closed),
             _ if name.starts_with("v1-counting") => write_counts(is_closed),
+            _ if name.starts_with("v1-rhik") => write_rhiks(is_closed),
             _ => write_bufferhashes(name),
         };
         let file = File::create(path(name)).unwrap();
@@ -164,6 +165,26 @@ fn tables_that_grew_open_and_hold_everything() {
             let parts = volume.structures().iter().filter(|it| it.name.starts_with(name)).count();
             assert!(parts > 2, "{fixture}: {parts} entries of the catalog for {name}");
             assert_filled(&volume, name, config, 4000);
+        }
+    }
+}
+
+/// A RHIK of several partitions, and one whose tables split early.
+fn rhik_configs() -> [(&'static str, rhik::Config); 2] {
+    let small = rhik::Config { partitions: 2, buffer_pages: 1, ..rhik::Config::tiny() };
+    let early = rhik::Config { partitions: 1, neighbourhood: 6, split_permille: 600, ..small };
+    [("usual", small), ("early", early)]
+}
+
+/// Closed, and left in a crash with updates that only the log holds, and tables that no checkpoint names.
+#[test]
+fn rhiks_that_version_1_wrote_open_and_hold_everything() {
+    for fixture in ["v1-rhik-closed", "v1-rhik-crash"] {
+        let volume = open(fixture);
+        for (name, config) in rhik_configs() {
+            assert_filled(&volume, name, config, 2500);
+            let stats = Rhik::open(&volume, name).unwrap().rhik_stats();
+            assert!(stats.tables > 4 && stats.directory_entries > 4, "{fixture}: {stats:?}");
         }
     }
 }
@@ -417,4 +438,15 @@ fn write_counts(is_closed: bool) -> MemoryDevice {
     tables.iter().for_each(|table| table.flush().unwrap());
     tables.iter().for_each(|table| count_all(table, 500..1200));
     left_by((device, volume), tables, is_closed.then_some(Counting::close))
+}
+
+fn write_rhiks(is_closed: bool) -> MemoryDevice {
+    let (device, volume) = inline(HashKind::default());
+    let runtime = rhik::RuntimeOptions { flush_threads: 0, ..Default::default() };
+    let create = |(name, config)| Rhik::create_with(&volume, name, config, runtime).unwrap();
+    let tables: Vec<AnyTable> = rhik_configs().into_iter().map(|it| create(it).into()).collect();
+    tables.iter().for_each(|table| fill(table, 0..1500));
+    tables.iter().for_each(|table| table.flush().unwrap());
+    tables.iter().for_each(|table| fill(table, 1500..2500));
+    left_by((device, volume), tables, is_closed.then_some(AnyTable::close))
 }

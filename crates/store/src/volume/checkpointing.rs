@@ -4,6 +4,7 @@
 //! maps that refer to it are made durable, then the superblock that refers to the maps. Only then is the
 //! log's tail released and are evicted places written again.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -231,8 +232,9 @@ impl Root {
                 entry.tail = captured.tail;
                 if let Some(extents) = captured.extents {
                     let before = std::mem::replace(&mut entry.extents, extents);
-                    let truncated = before.into_iter().filter(|it| !entry.extents.contains(it));
-                    self.removed.extend(truncated);
+                    // A structure may have thousands.
+                    let named: HashSet<_> = entry.extents.iter().collect();
+                    self.removed.extend(before.into_iter().filter(|it| !named.contains(it)));
                 }
             }
         }

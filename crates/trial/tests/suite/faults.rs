@@ -32,14 +32,18 @@ const SPANS: [FaultSpan; 2] = [FaultSpan::Once, FaultSpan::FromThenOn];
 const SITES: [(FaultOn, &str); 4] = [
     (
         FaultOn::Read,
-        "blank, checkpoint, counts, data, filter, image, I/O chunk of a run, log, run, slice, superblock, values, \
-         whole data, whole slice",
+        "blank, checkpoint, counts, data, filter, group of records, image, I/O chunk of a run, log, records, run, \
+         slice, superblock, values, whole data, whole slice",
     ),
     (
         FaultOn::Write,
-        "checkpoint, counts, image, I/O chunk of a run, log, run, slice, superblock, values, whole data, whole slice",
+        "checkpoint, counts, group of records, image, I/O chunk of a run, log, records, run, slice, superblock, \
+         values, whole data, whole slice",
     ),
-    (FaultOn::Sync, "blank, checkpoint, log, slice, superblock, values, whole data, whole slice"),
+    (
+        FaultOn::Sync,
+        "blank, checkpoint, log, records, slice, superblock, values, whole data, whole slice",
+    ),
     (FaultOn::Grow, "empty, longer"),
 ];
 
@@ -47,7 +51,7 @@ const SITES: [(FaultOn, &str); 4] = [
 type Way = (FaultKind, FaultSpan);
 
 /// Reads of these are thousands, in one and the same way.
-const LOOKED_UP: [&str; 5] = ["counts", "data", "slice", "run", "values"];
+const LOOKED_UP: [&str; 6] = ["counts", "data", "records", "slice", "run", "values"];
 
 /// What each life is chosen by, and calls in each of its openings.
 const LIFE: (u64, u64) = (1, 60);

@@ -68,6 +68,7 @@ impl State {
             "data" if pages > 1 => "whole data",
             "slice" if pages > 1 => "whole slice",
             "run" if pages > 1 => "I/O chunk of a run",
+            "records" if pages > 1 => "group of records",
             about => about,
         };
         self.note(kind.into(), about);
@@ -94,6 +95,7 @@ fn what_is(page: &[u8]) -> &'static str {
         (PAGE_MAGIC, 7) => "values",
         (PAGE_MAGIC, 8) => "run",
         (PAGE_MAGIC, 9) => "counts",
+        (PAGE_MAGIC, 10) => "records",
         other => panic!("a page of an unknown sort is written: {other:x?}"),
     }
 }

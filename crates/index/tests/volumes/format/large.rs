@@ -60,7 +60,7 @@ fn fill(table: &LargeTable<AnyTable>, keys: std::ops::Range<u64>) {
 }
 
 fn expected(number: u64) -> Option<Vec<u8>> {
-    let of = if number % 3 == 0 { number + 1 } else { number };
+    let of = if number.is_multiple_of(3) { number + 1 } else { number };
     (number % 7 != 6).then(|| value(of))
 }
 

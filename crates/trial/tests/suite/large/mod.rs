@@ -8,6 +8,7 @@ mod format;
 mod full;
 mod grow;
 mod support;
+mod tables;
 mod threads;
 
 pub use contract::configurations;

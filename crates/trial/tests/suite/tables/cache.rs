@@ -109,6 +109,12 @@ fn a_table_with_a_cache_answers_as_one_without() {
         }
     }
     // Each variant twice. Four of BufferHash have the policy LRU, and no cache.
-    let all = [("bufferhash", 40), ("growing", 4), ("growing-slicehash", 4), ("slicehash", 24)];
+    let all = [
+        ("bufferhash", 40),
+        ("growing", 4),
+        ("growing-slicehash", 4),
+        ("rhik", 4),
+        ("slicehash", 24),
+    ];
     assert_eq!(cached, BTreeMap::from(all));
 }

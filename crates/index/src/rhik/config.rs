@@ -1,0 +1,368 @@
+//! What a RHIK is created with, kept with it on flash, and what can be chosen at each opening.
+
+use nandex_store::buffer::STASH_LEN_MAX;
+use nandex_store::bytes::Reader;
+use nandex_store::entries::EntryLayout;
+use nandex_store::schedule::Channels;
+
+use super::directory::{GROUP_PAGES_MAX, GROUP_RAM_BYTES};
+use super::page::RecordLayout;
+use super::rewrite::{Incoming, Occupancy};
+use crate::model::PAGE_BYTES;
+use crate::write::TableShape;
+use crate::{Error, Result};
+
+/// The most partitions.
+pub(super) const PARTITIONS_MAX: u32 = 1 << 16;
+
+/// Slots from its home on in which an entry may be, unless the configuration says otherwise.
+pub const NEIGHBOURHOOD: u32 = 32;
+
+/// The share of slots in use, in thousandths, above which a table splits unless the configuration says otherwise.
+pub const SPLIT_PERMILLE: u32 = 900;
+
+/// Tables of a group unless the configuration says otherwise: 256 KiB.
+pub const GROUP_PAGES: u32 = 64;
+
+/// Pages of tables over those of the buffers, as long as buffers may grow.
+pub(super) const LAYER_PER_BUFFER: u64 = 16;
+
+/// RAM that does not depend on the configuration: the log's blocks, pages of lookups under way.
+pub(super) const FIXED_RAM_BYTES: u64 = 9 << 17;
+
+/// RAM of a partition without its buffer, in bytes.
+pub(super) const PARTITION_BYTES: u64 = 2048;
+
+/// Groups in memory while tables are rewritten: two are read, one is filled, two are written, and a spare one.
+const GROUPS_IN_RAM: u64 = 6;
+
+/// RAM of an entry in a buffer's stash, in addition to its bytes.
+const STASHED_BYTES: u64 = 32;
+
+/// The most threads that rewrite tables.
+const FLUSH_THREADS_MAX: usize = 64;
+
+const VERSION: u8 = 1;
+
+/// What a RHIK is created with. All of it is kept on flash and read back at open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Bytes in a key: 8 to 32.
+    pub key_bytes: usize,
+    /// Bytes in a value: 0 to 64.
+    pub value_bytes: usize,
+    /// Partitions, a power of two up to 65,536. Each has a write buffer and a directory.
+    pub partitions: u32,
+    /// Pages of 4 KiB in a write buffer at most, 1 to 65,535. A buffer has as few as a sixteenth of its partition's
+    /// tables.
+    pub buffer_pages: u32,
+    /// Buffers in addition to one per partition, for partitions whose buffer is being written.
+    pub spare_buffers: u32,
+    /// Slots from its home on in which an entry may be: hopscotch's H, 1 to 64.
+    pub neighbourhood: u32,
+    /// The share of slots in use, in thousandths, above which a table splits: 500 to 1000. Two tables that would fill
+    /// half of that together are joined.
+    pub split_permille: u32,
+    /// The most tables that are written at once: 1 to 256.
+    pub group_pages: u32,
+    /// Flush the first buffer of each partition early, each at another fill, so that they do not all flush at once.
+    pub stagger: bool,
+    /// RAM that the table may take, in bytes; `None` for no limit. Its directory grows within it.
+    pub ram_bytes_max: Option<u64>,
+}
+
+impl Config {
+    /// The smallest limits that work, so that tests reach every one of them: 4 partitions of 2-page buffers, and groups
+    /// of 4 tables.
+    #[must_use]
+    pub const fn tiny() -> Self {
+        Self {
+            key_bytes: 8,
+            value_bytes: 8,
+            partitions: 4,
+            buffer_pages: 2,
+            spare_buffers: 2,
+            neighbourhood: NEIGHBOURHOOD,
+            split_permille: SPLIT_PERMILLE,
+            group_pages: 4,
+            stagger: false,
+            ram_bytes_max: None,
+        }
+    }
+
+    /// The least that [`log_bytes_best`](Self::log_bytes_best) gives, in bytes.
+    pub const LOG_BYTES_MIN: u64 = 2 << 20;
+
+    /// The size of a log that seldom makes a table of this configuration flush early: four times what its buffers hold,
+    /// at least 2 MiB, in bytes.
+    #[must_use]
+    pub fn log_bytes_best(&self) -> u64 {
+        let bytes = u64::from(self.partitions) * u64::from(self.buffer_pages) * PAGE_BYTES;
+        (4 * bytes).next_multiple_of(1 << 20).max(Self::LOG_BYTES_MIN)
+    }
+
+    /// The layout of buffer pages.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for widths out of range.
+    pub fn layout(&self) -> Result<EntryLayout> {
+        Ok(EntryLayout::new(self.key_bytes, self.value_bytes)?)
+    }
+
+    /// The layout of record tables.
+    #[must_use]
+    pub fn record_layout(&self) -> RecordLayout {
+        RecordLayout::new(self.key_bytes, self.value_bytes, self.neighbourhood as usize)
+    }
+
+    /// When tables split and join.
+    pub(super) fn occupancy(&self) -> Occupancy {
+        let slots = self.record_layout().slots();
+        let split_above = slots * self.split_permille as usize / 1000;
+        Occupancy { split_above, join_below: split_above / 2 }
+    }
+
+    pub(super) fn shape(&self) -> Result<TableShape> {
+        let layout = self.layout()?;
+        let slots = u32::try_from(layout.slots()).expect("at most 508") * self.buffer_pages;
+        Ok(TableShape {
+            layout,
+            partitions: self.partitions,
+            buffer_pages: self.buffer_pages,
+            entries_max: slots,
+            // Removals that a table without RAM to grow takes into full buffers.
+            carry_over_max: slots / 16,
+            spare_buffers: self.spare_buffers,
+            stagger: self.stagger,
+        })
+    }
+
+    /// Pages of a write buffer where all tables together are that many pages: a sixteenth of them, as long as that is
+    /// no more than the configuration allows.
+    pub(super) fn buffer_pages_for(&self, tables: u64) -> usize {
+        let share = tables / LAYER_PER_BUFFER / u64::from(self.partitions);
+        share.clamp(1, self.buffer_pages.into()) as usize
+    }
+
+    /// RAM of all buffers with their stashes, in bytes.
+    pub(super) fn buffer_bytes(&self) -> u64 {
+        let buffers = u64::from(self.partitions) + u64::from(self.spare_buffers);
+        let stashed = STASHED_BYTES + (self.key_bytes + self.value_bytes) as u64;
+        buffers * (u64::from(self.buffer_pages) * (PAGE_BYTES + 8) + STASH_LEN_MAX as u64 * stashed)
+    }
+
+    /// RAM that each thread takes to rewrite tables, in bytes: groups, and a buffer's entries in the tables' order.
+    pub(super) fn rewrite_ram_bytes(&self) -> u64 {
+        let entries = self.shape().map_or(0, |shape| shape.buffer_limit());
+        let sorted = (entries * size_of::<Incoming<'_>>()) as u64;
+        GROUPS_IN_RAM * u64::from(self.group_pages) * PAGE_BYTES + sorted
+    }
+
+    /// RAM that it takes without its directory, in bytes, with buffers of all pages.
+    pub(super) fn ram_bytes_empty(&self) -> u64 {
+        FIXED_RAM_BYTES
+            + self.buffer_bytes()
+            + u64::from(self.partitions) * PARTITION_BYTES
+            + self.rewrite_ram_bytes()
+    }
+
+    /// RAM of the directory for each entry at most, in bytes: tables are at least two fifths full on average, and half
+    /// of the directory's entries may be second names.
+    pub(super) fn directory_bytes_per_entry(&self) -> f64 {
+        let group = GROUP_RAM_BYTES as f64 / f64::from(self.group_pages.div_ceil(2));
+        let table = 2.0 * size_of::<u32>() as f64 + 1.0 + group;
+        table / (0.4 * self.record_layout().slots() as f64)
+    }
+
+    /// Entries that it surely holds within its RAM.
+    pub(super) fn entries_max(&self) -> u64 {
+        self.ram_bytes_max.map_or(u64::MAX, |most| {
+            let left = most.saturating_sub(self.ram_bytes_empty());
+            (left as f64 / self.directory_bytes_per_entry()) as u64
+        })
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the field.
+    pub fn validate(&self) -> Result<()> {
+        self.layout()?;
+        let refuse = |field, reason: String| Err(Error::Config { field, reason });
+        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
+            let reason = format!("{} is no power of two up to 65,536", self.partitions);
+            return refuse("partitions", reason);
+        }
+        let fields = [
+            ("buffer_pages", self.buffer_pages, 1, 65_535),
+            ("spare_buffers", self.spare_buffers, 1, 65_536),
+            ("neighbourhood", self.neighbourhood, 1, 64),
+            ("split_permille", self.split_permille, 500, 1000),
+            ("group_pages", self.group_pages, 1, GROUP_PAGES_MAX),
+        ];
+        for (field, found, least, most) in fields {
+            if !(least..=most).contains(&found) {
+                return refuse(field, format!("{found} is not in {least}..={most}"));
+            }
+        }
+        let least = self.ram_bytes_empty();
+        match self.ram_bytes_max.filter(|most| *most < least) {
+            Some(most) => Err(crate::model::too_little("RAM", most, least)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let width = |bytes: usize| u8::try_from(bytes).expect("at most 64");
+        let mut out = vec![VERSION, width(self.key_bytes), width(self.value_bytes)];
+        out.push(u8::from(self.stagger));
+        for number in [
+            self.partitions,
+            self.buffer_pages,
+            self.spare_buffers,
+            self.neighbourhood,
+            self.split_permille,
+            self.group_pages,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.ram_bytes_max.unwrap_or(0).to_le_bytes());
+        out
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(reader.refuse(format!("version {VERSION}"), version).into());
+        }
+        let (key_bytes, value_bytes) = (reader.u8()?.into(), reader.u8()?.into());
+        let stagger = match reader.u8()? {
+            0 => false,
+            1 => true,
+            other => return Err(reader.refuse("0 or 1", other).into()),
+        };
+        let config = Self {
+            key_bytes,
+            value_bytes,
+            partitions: reader.u32()?,
+            buffer_pages: reader.u32()?,
+            spare_buffers: reader.u32()?,
+            neighbourhood: reader.u32()?,
+            split_permille: reader.u32()?,
+            group_pages: reader.u32()?,
+            stagger,
+            ram_bytes_max: Some(reader.u64()?).filter(|bytes| *bytes > 0),
+        };
+        config.validate().map_err(|error| reader.refuse("a configuration that works", error))?;
+        Ok(config)
+    }
+}
+
+/// Options chosen at each opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuntimeOptions {
+    /// Threads that rewrite tables with full buffers, 0 to 64. With 0 the updating thread does.
+    pub flush_threads: usize,
+    /// Reads in flight in a batch of lookups: 1 to 4096.
+    pub read_depth: usize,
+    /// RAM for a cache of entries, in bytes; 0 for none.
+    pub cache_bytes: u64,
+    /// RAM that the table may take from this opening on, in bytes, its cache included; `None` for what it was created
+    /// with.
+    pub ram_bytes_max: Option<u64>,
+    /// The device's channels, if it does not tell them itself.
+    pub channels: Option<Channels>,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            flush_threads: 1,
+            read_depth: 32,
+            cache_bytes: 0,
+            ram_bytes_max: None,
+            channels: None,
+        }
+    }
+}
+
+impl RuntimeOptions {
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |field, reason| Err(Error::Config { field, reason });
+        if self.flush_threads > FLUSH_THREADS_MAX {
+            let reason = format!("{}; they must be 0 to {FLUSH_THREADS_MAX}", self.flush_threads);
+            return refuse("flush_threads", reason);
+        }
+        if !(1..=4096).contains(&self.read_depth) {
+            return refuse("read_depth", format!("{}; it must be 1 to 4096", self.read_depth));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandex_device::PageId;
+
+    use super::*;
+
+    fn read_back(bytes: &[u8]) -> Result<Config> {
+        Config::decode(&mut Reader::new(bytes, "configuration", PageId(0)))
+    }
+
+    #[test]
+    fn a_configuration_reads_back_and_never_panics_when_cut() {
+        for ram_bytes_max in [None, Some(7 << 20)] {
+            let config = Config { ram_bytes_max, stagger: true, ..Config::tiny() };
+            let bytes = config.encode();
+            assert_eq!(read_back(&bytes).unwrap(), config);
+            assert!((0..bytes.len()).all(|length| read_back(&bytes[..length]).is_err()));
+            for (at, value) in [(0, 9), (1, 7), (2, 65), (3, 2), (4, 3)] {
+                let mut bad = bytes.clone();
+                bad[at] = value;
+                assert!(read_back(&bad).is_err(), "{at}");
+            }
+        }
+    }
+
+    /// The example of docs/format.md: a change here makes every RHIK unreadable.
+    #[test]
+    fn a_configuration_is_the_bytes_that_the_format_says() {
+        let hex: String =
+            Config::tiny().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "0108080004000000020000000200000020000000840300000400000\
+             00000000000000000"
+        );
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_its_name() {
+        let tiny = Config::tiny();
+        for (config, field) in [
+            (Config { key_bytes: 7, ..tiny }, "key_bytes"),
+            (Config { partitions: 3, ..tiny }, "partitions"),
+            (Config { buffer_pages: 0, ..tiny }, "buffer_pages"),
+            (Config { spare_buffers: 0, ..tiny }, "spare_buffers"),
+            (Config { neighbourhood: 65, ..tiny }, "neighbourhood"),
+            (Config { split_permille: 499, ..tiny }, "split_permille"),
+            (Config { group_pages: 257, ..tiny }, "group_pages"),
+            (Config { ram_bytes_max: Some(9 << 10), ..tiny }, "RAM"),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{field}: ")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_table_keeps_nine_tenths_of_its_slots_and_its_directory_a_small_part_of_a_byte() {
+        let config = Config { group_pages: GROUP_PAGES, ..Config::tiny() };
+        assert_eq!(config.occupancy(), Occupancy { split_above: 214, join_below: 107 });
+        let bytes = config.directory_bytes_per_entry();
+        assert!((0.05..0.15).contains(&bytes), "{bytes}");
+        let most = Some(config.ram_bytes_empty() + 100_000);
+        let limited = Config { ram_bytes_max: most, ..config };
+        assert_eq!(limited.entries_max(), (100_000.0 / bytes) as u64);
+    }
+}

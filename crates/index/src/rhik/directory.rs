@@ -1,0 +1,325 @@
+//! The directory of a partition: which record table has a key, and where that table is on flash.
+//!
+//! Extendible hashing (Fagin and others, TODS 1979): the first bits of a key's hash are its entry in the directory.
+//! A table of a smaller depth than the directory's has several entries. Tables are on flash in **groups**, in the order
+//! of their hashes, each group an extent of its own.
+//!
+//! ```text
+//!   depth 2     00    01    10    11
+//!                |     |     |     |
+//!   tables     depth 2  2    depth 1      split: one table becomes two, one deeper
+//!              | a | b |     |  c  |
+//!   groups     [ a | b ]     [  c  ]
+//! ```
+
+use std::sync::Arc;
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::page::PageKind;
+use nandex_store::pages::PagePlace;
+use nandex_store::space::Extent;
+use nandex_store::{StructureId, hash::KeyHash};
+
+use crate::Result;
+use crate::write::OnFlash;
+
+/// The most bits of a hash that name a table of a partition.
+pub(super) const DEPTH_MAX: u8 = 24;
+
+/// The most tables of a group.
+pub const GROUP_PAGES_MAX: u32 = 256;
+
+/// Bits of a directory's entry that say which table of a group it is.
+const GROUP_BITS: u32 = GROUP_PAGES_MAX.trailing_zeros();
+
+/// Tables that were written together, one page each, and will be replaced together.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Group {
+    pub place: PagePlace,
+    /// The depth of each table.
+    pub depths: Box<[u8]>,
+    /// Entries in all of them.
+    pub entries: u64,
+}
+
+impl OnFlash for Group {
+    fn extent(&self) -> Extent {
+        self.place.extent
+    }
+}
+
+impl Group {
+    pub(super) fn new(
+        structure: StructureId,
+        (start, generation): (PageId, u64),
+        depths: Vec<u8>,
+        entries: u64,
+    ) -> Self {
+        let extent = Extent { start, pages: depths.len() as u64 };
+        let place = PagePlace { kind: PageKind::Records, structure, extent, generation };
+        Self { place, depths: depths.into(), entries }
+    }
+}
+
+/// The share of all hashes that a table has: those that begin with the first `depth` bits of `prefix`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HashRange {
+    /// Its other bits are 0.
+    pub prefix: u64,
+    pub depth: u8,
+}
+
+impl HashRange {
+    /// All hashes.
+    pub const ALL: Self = Self { prefix: 0, depth: 0 };
+
+    /// The bit that tells its halves apart.
+    fn next_bit(self) -> u64 {
+        1 << (63 - u32::from(self.depth))
+    }
+
+    /// The half with that bit 0, and the one with it 1.
+    pub fn halves(self) -> [Self; 2] {
+        let depth = self.depth + 1;
+        [Self { depth, ..self }, Self { prefix: self.prefix | self.next_bit(), depth }]
+    }
+
+    /// Which of its halves has this hash?
+    pub fn half_of(self, hash: KeyHash) -> usize {
+        usize::from(hash.filter & self.next_bit() != 0)
+    }
+
+    /// Does this hash come before the end of the range?
+    pub fn ends_after(self, hash: KeyHash) -> bool {
+        hash.filter <= self.last()
+    }
+
+    /// Is this hash in the range?
+    pub fn has(self, hash: KeyHash) -> bool {
+        (self.prefix..=self.last()).contains(&hash.filter)
+    }
+
+    /// Its greatest hash.
+    fn last(self) -> u64 {
+        self.prefix | u64::MAX.checked_shr(self.depth.into()).unwrap_or(0)
+    }
+
+    /// The range of which this is the first half and `next` the second; `None` if they are no halves of one.
+    pub fn joined(self, next: Self) -> Option<Self> {
+        let whole = Self { depth: self.depth.checked_sub(1)?, ..self };
+        (whole.halves() == [self, next]).then_some(whole)
+    }
+
+    /// The range of a table of that depth behind this one; `None` at the end of all hashes, or if it cannot begin
+    /// there.
+    pub fn following(self, depth: u8) -> Option<Self> {
+        Self { prefix: self.last().checked_add(1)?, depth }.aligned()
+    }
+
+    /// The range of a table of that depth in a directory, behind the one before it or the first.
+    ///
+    /// # Panics
+    /// If no such table can be there.
+    pub fn behind(before: Option<Self>, depth: u8) -> Self {
+        let first = Self { depth, ..Self::ALL };
+        let next = before.map_or(Some(first), |before| before.following(depth));
+        next.expect("a directory's tables have all hashes")
+    }
+
+    /// The same, if its prefix has no more bits than its depth.
+    fn aligned(self) -> Option<Self> {
+        let rest = u64::MAX.checked_shr(self.depth.into()).unwrap_or(0);
+        (self.depth <= DEPTH_MAX && self.prefix & rest == 0).then_some(self)
+    }
+}
+
+/// All tables of a partition at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    /// Bits of a hash that are an entry's number.
+    depth: u8,
+    /// For each entry the number of its group, and of its table in it.
+    tables: Box<[u32]>,
+    groups: Vec<Arc<Group>>,
+    pub entries: u64,
+}
+
+impl Directory {
+    /// The directory of these groups, whose tables have all hashes in their order; an empty one without groups.
+    ///
+    /// # Panics
+    /// If they have not.
+    pub(super) fn new(groups: Vec<Arc<Group>>) -> Self {
+        assert!(covers_all(&groups), "tables have all hashes in their order");
+        let depth = groups.iter().flat_map(|it| &it.depths).max().copied().unwrap_or(0);
+        let mut tables = Vec::with_capacity(if groups.is_empty() { 0 } else { 1 << depth });
+        for (number, group) in (0u32..).zip(&groups) {
+            for (table, own) in (0u32..).zip(&group.depths) {
+                let entry = number << GROUP_BITS | table;
+                tables.resize(tables.len() + (1 << (depth - own)), entry);
+            }
+        }
+        let entries = groups.iter().map(|group| group.entries).sum();
+        Self { depth, tables: tables.into(), groups, entries }
+    }
+
+    /// The table of a key: its group, and its number there. `None` if there are no tables.
+    #[inline]
+    pub(super) fn find(&self, hash: KeyHash) -> Option<(&Arc<Group>, u32)> {
+        // The shift is split so that a depth of 0 works too.
+        let index = hash.filter >> 1 >> (63 - u32::from(self.depth));
+        let entry = *self.tables.get(usize::try_from(index).ok()?)?;
+        Some((&self.groups[(entry >> GROUP_BITS) as usize], entry & (GROUP_PAGES_MAX - 1)))
+    }
+
+    /// Asks the processor to fetch what [`find`](Self::find) will read.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: KeyHash) {
+        let index = hash.filter >> 1 >> (63 - u32::from(self.depth));
+        if let Some(entry) = self.tables.get(index as usize) {
+            nandex_device::prefetch(entry);
+        }
+    }
+
+    /// Is there no table?
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Its entries: D, the paper's.
+    pub(super) fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    pub(super) fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.groups.iter().map(|group| group.place.extent.pages).sum()
+    }
+
+    /// RAM in bytes.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        let group = |it: &Arc<Group>| GROUP_RAM_BYTES + it.depths.len() as u64;
+        let tables = self.tables.len() * size_of::<u32>();
+        (size_of::<Self>() + tables) as u64 + self.groups.iter().map(group).sum::<u64>()
+    }
+
+    /// Appends what a checkpoint keeps of it. docs/format.md draws the bytes.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.groups.len() as u32).to_le_bytes());
+        for group in &self.groups {
+            out.extend_from_slice(&group.place.extent.start.0.to_le_bytes());
+            out.extend_from_slice(&group.place.generation.to_le_bytes());
+            out.extend_from_slice(&(group.entries as u32).to_le_bytes());
+            out.extend_from_slice(&(group.depths.len() as u16).to_le_bytes());
+            out.extend_from_slice(&group.depths);
+        }
+    }
+
+    /// Reads what a checkpoint keeps of one, from bytes that may be anything.
+    ///
+    /// # Errors
+    /// Corruption, told by the reader.
+    pub(super) fn decode(structure: StructureId, reader: &mut Reader<'_>) -> Result<Self> {
+        let count = reader.count(GROUP_BYTES + 1)?;
+        let groups = (0..count).map(|_| decode_group(structure, reader).map(Arc::new));
+        let groups = groups.collect::<Result<Vec<_>>>()?;
+        if !covers_all(&groups) {
+            let found = format!("{count} groups that do not");
+            return Err(reader.refuse("tables that have all hashes in their order", found).into());
+        }
+        Ok(Self::new(groups))
+    }
+}
+
+/// Bytes of a group in a checkpoint, without its depths.
+const GROUP_BYTES: usize = 22;
+
+/// RAM of a group, without its depths: its place in a list, and what it counts.
+pub(super) const GROUP_RAM_BYTES: u64 = (size_of::<Group>() + 3 * size_of::<usize>()) as u64;
+
+fn decode_group(structure: StructureId, reader: &mut Reader<'_>) -> Result<Group> {
+    let (start, generation) = (PageId(reader.u64()?), reader.u64()?);
+    let (entries, tables) = (reader.u32()?, reader.u16()?);
+    if !(1..=GROUP_PAGES_MAX).contains(&tables.into()) {
+        return Err(reader.refuse(format!("1 to {GROUP_PAGES_MAX} tables"), tables).into());
+    }
+    if start.0.checked_add(tables.into()).is_none() {
+        return Err(reader.refuse("a group that ends", start).into());
+    }
+    let depths = reader.take(tables.into())?.to_vec();
+    Ok(Group::new(structure, (start, generation), depths, entries.into()))
+}
+
+/// Have the tables of these groups all hashes, in their order? Without groups there are none to have.
+fn covers_all(groups: &[Arc<Group>]) -> bool {
+    let mut depths = groups.iter().flat_map(|group| &group.depths);
+    let Some(first) = depths.next() else { return groups.is_empty() };
+    let first = HashRange { prefix: 0, depth: *first }.aligned();
+    let last = depths.try_fold(first, |at, depth| Some(Some(at?.following(*depth)?)));
+    last.flatten().is_some_and(|last| last.last() == u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(depths: &[&[u8]]) -> Vec<Arc<Group>> {
+        let group = |(number, depths): (u64, &&[u8])| {
+            Arc::new(Group::new(StructureId(3), (PageId(100 * number), 7), depths.to_vec(), 5))
+        };
+        (1..).zip(depths).map(group).collect()
+    }
+
+    fn hash(filter: u64) -> KeyHash {
+        KeyHash { place: 0, filter }
+    }
+
+    #[test]
+    fn a_key_is_in_the_table_whose_range_has_its_hash() {
+        let directory = Directory::new(groups(&[&[2, 2], &[1]]));
+        assert_eq!((directory.len(), directory.pages(), directory.entries), (4, 3, 10));
+        let find = |filter| {
+            let (group, table) = directory.find(hash(filter)).unwrap();
+            group.place.extent.start.0 + u64::from(table)
+        };
+        assert_eq!([0, 1 << 62, 1 << 63, 3 << 62, u64::MAX].map(find), [100, 101, 200, 200, 200]);
+        let one = Directory::new(groups(&[&[0]]));
+        assert_eq!(one.find(hash(u64::MAX)).map(|(_, table)| table), Some(0));
+        assert!(Directory::default().find(hash(9)).is_none());
+    }
+
+    #[test]
+    fn halves_join_again_and_others_do_not() {
+        let [left, right] = HashRange::ALL.halves();
+        assert_eq!(left.joined(right), Some(HashRange::ALL));
+        let [a, b] = left.halves();
+        let [c, _] = right.halves();
+        assert_eq!((a.joined(b), b.joined(c), b.joined(right)), (Some(left), None, None));
+        assert_eq!((left.half_of(hash(1 << 62)), HashRange::ALL.half_of(hash(1 << 63))), (1, 1));
+        assert!(left.ends_after(hash((1 << 63) - 1)) && !left.ends_after(hash(1 << 63)));
+    }
+
+    #[test]
+    fn a_directory_reads_back_and_one_that_has_not_all_hashes_is_refused() {
+        let read = |bytes: &[u8]| {
+            Directory::decode(StructureId(3), &mut Reader::new(bytes, "directory", PageId(0)))
+        };
+        let all: [&[&[u8]]; 4] = [&[], &[&[0]], &[&[2, 2], &[1]], &[&[1, 3], &[3, 2]]];
+        for depths in all {
+            let mut bytes = Vec::new();
+            Directory::new(groups(depths)).encode(&mut bytes);
+            assert_eq!(read(&bytes).unwrap().groups(), groups(depths));
+            assert!((0..bytes.len()).all(|len| read(&bytes[..len]).is_err()));
+        }
+        for depths in [&[1][..], &[2, 1, 2], &[1, 1, 1], &[1, 25, 25], &[0, 0]] {
+            let group = Group::new(StructureId(3), (PageId(9), 7), depths.to_vec(), 5);
+            let mut bytes = Vec::new();
+            Directory { groups: vec![Arc::new(group)], ..Directory::default() }.encode(&mut bytes);
+            assert!(read(&bytes).is_err(), "{depths:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! From a full buffer to its partition's tables: rewrite them with the buffer's updates, then change the directory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use nandex_device::{Error as DeviceError, PAGE_BYTES};
+use nandex_store::Error as StoreError;
+use nandex_store::buffer::Buffer;
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::page::{PAGE_HEADER_BYTES, RawPage};
+
+use super::directory::{Directory, Group, HashRange};
+use super::reader::GroupReader;
+use super::rewrite::{Changes, Incoming, Rewrite, Sink, Table};
+use super::writer::{GroupWriter, WriteQueue};
+use super::{Inner, Records, State};
+use crate::write::{Frozen, Layout, Usage, WritePolicy};
+use crate::{Error, Result};
+
+/// The share of the record layer that is replaced between two checkpoints: an eighth. So much flash has old tables in
+/// addition to the new ones.
+const CHECKPOINT_SHARE: u64 = 8;
+
+/// The least number of pages that are replaced between two checkpoints.
+const REPLACED_MIN: u64 = 64;
+
+/// Memory that rewrites use again and again.
+pub(crate) struct RewriteScratch {
+    reader: GroupReader,
+    writes: WriteQueue,
+}
+
+type FrozenBuffer = Frozen<Records>;
+
+impl Layout for Records {
+    type Buffer = Buffer;
+    type Level = Arc<Directory>;
+    type Unlocked = ();
+    type Reserved = ();
+    type Job = std::convert::Infallible;
+    type Scratch = RewriteScratch;
+
+    fn policy(&self) -> WritePolicy {
+        WritePolicy {
+            forces_removals: true,
+            retries_flushes: true,
+            pace_updates: Some(u64::from(self.shape.entries_max)),
+            ..WritePolicy::default()
+        }
+    }
+
+    /// As large as suits the tables there are. Until a table is open its buffers have all their pages, since snapshots
+    /// do.
+    fn new_buffer(&self) -> Buffer {
+        Buffer::new(self.shape.layout, self.hasher, self.buffer_pages())
+    }
+
+    /// Is there RAM for the directory to grow by another buffer? Removals are let through, if there are enough of them.
+    fn reserve(core: &Inner, _index: usize, state: &State) -> Result<()> {
+        let few = u64::from(core.layout.shape.entries_max / 16).max(1);
+        let entries = core.counters.flushed_entries.load(Relaxed);
+        // What a replay brings was taken before.
+        let is_replay = !core.layout.is_open.load(Relaxed);
+        if entries < core.layout.entries_max || state.forced >= few || is_replay {
+            return Ok(());
+        }
+        Err(Error::Full { entries, flash_bytes: core.layout.flash_bytes() })
+    }
+
+    fn flush(
+        core: &Inner,
+        index: usize,
+        frozen: FrozenBuffer,
+        scratch: &mut RewriteScratch,
+    ) -> Result<()> {
+        let flushed = core.put_on_flash(index, &frozen.buffer, scratch);
+        if flushed.as_ref().is_err_and(is_no_space) {
+            // Tables that were replaced are free after a checkpoint: the next attempt may find space.
+            core.volume.checkpoint()?;
+        }
+        flushed?;
+        let entries = frozen.buffer.len() - frozen.buffer.stash_len();
+        core.count_flush(entries as u64, frozen.buffer.slots());
+        if frozen.buffer.page_count() == core.layout.buffer_pages() {
+            core.recycle(frozen.buffer);
+        } else {
+            core.pool.give(core.layout.new_buffer());
+        }
+        core.checkpoint_if_much_replaced()
+    }
+
+    fn new_scratch(core: &Inner) -> Result<RewriteScratch> {
+        let device = &**core.volume.device();
+        let (reader, writes) = (GroupReader::new(device)?, WriteQueue::new(device)?);
+        core.count_scratch(core.layout.config.rewrite_ram_bytes());
+        Ok(RewriteScratch { reader, writes })
+    }
+
+    fn run(_core: &Inner, job: Self::Job, _scratch: &mut Option<RewriteScratch>) -> Result<()> {
+        match job {}
+    }
+
+    fn usage(core: &Inner) -> Usage {
+        let directories = core.partitions.iter().map(|it| it.read().level.ram_bytes());
+        Usage { ram_bytes: directories.sum(), flash_bytes: core.layout.flash_bytes() }
+    }
+}
+
+impl Records {
+    /// Tables and the places for snapshots.
+    fn flash_bytes(&self) -> u64 {
+        (self.counters.pages.load(Relaxed) + self.snapshots.pages) * PAGE_BYTES as u64
+    }
+
+    /// Pages of a write buffer now.
+    pub(super) fn buffer_pages(&self) -> usize {
+        if self.is_open.load(Relaxed) {
+            self.config.buffer_pages_for(self.counters.pages.load(Relaxed))
+        } else {
+            self.config.buffer_pages as usize
+        }
+    }
+}
+
+/// Is there no space on the device?
+fn is_no_space(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Device(DeviceError::NoSpace { .. })
+            | Error::Store(StoreError::Device(DeviceError::NoSpace { .. }))
+    )
+}
+
+/// The updates of a buffer in the order of the tables.
+fn sorted<'b>(core: &Inner, buffer: &'b Buffer) -> Vec<Incoming<'b>> {
+    let of_pages = buffer.page_entries().map(|(_, _, entry)| entry);
+    let all = of_pages.chain(buffer.stash_entries());
+    let incoming = |entry: nandex_store::entries::Entry<'b>| Incoming {
+        hash: core.hasher.hash(entry.key),
+        entry,
+    };
+    let mut sorted = Vec::with_capacity(buffer.len());
+    sorted.extend(all.map(incoming));
+    sorted.sort_unstable_by_key(|update| update.hash.filter);
+    sorted
+}
+
+impl Inner {
+    /// Rewrites the tables of a partition with a buffer's updates, and makes the new ones its own.
+    fn put_on_flash(
+        &self,
+        index: usize,
+        buffer: &Buffer,
+        scratch: &mut RewriteScratch,
+    ) -> Result<()> {
+        let _lock = self.partitions[index].maintain();
+        let before = Arc::clone(&self.partitions[index].read().level);
+        let (groups, changes) = self.write_tables(&before, &sorted(self, buffer), scratch)?;
+        let after = Directory::new(groups.into_iter().map(Arc::new).collect());
+        self.count_written(after.pages() * PAGE_BYTES as u64);
+        self.layout.counters.note(&before, &after, changes);
+        self.swap(index, Arc::new(after));
+        Ok(())
+    }
+
+    fn write_tables(
+        &self,
+        before: &Directory,
+        updates: &[Incoming<'_>],
+        RewriteScratch { reader, writes }: &mut RewriteScratch,
+    ) -> Result<(Vec<Group>, Changes)> {
+        let layout = &self.layout;
+        let next_number = || self.take_generation();
+        let group_pages = layout.config.group_pages as usize;
+        let owner = (&self.volume, self.id);
+        let writer = GroupWriter::new(owner, layout.records, group_pages, &next_number, writes);
+        let occupancy = layout.config.occupancy();
+        let mut rewrite = Rewrite::new(layout.records, self.hasher, occupancy, writer);
+        self.rewrite(before, updates, reader, &mut rewrite)?;
+        let (writer, changes) = rewrite.finish()?;
+        Ok((writer.finish()?, changes))
+    }
+
+    /// Passes each table of a partition with its updates, in order.
+    fn rewrite<S: Sink>(
+        &self,
+        before: &Directory,
+        mut updates: &[Incoming<'_>],
+        reader: &mut GroupReader,
+        rewrite: &mut Rewrite<S>,
+    ) -> Result<()> {
+        if before.is_empty() {
+            return rewrite.table(Table::empty(HashRange::ALL), updates);
+        }
+        let pages = before.pages() as f64;
+        let mut done = 0;
+        let mut range: Option<HashRange> = None;
+        reader.begin(before)?;
+        for (number, group) in before.groups().iter().enumerate() {
+            let read = reader.next(before, number)?;
+            for (page, depth) in group.depths.iter().enumerate() {
+                let own = HashRange::behind(range, *depth);
+                let count = updates.partition_point(|update| own.ends_after(update.hash));
+                let (those, rest) = updates.split_at(count);
+                let body = self.proven(group, page, read.page(page))?;
+                rewrite.table(Table { range: own, body: body.into() }, those)?;
+                (updates, range) = (rest, Some(own));
+                done += 1;
+            }
+            reader.give(read);
+            self.pace.progress(f64::from(done) / pages);
+        }
+        Ok(())
+    }
+
+    /// The body of a group's page, which is what it should be.
+    fn proven<'b>(&self, group: &Group, page: usize, bytes: &'b [u8]) -> Result<&'b [u8]> {
+        if !is_on(Barrier::RecordsProvePages) {
+            return Ok(&bytes[PAGE_HEADER_BYTES..]);
+        }
+        Ok(RawPage::new(bytes).check(group.place.label(page as u64))?.body())
+    }
+
+    /// Replaces a partition's directory in the moment in which the flushed buffer leaves RAM.
+    fn swap(&self, index: usize, after: Arc<Directory>) {
+        let _maps = self.layout.hold_maps();
+        let mut state = self.partitions[index].write();
+        // It goes back to the pool once its last reference is gone, the caller's.
+        drop(state.take_flushed());
+        let entries = after.entries;
+        let before = std::mem::replace(&mut state.level, after);
+        drop(state);
+        self.counters.flushed_entries.fetch_add(entries, Relaxed);
+        self.counters.flushed_entries.fetch_sub(before.entries, Relaxed);
+        self.layout.retired.retire(before.groups().iter().cloned());
+        self.moved.store(true, SeqCst);
+    }
+
+    /// Takes a checkpoint, after which replaced tables are free, if there are many.
+    fn checkpoint_if_much_replaced(&self) -> Result<()> {
+        let counters = &self.layout.counters;
+        let (replaced, pages) =
+            (counters.replaced_pages.load(Relaxed), counters.pages.load(Relaxed));
+        if replaced >= (pages / CHECKPOINT_SHARE).max(REPLACED_MIN) {
+            self.volume.checkpoint()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading the groups of a partition in order: while one is used, the next one is read.
+
+use nandex_device::{Completion, Device, Op, OpKind, PageBuf, Queue};
+
+use super::directory::{Directory, Group};
+use crate::Result;
+
+/// Groups that are read at the same time: the one that is waited for, and the next one.
+const IN_FLIGHT_MAX: usize = 2;
+
+/// The queue and the memory that reading groups takes again and again. Proves nothing: it gives bytes.
+pub(crate) struct GroupReader {
+    queue: Box<dyn Queue>,
+    /// Groups that were read and not taken, by their numbers.
+    ready: Vec<(u64, PageBuf)>,
+    idle: Vec<PageBuf>,
+}
+
+impl GroupReader {
+    /// # Errors
+    /// The device has no queue to give.
+    pub fn new(device: &dyn Device) -> Result<Self> {
+        let queue = device.queue(IN_FLIGHT_MAX)?;
+        Ok(Self { queue, ready: Vec::new(), idle: Vec::new() })
+    }
+
+    /// Begins with the first group of a directory, after what an earlier failure has left ended.
+    ///
+    /// # Errors
+    /// A queue that is broken.
+    pub fn begin(&mut self, directory: &Directory) -> Result<()> {
+        let mut done = Vec::new();
+        while self.queue.in_flight() > 0 {
+            self.queue.wait(usize::MAX, &mut done)?;
+        }
+        self.ready.clear();
+        self.start(directory.groups(), 0)
+    }
+
+    /// The bytes of a group, after those of the one before it.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub fn next(&mut self, directory: &Directory, number: usize) -> Result<PageBuf> {
+        self.start(directory.groups(), number + 1)?;
+        loop {
+            let at = self.ready.iter().position(|(token, _)| *token == number as u64);
+            if let Some(at) = at {
+                return Ok(self.ready.swap_remove(at).1);
+            }
+            let mut done = Vec::new();
+            self.queue.wait(1, &mut done)?;
+            for Completion { token, buf, result, .. } in done {
+                result?;
+                self.ready.push((token, buf));
+            }
+        }
+    }
+
+    /// Takes a buffer back.
+    pub fn give(&mut self, buf: PageBuf) {
+        if self.idle.len() < IN_FLIGHT_MAX {
+            self.idle.push(buf);
+        }
+    }
+
+    /// Starts the read of a group, if there is one of that number.
+    fn start(&mut self, groups: &[std::sync::Arc<Group>], number: usize) -> Result<()> {
+        let Some(group) = groups.get(number) else { return Ok(()) };
+        let pages = group.depths.len();
+        let buf = match self.idle.iter().position(|buf| buf.pages() == pages) {
+            Some(at) => self.idle.swap_remove(at),
+            None => PageBuf::zeroed(pages),
+        };
+        let page = group.place.extent.start;
+        Ok(self.queue.push(Op { token: number as u64, kind: OpKind::Read, page, buf })?)
+    }
+}

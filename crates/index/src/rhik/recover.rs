@@ -1,0 +1,187 @@
+//! From flash back to memory: the directories of the checkpoint; snapshots and the log are the write path's.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use nandex_device::PageId;
+use nandex_store::bytes::Reader;
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::reads::ReadPool;
+use nandex_store::schedule::Channels;
+use nandex_store::space::Extent;
+use nandex_store::{Lsn, Structure, Volume};
+
+use super::directory::Directory;
+use super::stats::Counters;
+use super::{Config, Inner, Records, Rhik, RuntimeOptions};
+use crate::Result;
+use crate::lookup::TableCache;
+use crate::write::{
+    self, CapturedMaps, Checkpoints, Layout, Levels, OnFlash, Recovery, Retired, TableOpening,
+    copy_entries, snapshot_pages,
+};
+
+/// The version of the state's bytes.
+const STATE_VERSION: u8 = 1;
+
+/// Opens a table: a list of steps.
+pub(super) fn open(
+    volume: &Volume,
+    structure: &Structure,
+    options: RuntimeOptions,
+) -> Result<Rhik> {
+    let mut reader = Reader::new(&structure.config, "rhik configuration", PageId(0));
+    let config = limited(Config::decode(&mut reader)?, &options)?;
+    let mut reader = Reader::new(&structure.state, "rhik state", PageId(0));
+    let Restored { snapshots, directories } = restore(structure, &config, &mut reader)?;
+    let channels = options.channels.unwrap_or_else(|| Channels::of(&volume.device().geometry()));
+    let opening = TableOpening {
+        shape: config.shape()?,
+        flush_threads: options.flush_threads,
+        snapshots_at: snapshots.start,
+        reads: ReadPool::new(Arc::clone(volume.device()), channels, options.read_depth),
+    }
+    .of(volume, structure);
+    let cached = options.cache_bytes;
+    let layout = Records {
+        shape: config.shape()?,
+        hasher: volume.hasher(),
+        records: config.record_layout(),
+        entries_max: Config {
+            ram_bytes_max: config.ram_bytes_max.map(|most| most.saturating_sub(cached)),
+            ..config
+        }
+        .entries_max(),
+        snapshots,
+        maps: Mutex::default(),
+        retired: Retired::new(structure.extents.clone()),
+        counters: Counters::default(),
+        // A table that was just created has no snapshots.
+        is_open: AtomicBool::new(structure.state.is_empty()),
+        config,
+    };
+    let count = |inner: &Inner| {
+        let levels = inner.partitions.iter().map(|partition| Arc::clone(&partition.read().level));
+        for directory in levels {
+            inner.counters.flushed_entries.fetch_add(directory.entries, Relaxed);
+            inner.layout.counters.pages.fetch_add(directory.pages(), Relaxed);
+        }
+        Ok(())
+    };
+    let recovery = Recovering { layout, directories };
+    let handle = write::open(volume, structure, &mut reader, opening, recovery, count)?;
+    handle.core.lookups.use_cache(TableCache::new(cached, config.key_bytes, config.value_bytes));
+    Ok(Rhik { handle })
+}
+
+/// The configuration with the RAM of this opening.
+fn limited(config: Config, options: &RuntimeOptions) -> Result<Config> {
+    let ram_bytes_max = options.ram_bytes_max.or(config.ram_bytes_max);
+    let limited = Config { ram_bytes_max, ..config };
+    limited.validate()?;
+    Ok(limited)
+}
+
+/// What a checkpoint keeps of a table.
+pub(super) struct Restored {
+    /// The places for snapshots of buffers.
+    pub snapshots: Extent,
+    /// Each partition's.
+    pub directories: Vec<Directory>,
+}
+
+/// The directory of each partition, from the checkpoint.
+///
+/// # Errors
+/// Bytes that contradict the configuration, or pages that are not the table's.
+pub(super) fn restore(
+    structure: &Structure,
+    config: &Config,
+    reader: &mut Reader<'_>,
+) -> Result<Restored> {
+    let pages = snapshot_pages(&config.shape()?);
+    if structure.state.is_empty() {
+        let snapshots = Extent { start: structure.extent()?.start, pages };
+        let directories = (0..config.partitions).map(|_| Directory::default()).collect();
+        return Ok(Restored { snapshots, directories });
+    }
+    let version = reader.u8()?;
+    if version != STATE_VERSION {
+        return Err(reader.refuse(format!("a state of version {STATE_VERSION}"), version).into());
+    }
+    let snapshots = Extent { start: PageId(reader.u64()?), pages };
+    let mut own = structure.extents.clone();
+    own.sort_by_key(|extent| extent.start);
+    let is_own = |extent: &Extent| {
+        own.binary_search_by_key(&extent.start, |it| it.start).is_ok_and(|at| own[at] == *extent)
+    };
+    let mut directories = Vec::new();
+    for _ in 0..config.partitions {
+        let directory = Directory::decode(structure.id, reader)?;
+        directories.push(directory);
+    }
+    let groups = directories.iter().flat_map(Directory::groups).map(|group| group.extent());
+    let lost = groups.chain([snapshots]).find(|extent| !is_own(extent));
+    match lost {
+        None => Ok(Restored { snapshots, directories }),
+        Some(lost) => {
+            let expected = "tables on extents of the structure's own";
+            Err(reader.refuse(expected, format!("{lost:?}")).into())
+        }
+    }
+}
+
+/// A table during recovery, between the checkpoint's directories and its final state.
+struct Recovering {
+    layout: Records,
+    directories: Vec<Directory>,
+}
+
+impl Recovery<Records> for Recovering {
+    fn finish(self) -> Result<(Records, Levels<Records>)> {
+        let levels = self.directories.into_iter().map(|it| (Arc::new(it), ())).collect();
+        Ok((self.layout, levels))
+    }
+}
+
+impl Checkpoints for Records {
+    fn lock_maps(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
+        is_on(Barrier::RecordsCaptureHoldsMaps).then(|| self.hold_maps())
+    }
+
+    fn capture(core: &Inner, _log_now: Lsn) -> CapturedMaps {
+        let layout = &core.layout;
+        let mut bytes = vec![STATE_VERSION];
+        bytes.extend_from_slice(&layout.snapshots.start.0.to_le_bytes());
+        let mut extents = vec![layout.snapshots];
+        for partition in &core.partitions {
+            let directory = Arc::clone(&partition.read().level);
+            directory.encode(&mut bytes);
+            extents.extend(directory.groups().iter().map(|group| group.extent()));
+        }
+        let extents = layout.retired.extents(&core.volume, extents);
+        layout.counters.replaced_pages.store(0, Relaxed);
+        CapturedMaps { bytes, extents: Some(extents) }
+    }
+
+    fn committed(_core: &Inner) {}
+
+    /// Replaces buffers with more pages than suit the tables there are, if what they hold fits.
+    fn recovered(core: &Inner) {
+        let layout = &core.layout;
+        layout.is_open.store(true, Relaxed);
+        let slots = layout.buffer_pages() * layout.shape.layout.slots();
+        for partition in &core.partitions {
+            let mut state = partition.write();
+            let is_small = state.active.page_count() <= layout.buffer_pages();
+            if !is_small && state.active.len() <= slots * 3 / 4 {
+                let mut small = layout.new_buffer();
+                copy_entries(&state.active, &mut small, core.hasher);
+                state.active = small;
+            }
+        }
+        let spares = (0..core.shape.spare_buffers).map_while(|_| core.pool.take(0)).count();
+        (0..spares).for_each(|_| core.pool.give(layout.new_buffer()));
+    }
+}

@@ -1,0 +1,157 @@
+//! Writing tables to new groups: a group is filled in memory, takes an extent of just its size, and is written at once
+//! while the next one is filled.
+
+use nandex_device::{Completion, Device, Op, OpKind, PAGE_BYTES, PageBuf, Queue};
+use nandex_store::generation;
+use nandex_store::mutants::{Barrier, is_on};
+use nandex_store::page::{PAGE_HEADER_BYTES, seal};
+use nandex_store::{StructureId, Volume};
+
+use super::directory::Group;
+use super::page::RecordLayout;
+use super::rewrite::{Sink, Table};
+use crate::Result;
+
+/// Groups that are written while others are filled.
+const IN_FLIGHT_MAX: usize = 2;
+
+/// The queue and the memory that writing groups takes again and again.
+pub(crate) struct WriteQueue {
+    queue: Box<dyn Queue>,
+    idle: Vec<PageBuf>,
+}
+
+impl WriteQueue {
+    /// # Errors
+    /// The device has no queue to give.
+    pub fn new(device: &dyn Device) -> Result<Self> {
+        Ok(Self { queue: device.queue(IN_FLIGHT_MAX)?, idle: Vec::new() })
+    }
+
+    /// A buffer of that many pages.
+    fn buffer(&mut self, pages: usize) -> PageBuf {
+        self.idle.pop().filter(|buf| buf.pages() == pages).unwrap_or_else(|| PageBuf::zeroed(pages))
+    }
+}
+
+/// Writes groups, and gives their pages back if not all of them succeed.
+pub(super) struct GroupWriter<'v> {
+    volume: &'v Volume,
+    structure: StructureId,
+    layout: RecordLayout,
+    next_number: &'v dyn Fn() -> u64,
+    io: &'v mut WriteQueue,
+    group_pages: usize,
+    /// The group that is filled.
+    pages: Option<PageBuf>,
+    depths: Vec<u8>,
+    entries: u64,
+    /// What was written, or is being written.
+    groups: Vec<Group>,
+}
+
+impl<'v> GroupWriter<'v> {
+    /// Writes nothing yet.
+    pub fn new(
+        (volume, structure): (&'v Volume, StructureId),
+        layout: RecordLayout,
+        group_pages: usize,
+        next_number: &'v dyn Fn() -> u64,
+        io: &'v mut WriteQueue,
+    ) -> Self {
+        Self {
+            volume,
+            structure,
+            layout,
+            next_number,
+            io,
+            group_pages,
+            pages: None,
+            depths: Vec::new(),
+            entries: 0,
+            groups: Vec::new(),
+        }
+    }
+
+    /// Writes the group that is filled.
+    fn end_group(&mut self) -> Result<()> {
+        let Some(full) = self.pages.take() else { return Ok(()) };
+        let depths = std::mem::take(&mut self.depths);
+        let mut buf = self.cut(full, depths.len());
+        let extent = self.volume.allocate(depths.len() as u64)?;
+        let generation =
+            generation::generation((self.next_number)(), generation::low(self.volume.epoch()));
+        let entries = std::mem::take(&mut self.entries);
+        let group = Group::new(self.structure, (extent.start, generation), depths, entries);
+        for page in 0..buf.pages() {
+            seal(buf.page_mut(page), group.place.label(page as u64));
+        }
+        self.groups.push(group);
+        self.take_back(IN_FLIGHT_MAX - 1)?;
+        let op = Op { token: 0, kind: OpKind::Write, page: extent.start, buf };
+        Ok(self.volume.poison().guard(self.io.queue.push(op))?)
+    }
+
+    /// The first pages of a buffer, which may have more.
+    fn cut(&mut self, full: PageBuf, pages: usize) -> PageBuf {
+        if full.pages() == pages {
+            return full;
+        }
+        let mut buf = PageBuf::zeroed(pages);
+        buf.copy_from_slice(&full[..pages * PAGE_BYTES]);
+        self.io.idle.push(full);
+        buf
+    }
+
+    /// Waits until at most that many writes are in flight.
+    fn take_back(&mut self, most: usize) -> Result<()> {
+        let mut done = Vec::new();
+        let wanted = self.io.queue.in_flight().saturating_sub(most);
+        self.volume.poison().guard(self.io.queue.wait(wanted, &mut done))?;
+        let mut result = Ok(());
+        for Completion { buf, result: ended, .. } in done {
+            if buf.pages() == self.group_pages {
+                self.io.idle.push(buf);
+            }
+            result = result.and(self.volume.poison().guard(ended));
+        }
+        Ok(result?)
+    }
+
+    /// Writes the last group and waits for all.
+    ///
+    /// # Errors
+    /// No space, a write's failure, which poisons the volume.
+    pub fn finish(mut self) -> Result<Vec<Group>> {
+        self.end_group()?;
+        if is_on(Barrier::RecordsHearTheirWrites) {
+            self.take_back(0)?;
+        }
+        Ok(std::mem::take(&mut self.groups))
+    }
+}
+
+impl Sink for GroupWriter<'_> {
+    fn push(&mut self, table: &Table) -> Result<()> {
+        self.volume.poison().check()?;
+        let mut pages = match self.pages.take() {
+            Some(pages) => pages,
+            None => self.io.buffer(self.group_pages),
+        };
+        pages.page_mut(self.depths.len())[PAGE_HEADER_BYTES..].copy_from_slice(&table.body);
+        self.pages = Some(pages);
+        self.depths.push(table.range.depth);
+        self.entries += self.layout.count(&table.body) as u64;
+        if self.depths.len() == self.group_pages { self.end_group() } else { Ok(()) }
+    }
+}
+
+impl Drop for GroupWriter<'_> {
+    fn drop(&mut self) {
+        // A write that is still in flight would reach pages that belong to somebody else by then.
+        let mut done = Vec::new();
+        let queue = &mut self.io.queue;
+        while queue.in_flight() > 0 && queue.wait(usize::MAX, &mut done).is_ok() {}
+        self.groups.iter().for_each(|group| self.volume.give_back(group.place.extent));
+    }
+}
