@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 15] = [
+const RANKS: [(&str, u8); 16] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -14,6 +14,7 @@ const RANKS: [(&str, u8); 15] = [
     ("nandex-store", 2),
     ("nandex", 3),
     ("nandex-dedup", 4),
+    ("nandex-kvssd", 4),
     ("nandex-tfidf", 4),
     ("nandex-reproduce", 4),
     ("nandex-cli", 5),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use nandex_store::values::ValueRef;
 
-use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, Pair, is_only_key};
+use super::format::{ENTRY_HEADER_BYTES, Fingerprint, HEADER_BYTES, only_pair};
 use super::{Inner, lock};
 use crate::Result;
 use crate::api::Table;
@@ -23,13 +23,21 @@ pub(super) struct LookedUp<'a, T: Table> {
     inner: &'a Inner<T>,
     /// The batch's number among those in [`Updates`](super::publish::Updates).
     batch: u64,
-    places: BTreeMap<Fingerprint, Option<ValueRef>>,
+    places: BTreeMap<Fingerprint, OldPair>,
+}
+
+/// What was there of a key before it is put.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OldPair {
+    /// The record of its fingerprint.
+    pub(super) reference: Option<ValueRef>,
+    /// The bytes of its value; `None` if it has none, or its record is gone.
+    pub(super) value_bytes: Option<u64>,
 }
 
 impl<T: Table> LookedUp<'_, T> {
-    /// The place of the record that a put may replace unread, `None` inside if there is no record. The caller holds the
-    /// stripe.
-    pub(super) fn place(&self, fingerprint: &Fingerprint) -> Option<Option<ValueRef>> {
+    /// The record that a put may replace unread. The caller holds the stripe.
+    pub(super) fn old(&self, fingerprint: &Fingerprint) -> Option<OldPair> {
         let place = self.places.get(fingerprint)?;
         lock(&self.inner.updates).is_ahead(self.batch, fingerprint).then_some(*place)
     }
@@ -43,10 +51,13 @@ impl<T: Table> Drop for LookedUp<'_, T> {
 
 impl<T: Table> Inner<T> {
     /// Looks up where the records of these keys are, and whether each holds only its key.
-    pub(super) fn look_ahead(&self, pairs: &[Pair<'_>]) -> Result<LookedUp<'_, T>> {
+    pub(super) fn look_ahead<'k>(
+        &self,
+        keys_given: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<LookedUp<'_, T>> {
         let mut keys = BTreeMap::new();
-        for (key, _) in pairs {
-            keys.entry(self.fingerprint(key)).or_insert(*key);
+        for key in keys_given {
+            keys.entry(self.fingerprint(key)).or_insert(key);
         }
         let prints: Vec<_> = keys.keys().copied().collect();
         // Before the lookups, so that no replacement is missed.
@@ -59,9 +70,14 @@ impl<T: Table> Inner<T> {
         for ((print, key), place) in keys.into_iter().zip(located) {
             let start = place.and_then(|_| starts.next().flatten());
             // A record that is gone is replaced as if it held nothing.
-            if start.is_none_or(|start| is_only_key(&start, &print, key)) {
-                ahead.places.insert(print, place);
-            }
+            let value_bytes = match &start {
+                None => None,
+                Some(start) => match only_pair(start, &print) {
+                    Some((found, value_bytes)) if found == key => Some(u64::from(value_bytes)),
+                    _ => continue,
+                },
+            };
+            ahead.places.insert(print, OldPair { reference: place, value_bytes });
         }
         Ok(ahead)
     }

@@ -27,6 +27,20 @@ pub fn fingerprint(hash: KeyHash) -> Fingerprint {
     out
 }
 
+/// The most bytes of a key that may name its group.
+pub const GROUP_BYTES_MAX: usize = 8;
+
+/// The fingerprint of a key with this hash in a table of groups: it begins with the first `group_bytes` bytes of the
+/// key, with zeros behind a shorter one.
+#[must_use]
+pub fn grouped_fingerprint(hash: KeyHash, key: &[u8], group_bytes: usize) -> Fingerprint {
+    let mut out = fingerprint(hash);
+    let given = key.len().min(group_bytes);
+    out[..group_bytes].fill(0);
+    out[..given].copy_from_slice(&key[..given]);
+    out
+}
+
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
@@ -104,13 +118,19 @@ impl<'a> Record<'a> {
 /// Do these first bytes of a record say that `key` is its only key?
 #[must_use]
 pub fn is_only_key(start: &[u8], fingerprint: &Fingerprint, key: &[u8]) -> bool {
-    let key_at = HEADER_BYTES + ENTRY_HEADER_BYTES;
-    let (Some(header), Some(found)) = (start.get(..HEADER_BYTES + 4), start.get(key_at..)) else {
-        return false;
-    };
-    let number = |at: usize| nandex_store::bytes::get_u32(header, at) as usize;
-    header.starts_with(fingerprint)
-        && number(FINGERPRINT_BYTES) == 1
-        && number(HEADER_BYTES) == key.len()
-        && found == key
+    only_pair(start, fingerprint).is_some_and(|(found, _)| found == key)
+}
+
+/// The only key of a record, and the bytes of its value, as these first bytes of it say; `None` where it has several
+/// keys, or its key is longer than what is there.
+#[must_use]
+pub fn only_pair<'s>(start: &'s [u8], fingerprint: &Fingerprint) -> Option<(&'s [u8], u32)> {
+    let header = start.get(..HEADER_BYTES + ENTRY_HEADER_BYTES)?;
+    let number = |at: usize| nandex_store::bytes::get_u32(header, at);
+    if !header.starts_with(fingerprint) || number(FINGERPRINT_BYTES) != 1 {
+        return None;
+    }
+    let key_bytes = number(HEADER_BYTES) as usize;
+    let key = start[header.len()..].get(..key_bytes)?;
+    Some((key, number(HEADER_BYTES + 4)))
 }

@@ -5,6 +5,7 @@ use nandex_store::values::ValueRef;
 use super::format::Fingerprint;
 use super::{Inner, LargeTable};
 use crate::any::{AnyEntries, AnyTable};
+use crate::api::Table;
 use crate::{Error, Result};
 
 /// A key and its value.
@@ -55,7 +56,7 @@ impl Batches<'_> {
     }
 }
 
-impl Inner<AnyTable> {
+impl<T: Table> Inner<T> {
     /// What an entry of the table says: the fingerprint, and where its record is.
     pub(super) fn decode_entry(&self, key: &[u8], value: &[u8]) -> Result<(Fingerprint, ValueRef)> {
         let print = Fingerprint::try_from(key).map_err(|_| Error::Width {

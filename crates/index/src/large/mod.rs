@@ -36,12 +36,17 @@
 //! | put of a batch | the same, looked up together before the first is put | the same |
 //! | remove | as put | the table's |
 //! | growth of the value log | 0 | a checkpoint |
+//! | change by what is there | the table's, and the record's first page, or all of it | as put or remove |
+//! | length of a value | the table's, and the record's first page | 0 |
 //! | cleaning a segment | the segment, and the table's for each record | what is live of it |
 
 mod ahead;
+mod change;
 mod clean;
 pub mod format;
+mod group;
 mod iter;
+mod part;
 mod past_damage;
 mod publish;
 mod read;
@@ -60,7 +65,10 @@ use nandex_store::hash::KeyHasher;
 use nandex_store::values::{REF_BYTES, ValueLog};
 use nandex_store::{Durability, Threads, Volume};
 
+pub use change::{Change, Decide, DecideMany, Look, PairUpdate, Present};
+pub use group::StoredKey;
 pub use nandex_store::values::{ValuesConfig, ValuesStats, WhenFull};
+pub use part::ValuePart;
 pub(crate) use row::ROW;
 pub use stats::LargeStats;
 
@@ -126,6 +134,8 @@ pub struct LargeTable<T: Table> {
 struct Inner<T> {
     volume: Volume,
     hasher: KeyHasher,
+    /// The first bytes of a key that its fingerprint keeps.
+    group_bytes: usize,
     /// Dropped before the value log, because the table's last checkpoint still needs that.
     table: T,
     values: ValueLog,
@@ -152,7 +162,7 @@ impl<T: Table + 'static> LargeTable<T> {
     pub fn create(volume: &Volume, name: &str, table: T, config: ValuesConfig) -> Result<Self> {
         check_widths(&table)?;
         let values = ValueLog::create(volume, name, config)?;
-        Self::start(volume, table, values)
+        Self::start(volume, table, values, 0)
     }
 
     /// Opens a value log, for the `table` it was created with.
@@ -162,13 +172,14 @@ impl<T: Table + 'static> LargeTable<T> {
     pub fn open(volume: &Volume, name: &str, table: T) -> Result<Self> {
         check_widths(&table)?;
         let values = ValueLog::open(volume, name)?;
-        Self::start(volume, table, values)
+        Self::start(volume, table, values, 0)
     }
 
-    fn start(volume: &Volume, table: T, values: ValueLog) -> Result<Self> {
+    fn start(volume: &Volume, table: T, values: ValueLog, group_bytes: usize) -> Result<Self> {
         let inner = Arc::new(Inner {
             volume: volume.clone(),
             hasher: volume.hasher(),
+            group_bytes,
             table,
             values,
             updates: Mutex::default(),
@@ -336,7 +347,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<T> Inner<T> {
     fn fingerprint(&self, key: &[u8]) -> Fingerprint {
-        format::fingerprint(self.hasher.hash(key))
+        format::grouped_fingerprint(self.hasher.hash(key), key, self.group_bytes)
     }
 
     /// Keeps others from replacing the record of a fingerprint.

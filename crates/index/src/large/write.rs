@@ -10,7 +10,7 @@ use crate::api::Table;
 use crate::{Error, Result};
 
 /// The result of an attempt to change a record.
-enum Attempt {
+pub(super) enum Attempt {
     /// It succeeded, or there was nothing to do.
     Done,
     /// The value log has no space for a record of this many bytes.
@@ -32,7 +32,7 @@ impl<T: Table> Inner<T> {
         Err(Error::TooLong { what: "key", limit, found, remedy: "use a hash of it as the key" })
     }
 
-    fn check_value(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(super) fn check_value(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let limit = self.value_bytes_max(key.len());
         if value.len() <= limit {
             return Ok(());
@@ -54,7 +54,11 @@ impl<T: Table> Inner<T> {
             self.check_value(key, value)?;
         }
         for pairs in pairs.chunks(AHEAD_MAX) {
-            let ahead = if pairs.len() > 1 { Some(self.look_ahead(pairs)?) } else { None };
+            let ahead = if pairs.len() > 1 {
+                Some(self.look_ahead(pairs.iter().map(|it| it.0))?)
+            } else {
+                None
+            };
             for (key, value) in pairs {
                 self.put_unacknowledged(key, value, ahead.as_ref())?;
                 self.publish_if_full()?;
@@ -68,7 +72,7 @@ impl<T: Table> Inner<T> {
         self.check_put(key, value)?;
         let fingerprint = self.fingerprint(key);
         let mut is_new = true;
-        self.change(|| {
+        self.retry(|| {
             let _stripe = self.stripe(&fingerprint);
             is_new = self.find(&fingerprint, key)?.is_none();
             if is_new { self.put_locked(fingerprint, key, value) } else { Ok(Attempt::Done) }
@@ -85,10 +89,10 @@ impl<T: Table> Inner<T> {
     ) -> Result<()> {
         self.check_put(key, value)?;
         let fingerprint = self.fingerprint(key);
-        self.change(|| {
+        self.retry(|| {
             let _stripe = self.stripe(&fingerprint);
-            match ahead.and_then(|ahead| ahead.place(&fingerprint)) {
-                Some(old) => self.replace(fingerprint, old, vec![(key, value)]),
+            match ahead.and_then(|ahead| ahead.old(&fingerprint)) {
+                Some(old) => self.replace(fingerprint, old.reference, vec![(key, value)]),
                 None => self.put_locked(fingerprint, key, value),
             }
         })
@@ -106,12 +110,12 @@ impl<T: Table> Inner<T> {
         self.check_key(key)?;
         self.check_flow()?;
         let fingerprint = self.fingerprint(key);
-        self.change(|| self.try_remove(fingerprint, key))?;
+        self.retry(|| self.try_remove(fingerprint, key))?;
         self.acknowledge()
     }
 
     /// Tries until the value log has space, or none can be freed.
-    fn change(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
+    pub(super) fn retry(&self, mut attempt: impl FnMut() -> Result<Attempt>) -> Result<()> {
         while let Attempt::NoSpace(bytes) = attempt()? {
             self.make_space(bytes)?;
         }
@@ -183,7 +187,7 @@ impl<T: Table> Inner<T> {
     }
 
     /// Appends the record of these pairs to replace an old one; the caller holds the stripe.
-    fn replace(
+    pub(super) fn replace(
         &self,
         fingerprint: Fingerprint,
         old: Option<ValueRef>,

@@ -1,0 +1,429 @@
+//! The drive: made, opened, closed; its key spaces and its lists of them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+use nandex::large::table_name;
+use nandex::{AnyConfig, AnyOptions, AnyTable, LargeTable, Volume};
+
+use crate::catalog::{
+    CATALOG_KEY, CONFIG_KEY, Catalog, NAME_BYTES_MAX, PREFIX_BYTES, SPACE_BYTES, Space, SpaceId,
+    Usage, decode_config, encode_config,
+};
+use crate::info::Counters;
+use crate::iterate::Iterators;
+use crate::timing::{Clock, Timing};
+use crate::{Config, Error, IndexChoice, KeyOrder, KeySpace, Result};
+
+/// The table of all pairs.
+pub(crate) type Pairs = LargeTable<AnyTable>;
+
+/// First bytes of a key that its fingerprint keeps: its key space, and its group.
+const GROUP_BYTES: usize = SPACE_BYTES + PREFIX_BYTES;
+
+/// Fingerprints that are removed together.
+const ERASE_BATCH: usize = 1 << 14;
+
+/// A key-value SSD in a volume. Clones share it; all calls may come from any thread.
+///
+/// Dropping the last clone, and all key spaces and queues, closes it and ignores failures;
+/// [`close`](Self::close) tells of them.
+///
+/// ```
+/// use std::sync::Arc;
+/// use nandex::{Volume, VolumeOptions, device::MemoryDevice};
+/// use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder};
+///
+/// let volume = Volume::create(Arc::new(MemoryDevice::new()), VolumeOptions::default())?;
+/// let index = IndexChoice { kind: "slicehash", ram_bytes: None };
+/// let drive = Drive::create(&volume, "drive", Config::tiny(), index)?;
+/// drive.create_key_space("photos", 0, KeyOrder::None)?;
+/// let photos = drive.open_key_space("photos")?;
+/// photos.store(b"cat.jpg", b"...", Default::default())?;
+/// assert_eq!(photos.retrieve(b"cat.jpg", Default::default())?.bytes, b"...");
+/// drive.close()?;
+/// # Ok::<(), nandex_kvssd::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Drive {
+    pub(crate) inner: Arc<DriveInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct DriveInner {
+    pub(crate) config: Config,
+    volume: Volume,
+    /// `None` once it is closed. Whoever uses pairs holds it to read; closing, and hiding a key space, to write.
+    pairs: RwLock<Option<Pairs>>,
+    catalog: Mutex<Catalog>,
+    /// Held while the list of key spaces on flash is replaced. Taken before `catalog`.
+    catalog_writer: Mutex<()>,
+    /// Does the list on flash say that its counts are outdated?
+    is_marked: AtomicBool,
+    pub(crate) iterators: Mutex<Iterators>,
+    pub(crate) counters: Counters,
+    pub(crate) clock: Clock,
+    openings: AtomicU64,
+}
+
+/// The pairs of an open drive.
+#[derive(Debug)]
+pub(crate) struct PairsGuard<'d>(RwLockReadGuard<'d, Option<Pairs>>);
+
+impl std::ops::Deref for PairsGuard<'_> {
+    type Target = Pairs;
+
+    fn deref(&self) -> &Pairs {
+        self.0
+            .as_ref()
+            .expect("it was open when the guard was made, and closing waits for the guard")
+    }
+}
+
+impl Drive {
+    /// Makes a drive in a volume: a value log of that name, its index, and the drive's configuration.
+    ///
+    /// # Errors
+    /// Limits that cannot work, a name that is taken, no space, a failed write.
+    pub fn create(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        index: IndexChoice<'_>,
+    ) -> Result<Self> {
+        config.validate()?;
+        let predicted = index.predict(config.pairs_max)?;
+        Self::create_with(volume, name, config, (&predicted.config, &predicted.options))
+    }
+
+    /// As [`create`](Self::create), with an index of this configuration, which must keep all that is put, and its
+    /// options.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub fn create_with(
+        volume: &Volume,
+        name: &str,
+        config: Config,
+        (index, options): (&AnyConfig, &AnyOptions),
+    ) -> Result<Self> {
+        config.validate()?;
+        let table = AnyTable::create_with(volume, &table_name(name), index, options)?;
+        let values = config.values();
+        let pairs = LargeTable::create_grouped(volume, name, (table, GROUP_BYTES), values)?;
+        pairs.put(CONFIG_KEY, &encode_config(&config))?;
+        pairs.put(CATALOG_KEY, &Catalog { is_counted: true, ..Catalog::default() }.encode())?;
+        pairs.sync()?;
+        Ok(Self::of(volume, pairs, config, Catalog { is_counted: true, ..Catalog::default() }))
+    }
+
+    /// Opens the drive of that name in a volume. After a crash it reads the first page of each record, to count the
+    /// pairs, and goes on with deleting key spaces where that was interrupted.
+    ///
+    /// # Errors
+    /// No such drive, one that is open already, damage, a failed read.
+    pub fn open(volume: &Volume, name: &str) -> Result<Self> {
+        Self::open_with(volume, name, &AnyOptions::default())
+    }
+
+    /// As [`open`](Self::open), with options of the index.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_with(volume: &Volume, name: &str, options: &AnyOptions) -> Result<Self> {
+        if !volume.structures().iter().any(|it| it.name == table_name(name)) {
+            return Err(Error::NoDrive { name: name.to_owned() });
+        }
+        let table = AnyTable::open_with(volume, &table_name(name), options)?;
+        let pairs = LargeTable::open_grouped(volume, name, (table, GROUP_BYTES))?;
+        let missing = || Error::NoDrive { name: name.to_owned() };
+        let config = decode_config(&pairs.get(CONFIG_KEY)?.ok_or_else(missing)?)?;
+        let mut catalog = Catalog::decode(&pairs.get(CATALOG_KEY)?.ok_or_else(missing)?)?;
+        if !catalog.is_counted {
+            count_pairs(&pairs, &mut catalog)?;
+        }
+        let is_marked = !catalog.is_counted;
+        let drive = Self::of(volume, pairs, config, catalog);
+        drive.inner.is_marked.store(is_marked, Ordering::Release);
+        drive.finish_deletions()?;
+        Ok(drive)
+    }
+
+    fn of(volume: &Volume, pairs: Pairs, config: Config, catalog: Catalog) -> Self {
+        let inner = DriveInner {
+            iterators: Mutex::new(Iterators::new(config.iterators_max)),
+            config,
+            volume: volume.clone(),
+            pairs: RwLock::new(Some(pairs)),
+            catalog: Mutex::new(catalog),
+            catalog_writer: Mutex::default(),
+            is_marked: AtomicBool::new(false),
+            counters: Counters::default(),
+            clock: Clock::new(volume.device()),
+            openings: AtomicU64::new(0),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Chooses what time commands are said to take; the device's by default.
+    pub fn set_timing(&self, timing: Timing) {
+        self.inner.clock.set(timing);
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// The volume that it is in.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.inner.volume
+    }
+
+    /// Makes a key space that may hold `limit_bytes` of keys and values, or, with 0, what the drive has.
+    ///
+    /// # Errors
+    /// A name that is taken or is none, a limit that the drive has no space for, as many key spaces as there may be,
+    /// an order of keys, which an index by hashes does not have.
+    pub fn create_key_space(&self, name: &str, limit_bytes: u64, order: KeyOrder) -> Result<()> {
+        check_name(name)?;
+        order.check()?;
+        let pairs = self.inner.pairs()?;
+        let _writer = lock(&self.inner.catalog_writer);
+        self.inner.add_space(name, limit_bytes)?;
+        self.inner.save_catalog(&pairs).inspect_err(|_| {
+            let mut catalog = self.inner.catalog();
+            catalog.spaces.retain(|_, space| space.name != name || space.is_deleting);
+        })
+    }
+
+    /// Deletes a key space with all its pairs, durably, and closes it for those who have it open.
+    ///
+    /// A crash in the middle leaves it deleted: the next opening removes the pairs that are left.
+    ///
+    /// Costs passes over the index, and a removal for each pair.
+    ///
+    /// # Errors
+    /// No such key space, a failed read or write.
+    pub fn delete_key_space(&self, name: &str) -> Result<()> {
+        let id = {
+            // Nobody is in the middle of a call while it is hidden, so none puts a pair behind the removal.
+            let _all = self.inner.write_pairs();
+            let mut catalog = self.inner.catalog();
+            let id = catalog.find(name)?;
+            let space = catalog.spaces.get_mut(&id).expect("it was found");
+            (space.is_deleting, space.opened_as) = (true, None);
+            id
+        };
+        lock(&self.inner.iterators).close_all_of(id);
+        let pairs = self.inner.pairs()?;
+        {
+            let _writer = lock(&self.inner.catalog_writer);
+            self.inner.save_catalog(&pairs)?;
+        }
+        self.inner.erase(&pairs, id)
+    }
+
+    /// The names of key spaces from the one at `index` on, in the order in which their numbers are.
+    ///
+    /// # Errors
+    /// An index behind the last one.
+    pub fn list_key_spaces(&self, index: usize) -> Result<Vec<String>> {
+        drop(self.inner.pairs()?);
+        let catalog = self.inner.catalog();
+        let names: Vec<_> = catalog.visible().map(|(_, space)| space.name.clone()).collect();
+        match names.get(index..) {
+            Some(rest) if !rest.is_empty() || index == 0 => Ok(rest.to_vec()),
+            _ => Err(Error::NoSpaceAt { index, count: names.len() }),
+        }
+    }
+
+    /// Opens a key space. One handle has it at a time; threads share that.
+    ///
+    /// # Errors
+    /// No such key space, one that is open.
+    pub fn open_key_space(&self, name: &str) -> Result<KeySpace> {
+        drop(self.inner.pairs()?);
+        let mut catalog = self.inner.catalog();
+        let id = catalog.find(name)?;
+        let space = catalog.spaces.get_mut(&id).expect("it was found");
+        if space.opened_as.is_some() {
+            return Err(Error::SpaceIsOpen { name: name.to_owned() });
+        }
+        let opening = self.inner.openings.fetch_add(1, Ordering::Relaxed);
+        space.opened_as = Some(opening);
+        drop(catalog);
+        Ok(KeySpace::new(self.clone(), (id, opening), name.to_owned()))
+    }
+
+    /// Removes all pairs of all key spaces; these stay, open or not.
+    ///
+    /// # Errors
+    /// A failed read or write.
+    pub fn purge(&self) -> Result<()> {
+        let names = self.list_key_spaces(0)?;
+        for name in names {
+            let id = self.inner.catalog().find(&name)?;
+            let pairs = self.inner.pairs()?;
+            self.inner.mark(&pairs)?;
+            self.inner.remove_where(&pairs, id, &|_| true)?;
+        }
+        self.sync()
+    }
+
+    /// Makes everything acknowledged so far durable, whatever the durability mode.
+    ///
+    /// # Errors
+    /// A failed write or sync, after which the volume is poisoned.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.inner.pairs()?.sync()?)
+    }
+
+    /// Puts everything buffered on flash and makes it durable.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.inner.pairs()?.flush()?)
+    }
+
+    /// Makes everything durable and closes the drive, for all clones and key spaces of it.
+    ///
+    /// # Errors
+    /// A failed write or sync. What was acknowledged as durable stays so.
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+
+    fn finish_deletions(&self) -> Result<()> {
+        let pairs = self.inner.pairs()?;
+        let deleting = |(id, space): (&SpaceId, &Space)| space.is_deleting.then_some(*id);
+        let ids: Vec<_> = self.inner.catalog().spaces.iter().filter_map(deleting).collect();
+        ids.into_iter().try_for_each(|id| self.inner.erase(&pairs, id))
+    }
+}
+
+impl DriveInner {
+    /// The pairs, unless the drive is closed.
+    pub(crate) fn pairs(&self) -> Result<PairsGuard<'_>> {
+        let pairs = self.pairs.read().unwrap_or_else(PoisonError::into_inner);
+        if pairs.is_some() { Ok(PairsGuard(pairs)) } else { Err(Error::Closed) }
+    }
+
+    fn write_pairs(&self) -> std::sync::RwLockWriteGuard<'_, Option<Pairs>> {
+        self.pairs.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        lock(&self.catalog)
+    }
+
+    fn add_space(&self, name: &str, limit_bytes: u64) -> Result<()> {
+        let mut catalog = self.catalog();
+        if catalog.find(name).is_ok() {
+            return Err(Error::SpaceExists { name: name.to_owned() });
+        }
+        let count = catalog.spaces.len();
+        if count >= usize::from(self.config.spaces_max) {
+            return Err(Error::SpacesFull { count });
+        }
+        let free = self.config.capacity_bytes.saturating_sub(catalog.limits_bytes());
+        if limit_bytes > free {
+            return Err(Error::SpaceTooLarge { asked: limit_bytes, free });
+        }
+        let (id, usage) = (catalog.free_id(), Usage::default());
+        let name = name.to_owned();
+        let space = Space { name, limit_bytes, usage, is_deleting: false, opened_as: None };
+        catalog.spaces.insert(id, space);
+        Ok(())
+    }
+
+    /// Writes the list of key spaces, durably. The caller holds its lock.
+    fn save_catalog(&self, pairs: &Pairs) -> Result<()> {
+        let bytes = {
+            let mut catalog = self.catalog();
+            catalog.is_counted = false;
+            catalog.encode()
+        };
+        pairs.put(CATALOG_KEY, &bytes)?;
+        pairs.sync()?;
+        self.is_marked.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Marks the counts on flash as outdated, durably, before the first update after an opening.
+    pub(crate) fn mark(&self, pairs: &Pairs) -> Result<()> {
+        if self.is_marked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _writer = lock(&self.catalog_writer);
+        if self.is_marked.load(Ordering::Acquire) { Ok(()) } else { self.save_catalog(pairs) }
+    }
+
+    /// Removes what is left of a deleted key space, and its number from the list.
+    fn erase(&self, pairs: &Pairs, id: SpaceId) -> Result<()> {
+        self.mark(pairs)?;
+        let first_bytes = id.first_bytes();
+        loop {
+            let prints = pairs.scan(None, ERASE_BATCH, &|print| print.starts_with(&first_bytes))?;
+            if prints.is_empty() {
+                break;
+            }
+            pairs.remove_records(&prints)?;
+        }
+        pairs.sync()?;
+        let _writer = lock(&self.catalog_writer);
+        self.catalog().spaces.remove(&id);
+        self.save_catalog(pairs)
+    }
+
+    fn close(&self) -> Result<()> {
+        // Nobody uses the pairs any more, nor waits for the lock below.
+        let Some(pairs) = self.write_pairs().take() else { return Err(Error::Closed) };
+        let _writer = lock(&self.catalog_writer);
+        pairs.sync()?;
+        if self.is_marked.load(Ordering::Acquire) {
+            let mut catalog = self.catalog().clone();
+            catalog.is_counted = true;
+            pairs.put(CATALOG_KEY, &catalog.encode())?;
+            pairs.sync()?;
+        }
+        // Buffered entries go to flash, so that the next opening has nothing to replay.
+        pairs.flush()?;
+        Ok(pairs.close()?)
+    }
+}
+
+impl Drop for DriveInner {
+    fn drop(&mut self) {
+        // Nobody can receive this error; what was acknowledged as durable is durable already.
+        let _ = self.close();
+    }
+}
+
+/// Counts the pairs of each key space, where a crash has left none that can be believed.
+fn count_pairs(pairs: &Pairs, catalog: &mut Catalog) -> Result<()> {
+    catalog.spaces.values_mut().for_each(|space| space.usage = Usage::default());
+    for stored in pairs.keys()? {
+        let stored = stored?;
+        let Some((id, key)) = SpaceId::of(&stored.key) else { continue };
+        if let Some(space) = catalog.spaces.get_mut(&id) {
+            space.usage.add(Usage::pair(key.len() as u64, stored.value_bytes));
+        }
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=NAME_BYTES_MAX => Ok(()),
+        bytes => Err(Error::SpaceName { bytes }),
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is whole between statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

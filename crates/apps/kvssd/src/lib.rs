@@ -1,0 +1,52 @@
+//! A key-value SSD, emulated: a drive that is addressed by key.
+//!
+//! It has the calls and the result codes of the SNIA Key Value Storage API 1.1, and it is a real store: pairs are on
+//! flash, simulated in virtual time or a file, they survive a power cut, and the index that finds them is on flash too.
+//! So it shows what the index of such a drive costs: flash pages for each access, bytes programmed for each byte
+//! stored, and what a full drive does.
+//!
+//! ```text
+//!   key space, key  ->  fingerprint: number, first 4 key bytes, hash    16 bytes
+//!                            |
+//!                        the index: any table of nandex, in a budget of RAM
+//!                            |
+//!                        the record in a value log: whole key, value    cleaned by what is live
+//! ```
+//!
+//! - [`Drive`] is made in a volume; it has [`KeySpace`]s, whose pairs are stored and retrieved.
+//! - [`CommandQueue`] takes commands without waiting for them.
+//! - [`Error::code`] is the specification's code of a failure.
+//! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod config;
+mod drive;
+mod error;
+mod info;
+mod iops;
+mod iterate;
+mod options;
+mod queue;
+mod result_code;
+mod space;
+mod timing;
+mod update;
+
+pub use catalog::Usage;
+pub use config::{
+    Config, ITERATORS_MAX, IndexChoice, KEY_BYTES_MAX, VALUE_BYTES_MAX, without_threads,
+};
+pub use drive::Drive;
+pub use error::{Error, Result};
+pub use info::{DriveInfo, DriveStats, SpaceInfo};
+pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};
+pub use iterate::{GroupFilter, Iterated, IteratedPair, IteratorKind, IteratorNumber};
+pub use options::{
+    Afterwards, Association, DeleteMissing, KeyOrder, RetrieveOptions, Retrieved, StoreKind,
+    StoreOptions,
+};
+pub use queue::{Command, CommandQueue, Completion, DEPTH_MAX, Outcome};
+pub use result_code::ResultCode;
+pub use space::KeySpace;
+pub use timing::Timing;

@@ -1,0 +1,70 @@
+//! A drive on a simulated device, on the calling thread alone.
+
+use std::sync::Arc;
+
+use nandex::device::{Device, MemoryDevice};
+use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
+
+/// Every index that drives are tried with.
+pub const INDEXES: [&str; 2] = ["growing-slicehash", "slicehash"];
+
+/// The drive's name in its volume.
+pub const NAME: &str = "drive";
+
+/// The options of a volume that does everything on the calling thread.
+pub fn volume_options(durability: Durability) -> VolumeOptions {
+    let (threads, volume_id) = (Threads::Inline, Some(7));
+    VolumeOptions { durability, threads, volume_id, log_bytes: 2 << 20, ..VolumeOptions::tiny() }
+}
+
+/// Makes a drive on a device.
+pub fn create_on(
+    device: Arc<dyn Device>,
+    config: Config,
+    index: &str,
+    durability: Durability,
+) -> Result<Drive> {
+    let volume = Volume::create(device, volume_options(durability))?;
+    let made = IndexChoice { kind: index, ram_bytes: None }.predict(config.pairs_max)?;
+    Drive::create_with(&volume, NAME, config, (&made.config, &without_threads()))
+}
+
+/// Opens it again.
+pub fn open_on(device: Arc<dyn Device>, durability: Durability) -> Result<Drive> {
+    let options = OpenOptions { durability, threads: Threads::Inline, ..OpenOptions::default() };
+    Drive::open_with(&Volume::open(device, options)?, NAME, &without_threads())
+}
+
+/// A drive in memory with one open key space.
+pub fn drive(config: Config) -> (Drive, KeySpace) {
+    let device = Arc::new(MemoryDevice::new());
+    let drive = create_on(device, config, INDEXES[0], Durability::Never).unwrap();
+    let space = add_space(&drive, "main");
+    (drive, space)
+}
+
+/// A new key space without a limit, open.
+pub fn add_space(drive: &Drive, name: &str) -> KeySpace {
+    drive.create_key_space(name, 0, KeyOrder::None).unwrap();
+    drive.open_key_space(name).unwrap()
+}
+
+/// A key of that number, of 4 to 40 bytes, in one of 16 groups.
+pub fn key(number: u64) -> Vec<u8> {
+    let mut key = format!("g{:02}-{number:04}", number % 16).into_bytes();
+    key.resize(4 + (number * 7 % 37) as usize, b'x');
+    key.splice(..4, format!("g{:02}{}", number % 16, number % 10).into_bytes());
+    key.extend_from_slice(&number.to_le_bytes());
+    key
+}
+
+/// A value of that many bytes, as no other seed has.
+pub fn value(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
+    let byte = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(byte).collect()
+}
