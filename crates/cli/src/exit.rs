@@ -72,7 +72,8 @@ pub fn is_damage(error: &anyhow::Error) -> bool {
             Some(Device::Label { fault, .. }) => matches!(**fault, LabelFault::Damaged { .. }),
             _ => false,
         };
-        label || matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
+        let kvssd = matches!(cause.downcast_ref(), Some(nandex_kvssd::Error::Damaged { .. }));
+        label || kvssd || matches!(store, Some(Store::Corrupt { .. } | Store::Truncated { .. }))
     })
 }
 

@@ -19,6 +19,7 @@
 //! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod catalog;
 mod config;
 mod drive;
@@ -26,13 +27,17 @@ mod error;
 mod info;
 mod iops;
 mod iterate;
+mod measure;
 mod options;
 mod queue;
+mod replay;
 mod result_code;
 mod space;
 mod timing;
+mod trace;
 mod update;
 
+pub use bench::{BenchPlan, Watch};
 pub use catalog::Usage;
 pub use config::{
     Config, ITERATORS_MAX, IndexChoice, KEY_BYTES_MAX, VALUE_BYTES_MAX, without_threads,
@@ -42,11 +47,14 @@ pub use error::{Error, Result};
 pub use info::{DriveInfo, DriveStats, SpaceInfo};
 pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};
 pub use iterate::{GroupFilter, Iterated, IteratedPair, IteratorKind, IteratorNumber};
+pub use measure::{LatencyReport, RunReport};
 pub use options::{
     Afterwards, Association, DeleteMissing, KeyOrder, RetrieveOptions, Retrieved, StoreKind,
     StoreOptions,
 };
 pub use queue::{Command, CommandQueue, Completion, DEPTH_MAX, Outcome};
+pub use replay::{ReplayPlan, ReplayReport};
 pub use result_code::ResultCode;
 pub use space::KeySpace;
 pub use timing::Timing;
+pub use trace::{Columns, TraceFormat, TraceOperation, TraceReader, TraceRequest, parse_line};

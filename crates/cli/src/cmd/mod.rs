@@ -13,6 +13,7 @@ mod dump;
 mod filter;
 mod get;
 mod info;
+mod kvssd;
 mod load;
 mod man;
 mod probe;
@@ -54,6 +55,8 @@ pub enum Command {
     Count(count::Args),
     /// The words that say most about documents: keywords, ranks, matrices, with scikit-learn's numbers
     Tfidf(tfidf::Args),
+    /// A key-value SSD, emulated: a drive that is addressed by key, on a file or on simulated flash
+    Kvssd(Box<kvssd::Args>),
     /// Say what a table would cost, before there is one
     Advise(advise::Args),
     /// Find the chunk size, the channels and the mapping of a flash device by timing
@@ -88,6 +91,7 @@ impl Command {
             Self::Filter(args) => filter::run(&args, console),
             Self::Count(args) => count::run(&args, console),
             Self::Tfidf(args) => tfidf::run(&args, console),
+            Self::Kvssd(args) => kvssd::run(&args, console),
             Self::Advise(args) => advise::run(&args, console),
             Self::Probe(args) => probe::run(&args, console),
             Self::Sim(args) => sim::run(&args, console),

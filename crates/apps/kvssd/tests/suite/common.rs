@@ -3,11 +3,30 @@
 use std::sync::Arc;
 
 use nandex::device::{Device, MemoryDevice};
-use nandex::{Durability, OpenOptions, Threads, Volume, VolumeOptions};
+use nandex::large::{TABLE_KEY_BYTES, TABLE_VALUE_BYTES};
+use nandex::{AnyConfig, Durability, OpenOptions, Threads, Volume, VolumeOptions, rhik, slicehash};
 use nandex_kvssd::{Config, Drive, IndexChoice, KeyOrder, KeySpace, Result, without_threads};
 
 /// Every index that drives are tried with.
-pub const INDEXES: [&str; 2] = ["growing-slicehash", "slicehash"];
+pub const INDEXES: [&str; 2] = ["rhik", "growing-slicehash"];
+
+/// An index of that kind whose buffers are so small that drives of tests fill them again and again.
+pub fn index(kind: &str) -> AnyConfig {
+    let (key_bytes, value_bytes) = (TABLE_KEY_BYTES, TABLE_VALUE_BYTES);
+    match kind {
+        "rhik" => rhik::Config { key_bytes, value_bytes, ..rhik::Config::tiny() }.into(),
+        "growing-slicehash" => {
+            let tiny = slicehash::growing::Config::tiny();
+            let entries_max = 12 * 100;
+            let first = slicehash::Config { key_bytes, value_bytes, entries_max, ..tiny.first };
+            slicehash::growing::Config { first, ..tiny }.into()
+        }
+        _ => panic!("{kind} has no configuration for tests"),
+    }
+}
+
+/// An index of the first kind, sized by its model for a budget of RAM.
+pub const CHOICE: IndexChoice<'_> = IndexChoice { kind: INDEXES[0], ram_bytes: Some(2 << 20) };
 
 /// The drive's name in its volume.
 pub const NAME: &str = "drive";
@@ -26,8 +45,7 @@ pub fn create_on(
     durability: Durability,
 ) -> Result<Drive> {
     let volume = Volume::create(device, volume_options(durability))?;
-    let made = IndexChoice { kind: index, ram_bytes: None }.predict(config.pairs_max)?;
-    Drive::create_with(&volume, NAME, config, (&made.config, &without_threads()))
+    Drive::create_with(&volume, NAME, config, (&self::index(index), &without_threads()))
 }
 
 /// Opens it again.

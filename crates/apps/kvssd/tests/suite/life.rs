@@ -9,13 +9,15 @@ use nandex_kvssd::{
 };
 use nandex_sim::SimDevice;
 
-use crate::common::{INDEXES, NAME, add_space, create_on, key, open_on, value, volume_options};
+use crate::common::{
+    CHOICE, INDEXES, NAME, add_space, create_on, key, open_on, value, volume_options,
+};
 
 #[test]
 fn a_drive_has_one_opener_at_a_time() {
-    let options = volume_options(Durability::Never);
+    let options = VolumeOptions { log_bytes: 8 << 20, ..volume_options(Durability::Never) };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-    let index = IndexChoice { kind: INDEXES[0], ram_bytes: None };
+    let index = CHOICE;
     let drive = Drive::create(&volume, NAME, Config::tiny(), index).unwrap();
     let error = Drive::open(&volume, NAME).unwrap_err();
     assert_eq!(error.code(), ResultCode::SysIo, "{error}");
@@ -35,9 +37,9 @@ fn a_file_keeps_a_drive_and_another_process_is_refused() {
     let open = || FileDevice::open(&path, &FileOptions::default());
     let new = FileOptions { create: Create::New, ..FileOptions::default() };
     let device = FileDevice::open(&path, &new).unwrap();
-    let options = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(device), options).unwrap();
-    let index = IndexChoice { kind: INDEXES[0], ram_bytes: None };
+    let index = CHOICE;
     let drive = Drive::create(&volume, NAME, Config::tiny(), index).unwrap();
     add_space(&drive, "main").store(b"key", b"1", StoreOptions::default()).unwrap();
     assert!(open().is_err(), "the file is locked");
@@ -52,7 +54,7 @@ fn a_file_keeps_a_drive_and_another_process_is_refused() {
 fn limits_that_cannot_work_are_refused() {
     let volume =
         Volume::create(Arc::new(MemoryDevice::new()), volume_options(Durability::Never)).unwrap();
-    let index = IndexChoice { kind: INDEXES[0], ram_bytes: None };
+    let index = CHOICE;
     let fine = Config::tiny();
     let wrong = [
         ("capacity_bytes", Config { capacity_bytes: 0, ..fine.clone() }),
@@ -116,9 +118,9 @@ fn a_deletion_that_a_crash_interrupted_is_finished_by_the_next_opening() {
 
 #[test]
 fn threads_share_a_key_space_and_no_append_is_lost() {
-    let options = VolumeOptions { log_bytes: 4 << 20, ..VolumeOptions::default() };
+    let options = VolumeOptions { log_bytes: 8 << 20, ..VolumeOptions::default() };
     let volume = Volume::create(Arc::new(MemoryDevice::new()), options).unwrap();
-    let index = IndexChoice { kind: INDEXES[0], ram_bytes: None };
+    let index = CHOICE;
     let drive = Drive::create(&volume, NAME, Config::tiny(), index).unwrap();
     let space = add_space(&drive, "main");
     std::thread::scope(|scope| {

@@ -7,6 +7,7 @@ mod crash;
 mod full;
 mod iterators;
 mod life;
+mod loads;
 mod model;
 mod oracle;
 mod queue;

@@ -1,0 +1,94 @@
+//! `nandex kvssd bench`: pairs are stored, overwritten and read at a queue depth.
+
+use anyhow::Result;
+use nandex_kvssd::{BenchPlan, RunReport};
+use serde::Serialize;
+
+use super::place::MeasuredArgs;
+use super::shown::run_rows;
+use crate::console::{Console, aligned};
+use crate::exit::{FAILURE, Quiet};
+use crate::interrupt::Interrupt;
+use crate::size;
+
+/// The load, and the drive.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    drive: MeasuredArgs,
+    /// Pairs that are stored
+    #[arg(long = "count", value_name = "COUNT", value_parser = size::parse_count, default_value = "10000")]
+    count: u64,
+    /// Commands of each run after that; without it, as many as pairs
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    commands: Option<u64>,
+    /// Bytes of each key, 8 at least
+    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    key_bytes: usize,
+    /// Bytes of each value; several, with commas, give a run for each
+    #[arg(long, value_name = "SIZES", value_parser = size::parse, value_delimiter = ',', default_value = "4096")]
+    value_bytes: Vec<u64>,
+    /// Commands in flight
+    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    depth: usize,
+    /// Of a hundred commands of the mixed run, those that read
+    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    read_percent: u64,
+    /// Decides which keys come
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+/// The runs of a length of values.
+#[derive(Debug, Serialize)]
+struct BenchedSize {
+    value_bytes: u64,
+    device: String,
+    index: String,
+    depth: usize,
+    runs: Vec<RunReport>,
+}
+
+/// Runs the load, for each length of values on a drive of its own where it is simulated.
+///
+/// # Errors
+/// A plan that is none, a full drive, quietly an interrupt.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let mut sizes = Vec::new();
+    for value_bytes in &args.value_bytes {
+        sizes.push(run_size(args, *value_bytes, &interrupt)?);
+        if interrupt.is_set() {
+            break;
+        }
+    }
+    console.print(&sizes, |sizes| sizes.iter().map(text).collect())?;
+    if interrupt.is_set() { Err(Quiet(FAILURE).into()) } else { Ok(()) }
+}
+
+fn run_size(args: &Args, value_bytes: u64, interrupt: &Interrupt) -> Result<BenchedSize> {
+    let measured = args.drive.open()?;
+    let plan = BenchPlan {
+        pairs: args.count,
+        key_bytes: args.key_bytes,
+        value_bytes: usize::try_from(value_bytes)?,
+        depth: args.depth,
+        commands: args.commands,
+        read_percent: args.read_percent,
+        seed: args.seed,
+    };
+    let runs = plan.run(&measured.space, &mut |_| !interrupt.is_set())?;
+    let index = measured.opened.drive.info()?.index;
+    drop(measured.space);
+    measured.opened.close()?;
+    Ok(BenchedSize { value_bytes, device: measured.device, index, depth: args.depth, runs })
+}
+
+fn text(size: &BenchedSize) -> String {
+    let mut rows = vec![
+        ("values", format!("{} B", size.value_bytes)),
+        ("device", format!("{}, index {}, depth {}", size.device, size.index, size.depth)),
+    ];
+    rows.extend(size.runs.iter().flat_map(run_rows));
+    aligned(&rows)
+}

@@ -1,0 +1,69 @@
+//! `nandex kvssd create`: a drive in a new file.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use nandex_kvssd::DriveInfo;
+use serde::Serialize;
+
+use super::place::{LimitArgs, SPACE, create};
+use super::shown::use_rows;
+use crate::console::{Console, aligned};
+use crate::devices::VolumeArgs;
+use crate::interrupt::Interrupt;
+use crate::place::DurabilityArg;
+
+/// Where, and how large.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// When an acknowledged store is durable; a word for this run, chosen again at each opening
+    #[arg(long, default_value = "every:100")]
+    durability: DurabilityArg,
+}
+
+/// The new drive.
+#[derive(Debug, Serialize)]
+struct CreatedDrive {
+    path: PathBuf,
+    key_space: &'static str,
+    #[serde(flatten)]
+    info: DriveInfo,
+    flash_bytes: u64,
+    index_ram_bytes: u64,
+}
+
+/// Makes the drive.
+///
+/// # Errors
+/// A file that exists, limits that cannot work, no space, an interrupt.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let limits = args.limits.choose()?;
+    let made = create(&args.volume, limits, args.durability.0, console)?;
+    let (info, stats) = (made.drive.info()?, made.drive.stats()?);
+    if interrupt.is_set() {
+        made.made.remove();
+        bail!("stopped; no file was made");
+    }
+    made.close()?;
+    let created = CreatedDrive {
+        path: args.volume.file.clone(),
+        key_space: SPACE,
+        flash_bytes: stats.flash_bytes,
+        index_ram_bytes: stats.index_ram_bytes,
+        info,
+    };
+    console.print(&created, |created| {
+        let mut rows = vec![
+            ("drive", created.path.display().to_string()),
+            ("key space", created.key_space.to_owned()),
+            ("index", created.info.index.clone()),
+        ];
+        rows.extend(use_rows(&stats, created.info.capacity_bytes));
+        aligned(&rows)
+    })
+}

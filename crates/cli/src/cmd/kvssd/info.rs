@@ -1,0 +1,48 @@
+//! `nandex kvssd info`: a drive's limits and use.
+
+use anyhow::Result;
+use nandex::device::Access;
+use nandex_kvssd::{DriveInfo, DriveStats};
+use serde::Serialize;
+
+use super::place::open;
+use super::shown::use_rows;
+use crate::console::{Console, aligned};
+use crate::devices::VolumeArgs;
+use crate::size::{show_bytes, show_count};
+
+/// Which drive.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+/// What it is and holds.
+#[derive(Debug, Serialize)]
+struct ShownDrive {
+    info: DriveInfo,
+    stats: DriveStats,
+}
+
+/// Shows them.
+///
+/// # Errors
+/// A file that does not exist, has no drive, is in use or damaged.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    let opened = open(&args.volume, Access::ReadOnly)?;
+    let shown = ShownDrive { info: opened.drive.info()?, stats: opened.drive.stats()? };
+    opened.close()?;
+    console.print(&shown, |ShownDrive { info, stats }| {
+        let mut rows = vec![
+            ("index", info.index.clone()),
+            ("space for", format!("{} pairs", show_count(info.pairs_max))),
+            ("keys", format!("{} to {} B", info.key_bytes_min, info.key_bytes_max)),
+            ("values", format!("0 B to {}", show_bytes(info.value_bytes_max.into()))),
+            ("offsets", format!("multiples of {} B", info.offset_unit)),
+            ("key spaces", show_count(info.key_spaces as u64)),
+        ];
+        rows.extend(use_rows(stats, info.capacity_bytes));
+        aligned(&rows)
+    })
+}

@@ -1,0 +1,68 @@
+//! `nandex kvssd`: a key-value SSD, emulated on a file or on simulated flash. One file per verb; `place` and `shown`
+//! are shared.
+
+mod bench;
+mod create;
+mod info;
+mod list;
+mod pairs;
+mod place;
+mod replay;
+mod shown;
+mod spaces;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::console::Console;
+
+/// Which verb.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be done with a drive.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make a drive in a new file, with one key space
+    Create(create::Args),
+    /// Store a value under a key
+    Put(pairs::PutArgs),
+    /// Write a value, or a part of it, to stdout; exits with 1 if its key is not there
+    Get(pairs::GetArgs),
+    /// Delete pairs, by their keys or by a prefix; exits with 1 if a key is not there
+    Rm(pairs::RemoveArgs),
+    /// Say which keys are there; exits with 1 if one is not
+    Exist(pairs::ExistArgs),
+    /// Print the keys of a key space, or those with a prefix
+    List(list::Args),
+    /// Make, delete or list key spaces
+    Space(spaces::Args),
+    /// Show a drive's limits, use and costs
+    Info(info::Args),
+    /// Store, overwrite and read pairs at a queue depth, and measure it
+    Bench(bench::Args),
+    /// Replay a trace of key-value requests, and measure it
+    Replay(replay::Args),
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// The error of the verb; the exit code follows from it.
+pub fn run(args: &Args, console: &Console) -> Result<()> {
+    match &args.verb {
+        Verb::Create(args) => create::run(args, console),
+        Verb::Put(args) => pairs::put(args, console),
+        Verb::Get(args) => pairs::get(args, console),
+        Verb::Rm(args) => pairs::remove(args, console),
+        Verb::Exist(args) => pairs::exist(args, console),
+        Verb::List(args) => list::run(args, console),
+        Verb::Space(args) => spaces::run(args, console),
+        Verb::Info(args) => info::run(args, console),
+        Verb::Bench(args) => bench::run(args, console),
+        Verb::Replay(args) => replay::run(args, console),
+    }
+}

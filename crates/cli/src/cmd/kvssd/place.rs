@@ -1,0 +1,250 @@
+//! Drives, as the verbs make and open them: in a file, or on a simulated device that is gone with the run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use nandex::device::{Access, Device, Striping};
+use nandex::{AnyOptions, Durability, Prediction, Threads, Volume, VolumeOptions, registry};
+use nandex_kvssd::{
+    Config, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing, without_threads,
+};
+use nandex_sim::preset::Preset;
+use nandex_sim::{Fill, SimDevice};
+
+use crate::console::Console;
+use crate::devices::{Devices, VolumeArgs};
+use crate::place::open_volume;
+use crate::size;
+use crate::unfinished::Unfinished;
+
+/// The drive's name in its volume.
+const NAME: &str = "drive";
+
+/// The key space that is made with a drive.
+pub const SPACE: &str = "main";
+
+/// Without a budget of RAM, an index has a thousandth of the capacity, as the 10 MB of a drive of 10 GB in the paper.
+const CAPACITY_PER_RAM: u64 = 1000;
+
+/// The least of that.
+const RAM_BYTES_MIN: u64 = 2 << 20;
+
+/// A key space of a drive in a file.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SpaceArgs {
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The key space
+    #[arg(long, value_name = "NAME", default_value = SPACE)]
+    pub space: String,
+}
+
+/// The limits of a new drive.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LimitArgs {
+    /// Bytes that pairs may take: keys, values, and 38 more for each
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "256MiB")]
+    capacity: u64,
+    /// Pairs that the index is made for; without it, one for each KiB of the capacity
+    #[arg(long, value_name = "COUNT", value_parser = size::parse_count)]
+    pairs: Option<u64>,
+    /// The index: any kind of table
+    #[arg(long, value_name = "KIND", default_value = "rhik", value_parser = kinds())]
+    index: String,
+    /// RAM of the index, the drive's DRAM budget; without it, a thousandth of the capacity, 2 MiB at least
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    ram: Option<u64>,
+    /// The shortest key in bytes; 4 by the specification
+    #[arg(long, value_name = "BYTES", default_value_t = 1)]
+    key_min: u16,
+    /// The longest key in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = nandex_kvssd::KEY_BYTES_MAX)]
+    key_max: u16,
+    /// The longest value in bytes, up to 2 MiB; 16 of them fit a segment of flash, of which some are kept free
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "2MiB")]
+    value_max: u64,
+}
+
+fn kinds() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(registry::tables().map(|(row, _)| row.kind))
+}
+
+impl LimitArgs {
+    /// The drive's limits, and its index.
+    ///
+    /// # Errors
+    /// Limits that cannot work, RAM that is too little.
+    pub fn choose(&self) -> Result<(Config, Prediction)> {
+        let of_capacity = Config::of_capacity(self.capacity);
+        let config = Config {
+            pairs_max: self.pairs.unwrap_or(of_capacity.pairs_max),
+            key_bytes_min: self.key_min,
+            key_bytes_max: self.key_max,
+            value_bytes_max: u32::try_from(self.value_max).unwrap_or(u32::MAX),
+            ..of_capacity
+        };
+        config.validate()?;
+        let index = |ram_bytes| IndexChoice { kind: &self.index, ram_bytes };
+        let prediction = match self.ram {
+            Some(ram) => index(Some(ram)).predict(config.pairs_max)?,
+            None => {
+                let budget = (self.capacity / CAPACITY_PER_RAM).max(RAM_BYTES_MIN);
+                // A kind that cannot work in the usual budget takes what it needs.
+                index(Some(budget))
+                    .predict(config.pairs_max)
+                    .or_else(|_| index(None).predict(config.pairs_max))?
+            }
+        };
+        Ok((config, prediction))
+    }
+}
+
+/// A drive that is open.
+#[derive(Debug)]
+pub struct OpenedDrive {
+    pub drive: Drive,
+    pub volume: Volume,
+    /// Files that were made for it.
+    pub made: Unfinished,
+}
+
+impl OpenedDrive {
+    /// Closes the drive and its volume, and gives files that were made their names.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub fn close(mut self) -> Result<()> {
+        self.drive.close()?;
+        self.volume.checkpoint()?;
+        self.made.publish()
+    }
+
+    /// Opens a key space.
+    ///
+    /// # Errors
+    /// No such key space.
+    pub fn space(&self, name: &str) -> Result<KeySpace> {
+        Ok(self.drive.open_key_space(name)?)
+    }
+}
+
+/// Makes a drive in new files, with the first key space.
+///
+/// # Errors
+/// An existing file, limits that cannot work, no space.
+pub fn create(
+    volume: &VolumeArgs,
+    limits: (Config, Prediction),
+    durability: Durability,
+    console: &Console,
+) -> Result<OpenedDrive> {
+    let devices = volume.create(Striping::Extent { pages: 256 }, console)?;
+    let options = VolumeOptions { durability, ..VolumeOptions::default() };
+    create_on(&devices, limits, options)
+        .with_context(|| volume.cannot("create"))
+        .inspect_err(|_| devices.made.remove())
+}
+
+fn create_on(
+    devices: &Devices,
+    (config, index): (Config, Prediction),
+    options: VolumeOptions,
+) -> Result<OpenedDrive> {
+    let log_bytes = index.config.log_bytes_best();
+    let options = VolumeOptions { log_bytes, log_device: devices.log.clone(), ..options };
+    let volume = Volume::create(Arc::clone(&devices.volume), options)?;
+    let own = (&index.config, &index.options);
+    let drive = make(&volume, config, own)?;
+    Ok(OpenedDrive { drive, volume, made: devices.made.clone() })
+}
+
+fn make(
+    volume: &Volume,
+    config: Config,
+    index: (&nandex::AnyConfig, &AnyOptions),
+) -> Result<Drive> {
+    let drive = Drive::create_with(volume, NAME, config, index)?;
+    drive.create_key_space(SPACE, 0, KeyOrder::None)?;
+    Ok(drive)
+}
+
+/// Opens the drive in a file.
+///
+/// # Errors
+/// A file that does not exist, has no drive, is in use or damaged.
+pub fn open(volume: &VolumeArgs, access: Access) -> Result<OpenedDrive> {
+    let (opened, _) = open_volume(volume, access, Durability::default())?;
+    let drive = Drive::open(&opened, NAME).with_context(|| volume.cannot("open"))?;
+    Ok(OpenedDrive { drive, volume: opened, made: Unfinished::default() })
+}
+
+/// A drive to measure: that of a file, or a new one on a simulated device.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MeasuredArgs {
+    /// The file of the drive; without it, a simulated device that is gone with the run
+    file: Option<PathBuf>,
+    /// The simulated device, by its name, as `nandex sim --list` has them
+    #[arg(long, value_name = "NAME", default_value = "pm983", conflicts_with = "file")]
+    preset: String,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// The key space of a file
+    #[arg(long, value_name = "NAME", default_value = SPACE)]
+    space: String,
+    /// Tell the time of OpenMPDK's model of operations each second in place of the device's
+    #[arg(long)]
+    iops_model: bool,
+}
+
+/// A drive that is measured, and what it is on.
+#[derive(Debug)]
+pub struct Measured {
+    pub opened: OpenedDrive,
+    pub space: KeySpace,
+    pub device: String,
+}
+
+impl MeasuredArgs {
+    /// The file, if the drive is in one.
+    pub fn file(&self) -> Option<&PathBuf> {
+        self.file.as_ref()
+    }
+
+    /// Opens or makes the drive. A simulated one does all work on this thread, so that runs repeat.
+    ///
+    /// # Errors
+    /// An unknown preset, limits that cannot work, a file without a drive.
+    pub fn open(&self) -> Result<Measured> {
+        let (opened, device) = match &self.file {
+            Some(file) => {
+                let opened = open(&VolumeArgs::single(file.clone()), Access::ReadWrite)?;
+                (opened, file.display().to_string())
+            }
+            None => (self.simulated()?, self.preset.clone()),
+        };
+        if self.iops_model {
+            opened.drive.set_timing(Timing::Iops(IopsParameters::default()));
+        }
+        let space = opened.space(&self.space)?;
+        Ok(Measured { opened, space, device })
+    }
+
+    fn simulated(&self) -> Result<OpenedDrive> {
+        let (config, index) = self.limits.choose()?;
+        let model = Preset::named(&self.preset)?.build(Fill::Empty)?;
+        let device: Arc<dyn Device> = Arc::new(SimDevice::with_model(model));
+        let options = VolumeOptions {
+            hash_key: Some(1),
+            volume_id: Some(1),
+            log_bytes: index.config.log_bytes_best(),
+            durability: Durability::Never,
+            threads: Threads::Inline,
+            ..VolumeOptions::default()
+        };
+        let volume = Volume::create(device, options)?;
+        let drive = make(&volume, config, (&index.config, &without_threads()))?;
+        Ok(OpenedDrive { drive, volume, made: Unfinished::default() })
+    }
+}
