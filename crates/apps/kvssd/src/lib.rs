@@ -16,6 +16,8 @@
 //! - [`Drive`] is made in a volume; it has [`KeySpace`]s, whose pairs are stored and retrieved.
 //! - [`CommandQueue`] takes commands without waiting for them.
 //! - [`Error::code`] is the specification's code of a failure.
+//! - [`Drive::compare_multilevel`] counts what the multi-level hash index of real drives would read for the same
+//! accesses.
 //! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
 #![forbid(unsafe_code)]
 
@@ -28,6 +30,7 @@ mod info;
 mod iops;
 mod iterate;
 mod measure;
+mod multilevel;
 mod options;
 mod queue;
 mod replay;
@@ -48,6 +51,7 @@ pub use info::{DriveInfo, DriveStats, SpaceInfo};
 pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};
 pub use iterate::{GroupFilter, Iterated, IteratedPair, IteratorKind, IteratorNumber};
 pub use measure::{LatencyReport, RunReport};
+pub use multilevel::MultilevelStats;
 pub use options::{
     Afterwards, Association, DeleteMissing, KeyOrder, RetrieveOptions, Retrieved, StoreKind,
     StoreOptions,

@@ -9,6 +9,7 @@ use crate::catalog::{SpaceId, Usage};
 use crate::drive::{Drive, DriveInner, PairsGuard};
 use crate::info::SpaceInfo;
 use crate::iops::ModelledOperation;
+use crate::multilevel::Access;
 use crate::options::{DeleteMissing, RetrieveOptions, Retrieved, StoreOptions};
 use crate::update::{Act, Pending, Updated};
 use crate::{Afterwards, Error, Result};
@@ -74,7 +75,8 @@ impl KeySpace {
         self.retrieve_one(&pairs, key, options)
     }
 
-    /// As [`retrieve`](Self::retrieve), into the caller's buffer. Gives the bytes of it that were filled.
+    /// As [`retrieve`](Self::retrieve), into the caller's buffer. Gives the bytes of it that were filled. Costs one more
+    /// index access and a read of the record's first page, to compare the lengths before anything is deleted.
     ///
     /// # Errors
     /// As `retrieve`; a buffer that is shorter than what was asked for, and then nothing is deleted.
@@ -128,9 +130,10 @@ impl KeySpace {
         let stored: Vec<_> = keys.iter().map(|key| self.handle.id.key(key)).collect();
         let stored: Vec<_> = stored.iter().map(|key| &key[..]).collect();
         let lengths = pairs.value_lengths(&stored)?;
+        stored.iter().for_each(|key| self.inner().note_access(key, Access::Lookup));
         let counters = &self.inner().counters;
         counters.exists.fetch_add(keys.len() as u64, Ordering::Relaxed);
-        self.inner().clock.pass(ModelledOperation::Read, 0)?;
+        keys.iter().try_for_each(|_| self.inner().clock.pass(ModelledOperation::Read, 0))?;
         self.pass_since(start_ns);
         Ok(lengths.iter().map(Option::is_some).collect())
     }
@@ -162,7 +165,9 @@ impl KeySpace {
     pub fn value_bytes(&self, key: &[u8]) -> Result<u64> {
         self.inner().check_key(key)?;
         let pairs = self.enter()?;
-        let lengths = pairs.value_lengths(&[&self.handle.id.key(key)])?;
+        let stored = self.handle.id.key(key);
+        let lengths = pairs.value_lengths(&[&stored])?;
+        self.inner().note_access(&stored, Access::Lookup);
         lengths.first().copied().flatten().ok_or(Error::NoKey)
     }
 
@@ -245,6 +250,7 @@ impl KeySpace {
         let stored: Vec<_> = wanted.iter().map(|(key, _)| self.handle.id.key(key)).collect();
         let stored: Vec<_> = stored.iter().map(|key| &key[..]).collect();
         let values = pairs.get_many(&stored)?;
+        stored.iter().for_each(|key| self.inner().note_access(key, Access::Lookup));
         let results = values.into_iter().map(|value| {
             self.note_retrieved(value.map(|bytes| {
                 let value_bytes = bytes.len() as u64;
@@ -265,7 +271,9 @@ impl KeySpace {
         self.inner().check_key(key)?;
         options.check(self.inner().config.offset_unit)?;
         let start_ns = self.inner().clock.now_ns();
-        let part = pairs.get_part(&self.handle.id.key(key), options.offset..options.end())?;
+        let stored = self.handle.id.key(key);
+        let part = pairs.get_part(&stored, options.offset..options.end())?;
+        self.inner().note_access(&stored, Access::Lookup);
         let found = part.map(|part| Retrieved { bytes: part.bytes, value_bytes: part.value_bytes });
         let retrieved = self.note_retrieved(found)?;
         self.pass_since(start_ns);
@@ -338,8 +346,9 @@ impl DriveInner {
         let mut next = || results.next().unwrap_or(Ok(())).map_err(Error::from);
         let finish = |it: Result<Pending<'_>>| it.and_then(|it| it.finish(next()));
         let finished: Vec<_> = pending.into_iter().map(finish).collect();
-        for updated in finished.iter().flatten() {
-            self.note(updated)?;
+        for (updated, key) in finished.iter().zip(&keys) {
+            self.note_access(key, access_of(updated));
+            updated.as_ref().map_or(Ok(()), |updated| self.note(updated))?;
         }
         Ok(finished)
     }
@@ -352,6 +361,15 @@ impl DriveInner {
             (_, None) => ModelledOperation::Delete,
         };
         self.clock.pass(operation, updated.new_bytes.unwrap_or(0))
+    }
+}
+
+/// What an update has done to the index. One that was refused has looked its key up.
+fn access_of(updated: &Result<Updated>) -> Access {
+    match updated {
+        Ok(Updated { old_bytes: None, new_bytes: Some(_), .. }) => Access::Insert,
+        Ok(Updated { old_bytes: Some(_), new_bytes: None, .. }) => Access::Remove,
+        _ => Access::Lookup,
     }
 }
 

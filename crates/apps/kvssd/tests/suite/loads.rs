@@ -112,3 +112,24 @@ fn a_line_that_does_not_parse_is_named_and_ends_the_replay() {
     let report = replay(&space, ReplayPlan::default(), TraceFormat::Twitter, &long);
     assert_eq!(report.hashed_keys, 1, "the drive takes keys of at most 255 bytes");
 }
+
+/// The comparison of the paper's figure: the same accesses, as little DRAM for either.
+#[test]
+fn rhik_reads_a_page_where_a_multi_level_index_reads_several() {
+    let config = Config { capacity_bytes: 64 << 20, pairs_max: 200_000, ..Config::tiny() };
+    let space = space_of("rhik", config);
+    let drive = space.drive();
+    space.store(b"there before", b"", Default::default()).unwrap();
+    drive.compare_multilevel(64 << 10).unwrap();
+    let pairs = 60_000;
+    let plan = BenchPlan { pairs, value_bytes: 20, commands: Some(4000), ..BenchPlan::default() };
+    let reports = plan.run(&space, &mut |_| true).unwrap();
+    let most = |reads: &[u64]| reads.iter().rposition(|count| *count > 0).unwrap();
+    for report in &reports {
+        assert!(most(&report.index_reads) <= 1, "{}: {:?}", report.name, report.index_reads);
+    }
+    let other = drive.multilevel().unwrap();
+    assert!((3..=7).contains(&most(&other.reads)), "{other:?}");
+    let accesses: u64 = other.reads.iter().sum();
+    assert_eq!(accesses, pairs + 4 * 4000, "{other:?}");
+}

@@ -196,6 +196,9 @@ pub struct MeasuredArgs {
     /// Tell the time of OpenMPDK's model of operations each second in place of the device's
     #[arg(long)]
     iops_model: bool,
+    /// Count, too, what a multi-level hash index with this much DRAM would read for the same accesses
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    multilevel: Option<u64>,
 }
 
 /// A drive that is measured, and what it is on.
@@ -207,11 +210,6 @@ pub struct Measured {
 }
 
 impl MeasuredArgs {
-    /// The file, if the drive is in one.
-    pub fn file(&self) -> Option<&PathBuf> {
-        self.file.as_ref()
-    }
-
     /// Opens or makes the drive. A simulated one does all work on this thread, so that runs repeat.
     ///
     /// # Errors
@@ -226,6 +224,9 @@ impl MeasuredArgs {
         };
         if self.iops_model {
             opened.drive.set_timing(Timing::Iops(IopsParameters::default()));
+        }
+        if let Some(dram_bytes) = self.multilevel {
+            opened.drive.compare_multilevel(dram_bytes)?;
         }
         let space = opened.space(&self.space)?;
         Ok(Measured { opened, space, device })

@@ -1,0 +1,132 @@
+//! The verbs of `nandex kvssd`, as a user calls them.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+
+use common::{Folder, json};
+
+fn drive(folder: &Folder) {
+    let made = folder.run("kvssd create d.nandex --capacity 1MiB --pairs 1000 --value-max 4KiB");
+    assert_eq!(made.code, 0, "{made:?}");
+    assert!(made.stdout.contains("rhik"), "{made:?}");
+}
+
+#[test]
+fn pairs_are_stored_retrieved_listed_and_deleted() {
+    let folder = Folder::new();
+    drive(&folder);
+    assert_eq!(folder.run("kvssd put d.nandex one first").code, 0);
+    let mut child = folder.start_piped("kvssd put d.nandex two");
+    child.stdin.take().unwrap().write_all(b"from\0stdin").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.run_bytes("kvssd get d.nandex two"), b"from\0stdin");
+    assert_eq!(folder.run("kvssd put d.nandex one ,more --store append").code, 0);
+    let got = json(&folder.run("kvssd get d.nandex one --length 5 --json"));
+    assert_eq!((&got["value"], &got["value_bytes"]), (&"first".into(), &10.into()));
+    let there = folder.run("kvssd exist d.nandex one three");
+    assert_eq!((there.code, &there.stdout[..]), (1, "one\tthere\nthree\tnot there\n"));
+    let listed = folder.run("kvssd list d.nandex --prefix one --values");
+    assert_eq!(listed.stdout, "one\tfirst,more\n");
+    let info = json(&folder.run("kvssd info d.nandex --json"));
+    assert_eq!((&info["stats"]["pairs"], &info["info"]["index"]), (&2.into(), &"rhik".into()));
+    let removed = folder.run("kvssd rm d.nandex one three");
+    assert_eq!((removed.code, &removed.stdout[..]), (1, "1 deleted\n"), "{removed:?}");
+    let taken = folder.run("kvssd get d.nandex two --delete");
+    assert_eq!(taken.code, 0);
+    let gone = folder.run("kvssd get d.nandex two");
+    assert_eq!((gone.code, &gone.stdout[..]), (1, ""), "{gone:?}");
+    assert!(gone.stderr.contains("two: not there"));
+    let check = folder.run("check d.nandex");
+    assert_eq!(check.code, 0, "{check:?}");
+}
+
+#[test]
+fn key_spaces_are_made_and_deleted() {
+    let folder = Folder::new();
+    drive(&folder);
+    assert_eq!(folder.run("kvssd space create d.nandex small --limit 100").code, 0);
+    assert_eq!(folder.run("kvssd put d.nandex key value --space small").code, 0);
+    let spaces = json(&folder.run("kvssd space list d.nandex --json"));
+    assert_eq!((&spaces[1]["name"], &spaces[1]["pairs"]), (&"small".into(), &1.into()));
+    assert_eq!(folder.run("kvssd rm d.nandex --prefix ke --space small").stdout, "1 deleted\n");
+    assert_eq!(folder.run("kvssd space delete d.nandex small").code, 0);
+    let text = folder.run("kvssd space list d.nandex").stdout;
+    assert_eq!(text, "main\t0 pairs\t0 B\n");
+}
+
+#[test]
+fn what_the_drive_refuses_is_said_with_the_remedy() {
+    let folder = Folder::new();
+    drive(&folder);
+    folder.run("kvssd put d.nandex key value");
+    folder.assert_refused(
+        "
+1 | kvssd put d.nandex key other --store new | was not to overwrite it
+1 | kvssd put d.nandex none other --store update | the key is not there
+1 | kvssd put d.nandex key x --space none | there is no key space \"none\"
+1 | kvssd get d.nandex key --offset 3 | no multiple of 512
+1 | kvssd get d.nandex key --offset 512 | begin before its end
+1 | kvssd list d.nandex --prefix abcde | by their first 4 bytes
+1 | kvssd space create d.nandex main | exists
+1 | kvssd space create d.nandex big --limit 2MiB | ask for less
+1 | kvssd info none.nandex | cannot open none.nandex
+1 | kvssd create d.nandex | it exists
+1 | kvssd create e.nandex --key-min 0 | key_bytes_min: 0 is not between 1 and 255
+1 | kvssd create e.nandex --value-max 3MiB | value_bytes_max: 3145728 is not between
+2 | kvssd create e.nandex --index cascade | possible values
+1 | kvssd bench --preset none | none
+1 | kvssd bench --count 0 --capacity 1MiB --value-max 4KiB | pairs: 0; give one or more
+1 | kvssd bench --capacity 1MiB --value-max 32KiB --count 5 --value-bytes 20000 --iops-model | up to 18607 bytes
+",
+    );
+    assert!(!folder.path("e.nandex").exists() && !folder.path("e.nandex.unfinished").exists());
+    folder.run("create table.nandex --entries 1000");
+    folder.assert_refused("1 | kvssd info table.nandex | there is no drive");
+}
+
+#[test]
+fn a_bench_repeats_on_a_simulated_drive_and_counts_index_reads() {
+    let folder = Folder::new();
+    let command = "kvssd bench --capacity 8MiB --value-max 4KiB --count 3000 --commands 500 \
+                   --value-bytes 64,1000 --multilevel 0 --json";
+    let sizes = json(&folder.run(command));
+    assert_eq!(sizes, json(&folder.run(command)), "virtual time repeats");
+    assert_eq!(sizes[1]["value_bytes"], 1000);
+    for size in sizes.as_array().unwrap() {
+        let runs = size["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 5);
+        for run in runs {
+            assert!(run["commands_per_s"].as_f64().unwrap() > 0.0, "{run}");
+            assert!(run["index_reads_mean"].as_f64().unwrap() <= 1.0, "{run}");
+        }
+        assert_eq!(size["multilevel"]["reads"][0], 0);
+    }
+    drive(&folder);
+    let on_file = folder.run("kvssd bench d.nandex --count 100 --value-bytes 100");
+    assert_eq!(on_file.code, 0, "{on_file:?}");
+    assert!(on_file.stdout.contains("read absent"), "{on_file:?}");
+}
+
+#[test]
+fn traces_are_replayed_and_a_bad_line_is_named() {
+    let folder = Folder::new();
+    let trace = "1 REST.PUT.OBJECT a1 100\n2 REST.GET.OBJECT a1 100 0 99\n3 REST.GET.OBJECT b2 9\n";
+    fs::write(folder.path("t.ibm"), trace).unwrap();
+    let command = "kvssd replay --trace t.ibm --format ibm --capacity 1MiB --value-max 4KiB --json";
+    let replayed = json(&folder.run(command));
+    assert_eq!((&replayed["misses"], &replayed["requests"]["get"]), (&1.into(), &2.into()));
+    assert_eq!(replayed["is_whole"], true);
+    fs::write(folder.path("t.ibm"), format!("{trace}4 REST.EAT.OBJECT a1\n")).unwrap();
+    let bad = folder.run(command);
+    assert_eq!((bad.code, &bad.stdout[..]), (1, ""));
+    assert!(bad.stderr.contains("t.ibm:4: expected REST.GET"), "{bad:?}");
+    let arc: String = (0..400).map(|at| format!("{at} 1 0 {at}\n")).collect();
+    fs::write(folder.path("t.arc"), arc).unwrap();
+    let command = "kvssd replay --trace t.arc --format arc --fill --capacity 1MiB --value-max 4KiB";
+    let full = folder.run(command);
+    assert_eq!(full.code, 1, "{full:?}");
+    assert!(full.stdout.contains("KVS_ERR_DEV_CAPACITY"), "{full:?}");
+}
