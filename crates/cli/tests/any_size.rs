@@ -144,8 +144,9 @@ fn a_table_of_which_no_size_is_stated_takes_everything() {
     let created = json(&ok(folder.run("create t.nandex --json")));
     assert_eq!((&created["policy"], &created["key_bytes"]), (&"grow".into(), &Value::Null));
     assert!(created["structure"].as_str().is_some_and(|it| it.starts_with("growing")), "{created}");
-    let value =
-        |key: usize| "v".repeat(key * 7919 % 401 + usize::from(key.is_multiple_of(10_000)) * 300_000);
+    let value = |key: usize| {
+        "v".repeat(key * 7919 % 401 + usize::from(key.is_multiple_of(10_000)) * 300_000)
+    };
     let records: String = (0..300_000).map(|key| format!("key_{key},{}\n", value(key))).collect();
     fs::write(folder.path("in.csv"), &records).expect("the folder is writable");
     let loaded = json(&ok(folder.run("load t.nandex in.csv --format csv --json")));

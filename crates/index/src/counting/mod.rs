@@ -51,6 +51,7 @@
 //! | open | what is staged, snapshots, and the log from the oldest boundary on | 0 | |
 
 mod absorb;
+mod absorb_sorted;
 mod buffer;
 mod change;
 mod check;
@@ -90,7 +91,7 @@ use crate::write::{
     Usage, WritePolicy,
 };
 
-pub use absorb::Absorbing;
+pub use absorb_sorted::Absorbing;
 pub use change::Change;
 use check::check;
 pub use config::{BLOCK_PAGES, CHANGE_PERMILLE, Config, Discipline, RuntimeOptions};
