@@ -27,7 +27,7 @@ const INDEX: &str = "unittests src/lib.rs (nandex)";
 const SUITE: &str = "tests/suite/main.rs";
 
 /// The checks, in the order of how quickly they tell.
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     Check { program: "tests/barriers.rs", filter: "", hang_seconds: 20 },
     Check { program: "tests/stale.rs", filter: "", hang_seconds: 30 },
     Check { program: "tests/volume.rs", filter: "", hang_seconds: 20 },
