@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::bench::Watch;
 use crate::measure::{Measure, RunReport};
 use crate::options::{DeleteMissing, RetrieveOptions, StoreKind};
-use crate::queue::{Command, CommandQueue, Completion};
+use crate::queue::{Command, CommandQueue, Completion, Outcome};
 use crate::space::KeySpace;
 use crate::trace::{TraceOperation, TraceReader, TraceRequest};
 use crate::{Result, ResultCode};
@@ -223,7 +223,14 @@ impl Replay<'_> {
     /// Counts a completion; what is to be stored where it did not find its key.
     fn take(&mut self, completion: Completion<Asked>) -> Result<Option<(Vec<u8>, usize)>> {
         self.measure.note(completion.latency_ns);
-        let Err(error) = completion.result else { return Ok(None) };
+        let error = match completion.result {
+            Err(error) => error,
+            Ok(Outcome::Exist(there)) => {
+                self.report.misses += there.iter().filter(|there| !**there).count() as u64;
+                return Ok(None);
+            }
+            Ok(_) => return Ok(None),
+        };
         match error.code() {
             ResultCode::KeyNotExist => {
                 self.report.misses += 1;
