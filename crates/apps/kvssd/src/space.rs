@@ -75,8 +75,8 @@ impl KeySpace {
         self.retrieve_one(&pairs, key, options)
     }
 
-    /// As [`retrieve`](Self::retrieve), into the caller's buffer. Gives the bytes of it that were filled. Costs one more
-    /// index access and a read of the record's first page, to compare the lengths before anything is deleted.
+    /// As [`retrieve`](Self::retrieve), into the caller's buffer. Gives the bytes of it that were filled. Costs one
+    /// more index access and a read of the record's first page, to compare the lengths before anything is deleted.
     ///
     /// # Errors
     /// As `retrieve`; a buffer that is shorter than what was asked for, and then nothing is deleted.
