@@ -97,7 +97,15 @@ pub struct Iterated {
 /// All open iterators of a drive.
 #[derive(Debug)]
 pub(crate) struct Iterators {
-    open: Vec<Option<(SpaceId, GroupFilter, Arc<Mutex<GroupIterator>>)>>,
+    open: Vec<Option<OpenIterator>>,
+}
+
+/// An iterator, and what it is over.
+#[derive(Debug)]
+struct OpenIterator {
+    space: SpaceId,
+    filter: GroupFilter,
+    iterator: Arc<Mutex<GroupIterator>>,
 }
 
 #[derive(Debug)]
@@ -120,14 +128,14 @@ impl Iterators {
     /// Closes the iterators of a key space.
     pub(crate) fn close_all_of(&mut self, id: SpaceId) {
         for slot in &mut self.open {
-            slot.take_if(|(space, ..)| *space == id);
+            slot.take_if(|open| open.space == id);
         }
     }
 
     fn find(&self, space: &KeySpace, number: IteratorNumber) -> Result<Arc<Mutex<GroupIterator>>> {
         let slot = usize::from(number.0).checked_sub(1).and_then(|at| self.open.get(at));
         match slot {
-            Some(Some((id, _, iterator))) if *id == space.id() => Ok(Arc::clone(iterator)),
+            Some(Some(open)) if open.space == space.id() => Ok(Arc::clone(&open.iterator)),
             _ => Err(Error::NoIterator { number: number.0, name: space.name().to_owned() }),
         }
     }
@@ -145,7 +153,7 @@ impl KeySpace {
         filter.check()?;
         let mut iterators = lock(&self.inner().iterators);
         let open = iterators.open.iter().position(|slot| {
-            slot.as_ref().is_some_and(|(id, other, _)| *id == self.id() && *other == filter)
+            slot.as_ref().is_some_and(|open| open.space == self.id() && open.filter == filter)
         });
         let numbered = |at: usize| u8::try_from(at + 1).unwrap_or(u8::MAX);
         if let Some(at) = open {
@@ -163,7 +171,8 @@ impl KeySpace {
             window: VecDeque::new(),
             is_last: false,
         };
-        iterators.open[at] = Some((self.id(), filter, Arc::new(Mutex::new(iterator))));
+        let (space, iterator) = (self.id(), Arc::new(Mutex::new(iterator)));
+        iterators.open[at] = Some(OpenIterator { space, filter, iterator });
         Ok(IteratorNumber(numbered(at)))
     }
 

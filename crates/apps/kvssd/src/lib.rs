@@ -17,7 +17,7 @@
 //! - [`CommandQueue`] takes commands without waiting for them.
 //! - [`Error::code`] is the specification's code of a failure.
 //! - [`Drive::compare_multilevel`] counts what the multi-level hash index of real drives would read for the same
-//! accesses.
+//!   accesses.
 //! - [`Timing`] tells the device's time, or that of the model which OpenMPDK's emulator has.
 #![forbid(unsafe_code)]
 

@@ -115,7 +115,7 @@ impl Replay<'_> {
         trace: &mut TraceReader<R>,
         watch: &mut Watch<'_>,
     ) -> Result<bool> {
-        while let Some(requests) = trace.next()? {
+        while let Some(requests) = trace.next_requests()? {
             for request in requests {
                 for _ in 0..request.count {
                     if self.plan.requests.is_some_and(|most| self.total >= most) {

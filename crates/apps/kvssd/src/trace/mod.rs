@@ -88,7 +88,7 @@ impl<R: BufRead> TraceReader<R> {
     ///
     /// # Errors
     /// A line that does not parse, with its place; a failed read.
-    pub fn next(&mut self) -> Result<Option<Vec<TraceRequest>>> {
+    pub fn next_requests(&mut self) -> Result<Option<Vec<TraceRequest>>> {
         let mut line = Vec::new();
         loop {
             line.clear();
