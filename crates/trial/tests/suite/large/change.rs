@@ -7,7 +7,7 @@ use nandex::Durability;
 use nandex::device::MemoryDevice;
 use nandex::large::{Change, Look, PairUpdate, WhenFull};
 use nandex::store::hash::HashKind;
-use nandex::{BufferHash, LargeTable};
+use nandex::{AnyTable, LargeTable};
 use nandex_trial::Contract;
 
 use super::support::{Setup, value};
@@ -17,7 +17,7 @@ fn key(number: u8) -> Vec<u8> {
     [&[7; 16][..], &[number]].concat()
 }
 
-fn tables() -> impl Iterator<Item = LargeTable<BufferHash>> {
+fn tables() -> impl Iterator<Item = LargeTable<AnyTable>> {
     [HashKind::Identity, HashKind::Xxh3].into_iter().map(|hash| {
         let setup = Setup { hash, ..Setup::new(Durability::Never, WhenFull::Keep).roomy() };
         setup.create_on(Arc::new(MemoryDevice::new())).unwrap()
@@ -33,12 +33,12 @@ fn a_decision_sees_what_is_there_and_leaves_other_keys_alone() {
     for table in tables() {
         for number in 0..4 {
             let (key, value) = (key(number), value(number.into(), 900));
-            let put = |present: Option<_>| {
-                assert!(present.is_none());
-                Change::Put(Cow::Borrowed(&value[..]))
-            };
-            let mut put = put;
-            table.change(update(&key, Look::Length), &mut |it| put(it)).unwrap();
+            table
+                .change(update(&key, Look::Length), &mut |present| {
+                    assert!(present.is_none());
+                    Change::Put(Cow::Borrowed(&value[..]))
+                })
+                .unwrap();
         }
         table.flush().unwrap();
         let appended = [&value(2, 900)[..], b"more"].concat();
