@@ -27,8 +27,11 @@ fn a_full_table_says_as_many_entries_as_its_figures() {
 
 #[test]
 fn info_says_how_full_a_table_is_of_what_it_was_made_for() {
-    for words in ["--key-bytes 8 --structure bufferhash", "--key-bytes 8 --structure slicehash", ""]
-    {
+    for words in [
+        "--key-bytes 8 --structure bufferhash",
+        "--key-bytes 8 --structure slicehash",
+        "--policy reject",
+    ] {
         let folder = Folder::new();
         let made = folder.run(&format!("create t.nandex --entries 1e5 {words} --json"));
         let records: String = (0..50_000).map(|key| format!("{key},{key}\n")).collect();

@@ -134,8 +134,8 @@ impl Superblock {
             *number = reader.u64()?;
         }
         let [epoch, page_count, checkpoint_start, checkpoint_pages, ..] = numbers;
-        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, tail, synced, copy] =
-            numbers;
+        let [.., checkpoint_bytes, checkpoint_generation, log_start, log_pages, _, _, _] = numbers;
+        let [.., tail, synced, copy] = numbers;
         let superblock = Self {
             generation: page.generation(),
             volume_id,

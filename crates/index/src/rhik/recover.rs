@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use nandex_device::PageId;
+use nandex_store::buffer::Buffer;
 use nandex_store::bytes::Reader;
 use nandex_store::mutants::{Barrier, is_on};
 use nandex_store::reads::ReadPool;
@@ -167,16 +168,18 @@ impl Checkpoints for Records {
 
     fn committed(_core: &Inner) {}
 
-    /// Replaces buffers with more pages than suit the tables there are, if what they hold fits.
+    /// Replaces buffers with more pages than suit the tables there are, and what they hold.
     fn recovered(core: &Inner) {
         let layout = &core.layout;
         layout.is_open.store(true, Relaxed);
-        let slots = layout.buffer_pages() * layout.shape.layout.slots();
+        let (entries, least) = (layout.shape.layout, layout.buffer_pages());
         for partition in &core.partitions {
             let mut state = partition.write();
-            let is_small = state.active.page_count() <= layout.buffer_pages();
-            if !is_small && state.active.len() <= slots * 3 / 4 {
-                let mut small = layout.new_buffer();
+            // Three quarters of a page's slots: so many fit whatever their hashes are, with the stash.
+            let held = state.active.len().div_ceil(entries.slots() * 3 / 4);
+            let pages = least.max(held);
+            if pages < state.active.page_count() {
+                let mut small = Buffer::new(entries, core.hasher, pages);
                 copy_entries(&state.active, &mut small, core.hasher);
                 state.active = small;
             }

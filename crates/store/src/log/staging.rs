@@ -11,6 +11,9 @@ use super::region::LogRegion;
 /// Block buffers in all: one is filled, four are written, the rest absorb a slow sync.
 const BUFFERS_MAX: usize = 8;
 
+/// Block buffers that are kept for later. Those of a burst are freed, so that RAM is what it was before.
+const SPARE_MAX: usize = 4;
+
 /// A block that takes no more entries and waits to be written.
 pub(super) struct ClosedBlock {
     /// Its place.
@@ -90,10 +93,15 @@ impl Staging {
         Some(PageBuf::zeroed(self.block_bytes / PAGE_BYTES))
     }
 
-    /// Takes a written block's buffer back.
+    /// Takes a written block's buffer back, or frees it if enough are spare.
     pub fn give_buffer(&mut self, buf: PageBuf) {
-        if buf.len() == self.block_bytes {
+        if buf.len() != self.block_bytes {
+            return;
+        }
+        if self.spare.len() < SPARE_MAX {
             self.spare.push(buf);
+        } else {
+            self.buffers -= 1;
         }
     }
 

@@ -249,8 +249,12 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Ends what the last process may have left: documents of a batch that counts, blocks and tables that do not.
+    /// Ends what the last process may have left: documents of a batch that counts, blocks and tables that do not. An
+    /// index that is only read needs none of that: updates alone ask which documents there are.
     fn recover(&mut self) -> Result<()> {
+        if self.volume.is_read_only() {
+            return Ok(());
+        }
         let generation = self.state.generation;
         counts::remove_others(&self.volume, |found| found == generation)?;
         self.remove_unused()?;

@@ -20,12 +20,12 @@ const RUNS_MAX: usize = 3;
 const DEEPER: u64 = 40;
 const STRIDE: usize = 5;
 
-fn create(device: Arc<dyn Device>) -> Corpus {
+fn create(device: Arc<dyn Device>, analysis: &Analysis) -> Corpus {
     let (threads, log_bytes) = (Threads::Inline, 2 << 20);
     let options = VolumeOptions { threads, log_bytes, ..VolumeOptions::tiny() };
     let options = VolumeOptions { volume_id: Some(7), log_block_bytes: 128 << 10, ..options };
     let volume = Volume::create(device, options).unwrap();
-    limited(Corpus::create_in(&volume, &analysis(), CONFIG).unwrap())
+    limited(Corpus::create_in(&volume, analysis, CONFIG).unwrap())
 }
 
 fn open(device: Arc<dyn Device>) -> Corpus {
@@ -69,7 +69,7 @@ impl Step {
             }
             Self::Merge(numbers) if numbers.iter().all(|number| has.contains(number)) => Ok(()),
             Self::Merge(numbers) => {
-                let mut other = create(Arc::new(SimDevice::instant()));
+                let mut other = create(Arc::new(SimDevice::instant()), &analysis());
                 other.update(documents(numbers), Repeats::Refuse)?;
                 corpus.merge(&other)
             }
@@ -142,7 +142,7 @@ fn after_a_power_cut_at_any_operation_whole_batches_count_and_the_rest_can_be_do
     ];
     let device = SimDevice::instant();
     device.record_cuts();
-    let mut corpus = create(Arc::new(device.clone()));
+    let mut corpus = create(Arc::new(device.clone()), &analysis());
     // What a cut leaves of an index that is not made yet is nobody's.
     let _ = device.take_cuts();
     let (mut has, mut cuts, mut commits) = (Vec::new(), 0_u64, std::collections::BTreeSet::new());
@@ -179,7 +179,7 @@ fn long(number: u32) -> Document {
 #[test]
 fn a_batch_reads_nothing_for_its_terms_and_writes_them_once() {
     let device = Arc::new(Counted::new(SimDevice::instant()));
-    let corpus = create(Arc::clone(&device) as Arc<dyn Device>);
+    let corpus = create(Arc::clone(&device) as Arc<dyn Device>, &Analysis::default());
     let mut corpus = Corpus { batch_bytes: 1 << 20, runs_max: 48, ..corpus };
     corpus.update((0..40).map(|number| Ok(long(number))), Repeats::Refuse).unwrap();
     assert_eq!((corpus.state.terms().0, corpus.state.runs.len()), (20_500, 0));

@@ -199,9 +199,9 @@ fn amplification(policy: Policy, durability: Durability) -> f64 {
 #[test]
 fn without_a_log_an_entry_is_written_hardly_more_than_once() {
     // A segment of 3 pages for 470 entries of 16 bytes is 1.63 times them; a checkpoint of two pages
-    // for every four of them adds a sixth.
+    // for every four of them adds a sixth, and so do the three copies of its superblock.
     let amplification = amplification(Policy::Fifo, Durability::Never);
-    assert!((1.4..2.4).contains(&amplification), "{amplification}");
+    assert!((1.4..2.7).contains(&amplification), "{amplification}");
 }
 
 #[test]
