@@ -15,8 +15,8 @@ pub enum Error {
     /// Bytes on flash are not what was written there.
     #[error(
         "{what} at {page} is damaged: expected {expected}, found {found}; run `nandex check` on the \
-         volume to see how far the damage reaches, and restore the volume from a copy, or write what \
-         is whole of a table with `nandex dump --skip-damaged`"
+         volume to see how far the damage reaches, and restore the volume from a copy, or write \
+         what is whole of a table with `nandex dump --skip-damaged`"
     )]
     Corrupt {
         /// What should have been there.
@@ -49,8 +49,8 @@ pub enum Error {
     #[error(
         "the volume's superblock is stale: it is generation {found}, and the {what} at {page} was \
          written after generation {newest}; the drive has lost the newer ones, so structures and \
-         updates since may be missing; restore the volume from a copy, or open the older state with \
-         --older-state (OpenOptions::stale) and take from it what is there"
+         updates since may be missing; restore the volume from a copy, or open the older state \
+         with --older-state (OpenOptions::stale) and take from it what is there"
     )]
     Stale {
         /// The generation of the superblock.

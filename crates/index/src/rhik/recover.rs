@@ -175,7 +175,7 @@ impl Checkpoints for Records {
         let (entries, least) = (layout.shape.layout, layout.buffer_pages());
         for partition in &core.partitions {
             let mut state = partition.write();
-            // Three quarters of a page's slots: so many fit whatever their hashes are, with the stash.
+            // Three quarters of a page's slots: that many fit whatever their hashes are, with the stash.
             let held = state.active.len().div_ceil(entries.slots() * 3 / 4);
             let pages = least.max(held);
             if pages < state.active.page_count() {
