@@ -1,6 +1,7 @@
 //! The verbs of `nandex kvssd`, as a user calls them.
 #![forbid(unsafe_code)]
 
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
 mod common;
 
 use std::fs;

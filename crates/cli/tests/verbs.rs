@@ -1,6 +1,7 @@
 //! Runs each verb as a child process: what it prints, where, and with which exit code.
 #![forbid(unsafe_code)]
 
+#[expect(dead_code, reason = "shared with the tests of other verbs, which use more of it")]
 mod common;
 
 use std::fs;

@@ -36,14 +36,12 @@ impl Folder {
     }
 
     /// Runs the command with words that may hold spaces.
-    #[allow(dead_code, reason = "not all tests run the command in this way")]
     pub fn run_words(&self, words: &[String]) -> Outcome {
         let mut command = self.command("");
         command.args(words).output().expect("the command can be started").into()
     }
 
     /// Runs the command with this stdin.
-    #[allow(dead_code, reason = "not all tests run the command in this way")]
     pub fn run_with(&self, words: &str, stdin: &[u8]) -> Outcome {
         let mut child = self.start_piped(words);
         let mut to = child.stdin.take().expect("stdin is piped");
@@ -53,7 +51,6 @@ impl Folder {
     }
 
     /// Starts the command and does not wait for it.
-    #[allow(dead_code, reason = "not all tests run the command in this way")]
     pub fn start(&self, words: &str) -> Child {
         let mut command = self.command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
