@@ -1,8 +1,8 @@
-//! Merging files into a new one: what the verbs of filters and of counts do alike.
+//! Merging files: what the verbs of filters, of counts and of TF-IDF do alike.
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use nandex::store::hash::KeyHasher;
@@ -11,18 +11,18 @@ use crate::held::{Held, Opened};
 use crate::interrupt::Interrupt;
 use crate::unfinished;
 
-/// Refuses a file named twice, whose keys would count twice, and one that is not finished.
+/// Refuses a file named twice, whose content would count twice, and one that is not finished. `noun` is what it is.
 ///
 /// # Errors
 /// Such a file; one that does not exist.
-pub fn refuse_twice(files: &[PathBuf]) -> Result<()> {
+pub fn refuse_twice<'p>(files: impl IntoIterator<Item = &'p Path>, noun: &str) -> Result<()> {
     let mut seen = HashSet::new();
     for path in files {
         unfinished::refuse_unfinished(&[path])?;
         let real =
             fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
         if !seen.insert(real) {
-            bail!("{} is named twice; name each file once", path.display());
+            bail!("{} is named twice; name each {noun} once", path.display());
         }
     }
     Ok(())

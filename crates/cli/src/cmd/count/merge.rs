@@ -40,7 +40,7 @@ struct Merged {
 /// Files that do not exist, are in use, or are not alike; an existing output.
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    merging::refuse_twice(&args.files)?;
+    merging::refuse_twice(args.files.iter().map(PathBuf::as_path), "file")?;
     let Survey { form, config, hasher, bytes } = survey(&args.files)?;
     let output = VolumeArgs::single(args.output.clone());
     let whole = create(&output, (form, config), (hasher, Durability::Never), console)?;

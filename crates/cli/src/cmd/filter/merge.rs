@@ -59,7 +59,7 @@ struct Merged {
 pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let start = Instant::now();
-    merging::refuse_twice(&args.files)?;
+    merging::refuse_twice(args.files.iter().map(PathBuf::as_path), "file")?;
     let like = survey(&args.files)?;
     let making = Making {
         name: &args.name,

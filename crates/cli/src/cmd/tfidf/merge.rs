@@ -1,11 +1,10 @@
 //! `nandex tfidf merge`: adds all documents of other indexes to one.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nandex::device::Access;
 use nandex_tfidf::{Corpus, CorpusConfig, Error};
 use serde::Serialize;
@@ -14,8 +13,8 @@ use crate::console::{Console, aligned};
 use crate::devices::FileBytes;
 use crate::exit::{FAILURE, Quiet};
 use crate::interrupt::Interrupt;
+use crate::merging;
 use crate::size::show_bytes;
-use crate::unfinished;
 
 use super::change::held;
 use super::hints::explained;
@@ -58,7 +57,8 @@ pub fn run(args: &Args, console: &Console) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let (start, config) = (Instant::now(), args.index.config()?);
     let path = args.index.file.as_path();
-    refuse_twice(path, &args.from)?;
+    let files = std::iter::once(path).chain(args.from.iter().map(PathBuf::as_path));
+    merging::refuse_twice(files, "index")?;
     let mut corpus = args.index.open()?;
     for from in &args.from {
         let other = index::open(from, Access::ReadOnly, config)?;
@@ -124,19 +124,6 @@ fn refuse_unlike((one, path): (&Corpus, &Path), (other, from): (&Corpus, &Path))
     let error = Error::OtherAnalysis { expected, found };
     let (path, from) = (path.display(), from.display());
     Err(error).with_context(|| format!("cannot merge {from} into {path}; nothing is changed"))
-}
-
-/// Refuses an index that is named twice, whose documents would count twice.
-fn refuse_twice(index: &Path, from: &[PathBuf]) -> Result<()> {
-    let mut seen = HashSet::new();
-    for path in std::iter::once(index).chain(from.iter().map(PathBuf::as_path)) {
-        unfinished::refuse_unfinished(&[path])?;
-        let real = fs::canonicalize(path);
-        if !seen.insert(real.with_context(|| format!("cannot open {}", path.display()))?) {
-            bail!("{} is named twice; name each index once", path.display());
-        }
-    }
-    Ok(())
 }
 
 fn text(merged: &Merged) -> String {
