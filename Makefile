@@ -105,6 +105,11 @@ fuzz: compiler ## Fuzz one decoder (TARGET=page SECONDS=60)
 	$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
 	cd fuzz && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $(TARGET) -- -max_total_time=$(SECONDS)
 
+.PHONY: kvapi
+kvapi: compiler ## Build OpenMPDK's sample programs with libkvapi and run them (KVSSD=FOLDER of a checkout)
+	@command -v g++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
+	crates/apps/kvapi/samples.sh $(or $(KVSSD),$(error give KVSSD=FOLDER, a checkout of OpenMPDK/KVSSD))
+
 .PHONY: deny
 deny: ## Licences, bans and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny check bans licenses sources

@@ -6,7 +6,7 @@ use crate::Violation;
 use crate::tree::File;
 
 /// How high a crate stands. It may depend on crates that stand lower, never on its equals.
-const RANKS: [(&str, u8); 16] = [
+const RANKS: [(&str, u8); 17] = [
     ("nandex-html", 0),
     ("nandex-device", 0),
     ("nandex-sim", 1),
@@ -17,6 +17,7 @@ const RANKS: [(&str, u8); 16] = [
     ("nandex-kvssd", 4),
     ("nandex-tfidf", 4),
     ("nandex-reproduce", 4),
+    ("nandex-kvapi", 5),
     ("nandex-cli", 5),
     ("nandex-trial", 5),
     ("nandex-bench", 6),

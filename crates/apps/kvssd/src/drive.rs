@@ -16,6 +16,9 @@ use crate::multilevel::{Access, Multilevel, MultilevelStats};
 use crate::timing::{Clock, Timing};
 use crate::{Config, Error, IndexChoice, KeyOrder, KeySpace, Result};
 
+/// The drive's name in a volume that holds one drive and nothing else.
+pub const DRIVE_NAME: &str = "drive";
+
 /// The table of all pairs.
 pub(crate) type Pairs = LargeTable<AnyTable>;
 

@@ -45,7 +45,7 @@ pub use catalog::Usage;
 pub use config::{
     Config, ITERATORS_MAX, IndexChoice, KEY_BYTES_MAX, VALUE_BYTES_MAX, without_threads,
 };
-pub use drive::Drive;
+pub use drive::{DRIVE_NAME, Drive};
 pub use error::{Error, Result};
 pub use info::{DriveInfo, DriveStats, SpaceInfo};
 pub use iops::{IopsModel, IopsParameters, MODEL_VALUE_BYTES_MAX, ModelledOperation, OperationMix};

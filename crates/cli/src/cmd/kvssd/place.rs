@@ -8,7 +8,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nandex::device::{Access, Device, Striping};
 use nandex::{AnyOptions, Durability, Prediction, Threads, Volume, VolumeOptions, registry};
 use nandex_kvssd::{
-    Config, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing, without_threads,
+    Config, DRIVE_NAME, Drive, IndexChoice, IopsParameters, KeyOrder, KeySpace, Timing,
+    without_threads,
 };
 use nandex_sim::preset::Preset;
 use nandex_sim::{Fill, SimDevice};
@@ -18,9 +19,6 @@ use crate::devices::{Devices, VolumeArgs};
 use crate::place::open_volume;
 use crate::size;
 use crate::unfinished::Unfinished;
-
-/// The drive's name in its volume.
-const NAME: &str = "drive";
 
 /// The key space that is made with a drive.
 pub const SPACE: &str = "main";
@@ -165,7 +163,7 @@ fn make(
     config: Config,
     index: (&nandex::AnyConfig, &AnyOptions),
 ) -> Result<Drive> {
-    let drive = Drive::create_with(volume, NAME, config, index)?;
+    let drive = Drive::create_with(volume, DRIVE_NAME, config, index)?;
     drive.create_key_space(SPACE, 0, KeyOrder::None)?;
     Ok(drive)
 }
@@ -176,7 +174,7 @@ fn make(
 /// A file that does not exist, has no drive, is in use or damaged.
 pub fn open(volume: &VolumeArgs, access: Access) -> Result<OpenedDrive> {
     let (opened, _) = open_volume(volume, access, Durability::default())?;
-    let drive = Drive::open(&opened, NAME).with_context(|| volume.cannot("open"))?;
+    let drive = Drive::open(&opened, DRIVE_NAME).with_context(|| volume.cannot("open"))?;
     Ok(OpenedDrive { drive, volume: opened, made: Unfinished::default() })
 }
 
