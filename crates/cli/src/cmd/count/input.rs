@@ -35,7 +35,7 @@ pub struct InputArgs {
     weights: bool,
     /// How keys are written; without it, as text, but numbers as u64 and others of fixed width as hex
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["words", "width"])]
-    key_format: Option<FieldFormat>,
+    pub key_format: Option<FieldFormat>,
     /// What to do with a key that is longer than the table takes; without it, words are left out, others refused
     #[arg(long, value_name = "WHAT")]
     too_long: Option<TooLongArg>,
